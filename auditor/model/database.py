@@ -25,29 +25,19 @@ from auditor.facts import (
     unknown,
     word,
 )
-from auditor.model.derivation import derivation, every
+from auditor.model.derivation import catch_missing, derivation, every, gaps, need
 from auditor.text import harmless
 
-# -- databases -----------------------------------------------------------------------------------------------------
 
-
-@derivation(
-    "host",
-    {
-        "databases": links("database", "the databases that the audit is about"),
-    },
-)
-def databases(host: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("host", databases=links("database", "the databases that the audit is about"))
+def databases(host: Subject, facts: Facts) -> Judged:
     """Which of the databases of this host the audit is about: those that keep something on a dataset that is audited,
     or on a pool whose datasets nobody could list, those of which nobody knows where they keep it, and the one that
     the user named.
 
     Unknown where nobody could see the processes.
     """
-    processes = facts.get(HOST, "database_processes")
-    if isinstance(processes, Unknown):
-        yield Fact(HOST, "databases", processes)
-        return
+    processes = need(facts.get(HOST, "database_processes"))
     pools = facts.linked(HOST, "pools")
     audited = {each for pool in pools for each in facts.linked(pool, "datasets")}
     unlisted = {pool.name for pool in pools if isinstance(facts.get(pool, "datasets"), Unknown)}
@@ -63,23 +53,18 @@ def databases(host: Subject, facts: Facts) -> Iterator[Fact]:
             or any(each in audited or each.name.partition("/")[0] in unlisted for each in there)
         ):
             about.append(database)
-    yield Fact(HOST, "databases", Known(tuple(about), processes.evidence))
-
-
-# -- named database ------------------------------------------------------------------------------------------------
+    return Known(tuple(about), processes.evidence)
 
 
 @derivation(
     "dataset",
-    {
-        "db_named": flag("which database runs here was said, or found"),
-        "db_engine": word("which it is", *ENGINES, "none"),
-        "db_page_bytes": number("page of the database's data files"),
-        "db_recordsize": number(
-            "the least recordsize that fits it: its page, or 16 KiB, below which compression saves nothing; "
-            "32 KiB on raidz, dRAID"
-        ),
-    },
+    db_named=flag("which database runs here was said, or found"),
+    db_engine=word("which it is", *ENGINES, "none"),
+    db_page_bytes=number("page of the database's data files"),
+    db_recordsize=number(
+        "the least recordsize that fits it: its page, or 16 KiB, below which compression saves nothing; "
+        "32 KiB on raidz, dRAID"
+    ),
 )
 def named_database(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     """What is known of the database of a dataset: that which the policy names, or the user for all (``--db``), or
@@ -97,17 +82,14 @@ def named_database(dataset: Subject, facts: Facts) -> Iterator[Fact]:
 SMALLEST = 16 << 10  # four sectors of 4096 bytes (OpenZFS documentation, Workload Tuning: SQLite)
 
 
+@catch_missing
 def _fitting(dataset: Subject, page: Judged, facts: Facts) -> Judged:
     """On raidz and dRAID more than the rule raidz-small-blocks objects to."""
     if not isinstance(page, Known) or not isinstance(page.value, int):
         return page
-    vdevs = every(facts.get(each, "data_vdevs") for each in facts.linked(dataset, "pool"))
-    if isinstance(vdevs, Unknown):
-        return vdevs
+    every(facts.get(each, "data_vdevs") for each in facts.linked(dataset, "pool"))
     tops = (top for each in facts.linked(dataset, "pool") for top in facts.linked(each, "data_vdevs"))
     types = every(facts.get(top, "type") for top in tops)
-    if isinstance(types, Unknown):
-        return types
     spread = any(str(each.value).startswith(("raidz", "draid")) for each in types)
     return Known(max(page.value, 2 * SMALLEST if spread else SMALLEST), page.evidence)
 
@@ -163,17 +145,13 @@ def _seen(name: str, command: str) -> Three:
     return _SEEN[name, command]
 
 
-# -- database seen -------------------------------------------------------------------------------------------------
-
 SAME = {"mariadb": "mysql"}  # a server of one is often asked for by the name of the other
 
 
 @derivation(
     "host",
-    {
-        "database_expected": flag("--db or the policy names a database"),
-        "database_seen": flag("of each database that is named, a server or a data directory was found"),
-    },
+    database_expected=flag("--db or the policy names a database"),
+    database_seen=flag("of each database that is named, a server or a data directory was found"),
 )
 def database_seen(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the databases that the user or the policy names were found: where none was, nobody has looked at its
@@ -184,10 +162,7 @@ def database_seen(host: Subject, facts: Facts) -> Iterator[Fact]:
     expected = dict(_expected(facts))
     named = tuple(Evidence(f"{ENGINES[name].title} is named", command) for name, command in expected.items())
     yield Fact(HOST, "database_expected", Known(bool(expected), named or (Evidence("no database named", "--db"),)))
-    found = facts.get(HOST, "databases")
-    if isinstance(found, Unknown):
-        yield Fact(HOST, "database_seen", found)
-        return
+    need(facts.get(HOST, "databases"))
     here = {}
     for database in facts.linked(HOST, "databases"):
         match facts.get(database, "engine"), facts.get(database, "unexamined"):
@@ -217,15 +192,10 @@ def _unseen(name: str) -> Reason:
     )
 
 
-# -- spread --------------------------------------------------------------------------------------------------------
-
-
 @derivation(
     "database",
-    {
-        "one_pool": flag("all its files are in one pool, besides those that the policy says are rebuilt"),
-        "log_apart": flag("its log is written to other datasets than its data"),
-    },
+    one_pool=flag("all its files are in one pool, besides those that the policy says are rebuilt"),
+    log_apart=flag("its log is written to other datasets than its data"),
 )
 def spread(database: Subject, facts: Facts) -> Iterator[Fact]:
     """How the files of a database are spread: whether one pool holds all, which a crash takes back to one moment, and
@@ -266,7 +236,7 @@ def _rebuilt(dataset: Subject, facts: Facts) -> bool:
 
 
 @derivation(
-    "host", {"dataset.db_temporary": flag("the databases here keep nothing on it that they need after a crash")}
+    "host", **{"dataset.db_temporary": flag("the databases here keep nothing on it that they need after a crash")}
 )
 def temporary(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether what a database keeps on a dataset is temporary: removed at each of its starts, so that a crash may take
@@ -286,21 +256,20 @@ def temporary(host: Subject, facts: Facts) -> Iterator[Fact]:
         for dataset in facts.linked(database, "datasets"):
             found.setdefault(dataset, []).append(_temporary(database, dataset, facts))
     places = [facts.get(HOST, "databases"), *(facts.get(each, "datasets") for each in databases)]
-    holes = [each for each in places if isinstance(each, Unknown)]
+    holes = gaps(places)
     elsewhere: Judged = join(holes) if holes else known(False, "no database keeps files on it", "ps -e")
     for dataset in facts.subjects("dataset"):
         here = found.get(dataset, [])
         lasting = [each for each in here if isinstance(each, Known)]
-        unsure = [each for each in here if isinstance(each, Unknown)]
+        unsure = gaps(here)
         yield Fact(dataset, "db_temporary", lasting[0] if lasting else join(unsure) if unsure else elsewhere)
 
 
+@catch_missing
 def _temporary(database: Subject, dataset: Subject, facts: Facts) -> Judged:
     if dataset not in facts.linked(database, "tablespace_datasets"):
         return known(False, f"{database.name} keeps more than tablespaces on it")
-    named = facts.get(database, "temp_tablespaces")
-    if isinstance(named, Unknown):
-        return named
+    named = need(facts.get(database, "temp_tablespaces"))
     if not named.value:
         return Known(False, named.evidence)
     assert isinstance(named.value, tuple)

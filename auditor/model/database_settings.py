@@ -23,38 +23,31 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import about, derivation, every
-
-# -- changes at restart --------------------------------------------------------------------------------------------
+from auditor.model.derivation import about, catch_missing, derivation, every, evidence, gaps, need
 
 UNSAID = "default"  # the server names the value that it took
 
 
 @derivation(
     "database",
-    {
-        "changes_at_restart": words(
-            "NAME is VALUE now but VALUE in its files: settings in force that its files do not say"
-        )
-    },
+    changes_at_restart=words("NAME is VALUE now but VALUE in its files: settings in force that its files do not say"),
 )
-def changes_at_restart(database: Subject, facts: Facts) -> Iterator[Fact]:
+def changes_at_restart(database: Subject, facts: Facts) -> Judged:
     """What a restart or a reload would change: where the server itself was asked, and its files say otherwise.
 
     Unknown where one of the two is.
     """
     now, then = facts.get(database, "in_force"), facts.get(database, "configured")
-    missing = [each for each in (now, then) if isinstance(each, Unknown)]
+    missing = gaps((now, then))
     if missing or not (isinstance(now, Known) and isinstance(then, Known)):
-        yield Fact(database, "changes_at_restart", join(missing))
-        return
+        return join(missing)
     said = _pairs(then)
     changes = [(name, value) for name, value in _pairs(now).items() if said.get(name, value) not in (value, UNSAID)]
     seen = (*now.evidence, *then.evidence)
     found = tuple(f"{_setting(name, seen)} is {value} now but {said[name]} in its files" for name, value in changes)
     names = tuple(name for name, _ in changes)
     evidence = tuple(each for each in seen if not names or each.text.startswith(_spelt(names)))
-    yield Fact(database, "changes_at_restart", Known(found, evidence))
+    return Known(found, evidence)
 
 
 _SPELT = {
@@ -102,7 +95,7 @@ BINARY_LOG = "sync_binlog"  # any value but 1
 
 
 @derivation(
-    "host", {"dataset.flushes_omitted": words("DATABASE: SETTING of the databases on it that leave out flushes")}
+    "host", **{"dataset.flushes_omitted": words("DATABASE: SETTING of the databases on it that leave out flushes")}
 )
 def flushes_omitted(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Which databases on a dataset leave out flushes of what they have written: then sync=always is what keeps their
@@ -154,8 +147,6 @@ def _omitted(database: Subject, facts: Facts) -> tuple[list[Evidence], list[Unkn
     return found, holes
 
 
-# -- torn pages ----------------------------------------------------------------------------------------------------
-
 SPLITS_LESS, DIRECT_IO, HALF_A_BLOCK = (2, 2), (2, 3), (2, 4)  # since which line
 HEADERS = 184 + 192  # bytes of a log block that hold no data: zil_chain_t, lr_write_t (include/sys/zil.h)
 RECORD = 192  # lr_write_t; its data is filled up to a multiple of 8
@@ -166,10 +157,8 @@ COMMAND = "cat /sys/module/zfs/parameters/zil_maxblocksize"
 
 @derivation(
     "database",
-    {
-        "page_within_block": flag("each page of the data files that it has lies within one block"),
-        "log_splits_page": flag("the intent log may write a page in two parts"),
-    },
+    page_within_block=flag("each page of the data files that it has lies within one block"),
+    log_splits_page=flag("the intent log may write a page in two parts"),
 )
 def torn_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether a crash may leave a page of a database half old, half new, where nothing but ZFS keeps it whole.
@@ -194,9 +183,9 @@ def torn_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
         yield from (Fact(database, name, page) for name in torn_pages.facts)
 
 
+@catch_missing
 def _within_block(page: int, blocks: Judged) -> Judged:
-    if isinstance(blocks, Unknown):
-        return blocks
+    blocks = need(blocks)
     assert isinstance(blocks.value, tuple)
     small = [each for each in blocks.value if _bytes(str(each)) < page]
     return Known(not small, blocks.evidence)
@@ -207,28 +196,26 @@ def _bytes(line: str) -> int:
     return int(line.partition(" ")[0])
 
 
+@catch_missing
 def _split(database: Subject, page: int, facts: Facts) -> Judged:
     """One dataset on which it may happen decides."""
-    places = facts.get(database, "data_datasets")
-    if isinstance(places, Unknown):
-        return places
+    places = need(facts.get(database, "data_datasets"))
     found = [_split_on(database, each, page, facts) for each in facts.linked(database, "data_datasets")]
     if splitting := [each for each in found if isinstance(each, Known) and each.value]:
         return splitting[0]
-    if holes := [each for each in found if isinstance(each, Unknown)]:
+    if holes := gaps(found):
         return join(holes)
     whole = [each for each in found if isinstance(each, Known)]
-    return Known(False, tuple(seen for each in whole for seen in each.evidence) or places.evidence)
+    return Known(False, evidence(*whole) or places.evidence)
 
 
+@catch_missing
 def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> Judged:
     for name, value in (("logbias", "throughput"), ("sync", "disabled")):  # a pointer to the block; nothing at all
         found = facts.get(dataset, name)
         if isinstance(found, Known) and found.value == value:
             return Known(False, about(dataset, found))
     needed = every((facts.get(HOST, "zfs_version"), facts.get(HOST, "zil_maxblocksize"), facts.get(dataset, "logbias")))
-    if isinstance(needed, Unknown):
-        return needed
     version, largest, _ = (each.value for each in needed)
     assert isinstance(version, tuple)
     assert isinstance(largest, int)

@@ -24,11 +24,9 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import derivation
+from auditor.model.derivation import catch_missing, derivation, gaps, need
 from auditor.model.next_boot import mounted_at
 from auditor.text import harmless, unit_escaped
-
-# -- service start -------------------------------------------------------------------------------------------------
 
 SETS = ("unit_requires", "unit_bound", "unit_looks_at", "mount_files", "local_requires")
 BOUNDS = "sysinit.target"  # without which an ordinary service does not start; it gives way to emergency.target
@@ -62,11 +60,9 @@ class Start(NamedTuple):
 
 @derivation(
     "database",
-    {
-        "starts_at_boot": flag("a service of systemd starts it when the host starts"),
-        "unguarded": words("mount points of ZFS below its files without which its service starts, too"),
-        "begins_anew": flag("on an empty folder it, or its service, begins a new database"),
-    },
+    starts_at_boot=flag("a service of systemd starts it when the host starts"),
+    unguarded=words("mount points of ZFS below its files without which its service starts, too"),
+    begins_anew=flag("on an empty folder it, or its service, begins a new database"),
 )
 def service_start(database: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the service of a database waits for the file systems of ZFS that its files are on, and what the database
@@ -116,7 +112,7 @@ def _start(database: Subject, facts: Facts) -> Start | Unknown:
 def _unguarded(database: Subject, facts: Facts) -> Judged:
     """Unknown where none is known to be, and one may be."""
     places, start = facts.get(database, "mounted_from"), _start(database, facts)
-    if holes := [each for each in (places, start) if isinstance(each, Unknown)]:
+    if holes := gaps((places, start)):
         return join(holes)
     assert isinstance(start, Start)
     roots = mounted_at(facts, "/")
@@ -176,7 +172,7 @@ def _doubt(
     covered: bool,
 ) -> Unknown | None:
     """Why it is not known whether anything holds the service back; None: nothing does. vain: what was looked at before."""
-    holes = [each for each in vain if isinstance(each, Unknown)]
+    holes = gaps(vain)
     for each in stated:
         if f"{_path(each)}/".startswith(f"{point}/"):  # an older copy may lie below the mount, where nobody sees it
             holes.append(
@@ -228,18 +224,17 @@ def _by_service(dataset: str, start: Start, facts: Facts) -> str | Unknown | Non
             needed.append(facts.get(HOST, "cached_pools"))
     if not by:
         return None
-    if holes := [each for each in needed if isinstance(each, Unknown)]:
+    if holes := gaps(needed):
         return join(holes)
     mounts, *cached = needed
     held = word_of(mounts) == "on" and all(parts[0] in words_of(each) for each in cached)
     return f"it requires {by}{'' if by.startswith('zfs-mount@') else f' and {MOUNT}'}" if held else None
 
 
+@catch_missing
 def _begins_anew(database: Subject, facts: Facts) -> Judged:
     """Of a server that lays out nothing by itself: its service may."""
-    engine = facts.get(database, "engine")
-    if isinstance(engine, Unknown):
-        return engine
+    engine = need(facts.get(database, "engine"))
     name = str(engine.value)
     if name in _NEW:
         return Known(True, (Evidence(_NEW[name]),))

@@ -25,10 +25,8 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import about, derivation, evidence
+from auditor.model.derivation import about, catch_missing, derivation, evidence, gaps, need
 from auditor.model.next_boot import mounted_at, reached, root_source
-
-# -- mounts at -----------------------------------------------------------------------------------------------------
 
 _COMMAND = "zfs get mountpoint {subject}"
 _KINDS = {
@@ -41,17 +39,15 @@ _PATH = known("path", "mountpoint is a path", _COMMAND)
 
 @derivation(
     "dataset",
-    {
-        "mounts_at": word(
-            "what mountpoint says: a path, / (root), legacy (mounted by mount(8) and fstab) or none",
-            "path",
-            "root",
-            "legacy",
-            "none",
-        )
-    },
+    mounts_at=word(
+        "what mountpoint says: a path, / (root), legacy (mounted by mount(8) and fstab) or none",
+        "path",
+        "root",
+        "legacy",
+        "none",
+    ),
 )
-def mounts_at(dataset: Subject, facts: Facts) -> Iterator[Fact]:
+def mounts_at(dataset: Subject, facts: Facts) -> Judged:
     """What kind of mount point a file system has: rules ask for the kind, and 10,000 datasets share four answers where
     each has a path of its own.
 
@@ -59,32 +55,24 @@ def mounts_at(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     """
     match facts.get(dataset, "mountpoint"):
         case Known(str() as point):
-            yield Fact(dataset, "mounts_at", _KINDS.get(point, _PATH))
+            return _KINDS.get(point, _PATH)
         case Unknown() as hole:
-            yield Fact(dataset, "mounts_at", hole)
+            return hole
 
 
-# -- snapshots mounted ---------------------------------------------------------------------------------------------
-
-
-@derivation("host", {"snapshots_mounted": flag("a snapshot is mounted")})
-def snapshots_mounted(host: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("host", snapshots_mounted=flag("a snapshot is mounted"))
+def snapshots_mounted(host: Subject, facts: Facts) -> Judged:
     """Whether a snapshot is mounted: somebody looks into it, below .zfs/snapshot or mounted by hand. OpenZFS takes
     those away that nobody has used for five minutes. (man 4 zfs, zfs_expire_snapshot)
 
     From the source of each mount of ZFS.
     """
-    table = facts.get(HOST, "mount_table")
-    if isinstance(table, Unknown):
-        yield Fact(HOST, "snapshots_mounted", table)
-        return
+    table = need(facts.get(HOST, "mount_table"))
     ends = (str(line).partition(" - zfs ")[2].partition(" ")[0] for line in words_of(table))
     first = next((source for source in ends if "@" in source), "")
     text = f"{first} is mounted" if first else "no snapshot is mounted"
-    yield Fact(HOST, "snapshots_mounted", known(bool(first), text, "grep ' zfs .*@' /proc/1/mountinfo"))
+    return known(bool(first), text, "grep ' zfs .*@' /proc/1/mountinfo")
 
-
-# -- of the system -------------------------------------------------------------------------------------------------
 
 _NAME = re.compile(r"(?:[^/]+/ROOT|boot-pool|bpool)(?:/.*)?", re.DOTALL)
 _YES = known(True, "a boot environment, or a part of one", "zfs list {subject}")
@@ -93,13 +81,9 @@ _NO = known(False, "no boot environment")
 
 @derivation(
     "dataset",
-    {
-        "of_the_system": flag(
-            "its name is that of a boot environment or of a part of one, and no database was seen on it"
-        )
-    },
+    of_the_system=flag("its name is that of a boot environment or of a part of one, and no database was seen on it"),
 )
-def of_the_system(dataset: Subject, facts: Facts) -> Iterator[Fact]:
+def of_the_system(dataset: Subject, facts: Facts) -> Judged:
     """Datasets on which installers put the system: what is usual there (a root that the initramfs mounts, parts that
     take no writes) would be a fault where a database lies.
 
@@ -111,16 +95,14 @@ def of_the_system(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     From the name; a database that lies there is what counts.
     """
     if not _NAME.fullmatch(dataset.name):
-        yield Fact(dataset, "of_the_system", _NO)
-        return
+        return _NO
     databases = facts.get(HOST, "databases")
     places = [facts.get(each, "datasets") for each in facts.linked(HOST, "databases")]
-    if unseen := [each for each in (databases, *places) if isinstance(each, Unknown)]:
-        yield Fact(dataset, "of_the_system", join(unseen))  # one may lie there
-        return
+    if unseen := gaps((databases, *places)):
+        return join(unseen)
     here = [each for each in facts.linked(HOST, "databases") if dataset in facts.linked(each, "datasets")]
     text = f"a boot environment by its name, and {here[0]} lies on it" if here else ""
-    yield Fact(dataset, "of_the_system", known(False, text) if here else _YES)
+    return known(False, text) if here else _YES
 
 
 # -- fstab too early -----------------------------------------------------------------------------------------------
@@ -130,7 +112,7 @@ COMMAND = "cat /etc/fstab"
 
 
 @derivation(
-    "host", {"dataset.fstab_too_early": words("mount points of fstab that need it mounted, and do not wait for that")}
+    "host", **{"dataset.fstab_too_early": words("mount points of fstab that need it mounted, and do not wait for that")}
 )
 def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Which mounts of fstab come before the file system of ZFS that they need: systemd orders those of fstab by their
@@ -160,7 +142,7 @@ def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
 def _needs(facts: Facts) -> Judged:
     """What fstab needs, where systemd carries it out."""
     needed = [facts.get(HOST, name) for name in ("fstab_needs", "systemd", "generated_pools", "mount_table")]
-    if unseen := [each for each in needed if isinstance(each, Unknown)]:
+    if unseen := gaps(needed):
         return join(unseen)
     needs, systemd, *_ = (each for each in needed if isinstance(each, Known))
     if not systemd.value:
@@ -190,14 +172,11 @@ def _nearest(path: str, places: Mapping[str, str]) -> str:
     return places.get(above, "")
 
 
-# -- key loaded at boot --------------------------------------------------------------------------------------------
-
-
 @derivation(
     "dataset",
-    {"key_loaded_at_boot": flag("something that is enabled loads its key when the host starts; of encryption roots")},
+    key_loaded_at_boot=flag("something that is enabled loads its key when the host starts; of encryption roots"),
 )
-def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Iterator[Fact]:
+def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
     """Whether something loads the key of an encryption root when the host starts.
 
     zfs-mount.service mounts without -l, so that it loads no key. The initramfs loads that of the root file system;
@@ -210,14 +189,15 @@ def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     """
     cipher, location = facts.get(dataset, "encryption"), facts.get(dataset, "keylocation")
     if not (isinstance(cipher, Known) and isinstance(location, Known)):
-        found: Judged = join([each for each in (cipher, location) if isinstance(each, Unknown)])
+        found: Judged = join(gaps((cipher, location)))
     elif cipher.value == "off" or location.value == "none":
         found = unknown(f"{dataset.name} has no key of its own")
     else:
         found = _loaded(dataset, facts)
-    yield Fact(dataset, "key_loaded_at_boot", found)
+    return found
 
 
+@catch_missing
 def _loaded(dataset: Subject, facts: Facts) -> Judged:
     root = root_source(facts)
     if root and f"{root.value}/".startswith(f"{dataset.name}/"):
@@ -225,21 +205,14 @@ def _loaded(dataset: Subject, facts: Facts) -> Judged:
     lists = facts.get(HOST, "generated_pools")
     if isinstance(lists, Known) and dataset.name.partition("/")[0] in words_of(lists):
         return Known(True, lists.evidence)
-    units = reached(facts)
-    if isinstance(units, Unknown):
-        return units
+    units = need(reached(facts))
     if loading := [unit for unit in words_of(units) if "key" in unit]:
         return unknown(f"{loading[0]} is enabled, and of which datasets it loads the key is not looked at")
     return lists if isinstance(lists, Unknown) else Known(False, (*units.evidence, *lists.evidence))
 
 
-# -- key inside ----------------------------------------------------------------------------------------------------
-
-
-@derivation(
-    "dataset", {"key_inside": flag("the file of its key lies on a dataset that cannot be mounted without this key")}
-)
-def key_inside(dataset: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("dataset", key_inside=flag("the file of its key lies on a dataset that cannot be mounted without this key"))
+def key_inside(dataset: Subject, facts: Facts) -> Judged:
     """Whether the file of a dataset's key lies where only that key leads: after a restart nobody can load it.
 
     The key of a dataset is that of its encryption root: of the nearest one from it upwards that has a keylocation
@@ -247,15 +220,14 @@ def key_inside(dataset: Subject, facts: Facts) -> Iterator[Fact]:
 
     False where the way from the file to the next key ends: not on ZFS, not encrypted, a key that somebody types.
     """
-    yield Fact(dataset, "key_inside", _leads_to(dataset, dataset, facts, set()))
+    return _leads_to(dataset, dataset, facts, set())
 
 
+@catch_missing
 def _leads_to(root: Subject, wanted: Subject, facts: Facts, passed: set[Subject]) -> Judged:
     """Whether the file of the root's key cannot be reached without the key that is wanted."""
     passed.add(root)
-    on = facts.get(root, "key_lies_on")
-    if isinstance(on, Unknown):
-        return on
+    on = need(facts.get(root, "key_lies_on"))
     unsure: Unknown | None = None
     for holder in facts.linked(root, "key_lies_on"):
         next_root = _root_of(holder, root, facts)
@@ -306,14 +278,11 @@ def _ciphers(holder: Subject, facts: Facts) -> tuple[Evidence, ...]:
     return about(holder, cipher) if isinstance(cipher, Known) else ()
 
 
-# -- key unit ------------------------------------------------------------------------------------------------------
-
-
 @derivation(
     "dataset",
-    {"key_unit": word("its unit, where it is bound: none, started, not started", "none", "started", "not started")},
+    key_unit=word("its unit, where it is bound: none, started, not started", "none", "started", "not started"),
 )
-def key_unit(dataset: Subject, facts: Facts) -> Iterator[Fact]:
+def key_unit(dataset: Subject, facts: Facts) -> Judged:
     """Whether systemd knows that the key of an encryption root is loaded, where mounts are bound to the unit that
     loads it.
 
@@ -323,15 +292,9 @@ def key_unit(dataset: Subject, facts: Facts) -> Iterator[Fact]:
 
     By the name of the dataset, whether it is an encryption root or not.
     """
-    yield Fact(dataset, "key_unit", _unit(dataset, facts))
-
-
-def _unit(dataset: Subject, facts: Facts) -> Judged:
     bound, active = facts.get(HOST, "keys_bound"), facts.get(HOST, "key_units_active")
-    if isinstance(bound, Unknown):
-        return bound
+    bound = need(bound)
     if dataset.name not in words_of(bound):
         return Known("none", bound.evidence)
-    if isinstance(active, Unknown):
-        return active
+    active = need(active)
     return Known("started" if dataset.name in words_of(active) else "not started", evidence(bound, active))

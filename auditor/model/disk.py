@@ -1,11 +1,12 @@
 """What a disk is and how it wears: its model, serial number and names, the leaves on it, and what it reports of its health.
 
-A disk is a whole physical device, or a virtual one. nvme-cli, smartctl, sysfs and udev speak of it; ``drives.toml``,
-``firmware.toml`` and ``shingled.toml`` in data/ know models."""
+A disk is a whole physical device, or a virtual one. What it is called comes from nvme-cli, smartctl, sysfs and udev; what its
+model is known for from ``drives.toml``, ``firmware.toml`` and ``shingled.toml`` in data/.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from auditor.data import drives, firmware, shingled
@@ -24,13 +25,12 @@ from auditor.facts import (
     join,
     links,
     number,
+    number_of,
     unknown,
     value_of,
     word,
 )
-from auditor.model.derivation import derivation, every, evidence, values
-
-# -- identity ------------------------------------------------------------------------------------------------------
+from auditor.model.derivation import catch_missing, derivation, every, evidence, first_known, gaps, need, values
 
 NOT_IN_TABLE = "not in the table"
 # in order of trust: the drive's own words before the kernel's, which cuts the model of a SATA drive after 16 characters
@@ -40,7 +40,6 @@ SOURCES = {
     "firmware": ("nvme_firmware", "nvme_list_firmware", "smart_firmware", "sysfs_firmware", "udev_firmware"),
     "wwn": ("smart_wwn", "udev_wwn"),
 }
-OTHERS = ("sysfs_vendor", "udev_vendor", "transport", "rotational", "smart_rotation_rpm")
 DRIVES = frozenset({"nvme", "sata", "sas", "usb", "mmc", "pmem", "dasd"})  # "scsi" may be a RAID controller
 HYPERVISOR = frozenset({"virtio", "virtio-scsi", "xen", "hyperv"})
 NETWORK = frozenset({"iscsi", "fc", "nvme-tcp", "nvme-rdma", "nvme-fc", "nvme-loop", "nbd", "rbd", "drbd"})
@@ -56,18 +55,14 @@ SAYS = {
 
 @derivation(
     "disk",
-    {
-        "model": word("model, as the drive gives it"),
-        "serial": word("serial number"),
-        "firmware": word("firmware revision"),
-        "wwn": word("world-wide name"),
-        "virtual": flag(
-            "no drive that can be seen from here: a volume of a hypervisor, cloud, network or RAID controller"
-        ),
-        "hdd": flag("a hard disk: it has platters, and needs no power-loss protection beyond a flush that is honoured"),
-        "drive_class": word("power-loss protection of its model in drives.toml", *drives.CLASSES, NOT_IN_TABLE),
-        "drive_confidence": word("how sure drives.toml is of that", *drives.CONFIDENCES),
-    },
+    model=word("model, as the drive gives it"),
+    serial=word("serial number"),
+    firmware=word("firmware revision"),
+    wwn=word("world-wide name"),
+    virtual=flag("no drive that can be seen from here: a volume of a hypervisor, cloud, network or RAID controller"),
+    hdd=flag("a hard disk: it has platters, and needs no power-loss protection beyond a flush that is honoured"),
+    drive_class=word("power-loss protection of its model in drives.toml", *drives.CLASSES, NOT_IN_TABLE),
+    drive_confidence=word("how sure drives.toml is of that", *drives.CONFIDENCES),
 )
 def identity(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """What a disk is: model, serial number, whether it is a drive at all, and what drives.toml says of it.
@@ -88,11 +83,9 @@ def identity(disk: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(disk, "virtual", virtual)
     yield Fact(disk, "hdd", _hdd(table, drive, virtual, disk, facts))
     yield Fact(disk, "drive_class", table)
-    if drive and isinstance(table, Known):
-        yield Fact(disk, "drive_confidence", Known(drive.confidence, table.evidence))
-    else:
-        why = unknown(f"disk {disk}: its model is not in drives.toml") if isinstance(table, Known) else table
-        yield Fact(disk, "drive_confidence", why)
+    seen = need(table).evidence
+    no_word = unknown(f"disk {disk}: its model is not in drives.toml")
+    yield Fact(disk, "drive_confidence", Known(drive.confidence, seen) if drive else no_word)
 
 
 def _first(disk: Subject, facts: Facts, names: tuple[str, ...]) -> Judged:
@@ -145,13 +138,13 @@ def _vendor(disk: Subject, facts: Facts, source: str) -> str:
             return ""
 
 
+@catch_missing
 def _table(model: Judged, drive: Drive | None, disk: Subject, facts: Facts) -> Judged:
     """drive_class, with what the table says as evidence. What is made by software has no model, and is no drive."""
     match facts.get(disk, "transport"):
         case Known(str(kind)) as made if kind in SOFTWARE and isinstance(model, Unknown):
             return Known("virtual", made.evidence)
-    if isinstance(model, Unknown):
-        return model
+    model = need(model)
     if drive:
         sure = f"confidence {drive.confidence}" + (", declared" if drive.confidence == "C" else "")
         text = f"{model.value}: {SAYS[drive.plp]} ({drive.family}; drives.toml, {sure}: {drive.source})"
@@ -168,6 +161,7 @@ def _cut(model: Known, disk: Subject, facts: Facts) -> bool:
     return by_kernel and _vendor(disk, facts, "sysfs_model") == "ATA" and len(str(model.value)) >= 15
 
 
+@catch_missing
 def _virtual(table: Judged, drive: Drive | None, disk: Subject, facts: Facts) -> Judged:
     if drive and drive.plp in ("virtual", "ephemeral") and isinstance(table, Known):
         return Known(True, table.evidence)
@@ -175,29 +169,28 @@ def _virtual(table: Judged, drive: Drive | None, disk: Subject, facts: Facts) ->
     bus = str(transport.value) if isinstance(transport, Known) else ""
     if isinstance(transport, Known) and bus in HYPERVISOR | NETWORK | SOFTWARE:
         if drive:
-            return unknown(
-                f"{disk} calls itself a {drive.family}, but is attached by {bus}: what lies between is not known"
-            )
+            why = f"{disk} calls itself a {drive.family}, but is attached by {bus}: what lies between is not known"
+            return unknown(why)
         return Known(True, (Evidence(f"{disk} is attached by {bus}"), *transport.evidence))
-    if isinstance(table, Unknown):
-        return table
+    table = need(table)
     if drive:
         return Known(False, table.evidence)
-    if isinstance(transport, Unknown):
-        return transport
+    transport = need(transport)
     if bus not in DRIVES:
-        return unknown(
-            f"{disk} is attached by {bus}, its model is not in drives.toml: it may be the volume of a controller"
-        )
+        return perhaps_a_volume(disk, bus)
     machine, hint = facts.get(HOST, "virtualization"), facts.get(HOST, "virtual_machine_hint")
     for each in (machine, hint):
         if isinstance(each, Known) and each.value != "none":
-            return unknown(
-                f"this host runs in {each.value}; {disk}, whose model is not in drives.toml, may be emulated"
-            )
-    if isinstance(machine, Unknown):
-        return machine
-    return Known(False, (*machine.evidence, *transport.evidence))
+            why = f"this host runs in {each.value}; {disk}, whose model is not in drives.toml, may be emulated"
+            return unknown(why)
+    return Known(False, (*need(machine).evidence, *transport.evidence))
+
+
+def perhaps_a_volume(disk: Subject, bus: str) -> Unknown:
+    """Why nothing is known of a disk behind a controller that can give its volumes any name."""
+    return unknown(
+        f"{disk} is attached by {bus}, its model is not in drives.toml: it may be the volume of a controller"
+    )
 
 
 def _hdd(table: Judged, drive: Drive | None, virtual: Judged, disk: Subject, facts: Facts) -> Judged:
@@ -220,32 +213,24 @@ def _hdd(table: Judged, drive: Drive | None, virtual: Judged, disk: Subject, fac
     if len(answers) > 1:
         return unknown(f"{disk}: solid-state or hard disk? " + " but ".join(vote.evidence[0].text for _, vote in votes))
     if not votes:
-        silent = [each for each in (rate, flagged) if isinstance(each, Unknown)]
-        return join(silent or [unknown(f"{disk}: neither the drive nor the kernel says whether it spins")])
-    if isinstance(virtual, Unknown):
-        return virtual
-    return Known(answers.pop(), evidence)
+        silent = unknown(f"{disk}: neither the drive nor the kernel says whether it spins")
+        return join(gaps((rate, flagged)) or [silent])
+    return virtual if isinstance(virtual, Unknown) else Known(answers.pop(), evidence)
 
 
-# -- device names --------------------------------------------------------------------------------------------------
-
-# What tells physical devices apart: the kernel's name, the serial number, the NVMe subsystem, the world-wide
-# name.
+# -- names ----------------------------------------------------------------------------------------------------------
 #
-# Namespaces of one NVMe drive and paths of one LUN have a name in common. Virtual disks are told apart by their
-# kernel and world-wide names alone: a cloud shows all its volumes as namespaces of one emulated controller with a
-# constant serial number (Google "nvme_card-pd", Azure "SN: 000001"), so that a common one says nothing of what
-# they lie on. The world-wide names of drives are not used: some models give all the same.
+# What distinguishes physical devices: the kernel's name, the serial number, the NVMe subsystem, the world-wide name.
 #
-# Where the kernel shows a SAS drive twice, once for each of its ports, one of the two may answer and the other
-# not; udev may then call by its world-wide name what itself gives a serial number. What else is said of a drive
-# that answers is kept for that: it may be the one that is called so. Not of USB, where it is the bridge that udev
-# asks.
+# Namespaces of one NVMe drive and paths of one LUN have a name in common. Virtual disks are distinguished by their kernel and
+# world-wide names alone: a cloud shows all its volumes as namespaces of one emulated controller with a constant serial
+# number (Google "nvme_card-pd", Azure "SN: 000001"), so that a common one says nothing of what they lie on. The
+# world-wide names of drives are not used: some models give all the same.
+#
+# Where the kernel shows a SAS drive twice, once for each of its ports, one of the two may answer and the other not; udev may
+# then call by its world-wide name what itself gives a serial number. What else is said of a drive that answers is kept for
+# that: it may be the one that is called so. Not of USB, where it is the bridge that udev asks.
 
-NAMED_BY = (
-    *("disk.serial", "disk.sysfs_subsystem_nqn", "disk.virtual", "disk.wwn", "disk.transport"),
-    *(f"disk.{source}" for source in SOURCES["serial"]),
-)
 COMPOSED = "nvme."  # the kernel makes it of serial number, model and namespace where the namespace has no name
 UNSEEN = "what they lie on is not seen from here"
 
@@ -273,7 +258,7 @@ def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
         virtual = facts.get(disk, "virtual")
         given = [found for name in ("sysfs_subsystem_nqn", "serial") if (found := _given(disk, name, facts))]
         if not given and not is_true(virtual):
-            missing = [each for each in (facts.get(disk, "serial"), virtual) if isinstance(each, Unknown)]
+            missing = gaps((facts.get(disk, "serial"), virtual))
             nameless.append(join(missing) if missing else unknown(f"{disk} gives no serial number"))
         if isinstance(virtual, Known) and virtual.value is False:
             sure.update(given)
@@ -308,20 +293,11 @@ def _given(disk: Subject, name: str, facts: Facts) -> str:
     return ""
 
 
-# -- used by -------------------------------------------------------------------------------------------------------
-
-# all leaves at once
-
-
 @derivation(
-    "host", {"disk.used_by": links("leaf", "leaves that are known to end on it, cache devices and spares included")}
+    "host", **{"disk.used_by": links("leaf", "leaves that are known to end on it, cache devices and spares included")}
 )
 def used_by(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Which leaves end on a disk: the way back from leaf.disks, laid out once for all that ask it of each of many
-    disks.
-
-    Of every disk; a leaf whose disks are not known is on none.
-    """
+    """The way back from leaf.disks, laid out once for all disks. A leaf whose disks are not known is on none."""
     found: dict[Subject, dict[Subject, None]] = {disk: {} for disk in facts.subjects("disk")}
     for leaf in facts.subjects("leaf"):
         for disk in facts.linked(leaf, "disks"):
@@ -331,66 +307,44 @@ def used_by(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(disk, "used_by", Known(tuple(leaves), (Evidence(f"{disk}: {names}", "lsblk"),)))
 
 
-# -- firmware bug --------------------------------------------------------------------------------------------------
+# -- what its model is known for ------------------------------------------------------------------------------------
 
 
-@derivation(
-    "disk", {"firmware_bug": word("what its firmware does to it, and the first revision that does not; or empty")}
-)
-def firmware_bug(disk: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether the firmware of a drive is one of those that firmware.toml warns of.
-
-    A drive that is not in the table has no bug that is known here.
-    """
-    found = values(facts, disk, "model", "firmware")
-    if isinstance(found, Unknown):
-        yield Fact(disk, "firmware_bug", found)
-        return
-    model, revision = found
-    bug = firmware.match(str(model.value), str(revision.value))
-    if bug:
+@derivation("disk", firmware_bug=word("what its firmware does to it, and the first revision that does not; or empty"))
+def firmware_bug(disk: Subject, facts: Facts) -> Judged:
+    """Whether firmware.toml warns of its firmware. A drive that is not in that table has no bug that is known here."""
+    model, revision = values(facts, disk, "model", "firmware")
+    if bug := firmware.match(str(model.value), str(revision.value)):
         text = f"{bug.harm}; fixed in {bug.fixed}"
-        yield Fact(disk, "firmware_bug", Known(text, (Evidence(f"{text} ({bug.source})"), *evidence(model, revision))))
-    else:
-        yield Fact(disk, "firmware_bug", Known("", evidence(model, revision)))
+        return Known(text, (Evidence(f"{text} ({bug.source})"), *evidence(model, revision)))
+    return Known("", evidence(model, revision))
 
-
-# -- shingled family -----------------------------------------------------------------------------------------------
 
 BY_TRIM = "hard disk that takes TRIM"
 
 
 @derivation(
     "disk",
-    {
-        "shingled_family": word(
-            "the family of hard disks known to be shingled that its model is of, or that it takes TRIM, or empty"
-        )
-    },
+    shingled_family=word(
+        "the family of hard disks known to be shingled that its model is of, or that it takes TRIM, or empty"
+    ),
 )
-def shingled_family(disk: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether the model of a drive is one of those that shingled.toml names, or it is a hard disk that takes TRIM, for
-    which only shingled ones have a use. (Western Digital, white paper of June 2020: Trim Command, General Benefits
-    for Hard Disk Drives)
+def shingled_family(disk: Subject, facts: Facts) -> Judged:
+    """Whether shingled.toml names its model, or it is a hard disk that takes TRIM, for which only shingled ones have a use.
+    (Western Digital, white paper of June 2020: Trim Command, General Benefits for Hard Disk Drives)
 
     Of a model that is not in the table, and takes no TRIM, nothing is known here.
     """
-    model = facts.get(disk, "model")
-    if isinstance(model, Unknown):
-        yield Fact(disk, "shingled_family", model)
-        return
+    model = need(facts.get(disk, "model"))
     if found := shingled.match(str(model.value)):
-        seen = (Evidence(f"{found.family} ({found.source})"), *model.evidence)
-        yield Fact(disk, "shingled_family", Known(found.family, seen))
-        return
+        return Known(found.family, (Evidence(f"{found.family} ({found.source})"), *model.evidence))
     match facts.get(disk, "hdd"), facts.get(disk, "smart_trim"):
         case Known(True) as hdd, Known(True) as trim:
-            yield Fact(disk, "shingled_family", Known(BY_TRIM, (*trim.evidence, *hdd.evidence)))
-        case _:
-            yield Fact(disk, "shingled_family", Known("", model.evidence))
+            return Known(BY_TRIM, (*trim.evidence, *hdd.evidence))
+    return Known("", model.evidence)
 
 
-# -- wear ----------------------------------------------------------------------------------------------------------
+# -- health ---------------------------------------------------------------------------------------------------------
 
 USED = ("nvme_percent_used", "smart_percent_used")
 HOURS = ("nvme_power_on_hours", "smart_power_on_hours")
@@ -404,75 +358,45 @@ MARGIN = 10
 
 @derivation(
     "disk",
-    {
-        "wear_percent": number("rated endurance used; may exceed 100"),
-        "endurance_left_days": number(
-            "days until all of it is used at the pace of its hours so far; of a drive that has used 2 % or more"
-        ),
-        "counts_wear": flag("it reports its wear in a form that all vendors share"),
-        "spare_low": flag("its spare blocks are within 10 % of the threshold at which it warns"),
-    },
+    wear_percent=number("rated endurance used; may exceed 100"),
+    endurance_left_days=number(
+        "days until all of it is used at the pace of its hours so far; of a drive that has used 2 % or more"
+    ),
+    counts_wear=flag("it reports its wear in a form that all vendors share"),
+    spare_low=flag("its spare blocks are within 10 % of the threshold at which it warns"),
 )
 def wear(disk: Subject, facts: Facts) -> Iterator[Fact]:
-    """How much of its rated endurance a drive has used, how long the rest lasts, and whether its spare blocks run out.
-
-    NVMe drives report both (SMART / Health Information log page), SAS and SATA drives the first; attributes of
-    vendors are not read, because their scale is not the same from one to the next.
-    """
-    used = _first_answer(disk, facts, USED)
+    """NVMe drives report wear and spare blocks (SMART / Health Information log page), SAS and SATA drives the first;
+    attributes of vendors are not read, because their scale is not the same from one to the next."""
+    used, hours = (first_known(facts.get(disk, name) for name in names) for names in (USED, HOURS))
+    named = facts.get(disk, "smart_attributes_named")  # known of a SATA drive whose table would show its wear
+    counts = Known(False, named.evidence) if isinstance(named, Known) else used
     yield Fact(disk, "wear_percent", used)
-    yield Fact(disk, "endurance_left_days", _days_left(used, _first_answer(disk, facts, HOURS)))
-    yield Fact(disk, "counts_wear", _counts(used, facts.get(disk, "smart_attributes_named")))
+    yield Fact(disk, "endurance_left_days", _days_left(used, hours))
+    yield Fact(disk, "counts_wear", Known(True, used.evidence) if isinstance(used, Known) else counts)
     yield Fact(disk, "spare_low", _spare_low(disk, facts))
 
 
-def _first_answer(disk: Subject, facts: Facts, names: Iterable[str]) -> Judged:
-    missing = []
-    for name in names:
-        found = facts.get(disk, name)
-        if isinstance(found, Known):
-            return found
-        missing.append(found)
-    return join(missing)
-
-
+@catch_missing
 def _days_left(used: Judged, hours: Judged) -> Judged:
-    pair = every((used, hours))
-    if isinstance(pair, Unknown):
-        return pair
-    percent, on = (each.value for each in pair)
-    assert isinstance(percent, int)
-    assert isinstance(on, int)
+    percent, on = map(number_of, every((used, hours)))
     if percent < LEAST:
         return unknown(f"only {percent} % of its endurance is used: too little to tell its pace")
-    return Known(max(100 - percent, 0) * on // percent // 24, pair[0].evidence + pair[1].evidence)
-
-
-def _counts(used: Judged, named: Judged) -> Judged:
-    """named is known of a SATA drive whose SMART attributes were read, beside which its wear would stand."""
-    if isinstance(used, Known):
-        return Known(True, used.evidence)
-    return Known(False, named.evidence) if isinstance(named, Known) else used
+    return Known(max(100 - percent, 0) * on // percent // 24, evidence(used, hours))
 
 
 def _spare_low(disk: Subject, facts: Facts) -> Judged:
     protocol = facts.get(disk, "smart_protocol")
     if isinstance(protocol, Known) and protocol.value in ("ATA", "SCSI"):
         return Known(False, protocol.evidence)  # reports no count of spare blocks; what is left shows in the wear
-    reasons: list[Unknown] = []
-    for names in SPARE:
-        pair = every(facts.get(disk, name) for name in names)
-        if isinstance(pair, Unknown):
-            reasons.append(pair)
-            continue
-        spare, threshold = pair
-        assert isinstance(spare.value, int)
-        assert isinstance(threshold.value, int)
-        return Known(spare.value <= threshold.value + MARGIN, spare.evidence + threshold.evidence)
-    return join(reasons)
+    return first_known(_below_margin(*(facts.get(disk, name) for name in names)) for names in SPARE)
 
 
-# -- unreadable ----------------------------------------------------------------------------------------------------
+@catch_missing
+def _below_margin(spare: Judged, threshold: Judged) -> Judged:
+    left, least = map(number_of, every((spare, threshold)))
+    return Known(left <= least + MARGIN, evidence(spare, threshold))
+
 
 ATA = ("smart_pending_sectors", "smart_offline_uncorrectable")
 COUNTERS = (*ATA, "smart_uncorrected_errors", "smart_media_errors", "nvme_media_errors")  # the largest counts
@@ -487,10 +411,8 @@ WITNESSES = (
 
 @derivation(
     "disk",
-    {
-        "unreadable": number("sectors or commands of which the drive could not get the data back"),
-        "counts_unreadable": flag("the drive keeps such a counter, and what it means is known"),
-    },
+    unreadable=number("sectors or commands of which the drive could not get the data back"),
+    counts_unreadable=flag("the drive keeps such a counter, and what it means is known"),
 )
 def unreadable(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """What a drive counts of its own errors: what it could not read.
@@ -504,15 +426,14 @@ def unreadable(disk: Subject, facts: Facts) -> Iterator[Fact]:
     witnesses = [facts.get(disk, name) for name in WITNESSES]
     answered = next((each for each in witnesses if isinstance(each, Known)), None)
     found = [each for each in (_counter(disk, facts, counter) for counter in COUNTERS) if each is not None]
-    known = [each for each in found if isinstance(each, Known)]
-    if known:
-        most = max(known, key=_count)
-        seen = evidence(*(each for each in known if _count(each) == _count(most)))
+    if known := [each for each in found if isinstance(each, Known)]:
+        most = max(known, key=number_of)
+        seen = evidence(*(each for each in known if each.value == most.value))
         yield Fact(disk, "unreadable", Known(most.value, seen))
         yield Fact(disk, "counts_unreadable", Known(True, most.evidence))
         return
     silent = unknown(f"{disk.name} does not report what it could not read")
-    why = join([each for each in found or witnesses if isinstance(each, Unknown)] or [silent])
+    why = join(gaps(found or witnesses) or [silent])
     yield Fact(disk, "unreadable", why)
     yield Fact(disk, "counts_unreadable", Known(False, answered.evidence) if answered and not found else why)
 
@@ -522,19 +443,13 @@ def _counter(disk: Subject, facts: Facts, name: str) -> Judged | None:
     value, named = facts.get(disk, name), facts.get(disk, "smart_attributes_named")
     if not isinstance(value, Known):
         return None
-    if name not in ATA or (is_true(named)):
+    if name not in ATA or is_true(named):
         return value
     if isinstance(named, Unknown):
         return named
     why = f"smartctl does not know the model of {disk.name}: what its attributes count is not known"
     return unknown(why, "update-smart-drivedb")
 
-
-def _count(found: Known) -> int:
-    return found.value if isinstance(found.value, int) else 0
-
-
-# -- critical warning ----------------------------------------------------------------------------------------------
 
 BITS = {
     "warns_spare_low": ("nvme_spare_low", 1),
@@ -545,29 +460,17 @@ BITS = {
 
 @derivation(
     "disk",
-    {
-        "warns_spare_low": flag("the spare blocks run out (bit 0)"),
-        "warns_unreliable": flag("reliability is degraded by media or internal errors (bit 2)"),
-        "warns_read_only": flag("it has made itself read-only (bit 3)"),
-    },
+    warns_spare_low=flag("the spare blocks run out (bit 0)"),
+    warns_unreliable=flag("reliability is degraded by media or internal errors (bit 2)"),
+    warns_read_only=flag("it has made itself read-only (bit 3)"),
 )
 def critical_warning(disk: Subject, facts: Facts) -> Iterator[Fact]:
-    """The critical warning of an NVMe drive, whoever read it: nvme-cli or smartctl. One that says it is enough.
-
-    (NVM Express Base Specification, SMART / Health Information log page: Critical Warning, bits 0, 2 and 3)
-
-    Each bit by both witnesses.
-    """
-    said = facts.get(disk, "smart_nvme_critical_warning")
+    """Of an NVMe drive, read by nvme-cli or smartctl; one that reports it is enough.
+    (NVM Express Base Specification, SMART / Health Information log page: Critical Warning, bits 0, 2 and 3)"""
+    bits = facts.get(disk, "smart_nvme_critical_warning")
     for name, (of_nvme, bit) in BITS.items():
-        yield Fact(disk, name, _either(facts.get(disk, of_nvme), said, bit))
-
-
-def _either(flag_: Judged, warning: Judged, bit: int) -> Judged:
-    seen = [flag_] if isinstance(flag_, Known) else []
-    if isinstance(warning, Known) and isinstance(warning.value, int):
-        seen.append(Known(bool(warning.value & bit), warning.evidence))
-    if not seen:
-        return join([each for each in (flag_, warning) if isinstance(each, Unknown)])
-    worst = [each for each in seen if each.value is True]
-    return Known(bool(worst), evidence(*(worst or seen)))
+        flagged = facts.get(disk, of_nvme)
+        answers = [flagged, bits._replace(value=bool(number_of(bits) & bit)) if isinstance(bits, Known) else bits]
+        worst = [each for each in answers if is_true(each)]
+        known = Known(bool(worst), evidence(*(worst or answers)))
+        yield Fact(disk, name, join(answers) if len(gaps(answers)) == len(answers) else known)

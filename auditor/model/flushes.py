@@ -17,7 +17,6 @@ from auditor.facts import (
     Unknown,
     flag,
     is_true,
-    join,
     known,
     number,
     number_of,
@@ -26,9 +25,19 @@ from auditor.facts import (
     word,
     words_of,
 )
-from auditor.model.derivation import about, derivation, every, values
-
-# -- stack ---------------------------------------------------------------------------------------------------------
+from auditor.model.derivation import (
+    about,
+    about_each,
+    catch_missing,
+    derivation,
+    every,
+    evidence,
+    gaps,
+    linked,
+    need,
+    numbers,
+    values,
+)
 
 LAYERS = frozenset({"partition", "crypt", "multipath", "loop", "md-linear"})  # loop has a rule of its own
 TARGETS = frozenset({"linear", "crypt", "multipath"})
@@ -38,11 +47,9 @@ CACHES = frozenset({"bcache", "bcache-writeback", "cache", "cache-writeback", "w
 
 @derivation(
     "leaf",
-    {
-        "stack": word("the layers and device-mapper targets between OpenZFS and the disks, or empty"),
-        "stack_rearranges": flag("one of them does more than pass writes and flushes on"),
-        "stack_caches": flag("one of them may keep the only copy of what was flushed"),
-    },
+    stack=word("the layers and device-mapper targets between OpenZFS and the disks, or empty"),
+    stack_rearranges=flag("one of them does more than pass writes and flushes on"),
+    stack_caches=flag("one of them may keep the only copy of what was flushed"),
 )
 def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether what lies between a leaf and its disks only passes writes and flushes on, or moves them about or keeps
@@ -53,18 +60,14 @@ def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     writes through, or around itself, holds no write that its disk has not; one whose mode is not known is taken for
     one that writes back.
     """
-    layers, targets = facts.get(leaf, "layers"), facts.get(leaf, "dm_targets")
-    if isinstance(layers, Unknown):
-        yield from (Fact(leaf, name, layers) for name in stack.facts)
-        return
-    named = words_of(layers)
-    made_of = words_of(targets)
+    layers, targets = need(facts.get(leaf, "layers")), facts.get(leaf, "dm_targets")
+    named, made_of = words_of(layers), words_of(targets)
     others = [each for each in (*named, *made_of) if each not in LAYERS | TARGETS | TOLD_BY_TARGETS]
-    evidence = layers.evidence + (targets.evidence if isinstance(targets, Known) else ())
-    yield Fact(leaf, "stack", Known(", ".join(dict.fromkeys((*named, *made_of))), evidence))
+    seen = layers.evidence + (targets.evidence if isinstance(targets, Known) else ())
+    yield Fact(leaf, "stack", Known(", ".join(dict.fromkeys((*named, *made_of))), seen))
     for name, which in (("stack_rearranges", others), ("stack_caches", [each for each in others if each in CACHES])):
         if which:
-            yield Fact(leaf, name, Known(True, evidence))
+            yield Fact(leaf, name, Known(True, seen))
         elif isinstance(targets, Unknown) and set(named) & TOLD_BY_TARGETS:
             yield Fact(leaf, name, targets)
         elif isinstance(targets, Known) and "dm" in named and not made_of:
@@ -73,17 +76,10 @@ def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
             yield Fact(leaf, name, Known(False, layers.evidence))
 
 
-# -- flush path ----------------------------------------------------------------------------------------------------
-
-
 @derivation(
     "leaf",
-    {
-        "flush_path_intact": flag("nothing that is configured keeps a flush from reaching its disks"),
-        "stack_drops_flushes": flag(
-            "a device between OpenZFS and a disk with a volatile cache completes flushes itself"
-        ),
-    },
+    flush_path_intact=flag("nothing that is configured keeps a flush from reaching its disks"),
+    stack_drops_flushes=flag("a device between OpenZFS and a disk with a volatile cache completes flushes itself"),
 )
 def flush_path(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     """Does what is configured let a flush get from OpenZFS to the disk?
@@ -94,22 +90,17 @@ def flush_path(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     6.11 a device-mapper device took the word of the disks over when its table was loaded
     (dm_table_set_restrictions() in drivers/md/dm-table.c), and keeps it.
 
-    Both facts; unknown where a disk, its cache or its counters could not be seen.
+    Unknown where a disk, its cache or its counters could not be seen.
     """
-    disks = facts.get(leaf, "disks")
-    if isinstance(disks, Unknown):
-        yield from (Fact(leaf, name, disks) for name in flush_path.facts)
-        return
-    behind = facts.linked(leaf, "disks")
-    stack = _stack(leaf, behind, facts)
+    disks = linked(facts, leaf, "disks")
+    stack = _drops(leaf, disks, facts)
     yield Fact(leaf, "stack_drops_flushes", stack)
-    yield Fact(leaf, "flush_path_intact", _intact(behind, stack, facts))
+    yield Fact(leaf, "flush_path_intact", _intact(disks, stack, facts))
 
 
-def _stack(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
-    caches = facts.get(leaf, "stack_write_cache")
-    if isinstance(caches, Unknown):
-        return caches
+@catch_missing
+def _drops(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
+    caches = need(facts.get(leaf, "stack_write_cache"))
     through = [name for name in words_of(caches) if name.endswith("=write through")]
     if not through:
         return Known(False, caches.evidence)
@@ -119,15 +110,11 @@ def _stack(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
             return Known(True, caches.evidence + about(disk, cache))
     if not volatile:
         return unknown(f"leaf {leaf}: no disks are known")
-    found = every(cache for _, cache in volatile)
-    seen = (piece for disk, cache in volatile if isinstance(cache, Known) for piece in about(disk, cache))
-    return found if isinstance(found, Unknown) else Known(False, (*caches.evidence, *seen))
+    every(cache for _, cache in volatile)
+    return Known(False, (*caches.evidence, *about_each(volatile)))
 
 
-def _off(cache: Judged) -> bool:
-    return isinstance(cache, Known) and cache.value is False
-
-
+@catch_missing
 def _intact(disks: tuple[Subject, ...], stack: Judged, facts: Facts) -> Judged:
     """False where one thing breaks the path, whatever else is unknown; True only where all of it was seen."""
     parts: list[Judged] = [facts.get(HOST, "zfs_nocacheflush")]
@@ -139,7 +126,7 @@ def _intact(disks: tuple[Subject, ...], stack: Judged, facts: Facts) -> Judged:
             return Known(False, seen)
     if not disks:
         return unknown("no disks are known")
-    if not all(_off(facts.get(disk, "volatile_cache")) for disk in disks):
+    if any(value_of(facts.get(disk, "volatile_cache")) is not False for disk in disks):
         parts.append(stack)
     for disk in disks:
         cache, kernel = facts.get(disk, "volatile_cache"), facts.get(disk, "sysfs_write_cache")
@@ -151,11 +138,8 @@ def _intact(disks: tuple[Subject, ...], stack: Judged, facts: Facts) -> Judged:
             case _, Known("write back"):
                 parts.append(Known(True, about(disk, kernel)))
             case _, _:
-                parts += [each for each in (cache, kernel) if isinstance(each, Unknown)]
-    found = every(parts)
-    return (
-        found if isinstance(found, Unknown) else Known(True, tuple(piece for each in found for piece in each.evidence))
-    )
+                parts += gaps((cache, kernel))
+    return Known(True, evidence(*every(parts)))
 
 
 # -- flushes reach disk --------------------------------------------------------------------------------------------
@@ -180,9 +164,9 @@ MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
 
 
 @derivation(
-    "leaf", {"flushes_reach_disk": flag("its disks have counted the flushes that OpenZFS must have sent since boot")}
+    "leaf", flushes_reach_disk=flag("its disks have counted the flushes that OpenZFS must have sent since boot")
 )
-def flushes_reach_disk(leaf: Subject, facts: Facts) -> Iterator[Fact]:
+def flushes_reach_disk(leaf: Subject, facts: Facts) -> Judged:
     """Has the kernel counted the flushes that OpenZFS must have sent since boot?
 
     OpenZFS sends at least one flush to every leaf that it wrote to in a transaction group (vdev_config_sync() in
@@ -198,12 +182,8 @@ def flushes_reach_disk(leaf: Subject, facts: Facts) -> Iterator[Fact]:
 
     Unknown where a disk or its counters could not be seen, or count something else.
     """
-    disks = facts.get(leaf, "disks")
-    if isinstance(disks, Unknown):
-        yield Fact(leaf, "flushes_reach_disk", disks)
-        return
-    results = [_disk(leaf, disk, facts) for disk in facts.linked(leaf, "disks")]
-    yield Fact(leaf, "flushes_reach_disk", _all(results) if results else unknown(f"leaf {leaf}: no disks are known"))
+    results = [_disk(leaf, disk, facts) for disk in linked(facts, leaf, "disks")]
+    return _all(results) if results else unknown(f"leaf {leaf}: no disks are known")
 
 
 def counted_elsewhere(leaf: Subject, disk: Subject, facts: Facts) -> str:
@@ -224,27 +204,23 @@ def counted_elsewhere(leaf: Subject, disk: Subject, facts: Facts) -> str:
     return ""
 
 
+@catch_missing
 def _all(results: list[Judged]) -> Judged:
     """False where one disk lost its flushes, True only where each got them."""
     for each in results:
         if isinstance(each, Known) and each.value is False:
             return each
-    found = every(results)
-    return (
-        found if isinstance(found, Unknown) else Known(True, tuple(piece for each in found for piece in each.evidence))
-    )
+    return Known(True, evidence(*every(results)))
 
 
+@catch_missing
 def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
     cache = facts.get(disk, "volatile_cache")
     if isinstance(cache, Known) and cache.value is False:
         return Known(True, about(disk, cache))
     if where := counted_elsewhere(leaf, disk, facts):
         return unknown(f"{disk.name}: the kernel counts its flushes in {where}", MEASURE)
-    counters = values(facts, disk, "writes", "flushes")
-    if isinstance(counters, Unknown):
-        return counters
-    writes, flushes = (int(each.value) for each in counters if isinstance(each.value, int))
+    writes, flushes = map(number_of, values(facts, disk, "writes", "flushes"))
     text = f"{disk.name}: {flushes:,} flushes for {writes:,} writes since boot"
     counted = Evidence(text, f"cat /sys/block/{disk.name}/stat   # fields 16 and 5")
     seen = (counted, *(about(disk, cache) if isinstance(cache, Known) else ()))
@@ -252,60 +228,47 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
         return _alone(leaf, disk, seen, facts)
     if writes < ENOUGH_WRITES:
         return unknown(f"{text}: too few to tell whether flushes get through", MEASURE)
-    held = facts.get(leaf, "allocation_class")
-    if isinstance(held, Unknown):
-        return held
+    held = need(facts.get(leaf, "allocation_class"))
     found = (_log if held.value == "log" else _data)(leaf, disk, flushes, text, seen, facts)
     # no volatile cache, no flushes: that would be in order
     return cache if isinstance(cache, Unknown) and isinstance(found, Known) and found.value is False else found
 
 
+@catch_missing
 def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
     """By the transaction groups: those that the kernel lists, and as many as all that was written needed."""
     pool = Subject("pool", leaf.within)
-    known = values(facts, pool, "txg_history_written")
-    if isinstance(known, Unknown):
-        return known
-    if isinstance(vdevs := facts.get(pool, "vdevs_but_logs"), Unknown):
-        return vdevs
-    groups = number_of(known[0])
+    written, vdevs = need(facts.get(pool, "txg_history_written")), need(facts.get(pool, "vdevs_but_logs"))
+    groups = number_of(written)
     if groups < ENOUGH_TXGS:
-        return unknown(
-            f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through", MEASURE
-        )
-    evidence = seen + known[0].evidence
+        why = f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through"
+        return unknown(why, MEASURE)
+    seen += written.evidence
     if flushes * GROUPS_PER_FLUSH <= groups * min(1.0, UBERBLOCKS / max(number_of(vdevs), 1)):
-        return Known(False, evidence)
+        return Known(False, seen)
     if flushes < groups:
+        why = f"{text} and {groups} transaction groups with data: fewer flushes than expected, not few enough to tell"
+        return unknown(why, MEASURE)
+    sectors, largest = every((facts.get(disk, "write_sectors"), facts.get(pool, "txg_written_bytes_max")))
+    if (count := number_of(sectors) * SECTOR) > flushes * number_of(largest):
         return unknown(
-            f"{text} and {groups} transaction groups with data: fewer flushes than expected, not few enough to tell",
+            f"{text}: {count:,} bytes, and no transaction group that is still listed wrote more than {largest.value:,}, so"
+            " the flushes stopped at some time, or the groups were larger once",
             MEASURE,
         )
-    sizes = every((facts.get(disk, "write_sectors"), facts.get(pool, "txg_written_bytes_max")))
-    if isinstance(sizes, Unknown):
-        return sizes
-    written, largest = number_of(sizes[0]) * SECTOR, number_of(sizes[1])
-    if written > flushes * largest:
-        return unknown(
-            f"{text}: {written:,} bytes, and no transaction group that is still listed wrote more than {largest:,}, so the"
-            " flushes stopped at some time, or the groups were larger once",
-            MEASURE,
-        )
-    return _alone(leaf, disk, (*evidence, *sizes[1].evidence), facts)
+    return _alone(leaf, disk, (*seen, *largest.evidence), facts)
 
 
+@catch_missing
 def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
     """By the log blocks: a log that nothing was committed to is not flushed, whatever else is written to its disk."""
-    known = every((facts.get(Subject("pool", leaf.within), "log_blocks_each"), _others(leaf, disk, facts, ("log",))))
-    if isinstance(known, Unknown):
-        return known
-    blocks, others = known
+    pool = Subject("pool", leaf.within)
+    blocks, others = every((facts.get(pool, "log_blocks_each"), _others(leaf, disk, facts, ("log",))))
     if names := ", ".join(words_of(others)):
         return unknown(f"{text}; it also holds {names}, whose writes cannot be told from those of the log", MEASURE)
     if number_of(blocks) < ENOUGH_LOG_BLOCKS or flushes >= MANY_FLUSHES:
-        return unknown(
-            f"{text}, {number_of(blocks):,} log blocks: these do not tell whether flushes get through", MEASURE
-        )
+        why = f"{text}, {number_of(blocks):,} log blocks: these do not tell whether flushes get through"
+        return unknown(why, MEASURE)
     return Known(False, seen + blocks.evidence)
 
 
@@ -317,16 +280,13 @@ def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Fact
     return others if isinstance(others, Unknown) else Known(True, seen)
 
 
+@catch_missing
 def _others(leaf: Subject, disk: Subject, facts: Facts, but: tuple[str, ...]) -> Judged:
     """What else is on the disk, but for leaves of these classes, and may be written to."""
-    known = values(facts, leaf, "layers")
-    parts = facts.get(disk, "partitions")
-    if isinstance(known, Unknown) or isinstance(parts, Unknown):
-        return join([each for each in (known, parts) if isinstance(each, Unknown)])
-    if stacked := [each for each in words_of(known[0]) if each not in OWN_LAYERS]:
-        return Known(tuple(f"what else {each} keeps there" for each in stacked), known[0].evidence)
-    if isinstance(on := facts.get(disk, "used_by"), Unknown):
-        return on
+    layers, parts = every((facts.get(leaf, "layers"), facts.get(disk, "partitions")))
+    if stacked := [each for each in words_of(layers) if each not in OWN_LAYERS]:
+        return Known(tuple(f"what else {each} keeps there" for each in stacked), layers.evidence)
+    need(facts.get(disk, "used_by"))
     here = [each for each in facts.linked(disk, "used_by") if isinstance(facts.get(each, "vdev"), Known)]
     named = {name for each in here for name in words_of(facts.get(each, "nodes"))}
     left = [name for name in words_of(parts) if name not in named]
@@ -338,54 +298,40 @@ def _others(leaf: Subject, disk: Subject, facts: Facts, but: tuple[str, ...]) ->
     return Known(tuple(found), parts.evidence)
 
 
-# -- expected writes -----------------------------------------------------------------------------------------------
-
 COUNT = "zil_itx_metaslab_slog_count"
 BY_DATASET = (2, 2)  # the release from which on each dataset has counters of its own
 
 
 @derivation(
     "pool",
-    {
-        "vdevs_but_logs": number("top-level vdevs that are no log"),
-        "log_blocks_each": number("blocks that were surely written to each log vdev"),
-    },
+    vdevs_but_logs=number("top-level vdevs that are no log"),
+    log_blocks_each=number("blocks that were surely written to each log vdev"),
 )
 def expected_writes(pool: Subject, facts: Facts) -> Iterator[Fact]:
-    """What OpenZFS must have written to the vdevs of a pool: what ``flush_counters`` asks, and is the same for each
-    leaf.
+    """What OpenZFS must have written to the vdevs of a pool: what ``flushes_reach_disk`` asks for each leaf.
 
     Unknown where the vdevs are; the blocks also where the kernel counts those of several pools together.
     """
-    if isinstance(found := facts.get(pool, "vdevs"), Unknown):
-        for name in expected_writes.facts:
-            yield Fact(pool, name, found)
-        return
-    classes = [value_of(facts.get(each, "allocation_class")) for each in facts.linked(pool, "vdevs")]
+    classes = [value_of(facts.get(each, "allocation_class")) for each in linked(facts, pool, "vdevs")]
     logs = classes.count("log")
-    yield Fact(
-        pool, "vdevs_but_logs", known(len(classes) - logs, f"{len(classes) - logs} top-level vdevs", "zpool status")
-    )
+    others = len(classes) - logs
+    yield Fact(pool, "vdevs_but_logs", known(others, f"{others} top-level vdevs", "zpool status"))
     yield Fact(pool, "log_blocks_each", _log_blocks(pool, max(logs, 1), facts))
 
 
+@catch_missing
 def _log_blocks(pool: Subject, logs: int, facts: Facts) -> Judged:
     """By the datasets of the pool from 2.2 on; before, by the count of all pools, where there is no other."""
     counted = [facts.get(each, COUNT) for each in facts.linked(pool, "datasets")]
     own = [each for each in counted if isinstance(each, Known) and each.value]
     if own:
         return Known(sum(map(number_of, own)) // logs, own[0].evidence)
-    release = facts.get(HOST, "zfs_version")
-    if isinstance(release, Unknown):
-        return release
+    release = need(facts.get(HOST, "zfs_version"))
     assert isinstance(release.value, tuple)
-    version = tuple(part for part in release.value if isinstance(part, int))
-    counts_apart = version >= BY_DATASET or releases.untold(release.value, BY_DATASET)
-    if counts_apart and (unread := [each for each in counted if isinstance(each, Unknown)]):
+    counts_apart = numbers(release) >= BY_DATASET or releases.untold(release.value, BY_DATASET)
+    if counts_apart and (unread := gaps(counted)):
         return unread[0]
-    together = every((facts.get(HOST, COUNT), facts.get(HOST, "imported_pools")))
-    if isinstance(together, Unknown):
-        return together
+    together, _ = every((facts.get(HOST, COUNT), facts.get(HOST, "imported_pools")))
     if facts.linked(HOST, "imported_pools") != (pool,):
         return unknown("/proc/spl/kstat/zfs/zil: counts the log blocks of all pools together")
-    return Known(number_of(together[0]) // logs, together[0].evidence)
+    return Known(number_of(together) // logs, together.evidence)

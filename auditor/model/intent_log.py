@@ -21,15 +21,15 @@ from auditor.facts import (
     known,
     links,
     number,
+    number_of,
     real,
     unknown,
+    value_of,
     word,
     words,
     words_of,
 )
-from auditor.model.derivation import about, derivation, every
-
-# -- allocation classes --------------------------------------------------------------------------------------------
+from auditor.model.derivation import about, about_each, catch_missing, derivation, every, gaps, linked, need, numbers
 
 NO_DATA = ("indirect", "hole", "missing")
 BEFORE_NORMAL = (2, 4)  # from here on the special class comes before the normal one
@@ -38,17 +38,15 @@ KNOWN_RELEASES = ((2, 0), (2, 5))  # from, to (exclusive): where the order of th
 
 @derivation(
     "pool",
-    {
-        "log_vdevs": links("vdev", "the log vdevs: together the SLOG"),
-        "special_vdevs": links("vdev", "the special vdevs"),
-        "data_vdevs": links("vdev", "the top-level vdevs of class normal that hold data", nonempty=True),
-        "log_leaves": links("leaf", "the leaves of the SLOG"),
-        "data_leaves": links("leaf", "the leaves of class normal", nonempty=True),
-        "zil_leaves": links("leaf", "the leaves on which ZIL blocks land in this release", nonempty=True),
-        "zil_class": word("the class on which ZIL blocks land", "log", "special", "normal"),
-        "data_failures_tolerated": number("devices that the weakest vdev of class normal can lose"),
-        "data_ashifts": words("the different ashifts of the vdevs of class normal"),
-    },
+    log_vdevs=links("vdev", "the log vdevs: together the SLOG"),
+    special_vdevs=links("vdev", "the special vdevs"),
+    data_vdevs=links("vdev", "the top-level vdevs of class normal that hold data", nonempty=True),
+    log_leaves=links("leaf", "the leaves of the SLOG"),
+    data_leaves=links("leaf", "the leaves of class normal", nonempty=True),
+    zil_leaves=links("leaf", "the leaves on which ZIL blocks land in this release", nonempty=True),
+    zil_class=word("the class on which ZIL blocks land", "log", "special", "normal"),
+    data_failures_tolerated=number("devices that the weakest vdev of class normal can lose"),
+    data_ashifts=words("the different ashifts of the vdevs of class normal"),
 )
 def allocation_classes(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """The vdevs of a pool by allocation class, and on which of them its ZIL blocks can land.
@@ -56,121 +54,89 @@ def allocation_classes(pool: Subject, facts: Facts) -> Iterator[Fact]:
     zio_alloc_zil() in module/zfs/zio.c asks the classes in turn: the log class, then (2.4 and later: commit
     be1e991a1a, zfs.4) special, then normal. A log class without a device that can be written to is passed over.
     """
-    vdevs = facts.get(pool, "vdevs")
-    if isinstance(vdevs, Unknown):
-        yield from (Fact(pool, name, vdevs) for name in allocation_classes.facts)
-        return
-    tops = facts.linked(pool, "vdevs")
+    vdevs, tops = need(facts.get(pool, "vdevs")), facts.linked(pool, "vdevs")
     classes = every(facts.get(vdev, "allocation_class") for vdev in tops)
-    types = every(facts.get(vdev, "type") for vdev in tops)
-    if isinstance(classes, Unknown):
-        yield from (Fact(pool, name, classes) for name in allocation_classes.facts)
-        return
-    no_data = {v for v in tops if isinstance(t := facts.get(v, "type"), Known) and t.value in NO_DATA}
+    types = [facts.get(vdev, "type") for vdev in tops]
+    no_data = {vdev for vdev, kind in zip(tops, types, strict=True) if value_of(kind) in NO_DATA}
     by_class = {
-        word_: tuple(v for v, c in zip(tops, classes, strict=True) if c.value == word_ and v not in no_data)
-        for word_ in ("normal", "log", "special")
+        name: tuple(v for v, of in zip(tops, classes, strict=True) if of.value == name and v not in no_data)
+        for name in ("normal", "log", "special")
     }
     seen = vdevs.evidence
     yield Fact(pool, "log_vdevs", Known(by_class["log"], seen))
     yield Fact(pool, "special_vdevs", Known(by_class["special"], seen))
-    yield Fact(pool, "data_vdevs", types if isinstance(types, Unknown) else Known(by_class["normal"], seen))
-    leaves = {word_: _leaves(of, facts, seen) for word_, of in by_class.items()}
+    unseen = gaps(types)
+    yield Fact(pool, "data_vdevs", join(unseen) if unseen else Known(by_class["normal"], seen))
+    leaves = {name: _leaves(of, facts, seen) for name, of in by_class.items()}
     yield Fact(pool, "log_leaves", leaves["log"])
     yield Fact(pool, "data_leaves", _nonempty(pool, leaves["normal"]))
     chosen = _zil_class(by_class, facts, pool)
     yield Fact(pool, "zil_class", chosen)
-    if isinstance(chosen, Unknown):
-        yield Fact(pool, "zil_leaves", chosen)
-    else:
-        found = _nonempty(pool, leaves[str(chosen.value)])
-        yield Fact(pool, "zil_leaves", found if isinstance(found, Unknown) else Known(found.value, chosen.evidence))
-    yield from _numbers(pool, by_class["normal"], facts)
+    found = _nonempty(pool, leaves[str(chosen.value)]) if isinstance(chosen, Known) else chosen
+    yield Fact(pool, "zil_leaves", found._replace(evidence=chosen.evidence) if isinstance(found, Known) else found)
+    for name, fact in (("failures_tolerated", "data_failures_tolerated"), ("ashift", "data_ashifts")):
+        yield Fact(pool, fact, _of_data(pool, by_class["normal"], name, facts))
 
 
-def _leaves(vdevs: tuple[Subject, ...], facts: Facts, seen: tuple[Evidence, ...]) -> Known | Unknown:
-    found = every(facts.get(vdev, "leaves") for vdev in vdevs)
-    if isinstance(found, Unknown):
-        return found
+@catch_missing
+def _leaves(vdevs: tuple[Subject, ...], facts: Facts, seen: tuple[Evidence, ...]) -> Judged:
+    every(facts.get(vdev, "leaves") for vdev in vdevs)
     return Known(tuple(leaf for vdev in vdevs for leaf in facts.linked(vdev, "leaves")), seen)
 
 
-def _nonempty(pool: Subject, leaves: Known | Unknown) -> Known | Unknown:
+def _nonempty(pool: Subject, leaves: Judged) -> Judged:
     if isinstance(leaves, Known) and not leaves.value:
         return unknown(f"{pool.name}: zpool status names no leaf of this class")
     return leaves
 
 
-def _zil_class(by_class: dict[str, tuple[Subject, ...]], facts: Facts, pool: Subject) -> Known | Unknown:
+@catch_missing
+def _zil_class(by_class: dict[str, tuple[Subject, ...]], facts: Facts, pool: Subject) -> Judged:
     """A log vdev takes blocks while any of them can be written to (metaslab_class_get_dspace() of the log class)."""
     usable = [facts.get(vdev, "state") for vdev in by_class["log"]]
-    writable = [state for state in usable if isinstance(state, Known) and state.value in ("ONLINE", "DEGRADED")]
-    if writable:
+    if any(value_of(state) in ("ONLINE", "DEGRADED") for state in usable):
         return Known("log", (Evidence("the pool has a SLOG", f"zpool status {pool.name}"),))
-    if unknowns := [state for state in usable if isinstance(state, Unknown)]:
+    if unknowns := gaps(usable):
         return join(unknowns)
     without = Evidence("no log vdev can be written to" if by_class["log"] else "no SLOG", f"zpool status {pool.name}")
     if not by_class["special"]:
         return Known("normal", (without,))
-    release = facts.get(HOST, "zfs_version")
-    if isinstance(release, Unknown):
-        return release
+    release = need(facts.get(HOST, "zfs_version"))
     assert isinstance(release.value, tuple)
     if why := releases.untold(release.value, BEFORE_NORMAL) or releases.untold(release.value, KNOWN_RELEASES[1]):
         return unknown(why, releases.REMEDY)
-    version = tuple(part for part in release.value if isinstance(part, int))[:2]
+    version = numbers(release)[:2]
     if not KNOWN_RELEASES[0] <= version < KNOWN_RELEASES[1]:
         return unknown(f"where OpenZFS {'.'.join(map(str, version))} puts ZIL blocks is not known to this zaudit")
     return Known("special" if version >= BEFORE_NORMAL else "normal", (without, *release.evidence))
 
 
-def _numbers(pool: Subject, vdevs: tuple[Subject, ...], facts: Facts) -> Iterator[Fact]:
-    for name, fact in (("failures_tolerated", "data_failures_tolerated"), ("ashift", "data_ashifts")):
-        found = every(facts.get(vdev, name) for vdev in vdevs)
-        if isinstance(found, Unknown) or not found:
-            why = found if isinstance(found, Unknown) else unknown(f"{pool.name}: no vdev of class normal is known")
-            yield Fact(pool, fact, why)
-            continue
-        numbers = [each.value for each in found if isinstance(each.value, int)]
-        seen = tuple(
-            dict.fromkeys(piece for vdev, each in zip(vdevs, found, strict=True) for piece in about(vdev, each))
-        )
-        yield Fact(pool, fact, Known(min(numbers) if name != "ashift" else tuple(sorted(set(numbers))), seen))
+@catch_missing
+def _of_data(pool: Subject, vdevs: tuple[Subject, ...], name: str, facts: Facts) -> Judged:
+    found = every(facts.get(vdev, name) for vdev in vdevs)
+    if not found:
+        return unknown(f"{pool.name}: no vdev of class normal is known")
+    counts = sorted(set(map(number_of, found)))
+    seen = tuple(dict.fromkeys(about_each(zip(vdevs, found, strict=True))))
+    return Known(tuple(counts) if name == "ashift" else counts[0], seen)
 
 
-# -- log bytes -----------------------------------------------------------------------------------------------------
-
-
-@derivation("pool", {"log_bytes": number("space on its log vdevs; a mirror counts once")})
-def log_bytes(pool: Subject, facts: Facts) -> Iterator[Fact]:
-    """The space on all log vdevs of a pool together, to compare zfs_wrlog_data_max with.
-
-    pool.log_bytes; 0 where there is no log vdev.
-    """
-    vdevs = facts.get(pool, "log_vdevs")
-    if isinstance(vdevs, Unknown):
-        yield Fact(pool, "log_bytes", vdevs)
-        return
-    logs = facts.linked(pool, "log_vdevs")
+@derivation("pool", log_bytes=number("space on its log vdevs; a mirror counts once"))
+def log_bytes(pool: Subject, facts: Facts) -> Judged:
+    """To compare zfs_wrlog_data_max with; 0 where there is no log vdev."""
+    vdevs, logs = need(facts.get(pool, "log_vdevs")), facts.linked(pool, "log_vdevs")
     sizes = every(facts.get(vdev, "asize_bytes") for vdev in logs)
-    if isinstance(sizes, Unknown):
-        yield Fact(pool, "log_bytes", sizes)
-        return
-    seen = tuple(piece for vdev, size in zip(logs, sizes, strict=True) for piece in about(vdev, size))
-    total = sum(size.value for size in sizes if isinstance(size.value, int))
-    yield Fact(pool, "log_bytes", Known(total, seen or vdevs.evidence))
+    return Known(sum(map(number_of, sizes)), about_each(zip(logs, sizes, strict=True)) or vdevs.evidence)
 
-
-# -- commit leaves -------------------------------------------------------------------------------------------------
 
 APART = (2, 2)  # from here on the kernel counts datasets apart, before that all pools together
 AROUND = ("zil_itx_indirect_count", "zil_itx_metaslab_normal_count")
 
 
 @derivation(
-    "pool", {"commit_leaves": links("leaf", "the leaves to which its commits write, or have written", nonempty=True)}
+    "pool", commit_leaves=links("leaf", "the leaves to which its commits write, or have written", nonempty=True)
 )
-def commit_leaves(pool: Subject, facts: Facts) -> Iterator[Fact]:
+def commit_leaves(pool: Subject, facts: Facts) -> Judged:
     """The leaves that must keep what a commit wrote before fsync returns: those of the log blocks, and often those of
     the data.
 
@@ -183,37 +149,28 @@ def commit_leaves(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """
     log, chosen = facts.get(pool, "zil_leaves"), facts.get(pool, "zil_class")
     if isinstance(log, Unknown) or isinstance(chosen, Unknown) or chosen.value == "normal":
-        yield Fact(pool, "commit_leaves", log)
-        return
-    around = _around(pool, facts)
-    if isinstance(around, Unknown):
-        yield Fact(pool, "commit_leaves", around)
-    elif around.value is False:
-        yield Fact(pool, "commit_leaves", Known(log.value, (*log.evidence, *around.evidence)))
-    else:
-        data = facts.get(pool, "data_leaves")
-        both = (*facts.linked(pool, "zil_leaves"), *facts.linked(pool, "data_leaves"))
-        seen = (*log.evidence, *around.evidence)
-        yield Fact(
-            pool, "commit_leaves", data if isinstance(data, Unknown) else Known(tuple(dict.fromkeys(both)), seen)
-        )
+        return log
+    around = need(_around(pool, facts))
+    seen = (*log.evidence, *around.evidence)
+    if around.value is False:
+        return Known(log.value, seen)
+    both = (*facts.linked(pool, "zil_leaves"), *linked(facts, pool, "data_leaves"))
+    return Known(tuple(dict.fromkeys(both)), seen)
 
 
+@catch_missing
 def _around(pool: Subject, facts: Facts) -> Judged:
     """Whether commits of this pool write to the data vdevs, with what shows it. One that does decides; not seen does not."""
-    if isinstance(datasets := facts.get(pool, "datasets"), Unknown):
-        return datasets
+    datasets = linked(facts, pool, "datasets")
     unknowns: list[Unknown] = []
     quiet: list[Evidence] = []
     release = facts.get(HOST, "zfs_version")
-    numbers = release.value if isinstance(release, Known) and isinstance(release.value, tuple) else ()
-    before = bool(numbers) and tuple(each for each in numbers if isinstance(each, int))[:2] < APART
-    for dataset in facts.linked(pool, "datasets"):
+    before = isinstance(release, Known) and numbers(release)[:2] < APART
+    for dataset in datasets:
         bias = facts.get(dataset, "logbias")
         if isinstance(bias, Known) and bias.value == "throughput":
             return Known(True, about(dataset, bias))
-        mounted = facts.get(dataset, "mounted")
-        if isinstance(mounted, Known) and mounted.value is False:  # nothing commits there, and nothing is counted
+        if value_of(facts.get(dataset, "mounted")) is False:  # nothing commits there, and nothing is counted
             continue
         counts = [facts.get(HOST if before else dataset, name) for name in AROUND]
         for each in (bias, *counts):
@@ -230,8 +187,6 @@ def _around(pool: Subject, facts: Facts) -> Judged:
     return Known(False, tuple(dict.fromkeys(quiet))[:3])
 
 
-# -- commits seen --------------------------------------------------------------------------------------------------
-
 TOLD = 5
 AMONG_THE_HOST = "container "  # its programs write as those of the host do
 LEAST_S = 600  # what came together at a start says nothing of the day
@@ -239,14 +194,8 @@ LEAST_S = 600  # what came together at a start says nothing of the day
 
 @derivation(
     "pool",
-    {
-        "commits_seen": real(
-            "commits a second of its busiest dataset since that was mounted, as far as they were counted"
-        ),
-        "committers_seen": words(
-            "NFS exports, guests, targets and pods that use its datasets, as far as they were seen"
-        ),
-    },
+    commits_seen=real("commits a second of its busiest dataset since that was mounted, as far as they were counted"),
+    committers_seen=words("NFS exports, guests, targets and pods that use its datasets, as far as they were seen"),
 )
 def commits_seen(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """How many commits a second a pool has seen, at the least: OpenZFS counts them for each dataset since it was
@@ -256,8 +205,6 @@ def commits_seen(pool: Subject, facts: Facts) -> Iterator[Fact]:
     Both are lower bounds, empty where nothing was seen: that one cannot see the processes of the host must not undo
     what a database or a property has decided. So they may show that a pool has commits to wait for, never that it
     has none.
-
-    Lower bounds: 0 where nothing was counted.
     """
     most, seen = 0.0, known(0.0, "no commits were counted on its datasets")
     for dataset in facts.linked(pool, "datasets"):
@@ -282,17 +229,10 @@ def _committers(pool: Subject, facts: Facts) -> Known:
     return known((*found[:TOLD], *more), "; ".join((*found[:TOLD], *more)))
 
 
-# -- loss window ---------------------------------------------------------------------------------------------------
-
-
 @derivation(
     "host",
-    {
-        "loss_window": word(
-            "how far back a crash reaches without a log, in the pool of the host where that is longest"
-        ),
-        "pool.loss_window": word("how far back a crash reaches without a log: up to 7.3 s, by its TXGs"),
-    },
+    loss_window=word("how far back a crash reaches without a log, in the pool of the host where that is longest"),
+    **{"pool.loss_window": word("how far back a crash reaches without a log: up to 7.3 s, by its TXGs")},
 )
 def loss_window(host: Subject, facts: Facts) -> Iterator[Fact]:
     """How far back a crash reaches where no log keeps what was written: to the opening of the oldest TXG that is not
@@ -313,22 +253,17 @@ def loss_window(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(subject, "loss_window", _window(pools, facts))
 
 
+@catch_missing
 def _window(pools: tuple[Subject, ...], facts: Facts) -> Judged:
     """By the TXGs of these pools, where each has a history."""
-    timeout = facts.get(HOST, "zfs_txg_timeout")
-    if isinstance(timeout, Unknown):
-        return timeout
-    assert isinstance(timeout.value, int)
-    lives, syncs = (every(facts.get(pool, name) for pool in pools) for name in ("txg_life_ms_max", "txg_sync_ms_max"))
-    if isinstance(lives, Unknown):
-        return lives
-    if isinstance(syncs, Unknown):
-        return syncs
+    timeout = need(facts.get(HOST, "zfs_txg_timeout"))
+    lives = every(facts.get(pool, "txg_life_ms_max") for pool in pools)
+    syncs = every(facts.get(pool, "txg_sync_ms_max") for pool in pools)
     if not pools:
         return unknown("no pool was seen")
-    longest = max(*(_ms(life) for life in lives), *(timeout.value * 1000 + _ms(sync) for sync in syncs))
+    longest = max(*map(_ms, lives), *(number_of(timeout) * 1000 + _ms(sync) for sync in syncs))
     seen = (
-        each for pool, *found in zip(pools, lives, syncs, strict=True) for one in found for each in about(pool, one)
+        piece for pool, *both in zip(pools, lives, syncs, strict=True) for one in both for piece in about(pool, one)
     )
     return Known(f"up to {ceil(longest / 100) / 10:g} s", (*timeout.evidence, *seen))
 

@@ -26,7 +26,7 @@ from auditor.facts import (
     word,
     words_of,
 )
-from auditor.model.derivation import derivation
+from auditor.model.derivation import catch_missing, derivation, gaps, need
 
 # -- logged faults -------------------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ class Log(NamedTuple):
 
 @derivation(
     "host",
-    {
+    **{
         "disk.logged_faults": tally(
             "WHAT=TIMES of faults of it, its link and its controller that the kernel logged since boot, "
             "the cause of others first"
@@ -168,7 +168,7 @@ def together(of: Iterable[tuple[str, Judged]]) -> Judged:
         for name, often in tallied:
             entry = f"{what} {name}".strip()
             times[entry] = max(int(often), times.get(entry, 0))
-    unseen = [found for _, found in of if isinstance(found, Unknown)]
+    unseen = gaps(found for _, found in of)
     if not times and unseen:
         return join(unseen)
     seen = (
@@ -200,13 +200,13 @@ def _multipath(disk: Subject, log: Log, facts: Facts) -> frozenset[str]:
     return frozenset(name for leaf in leaves for name in words_of(facts.get(leaf, "nodes")))
 
 
+@catch_missing
 def _behind_multipath(
     disk: Subject, judged: Judged, names: frozenset[str], heads: frozenset[str], log: Log, facts: Facts
 ) -> Judged:
     """Without the errors of this path that another one may have made good, and with those of the dm devices above."""
     paths, failed_io = _log(Source(PATH_ERRORS), facts), _log(FAILED_IO, facts)
-    if isinstance(paths, Unknown):
-        return paths
+    paths = need(paths)
     repeated, failed = paths.of(names), log.of(names | heads)
     lost = _sum(failed) - _sum(repeated)
     if lost:
@@ -291,8 +291,6 @@ def _path(disk: Subject, facts: Facts) -> str:
     return f"{found.value}/" if isinstance(found, Known) else ""
 
 
-# -- host faults ---------------------------------------------------------------------------------------------------
-
 THREADS = {
     "zfs_panics": "panic at",
     "zfs_oopses": "fault in",
@@ -308,12 +306,10 @@ USUAL = 100  # corrected errors of memory; a few a year are nothing
 
 @derivation(
     "host",
-    {
-        "zfs_threads_stopped": tally(
-            "HOW AND WHERE=TIMES of threads of OpenZFS that panicked or faulted, and of tasks that hung in it, since boot"
-        ),
-        "hardware_faults": tally("WHAT=TIMES of errors of memory and processors since boot"),
-    },
+    zfs_threads_stopped=tally(
+        "HOW AND WHERE=TIMES of threads of OpenZFS that panicked or faulted, and of tasks that hung in it, since boot"
+    ),
+    hardware_faults=tally("WHAT=TIMES of errors of memory and processors since boot"),
 )
 def host_faults(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Threads of OpenZFS that stopped or hung, and faults of memory and processors, each from several questions to the
@@ -329,10 +325,10 @@ def host_faults(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(HOST, "hardware_faults", _hardware(facts))
 
 
+@catch_missing
 def _hardware(facts: Facts) -> Judged:
     virtual, ecc = facts.get(HOST, "virtualization"), facts.get(HOST, "memory_ecc")
-    if isinstance(virtual, Unknown):
-        return virtual
+    virtual = need(virtual)
     if virtual.value != "none":
         return Known((), virtual.evidence)
     found = [(what, facts.get(HOST, name)) for name, what in HARDWARE.items()]
@@ -346,11 +342,8 @@ def _hardware(facts: Facts) -> Judged:
     return together(found)
 
 
-# -- memory ecc ----------------------------------------------------------------------------------------------------
-
-
-@derivation("host", {"memory_ecc": flag("errors of memory are corrected and noticed (ECC)")})
-def memory_ecc(host: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("host", memory_ecc=flag("errors of memory are corrected and noticed (ECC)"))
+def memory_ecc(host: Subject, facts: Facts) -> Judged:
     """Whether errors of memory are corrected: the kernel's driver for the memory controller knows, the firmware's
     tables say so.
 
@@ -359,12 +352,11 @@ def memory_ecc(host: Subject, facts: Facts) -> Iterator[Fact]:
     machine = facts.get(HOST, "virtualization")
     edac, dmi = facts.get(HOST, "edac_corrects"), facts.get(HOST, "dmi_memory_ecc")
     if isinstance(machine, Unknown):
-        yield Fact(HOST, "memory_ecc", machine)
-    elif machine.value != "none":
-        yield Fact(HOST, "memory_ecc", unknown(f"in {machine.value}: what memory the machine below has is not seen"))
-    elif isinstance(edac, Known):
-        yield Fact(HOST, "memory_ecc", edac)
-    elif isinstance(dmi, Known):
-        yield Fact(HOST, "memory_ecc", dmi)
-    else:
-        yield Fact(HOST, "memory_ecc", join([edac, dmi]))
+        return machine
+    if machine.value != "none":
+        return unknown(f"in {machine.value}: what memory the machine below has is not seen")
+    if isinstance(edac, Known):
+        return edac
+    if isinstance(dmi, Known):
+        return dmi
+    return join([edac, dmi])

@@ -15,34 +15,28 @@ from auditor.facts import (
     Judged,
     Known,
     Subject,
-    Unknown,
     flag,
+    is_true,
     unknown,
     word,
     word_of,
     words,
     words_of,
 )
-from auditor.model.derivation import derivation, evidence, values
-
-# -- kernels without zfs -------------------------------------------------------------------------------------------
+from auditor.model.derivation import Missing, catch_missing, derivation, evidence, need, numbers, values
 
 _PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
 
 
 @derivation(
     "host",
-    {
-        "zfs_by_dkms": flag("dkms has built the zfs module of the running kernel"),
-        "zfs_by_depmod": flag("depmod has listed a zfs module of the running kernel"),
-        "zfs_of_removed_kernel": flag("the running kernel was removed, all but its zfs module, which is loaded"),
-        "zfs_file_gone": flag(
-            "zfs is loaded as a module, and neither the running kernel nor a newer one has a file of it"
-        ),
-        "kernels_without_zfs": words(
-            "kernels that have no zfs module: newer than the running one, or all where that of the running one is gone"
-        ),
-    },
+    zfs_by_dkms=flag("dkms has built the zfs module of the running kernel"),
+    zfs_by_depmod=flag("depmod has listed a zfs module of the running kernel"),
+    zfs_of_removed_kernel=flag("the running kernel was removed, all but its zfs module, which is loaded"),
+    zfs_file_gone=flag("zfs is loaded as a module, and neither the running kernel nor a newer one has a file of it"),
+    kernels_without_zfs=words(
+        "kernels that have no zfs module: newer than the running one, or all where that of the running one is gone"
+    ),
 )
 def kernels_without_zfs(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Which installed kernels have no zfs module although the kernel that runs has one of a package, an image or dkms.
@@ -61,49 +55,39 @@ def kernels_without_zfs(host: Subject, facts: Facts) -> Iterator[Fact]:
     gone = _gone(facts)
     yield Fact(HOST, "zfs_file_gone", gone)
     if isinstance(gone, Known) and gone.value:
-        running = word_of(facts.get(HOST, "kernel_release"))
-        yield Fact(
-            HOST,
-            "kernels_without_zfs",
-            Known(_ahead(words_of(facts.get(HOST, "kernels_listed")), running), gone.evidence),
-        )
+        running, listed = word_of(facts.get(HOST, "kernel_release")), words_of(facts.get(HOST, "kernels_listed"))
+        yield Fact(HOST, "kernels_without_zfs", Known(_ahead(listed, running), gone.evidence))
     else:
         yield Fact(HOST, "kernels_without_zfs", _of_others(facts, removed) or _without(facts, by_dkms, by_depmod))
 
 
+@catch_missing
 def _by_dkms(facts: Facts) -> Judged:
-    found = values(facts, HOST, "kernel_release", "dkms_zfs_kernels")
-    if isinstance(found, Unknown):
-        return found
-    running, built = found
+    running, built = values(facts, HOST, "kernel_release", "dkms_zfs_kernels")
     return Known(any(_is_for(each, str(running.value)) for each in words_of(built)), evidence(running, built))
 
 
+@catch_missing
 def _by_depmod(facts: Facts) -> Judged:
-    found = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
-    if isinstance(found, Unknown):
-        return found
-    running, listed, with_zfs = found
+    running, listed, with_zfs = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
     if words_of(listed) and running.value not in words_of(listed):  # an upgrade has taken its folder away
         return unknown(f"the modules of {running.value}, which runs, are not among those listed")
     return Known(running.value in words_of(with_zfs), evidence(running, listed, with_zfs))
 
 
+@catch_missing
 def _removed(facts: Facts) -> Judged:
     """As pacman removes a kernel at its upgrade, while it runs: what no package owns stays, and depmod's list with it."""
-    found = values(facts, HOST, "kernel_release", "kernels_removed_with_zfs", "zfs_loaded")
-    if isinstance(found, Unknown):
-        return found
-    running, removed, loaded = found
+    running, removed, loaded = values(facts, HOST, "kernel_release", "kernels_removed_with_zfs", "zfs_loaded")
     return Known(bool(loaded.value) and running.value in words_of(removed), evidence(running, removed, loaded))
 
 
+@catch_missing
 def _gone(facts: Facts) -> Judged:
     """Where dkms or a package took it away, or whoever built it by hand loaded it from elsewhere."""
-    found = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs", "zfs_is_module")
-    if isinstance(found, Unknown):
-        return found
-    running, listed, with_zfs, loaded = found
+    running, listed, with_zfs, loaded = values(
+        facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs", "zfs_is_module"
+    )
     there, ahead = running.value in words_of(listed), _ahead(words_of(listed), str(running.value))
     gone = bool(loaded.value) and there and not {*ahead} & {*words_of(with_zfs)}
     return Known(gone, evidence(running, listed, with_zfs, loaded))
@@ -118,40 +102,29 @@ def _of_others(facts: Facts, removed: Judged) -> Known | None:
     """Where the running kernel was removed and none of those that may start next has the module. That dkms has its source is no
     help: where its service builds at the start, that is after the units that import and mount (dkms.service: of
     multi-user.target, with the default dependencies)."""
-    listed = values(facts, HOST, "kernels_listed", "kernels_with_zfs")
-    if isinstance(listed, Unknown) or not (isinstance(removed, Known) and removed.value):
+    listed, with_zfs = facts.get(HOST, "kernels_listed"), facts.get(HOST, "kernels_with_zfs")
+    none_left = words_of(listed) and isinstance(with_zfs, Known) and not with_zfs.value
+    if not none_left or not is_true(removed):
         return None
-    if not words_of(listed[0]) or words_of(listed[1]):
-        return None
-    return Known(words_of(listed[0]), (*removed.evidence, *evidence(*listed)))
+    return Known(words_of(listed), (*removed.evidence, *evidence(listed, with_zfs)))
 
 
+@catch_missing
 def _without(facts: Facts, by_dkms: Judged, by_depmod: Judged) -> Judged:
     """As depmod has listed them; where it has not listed the running kernel's, as dkms has built them."""
-    listed = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
-    if isinstance(by_depmod, Known) and by_depmod.value and not isinstance(listed, Unknown):
-        here, lists, with_zfs = str(listed[0].value), words_of(listed[1]), words_of(listed[2])
-        return Known(tuple(each for each in lists if newer(each, here) and each not in with_zfs), by_depmod.evidence)
+    if is_true(by_depmod):
+        running, listed, with_zfs = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
+        without = (each for each in words_of(listed) if newer(each, str(running.value)))
+        return Known(tuple(each for each in without if each not in words_of(with_zfs)), by_depmod.evidence)
     if isinstance(by_dkms, Known) and not by_dkms.value:
-        return by_depmod if isinstance(by_depmod, Unknown) else Known((), evidence(by_dkms, by_depmod))
-    return _not_built(facts)
-
-
-def _not_built(facts: Facts) -> Judged:
-    found = values(facts, HOST, "kernel_release", "dkms_zfs_kernels", "kernels_with_headers")
-    if isinstance(found, Unknown):
-        return found
-    running, built, installed = found
+        return Known((), evidence(by_dkms, need(by_depmod)))
+    running, built, installed = values(facts, HOST, "kernel_release", "dkms_zfs_kernels", "kernels_with_headers")
     if str(running.value) not in words_of(installed):  # they are elsewhere (/lib/modules), or in another form
-        return unknown(
-            f"the headers of {running.value}, which runs, are not among those seen: others may be missing, too"
-        )
-    without = tuple(
-        kernel
-        for kernel in words_of(installed)
-        if newer(kernel, str(running.value)) and not any(_is_for(each, kernel) for each in words_of(built))
-    )
-    return Known(without, evidence(running, built, installed))
+        why = f"the headers of {running.value}, which runs, are not among those seen: others may be missing, too"
+        return unknown(why)
+    ahead = (kernel for kernel in words_of(installed) if newer(kernel, str(running.value)))
+    not_built = tuple(kernel for kernel in ahead if not any(_is_for(each, kernel) for each in words_of(built)))
+    return Known(not_built, evidence(running, built, installed))
 
 
 def _is_for(name: str, kernel: str) -> bool:
@@ -174,15 +147,10 @@ def _parts(kernel: str) -> list[str]:
     return [each.lstrip("0") or "0" if each.isdecimal() else each for each in _PART.findall(kernel)[:12]]
 
 
-# -- older modules -------------------------------------------------------------------------------------------------
-
-
 @derivation(
     "host",
-    {
-        "kernels_with_older_zfs": words("KERNEL (VERSION) of newer kernels whose zfs module is of an older release"),
-        "older_zfs_ahead": word("how much older the oldest of them is", "none", "patch", "line"),
-    },
+    kernels_with_older_zfs=words("KERNEL (VERSION) of newer kernels whose zfs module is of an older release"),
+    older_zfs_ahead=word("how much older the oldest of them is", "none", "patch", "line"),
 )
 def older_modules(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the zfs module of a kernel that may start next is of an older release than the loaded one.
@@ -190,127 +158,67 @@ def older_modules(host: Subject, facts: Facts) -> Iterator[Fact]:
     Where dkms could not build the release that runs, the one that comes with a kernel is loaded instead, whatever
     that is.
 
-    Both; of kernels that are older than the one that runs nothing is said.
+    Of kernels that are older than the one that runs nothing is said.
     """
-    older, gap = _older(facts, _modules(facts))
-    yield Fact(HOST, "kernels_with_older_zfs", older)
-    yield Fact(HOST, "older_zfs_ahead", gap)
-
-
-def _modules(facts: Facts) -> tuple[list[tuple[str, str]], list[Known]] | Unknown:
-    """(kernel, release of its zfs module) of newer kernels than the one that runs."""
-    found = values(facts, HOST, "kernel_release", "zfs_modules", "zfs_module_versions")
-    if isinstance(found, Unknown):
-        return found
-    said = {path: version for path, version, _ in (row.split(" ") for row in words_of(found[2]))}
-    modules = []
-    for kernel, path in (each.split(" ", 1) for each in words_of(found[1])):
-        if not newer(kernel, str(found[0].value)):
-            continue
-        if path not in said:
-            return unknown(f"{path}, the module of {kernel}, was not looked at")
-        modules.append((kernel, said[path]))
-    return modules, found
-
-
-def _older(facts: Facts, found: tuple[list[tuple[str, str]], list[Known]] | Unknown) -> tuple[Judged, Judged]:
-    loaded = facts.get(HOST, "zfs_version")
-    if isinstance(loaded, Unknown):
-        return loaded, loaded
-    if isinstance(found, Unknown):
-        return found, found
-    modules, seen = found
-    version = loaded.value if isinstance(loaded.value, tuple) else ()
-    here = tuple(each for each in version if isinstance(each, int))
-    older: dict[str, releases.Release] = {}
-    for kernel, version_text in modules:
-        release = releases.of(version_text)
+    loaded = need(facts.get(HOST, "zfs_version"))
+    running, at, versions = values(facts, HOST, "kernel_release", "zfs_modules", "zfs_module_versions")
+    version_of = {path: version for path, version, _ in (row.split(" ") for row in words_of(versions))}
+    ahead = [pair for each in words_of(at) if newer((pair := each.split(" ", 1))[0], str(running.value))]
+    if unseen := [pair for pair in ahead if pair[1] not in version_of]:
+        raise Missing(unknown(f"{unseen[0][1]}, the module of {unseen[0][0]}, was not looked at"))
+    here, older = numbers(loaded), dict[str, releases.Release]()
+    for kernel, path in ahead:
+        text = version_of[path]
+        release = releases.of(text)
         if not here or not release:
-            why = unknown(f"{version_text} of {kernel} beside {here}: a release without numbers cannot be compared")
-            return why, why
-        theirs = releases.version(version_text, releases.spelt(release))
-        if theirs != version and (strange := releases.untold(theirs, version)):
-            why = unknown(f"{version_text} of {kernel} beside {here}: {strange}", releases.REMEDY)
-            return why, why
+            why = f"{text} of {kernel} beside {here}: a release without numbers cannot be compared"
+            raise Missing(unknown(why))
+        theirs = releases.version(text, releases.spelt(release))
+        assert isinstance(loaded.value, tuple)
+        if theirs != loaded.value and (strange := releases.untold(theirs, loaded.value)):
+            raise Missing(unknown(f"{text} of {kernel} beside {here}: {strange}", releases.REMEDY))
         if release < here:
-            older[f"{kernel} ({version_text})"] = release
+            older[f"{kernel} ({text})"] = release
     line = any(release[:2] < here[:2] for release in older.values())
-    because = evidence(loaded, *seen)
-    return Known(tuple(older), because), Known("line" if line else "patch" if older else "none", because)
+    seen = evidence(loaded, running, at, versions)
+    yield Fact(HOST, "kernels_with_older_zfs", Known(tuple(older), seen))
+    yield Fact(HOST, "older_zfs_ahead", Known("line" if line else "patch" if older else "none", seen))
 
-
-# -- kernel unsupported --------------------------------------------------------------------------------------------
 
 # of each line: from its release N on, kernels up to this one
+# fmt: off
 NEWEST: dict[tuple[int, int], dict[int, tuple[int, int]]] = {
     (0, 8): {0: (5, 1), 2: (5, 3), 3: (5, 4), 4: (5, 6), 6: (5, 9)},
     (2, 0): {0: (5, 9), 1: (5, 10), 4: (5, 11), 5: (5, 12), 6: (5, 14), 7: (5, 15)},
-    (2, 1): {
-        0: (5, 13),
-        1: (5, 14),
-        2: (5, 15),
-        3: (5, 16),
-        4: (5, 17),
-        5: (5, 18),
-        6: (5, 19),
-        7: (6, 0),
-        8: (6, 1),
-        10: (6, 2),
-        12: (6, 3),
-        13: (6, 5),
-        15: (6, 7),
-    },
-    (2, 2): {
-        0: (6, 5),
-        1: (6, 6),
-        3: (6, 7),
-        4: (6, 8),
-        5: (6, 9),
-        6: (6, 10),
-        7: (6, 12),
-        8: (6, 15),
-        9: (6, 17),
-    },
-    (2, 3): {
-        0: (6, 12),
-        1: (6, 13),
-        2: (6, 14),
-        3: (6, 15),
-        4: (6, 16),
-        5: (6, 17),
-        6: (6, 19),
-        7: (7, 0),
-        9: (7, 2),
-    },
+    (2, 1): {0: (5, 13), 1: (5, 14), 2: (5, 15), 3: (5, 16), 4: (5, 17), 5: (5, 18), 6: (5, 19), 7: (6, 0), 8: (6, 1),
+             10: (6, 2), 12: (6, 3), 13: (6, 5), 15: (6, 7)},
+    (2, 2): {0: (6, 5), 1: (6, 6), 3: (6, 7), 4: (6, 8), 5: (6, 9), 6: (6, 10), 7: (6, 12), 8: (6, 15), 9: (6, 17)},
+    (2, 3): {0: (6, 12), 1: (6, 13), 2: (6, 14), 3: (6, 15), 4: (6, 16), 5: (6, 17), 6: (6, 19), 7: (7, 0), 9: (7, 2)},
     (2, 4): {0: (6, 18), 1: (6, 19), 2: (7, 0), 4: (7, 2)},
 }
+# fmt: on
 LAST = {(0, 8): 6, (2, 0): 7, (2, 1): 16, (2, 2): 11, (2, 3): 9, (2, 4): 4}  # the newest that was looked at
 _PUBLISHED = re.compile(r"\d+\.\d+\.\d+(-1)?")
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 
 
 @derivation(
-    "host", {"kernel_unsupported": flag("the running kernel is newer than any that this release of OpenZFS supports")}
+    "host", kernel_unsupported=flag("the running kernel is newer than any that this release of OpenZFS supports")
 )
-def kernel_unsupported(host: Subject, facts: Facts) -> Iterator[Fact]:
+def kernel_unsupported(host: Subject, facts: Facts) -> Judged:
     """Whether the running kernel is newer than the newest one that this release of OpenZFS was made for.
 
     Linux-Maximum of META at each tag; from 2.3.0 on configure refuses newer ones without
     --enable-linux-experimental. A distribution patches older releases for its newer kernels, which its version does
     not tell: of its builds it is not known.
     """
-    found = values(facts, HOST, "zfs_version", "zfs_version_text", "kernel_release")
-    yield Fact(HOST, "kernel_unsupported", found if isinstance(found, Unknown) else _judged(*found))
-
-
-def _judged(version: Known, text: Known, kernel: Known) -> Judged:
-    running = _KERNEL.match(str(kernel.value))
-    numbers = tuple(each for each in version.value if isinstance(each, int)) if isinstance(version.value, tuple) else ()
-    if running is None or len(numbers) != 3:
+    version, text, kernel = values(facts, HOST, "zfs_version", "zfs_version_text", "kernel_release")
+    running, release = _KERNEL.match(str(kernel.value)), numbers(version)
+    if running is None or len(release) != 3:
         return unknown(f"{text.value} on {kernel.value}: no release, or no kernel, that zaudit knows")
-    if isinstance(version.value, tuple) and (why := releases.untold(version.value, numbers)):
+    if isinstance(version.value, tuple) and (why := releases.untold(version.value, release)):
         return unknown(why, releases.REMEDY)
-    line, patch = (numbers[0], numbers[1]), numbers[2]
+    line, patch = (release[0], release[1]), release[2]
     steps = NEWEST.get(line, {})
     if not steps:
         return unknown(f"for which kernels OpenZFS {text.value} was made is not known")

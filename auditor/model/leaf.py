@@ -33,7 +33,7 @@ from auditor.facts import (
     word_of,
     words_of,
 )
-from auditor.model.derivation import about, derivation, every, evidence, values
+from auditor.model.derivation import about, catch_missing, derivation, every, evidence, gaps, need, values
 from auditor.model.disk import Names, names
 from auditor.text import harmless
 
@@ -153,7 +153,7 @@ MORE = unknown("as much is not known of more leaves")
 
 @derivation(
     "host",
-    {
+    **{
         "leaf.shares_disk_with_leg": flag("another leaf of its top-level vdev is on the same physical device"),
         "leaf.shares_disk_with_data": flag(
             "a leaf that holds data (class normal, special or dedup) is on the same physical device"
@@ -203,13 +203,11 @@ def _doubt(leaf: Leaf, other: Leaf) -> Unknown:
     return join((*own.nameless, *where, *its.nameless, *blurred))
 
 
-# -- open in guest -------------------------------------------------------------------------------------------------
-
 WRITES, SERVED = "w", "/dev/nbd"
 
 
-@derivation("leaf", {"open_in_guest": word("the virtual machine that has it open for writing, or empty")})
-def open_in_guest(leaf: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("leaf", open_in_guest=word("the virtual machine that has it open for writing, or empty"))
+def open_in_guest(leaf: Subject, facts: Facts) -> Judged:
     """Whether a virtual machine of this host has the device of a leaf open for writing: two kernels then write to one
     pool.
 
@@ -220,10 +218,6 @@ def open_in_guest(leaf: Subject, facts: Facts) -> Iterator[Fact]:
 
     Known to be none only where all that guests have open was seen, and the way from the leaf to its disks.
     """
-    yield Fact(leaf, "open_in_guest", _open(leaf, facts))
-
-
-def _open(leaf: Subject, facts: Facts) -> Judged:
     guests, opened, closed, generic = (
         facts.get(HOST, name) for name in ("guests", "guest_files", "closed_guests", "generic_guests")
     )
@@ -236,7 +230,7 @@ def _open(leaf: Subject, facts: Facts) -> Judged:
         if how == WRITES and not where.startswith(SERVED) and where.removeprefix("/dev/") in mine:
             text = harmless(f"guest {names.get(number, number)} (process {number})")
             return Known(text, (Evidence(f"{text} has {where} open for writing", f"ls -l /proc/{number}/fd"),))
-    unseen = [each for each in (opened, closed, generic, node, nodes, disks) if isinstance(each, Unknown)]
+    unseen = gaps((opened, closed, generic, node, nodes, disks))
     if hidden := rows_of(closed, ClosedGuest):
         unseen.append(unknown(harmless(f"a guest, or what calls itself one: {hidden[0].reason}")))
     unseen += [
@@ -246,11 +240,8 @@ def _open(leaf: Subject, facts: Facts) -> Judged:
     return join(unseen) if unseen else Known("", opened.evidence if isinstance(opened, Known) else ())
 
 
-# -- resilver still ------------------------------------------------------------------------------------------------
-
-
-@derivation("pool", {"resilver_still_s": real("for how long the scan that runs has read nothing, s; 0 where it has")})
-def resilver_still(pool: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("pool", resilver_still_s=real("for how long the scan that runs has read nothing, s; 0 where it has"))
+def resilver_still(pool: Subject, facts: Facts) -> Judged:
     """For how long a resilver that runs has not read a byte.
 
     One look has only the sum of what a pass has read. That is 0 for one that never began to move; one that moved
@@ -263,17 +254,16 @@ def resilver_still(pool: Subject, facts: Facts) -> Iterator[Fact]:
     moved = facts.get(pool, "scan_moved")
     if isinstance(moved, Known):
         moved = Known(0.0, moved.evidence) if moved.value is True else _since(pool, moved, facts)
-    yield Fact(pool, "resilver_still_s", moved)
+    return moved
 
 
+@catch_missing
 def _since(pool: Subject, moved: Known, facts: Facts) -> Judged:
     """Since the pass began; where only the scan has a time, since that or the import, whichever is later."""
     start = facts.get(pool, "scan_pass_start_s")
     if isinstance(start, Known):
         return _for(facts.now - number_of(start), moved, start)
     known = values(facts, pool, "scan_start_s", "kstat_clock_ns", "kstat_created_ns")
-    if isinstance(known, Unknown):
-        return known
     began, clock, created = map(number_of, known)
     return _for(min(facts.now - began, (clock - created) / 1e9), moved, *known)
 
@@ -283,29 +273,23 @@ def _for(seconds: float, *found: Known) -> Known:
     return Known(float(seconds), (Evidence(f"nothing read in {seconds} s"), *evidence(*found)))
 
 
-# -- survives drive loss -------------------------------------------------------------------------------------------
-
 NOT_REDUNDANT = "0"
 
 
-@derivation("leaf", {"survives_drive_loss": flag("RAID below it keeps it whole when one drive dies")})
-def survives_drive_loss(leaf: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("leaf", survives_drive_loss=flag("RAID below it keeps it whole when one drive dies"))
+def survives_drive_loss(leaf: Subject, facts: Facts) -> Judged:
     """Whether what a leaf lies on survives the death of a drive: RAID of the kernel, or of a controller that says its
     level.
 
     It says nothing of bad blocks: OpenZFS sees one copy, and cannot tell what lies below which half of a mirror is
     right.
+
+    A RAID of the kernel is enough; without one, every disk must be a redundant volume.
     """
-    yield Fact(leaf, "survives_drive_loss", _survives(leaf, facts))
-
-
-def _survives(leaf: Subject, facts: Facts) -> Judged:
-    """A RAID of the kernel is enough; without one, every disk must be a redundant volume."""
     kernel, disks = facts.get(leaf, "redundant_below"), facts.get(leaf, "disks")
     if is_true(kernel):
         return _apart(leaf, facts) or kernel
-    if isinstance(disks, Unknown):
-        return disks
+    disks = need(disks)
     if not facts.linked(leaf, "disks"):
         return unknown(f"{leaf}: no disks are known")
     volumes = [(disk, _volume(disk, facts)) for disk in facts.linked(leaf, "disks")]
@@ -313,8 +297,6 @@ def _survives(leaf: Subject, facts: Facts) -> Judged:
         if isinstance(volume, Known) and volume.value is False:
             return kernel if isinstance(kernel, Unknown) else Known(False, kernel.evidence + about(disk, volume))
     found = every(volume for _, volume in volumes)
-    if isinstance(found, Unknown):
-        return found
     pairs = zip(volumes, found, strict=True)
     return Known(True, tuple(piece for (disk, _), volume in pairs for piece in about(disk, volume)))
 

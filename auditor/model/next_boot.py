@@ -29,17 +29,14 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import derivation, every, evidence, values
+from auditor.model.derivation import Missing, catch_missing, derivation, every, evidence, gaps, need, numbers, values
 from auditor.model.kernel_module import newer
 from auditor.text import unit_escaped
 
-# -- mounts of zfs -------------------------------------------------------------------------------------------------
-
-# Where file systems of ZFS are mounted, by the table of mounts of the host. (man 5 proc_pid_mountinfo)
-
 
 def mounted_at(facts: Facts, point: str) -> list[str]:
-    """The datasets that are mounted at a place, which has no blanks; none where the table is not known."""
+    """The datasets that are mounted at a place, which has no blanks, by the host's table of mounts; none where that is not
+    known. (man 5 proc_pid_mountinfo)"""
     return list(_mounted_at(words_of(facts.get(HOST, "mount_table")), point))
 
 
@@ -53,8 +50,6 @@ def _mounted_at(table: tuple[str, ...], point: str) -> tuple[str, ...]:
     )
 
 
-# -- pool at boot --------------------------------------------------------------------------------------------------
-
 CACHE, SCAN, MOUNT = "zfs-import-cache.service", "zfs-import-scan.service", "zfs-mount.service"
 TARGET, TARGET_SINCE = "zfs-import.target", (0, 7, 4)
 # of OpenZFS and its packages; none of these starts the target by what stands in it
@@ -66,13 +61,9 @@ PLAIN = re.compile(
 
 @derivation(
     "pool",
-    {
-        "imported_at_boot": flag("something that is enabled imports it when the host starts"),
-        "scanned_at_boot": flag(
-            "all pools that are found on any device are imported when the host starts, and so is it"
-        ),
-        "mounted_at_boot": flag("something that is enabled mounts its file systems when the host starts"),
-    },
+    imported_at_boot=flag("something that is enabled imports it when the host starts"),
+    scanned_at_boot=flag("all pools that are found on any device are imported when the host starts, and so is it"),
+    mounted_at_boot=flag("something that is enabled mounts its file systems when the host starts"),
 )
 def pool_at_boot(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether a pool comes back by itself when the host starts: imported, and its file systems mounted.
@@ -88,8 +79,6 @@ def pool_at_boot(pool: Subject, facts: Facts) -> Iterator[Fact]:
     nothing starts that target, it does not wait for them, and finds no pool yet. Hosts whose links are of before,
     or made by hand, have it so. (OpenZFS commits 1c4f5e7d92, 5c2552c564: systemd zfs-import.target and
     documentation; systemd.unit.5 After=)
-
-    All, where the host starts with systemd.
     """
     units = reached(facts)
     yield Fact(pool, "scanned_at_boot", _scanned(units, facts))
@@ -97,19 +86,15 @@ def pool_at_boot(pool: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(pool, "mounted_at_boot", _mounted(pool, units, facts))
 
 
+@catch_missing
 def reached(facts: Facts) -> Judged:
     """The units for ZFS that are started at boot: wanted by one that is none of them, or by one of these; and not masked."""
-    needed = [facts.get(HOST, name) for name in ("systemd", "zfs_units_wanted", "zfs_units_masked")]
-    if unseen := [each for each in needed if isinstance(each, Unknown)]:
-        return join(unseen)
-    systemd, wanted, masked = (each for each in needed if isinstance(each, Known))
+    systemd, wanted, masked = values(facts, HOST, "systemd", "zfs_units_wanted", "zfs_units_masked")
     if not systemd.value:
         return unknown(f"{systemd.evidence[0].text}: what it starts is not looked at")
     pairs = [each.partition(" ")[::2] for each in words_of(wanted)]
-    found: set[str] = set()
-    while (
-        new := {unit for by, unit in pairs if not by.startswith("zfs") or by in found} - found - set(words_of(masked))
-    ):
+    found, off = set[str](), {*words_of(masked)}
+    while new := {unit for by, unit in pairs if not by.startswith("zfs") or by in found} - found - off:
         found |= new
     return Known(tuple(sorted(found)), (*wanted.evidence, *masked.evidence))
 
@@ -127,60 +112,59 @@ def _root(pool: Subject, facts: Facts) -> Known | None:
     return Known(True, found.evidence) if found and str(found.value).partition("/")[0] == pool.name else None
 
 
+@catch_missing
 def _scanned(units: Judged, facts: Facts) -> Judged:
     """The scan is for hosts without a cache file, and takes whatever it finds."""
-    cached = facts.get(HOST, "cached_pools")
-    if isinstance(units, Unknown) or (isinstance(units, Known) and SCAN not in words_of(units)):
-        return units if isinstance(units, Unknown) else Known(False, units.evidence)
-    return cached if isinstance(cached, Unknown) else Known(not cached.value, (*units.evidence, *cached.evidence))
+    units = need(units)
+    if SCAN not in words_of(units):
+        return Known(False, units.evidence)
+    cached = need(facts.get(HOST, "cached_pools"))
+    return Known(not cached.value, (*units.evidence, *cached.evidence))
 
 
+@catch_missing
 def _imported(pool: Subject, units: Judged, facts: Facts) -> Judged:
-    cached = facts.get(HOST, "cached_pools")
-    if isinstance(units, Unknown):
-        return units
+    units = need(units)
     started = words_of(units)
     name = unit_escaped(pool.name)
     if {f"zfs-import@{name}.service", f"zfs-import-{name}.service"} & {*started}:
         return Known(True, units.evidence)
-    if isinstance(cached, Unknown):
-        return cached
+    cached = need(facts.get(HOST, "cached_pools"))
     pools = words_of(cached)
     comes = (CACHE in started and pool.name in pools) or (SCAN in started and not pools)
     return Known(comes, (*units.evidence, *cached.evidence))
 
 
+@catch_missing
 def _mounted(pool: Subject, units: Judged, facts: Facts) -> Judged:
     lists = facts.get(HOST, "generated_pools")
     if isinstance(lists, Known) and pool.name in words_of(lists):
         return Known(True, lists.evidence)
-    if isinstance(units, Unknown):
-        return units
+    units = need(units)
     if MOUNT in words_of(units):
         return _after_import(pool, units, facts)
-    return lists if isinstance(lists, Unknown) else Known(False, (*units.evidence, *lists.evidence))
+    return Known(False, (*units.evidence, *need(lists).evidence))
 
 
+@catch_missing
 def _after_import(pool: Subject, units: Known, facts: Facts) -> Judged:
     """That zfs-mount.service waits for the import of the pool; true also of one that nothing is seen to import."""
     requires = facts.get(HOST, "fstab_requires")
     masked = words_of(facts.get(HOST, "zfs_units_masked"))
     started = {*words_of(units), *(each for each in words_of(requires) if each not in masked)}
-    root, imported = _root(pool, facts), _imported(pool, units, facts)
+    root = _root(pool, facts)
     if TARGET in started or root or not {CACHE, SCAN} & started:
         return Known(True, (root or units).evidence)
-    if isinstance(imported, Unknown) or not imported.value:
-        return imported if isinstance(imported, Unknown) else Known(True, units.evidence)
+    if not need(_imported(pool, units, facts)).value:
+        return Known(True, units.evidence)
     version = facts.get(HOST, "zfs_userland_version")
-    if isinstance(version, Known) and _numbers(version) < TARGET_SINCE:
+    if isinstance(version, Known) and numbers(version) < TARGET_SINCE:
         return Known(True, (*units.evidence, *version.evidence))
-    others = [facts.get(HOST, name) for name in ("mount_table", "zfs_units_changed", "generated_pools")]
-    found = every([units, version, requires, *others])
-    if isinstance(found, Unknown):
-        return found
+    others = (facts.get(HOST, name) for name in ("mount_table", "zfs_units_changed", "generated_pools"))
+    found = every((units, version, requires, *others))
     if doubt := _doubt(units, facts):
         return unknown(f"no link starts {TARGET}, but {doubt}")
-    return Known(False, evidence(units, *found[1:]))
+    return Known(False, evidence(*found))
 
 
 def _doubt(units: Known, facts: Facts) -> str:
@@ -195,13 +179,6 @@ def _doubt(units: Known, facts: Facts) -> str:
     return "the initramfs may import all pools, as the root file system is on OpenZFS" if root_source(facts) else ""
 
 
-def _numbers(version: Known) -> tuple[int, ...]:
-    return tuple(each for each in version.value if isinstance(each, int)) if isinstance(version.value, tuple) else ()
-
-
-# -- initrd --------------------------------------------------------------------------------------------------------
-
-
 class Times(NamedTuple):
     """When the content of a file was changed, and when anything of it was: seconds since 1970."""
 
@@ -211,10 +188,8 @@ class Times(NamedTuple):
 
 @derivation(
     "host",
-    {
-        "root_on_zfs": flag("the root file system is on ZFS"),
-        "initrd_outdated": words("files that were changed after the initrd that should hold them was written"),
-    },
+    root_on_zfs=flag("the root file system is on ZFS"),
+    initrd_outdated=words("files that were changed after the initrd that should hold them was written"),
 )
 def initrd(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the initrd that starts next, where the root file system is on ZFS, holds what was installed and set
@@ -229,19 +204,15 @@ def initrd(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(HOST, "initrd_outdated", _outdated(facts))
 
 
+@catch_missing
 def options_in_doubt(facts: Facts) -> Unknown | None:
     """Why the options of modprobe.d may not be those with which the module is loaded at the next boot; None where they are.
 
     A file below /usr that gave an option once, and is gone since, is not seen."""
-    root = _root_on_zfs(facts)
-    if isinstance(root, Unknown):
-        return root
-    if not root.value or _built_together(facts):
+    # NixOS builds an initrd with every configuration, and puts it where no other system has its own
+    if not need(_root_on_zfs(facts)).value or "nixos" in words_of(facts.get(HOST, "os_ids")):
         return None
-    found = _initrds(facts)
-    if isinstance(found, Unknown):
-        return found
-    times, initrds = found
+    times, initrds = _initrds(facts)
     options = facts.get(HOST, "zfs_boot_options")
     files = [each.command.removeprefix("cat ") for each in options.evidence] if isinstance(options, Known) else []
     if elsewhere := [path for path in files if path.endswith(".conf") and path not in times]:
@@ -254,31 +225,20 @@ def options_in_doubt(facts: Facts) -> Unknown | None:
     return None
 
 
-def _built_together(facts: Facts) -> bool:
-    """NixOS builds an initrd with every configuration, and puts it where no other system has its own."""
-    return "nixos" in words_of(facts.get(HOST, "os_ids"))
-
-
+@catch_missing
 def _root_on_zfs(facts: Facts) -> Judged:
-    table = facts.get(HOST, "mount_table")
-    found = root_source(facts)
-    return table if isinstance(table, Unknown) else Known(found is not None, table.evidence)
+    return Known(root_source(facts) is not None, need(facts.get(HOST, "mount_table")).evidence)
 
 
+@catch_missing
 def _outdated(facts: Facts) -> Judged:
     """By the times of content; where only other times are later, as of a file that a package brought, it is not known."""
-    found = _initrds(facts)
-    if isinstance(found, Unknown):
-        return found
-    times, initrds = found
-    options = facts.get(HOST, "zfs_boot_options")
-    if isinstance(options, Unknown):
-        return options
+    times, initrds = _initrds(facts)
+    options = need(facts.get(HOST, "zfs_boot_options"))
     files = {each.command.removeprefix("cat ") for each in options.evidence}  # those with options of the zfs module
     held = [(HOSTID, *_modules(facts, kernel), *sorted(files)) for kernel in initrds]
-    pairs = [
-        (path, initrd) for paths, initrd in zip(held, initrds.values(), strict=True) for path in paths if path in times
-    ]
+    held_in = zip(held, initrds.values(), strict=True)
+    pairs = [(path, initrd) for paths, initrd in held_in for path in paths if path in times]
     late = [(path, initrd) for path, initrd in pairs if times[path].content > times[initrd].content]
     if late:
         return Known(tuple(path for path, _ in late), tuple(_seen(path, initrd, times) for path, initrd in late))
@@ -290,23 +250,24 @@ def _outdated(facts: Facts) -> Judged:
     return Known((), tuple(_seen(path, initrd, times) for path, initrd in pairs))
 
 
-def _initrds(facts: Facts) -> tuple[Mapping[str, Times], Mapping[str, str]] | Unknown:
+def _initrds(facts: Facts) -> tuple[Mapping[str, Times], Mapping[str, str]]:
     """The times, and for each of the newest kernels its initrd."""
-    found = values(facts, HOST, "initrd_times", "zfs_modules")
-    if isinstance(found, Unknown):
-        return found
-    rows = [line.split(" ", 2) for line in words_of(found[0])]
+    found, modules = values(facts, HOST, "initrd_times", "zfs_modules")
+    rows = [line.split(" ", 2) for line in words_of(found)]
     times = {path: Times(int(content), int(changed)) for content, changed, path in rows}
-    kernels = [each.partition(" ")[0] for each in words_of(found[1])]
+    kernels = [each.partition(" ")[0] for each in words_of(modules)]
     initrds: dict[str, str] = {}
     for kernel in kernels:
         if any(newer(each, kernel) for each in kernels):
             continue
         there = [name for name in names(kernel) if name in times]
         if len(there) != 1:
-            return unknown(f"{len(there) or 'no'} initrd of {kernel} found at {', '.join(there or names(kernel))}")
+            why = f"{len(there) or 'no'} initrd of {kernel} found at {', '.join(there or names(kernel))}"
+            raise Missing(unknown(why))
         initrds[kernel] = there[0]
-    return (times, initrds) if initrds else unknown("no kernel with a zfs module was found")
+    if not initrds:
+        raise Missing(unknown("no kernel with a zfs module was found"))
+    return times, initrds
 
 
 def _modules(facts: Facts, kernel: str) -> list[str]:
@@ -322,8 +283,6 @@ def _seen(path: str, initrd: str, times: Mapping[str, Times]) -> Evidence:
 def _date(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
-
-# -- parameters ----------------------------------------------------------------------------------------------------
 
 LOSES_COMMITS = ("zfs_nocacheflush", "zil_nocacheflush", "zil_replay_disable")
 DURABILITY = (
@@ -355,15 +314,13 @@ class Boot(NamedTuple):
 
 @derivation(
     "host",
-    {
-        **{f"{name}_boot": number(f"{name} after the next boot") for name in DURABILITY},
-        **{f"{name}_default": number(f"{name} as this release has it by default") for name in DURABILITY},
-        "tunables_changed": words(
-            "parameters that are not at their default, without those that have a rule or that are meant to be set"
-        ),
-        "tunables_risky": words("those of them that can cost data"),
-        "tunables_drifting": words("parameters that the next boot sets to another value than they have now"),
-    },
+    **{f"{name}_boot": number(f"{name} after the next boot") for name in DURABILITY},
+    **{f"{name}_default": number(f"{name} as this release has it by default") for name in DURABILITY},
+    tunables_changed=words(
+        "parameters that are not at their default, without those that have a rule or that are meant to be set"
+    ),
+    tunables_risky=words("those of them that can cost data"),
+    tunables_drifting=words("parameters that the next boot sets to another value than they have now"),
 )
 def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Module parameters: as they are, as the next boot will set them, and what the release would have them be.
@@ -372,7 +329,7 @@ def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
     module is loaded from an initramfs that may hold older files than modprobe.d, that of the command line or none.
     What a service writes to /sys later is not seen.
 
-    All of parameters.facts. A list that is not empty may be short of parameters that could not be read.
+    A list that is not empty may be short of parameters that could not be read.
     """
     table = tunables.load()
     release = facts.get(HOST, "release")
@@ -387,28 +344,18 @@ def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(HOST, "tunables_changed", _listed((_change(each, defaults[each.name], facts) for each in ruled), OTHERS))
     risky = [each for each in ruled if each.changed == "medium"]
     yield Fact(HOST, "tunables_risky", _listed((_change(each, defaults[each.name], facts) for each in risky), OTHERS))
-    steady = [each for each in there if each.name not in LOSES_COMMITS]
-    yield Fact(
-        HOST,
-        "tunables_drifting",
-        _listed((_drift(each, defaults[each.name], boot, facts) for each in steady), "the next boot changes none"),
-    )
+    drifts = (_drift(each, defaults[each.name], boot, facts) for each in there if each.name not in LOSES_COMMITS)
+    yield Fact(HOST, "tunables_drifting", _listed(drifts, "the next boot changes none"))
 
 
-def _release_numbers(release: Known) -> tuple[int, ...]:
-    return (
-        tuple(int(part) for part in release.value if isinstance(part, int)) if isinstance(release.value, tuple) else ()
-    )
-
-
+@catch_missing
 def _default(tunable: Tunable, release: Judged) -> Judged:
-    if isinstance(release, Unknown):
-        return release
+    release = need(release)
     if why := _untold(tunable, release):
         return unknown(why, releases.REMEDY)
     if _lacking(tunable, release):
-        return unknown(f"{tunable.name}: OpenZFS {releases.spelt(_release_numbers(release))} has no such parameter")
-    value = tunable.default(_release_numbers(release))
+        return unknown(f"{tunable.name}: OpenZFS {releases.spelt(numbers(release))} has no such parameter")
+    value = tunable.default(numbers(release))
     return Known(value, (Evidence(f"{tunable.name}={value} by default", "man 4 zfs"),))
 
 
@@ -420,22 +367,22 @@ def _untold(tunable: Tunable, release: Known) -> str:
 
 
 def _lacking(tunable: Tunable, release: Known) -> bool:
-    return not _untold(tunable, release) and not tunable.default(_release_numbers(release))
+    return not _untold(tunable, release) and not tunable.default(numbers(release))
 
 
+@catch_missing
 def _boot(tunable: Tunable, default: Judged, boot: Boot) -> Judged:
-    if isinstance(boot.options, Unknown):
-        return boot.options
-    for option, seen in zip(words_of(boot.options), boot.options.evidence, strict=False):
+    options = need(boot.options)
+    for option, seen in zip(words_of(options), options.evidence, strict=False):
         name, _, value = str(option).partition("=")
         if name == tunable.name:
             return boot.doubt if boot.doubt and seen.command != ON_THE_LINE else Known(value, (seen,))
     return boot.doubt or default
 
 
+@catch_missing
 def _as_number(found: Judged) -> Judged:
-    if isinstance(found, Unknown):
-        return found
+    found = need(found)
     try:
         return Known(int(str(found.value), 0), found.evidence)
     except ValueError:
@@ -450,22 +397,20 @@ def _same(a: object, b: object) -> bool:
         return str(a) == str(b)
 
 
+@catch_missing
 def _change(tunable: Tunable, default: Judged, facts: Facts) -> Judged | None:
     """What is not at its default; None where it is."""
-    now = facts.get(HOST, tunable.name)
-    if isinstance(now, Unknown) or isinstance(default, Unknown):
-        return join([each for each in (now, default) if isinstance(each, Unknown)])
+    now, default = every((facts.get(HOST, tunable.name), default))
     if _same(now.value, default.value):
         return None
     text = f"{tunable.name}={now.value}, by default {default.value} ({tunable.means})"
     return Known(f"{tunable.name}={now.value}", (Evidence(text, now.evidence[0].command),))
 
 
+@catch_missing
 def _drift(tunable: Tunable, default: Judged, boot: Boot, facts: Facts) -> Judged | None:
     """What the next boot changes; None where it does not."""
-    now, later = facts.get(HOST, tunable.name), _boot(tunable, default, boot)
-    if isinstance(now, Unknown) or isinstance(later, Unknown):
-        return join([each for each in (now, later) if isinstance(each, Unknown)])
+    now, later = every((facts.get(HOST, tunable.name), _boot(tunable, default, boot)))
     if _same(now.value, later.value):
         return None
     return Known(f"{tunable.name}={now.value} becomes {later.value}", (*now.evidence, *later.evidence))
@@ -474,8 +419,7 @@ def _drift(tunable: Tunable, default: Judged, boot: Boot, facts: Facts) -> Judge
 def _listed(each: Iterable[Judged | None], none: str) -> Judged:
     """What was found; without any, the reasons of what could not be looked at."""
     found = [one for one in each if one is not None]
-    known = [one for one in found if isinstance(one, Known)]
-    if known:
-        return Known(tuple(str(one.value) for one in known), tuple(line for one in known for line in one.evidence))
-    missing = [one for one in found if isinstance(one, Unknown)]
+    if known := [one for one in found if isinstance(one, Known)]:
+        return Known(tuple(str(one.value) for one in known), evidence(*known))
+    missing = gaps(found)
     return join(missing) if missing else Known((), (Evidence(none, "grep . /sys/module/zfs/parameters/*"),))

@@ -23,60 +23,47 @@ from auditor.facts import (
     join,
     known,
     number,
+    number_of,
     pairs_of,
     real,
     rows_of,
     unknown,
+    value_of,
     word,
     word_of,
     words,
 )
-from auditor.model.derivation import about, derivation, evidence
+from auditor.model.derivation import Missing, about_each, derivation, every, evidence, gaps, linked, need
 from auditor.text import quoted
 from auditor.units import size
-
-# -- legs in use ---------------------------------------------------------------------------------------------------
 
 GONE = ("DEGRADED", "FAULTED", "UNAVAIL", "REMOVED", "UNKNOWN")
 
 
 @derivation(
     "pool",
-    {
-        "legs_not_online": words("its data devices that are not ONLINE, with their state"),
-        "legs_offline": words("those that were taken offline"),
-        "legs_gone": words("those that are missing, faulted or degraded"),
-    },
+    legs_not_online=words("its data devices that are not ONLINE, with their state"),
+    legs_offline=words("those that were taken offline"),
+    legs_gone=words("those that are missing, faulted or degraded"),
 )
 def legs_in_use(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """Which legs of a pool are not in use, by name, whatever the pool says of itself: its state may lag behind theirs.
 
     Of log devices another rule speaks.
     """
-    leaves = facts.get(pool, "leaves")
+    leaves = linked(facts, pool, "leaves")
     legs = [
-        (leaf, facts.get(leaf, "state"))
-        for leaf in facts.linked(pool, "leaves")
-        if not _is_log(facts.get(leaf, "allocation_class"))
+        (leaf, facts.get(leaf, "state")) for leaf in leaves if value_of(facts.get(leaf, "allocation_class")) != "log"
     ]
-    unseen = [state for _, state in legs if isinstance(state, Unknown)]
+    unseen = gaps(state for _, state in legs)
     seen = [(leaf, state) for leaf, state in legs if isinstance(state, Known)]
     for name in legs_in_use.facts:
         states = {"legs_offline": ("OFFLINE",), "legs_gone": GONE}.get(name, (*GONE, "OFFLINE"))
         bad = [(leaf, state) for leaf, state in seen if state.value in states]
-        if isinstance(leaves, Unknown) or (unseen and not bad):
-            yield Fact(pool, name, leaves if isinstance(leaves, Unknown) else join(unseen))
-            continue
         named = tuple(f"{leaf.name} ({state.value})" if name == "legs_not_online" else leaf.name for leaf, state in bad)
-        evidence = tuple(each for leaf, state in bad for each in about(leaf, state))
-        yield Fact(pool, name, Known(named, evidence or (Evidence("each leg is ONLINE"),)))
+        found = Known(named, about_each(bad) or (Evidence("each leg is ONLINE"),))
+        yield Fact(pool, name, join(unseen) if unseen and not bad else found)
 
-
-def _is_log(found: Judged) -> bool:
-    return isinstance(found, Known) and found.value == "log"
-
-
-# -- status paragraph ----------------------------------------------------------------------------------------------
 
 RESILVERING = "One or more devices is currently being resilvered"
 SEQUENTIAL = "One or more devices have been sequentially resilvered"
@@ -96,11 +83,9 @@ COUNTS = ("read_errors", "write_errors", "checksum_errors")
 
 @derivation(
     "pool",
-    {
-        "sequential_unverified": flag("a device was resilvered sequentially, and the pool was not scrubbed since"),
-        "hostid_mismatch": flag("the pool bears another hostid than this host has now"),
-        "unexplained_status": word("the status: paragraph, where no rule is about it; else empty"),
-    },
+    sequential_unverified=flag("a device was resilvered sequentially, and the pool was not scrubbed since"),
+    hostid_mismatch=flag("the pool bears another hostid than this host has now"),
+    unexplained_status=word("the status: paragraph, where no rule is about it; else empty"),
 )
 def status_paragraph(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """What the status: paragraph of ``zpool status`` says of a pool beyond its devices.
@@ -109,84 +94,54 @@ def status_paragraph(pool: Subject, facts: Facts) -> Iterator[Fact]:
     is not known to be absent. (lib/libzfs/libzfs_status.c check_status(), the texts from cmd/zpool/zpool_main.c,
     the same in 2.1.11 and 2.4.4)
     """
-    status = facts.get(pool, "status_text")
-    for name in status_paragraph.facts:
-        if isinstance(status, Unknown):
-            yield Fact(pool, name, status)
-        elif name == "unexplained_status":
-            yield Fact(pool, name, _unexplained(str(status.value), pool, status, facts))
-        else:
-            yield Fact(pool, name, _of(name, str(status.value), status))
-
-
-def _unexplained(text: str, pool: Subject, status: Known, facts: Facts) -> Judged:
+    status = need(facts.get(pool, "status_text"))
+    text = str(status.value)
+    yield Fact(pool, "sequential_unverified", _first_says(SEQUENTIAL, (RESILVERING,), status))
+    yield Fact(pool, "hostid_mismatch", _first_says(HOSTID, (RESILVERING, SEQUENTIAL), status))
     explained = not text or text.startswith(EXPLAINED)
     if not explained and text.startswith(OF_A_DEVICE):
         explained = any(_has_errors(leaf, facts) for leaf in facts.linked(pool, "leaves"))
-    return Known("" if explained else text, status.evidence)
+    yield Fact(pool, "unexplained_status", Known("" if explained else text, status.evidence))
 
 
 def _has_errors(leaf: Subject, facts: Facts) -> bool:
     """Or is not ONLINE: a rule says so."""
     state = facts.get(leaf, "state")
-    counts = (facts.get(leaf, name) for name in COUNTS)
-    return (isinstance(state, Known) and state.value != "ONLINE") or any(
-        isinstance(each, Known) and each.value != 0 for each in counts
-    )
+    counts = [value_of(facts.get(leaf, name)) for name in COUNTS]
+    return (isinstance(state, Known) and state.value != "ONLINE") or any(counts)
 
 
-def _of(name: str, text: str, status: Known) -> Judged:
+def _first_says(what: str, earlier: tuple[str, ...], status: Known) -> Judged:
     """Whether it tells of this. An empty text says that there is nothing."""
-    match name:
-        case "sequential_unverified":
-            value, hidden = text.startswith(SEQUENTIAL), text.startswith(RESILVERING)
-        case _:
-            value, hidden = text.startswith(HOSTID), text.startswith((RESILVERING, SEQUENTIAL))
-    if hidden:
-        return unknown(
-            f"zpool status tells one thing at a time, and this comes first: {text[:60]}",
-            "look again when that is mended",
-        )
-    return Known(value, status.evidence)
-
-
-# -- checksum errors -----------------------------------------------------------------------------------------------
+    text = str(status.value)
+    if text.startswith(earlier):
+        why = f"zpool status tells one thing at a time, and this comes first: {text[:60]}"
+        return unknown(why, "look again when that is mended")
+    return Known(text.startswith(what), status.evidence)
 
 
 @derivation(
-    "pool",
-    {"leaves_with_checksum_errors": words("its devices that have delivered wrong data since import or zpool clear")},
+    "pool", leaves_with_checksum_errors=words("its devices that have delivered wrong data since import or zpool clear")
 )
-def checksum_errors(pool: Subject, facts: Facts) -> Iterator[Fact]:
+def checksum_errors(pool: Subject, facts: Facts) -> Judged:
     """Which devices of a pool have had checksum errors: of several at once, what they share is likelier the cause than
     each.
 
     At least these where some could not be seen; none only where all were.
     """
-    yield Fact(pool, "leaves_with_checksum_errors", _wrong(pool, facts))
-
-
-def _wrong(pool: Subject, facts: Facts) -> Judged:
-    leaves = facts.get(pool, "leaves")
-    if isinstance(leaves, Unknown):
-        return leaves
-    counts = [(leaf, facts.get(leaf, "checksum_errors")) for leaf in facts.linked(pool, "leaves")]
+    counts = [(leaf, facts.get(leaf, "checksum_errors")) for leaf in linked(facts, pool, "leaves")]
     wrong = [(leaf, count) for leaf, count in counts if isinstance(count, Known) and count.value]
-    unseen = [count for _, count in counts if isinstance(count, Unknown)]
+    unseen = gaps(count for _, count in counts)
     if unseen and len(wrong) < 2:
         return join(unseen)
-    seen = tuple(evidence for _, count in (wrong or counts) if isinstance(count, Known) for evidence in count.evidence)
+    seen = tuple(piece for _, count in wrong or counts if isinstance(count, Known) for piece in count.evidence)
     return Known(tuple(leaf.name for leaf, _ in wrong), seen or (Evidence("the pool has no device"),))
 
 
-# -- suspensions ---------------------------------------------------------------------------------------------------
-
-
 @derivation(
-    "pool",
-    {"suspensions": number("times that it was suspended because I/O failed, at least, as far as anything remembers")},
+    "pool", suspensions=number("times that it was suspended because I/O failed, at least, as far as anything remembers")
 )
-def suspensions(pool: Subject, facts: Facts) -> Iterator[Fact]:
+def suspensions(pool: Subject, facts: Facts) -> Judged:
     """How often a pool was suspended, by its events and by the kernel's log: each forgets, and somebody may have
     cleared one.
 
@@ -196,19 +151,14 @@ def suspensions(pool: Subject, facts: Facts) -> Iterator[Fact]:
     if not (isinstance(events, Known) and events.value) and isinstance(log, Known):
         for (name, times), seen in zip(pairs_of(log), log.evidence, strict=False):
             if name == pool.name:
-                yield Fact(pool, "suspensions", Known(int(times), (seen,)))
-                return
-    yield Fact(pool, "suspensions", events)
-
-
-# -- txg unfinished ------------------------------------------------------------------------------------------------
+                return Known(int(times), (seen,))
+    return events
 
 
 @derivation(
-    "pool",
-    {"txg_unfinished_ms": real("for how long its oldest unfinished TXG is quiescing or syncing; 0 where none is")},
+    "pool", txg_unfinished_ms=real("for how long its oldest unfinished TXG is quiescing or syncing; 0 where none is")
 )
-def txg_unfinished(pool: Subject, facts: Facts) -> Iterator[Fact]:
+def txg_unfinished(pool: Subject, facts: Facts) -> Judged:
     """For how long the oldest TXG of a pool that is not committed has been quiescing or syncing.
 
     Both times are of one clock, gethrtime(). That of the look is read before the list of TXGs, so what comes out is
@@ -216,24 +166,12 @@ def txg_unfinished(pool: Subject, facts: Facts) -> Iterator[Fact]:
 
     Unknown where there is such a TXG and no clock.
     """
-    yield Fact(
-        pool, "txg_unfinished_ms", _ms(facts.get(pool, "txg_unfinished_since_ns"), facts.get(pool, "kstat_clock_ns"))
-    )
-
-
-def _ms(since: Judged, now: Judged) -> Judged:
-    if isinstance(since, Unknown):
-        return since
+    since = need(facts.get(pool, "txg_unfinished_since_ns"))
     if since.value == 0:
         return Known(0.0, since.evidence)
-    if isinstance(now, Unknown):
-        return now
-    assert isinstance(since.value, int)
-    assert isinstance(now.value, int)
-    return Known(round(max(now.value - since.value, 0) / 1e6, 3), evidence(since, now))
+    now = need(facts.get(pool, "kstat_clock_ns"))
+    return Known(round(max(number_of(now) - number_of(since), 0) / 1e6, 3), evidence(since, now))
 
-
-# -- snapshot space ------------------------------------------------------------------------------------------------
 
 SIZES = ("used", "available", "referenced", "refreservation", "reservation")
 NAMED = 3
@@ -243,11 +181,9 @@ LEAST = 1 << 20  # bytes: of a dataset without a snapshot it is not quite zero
 
 @derivation(
     "pool",
-    {
-        "snapshots_percent": number("share of the space for data that snapshots hold at least, percent"),
-        "snapshots_percent_most": number("share that they hold at most, where that is the same"),
-        "held_by_snapshots": words("DATASET (size) where they hold most"),
-    },
+    snapshots_percent=number("share of the space for data that snapshots hold at least, percent"),
+    snapshots_percent_most=number("share that they hold at most, where that is the same"),
+    held_by_snapshots=words("DATASET (size) where they hold most"),
 )
 def snapshot_space(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """How much of a pool snapshots hold, at least, and on which datasets.
@@ -261,9 +197,6 @@ def snapshot_space(pool: Subject, facts: Facts) -> Iterator[Fact]:
     Unknown unless the whole pool was looked at.
     """
     found = _held(pool, facts)
-    if isinstance(found, Unknown):
-        yield from (Fact(pool, name, found) for name in snapshot_space.facts)
-        return
     root = Subject("dataset", pool.name)
     space = _bytes(facts, root, "used") + _bytes(facts, root, "available")
     least = {name: bounds[0] for name, bounds in found.items() if bounds[0] >= LEAST}
@@ -279,23 +212,19 @@ def snapshot_space(pool: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(pool, "held_by_snapshots", Known(named, seen))
 
 
-def _held(pool: Subject, facts: Facts) -> dict[str, tuple[int, int]] | Unknown:
+def _held(pool: Subject, facts: Facts) -> dict[str, tuple[int, int]]:
     """Dataset -> bytes that its snapshots hold (at least, at most)."""
-    datasets = facts.get(pool, "datasets")
-    if isinstance(datasets, Unknown):
-        return datasets
-    every = facts.linked(pool, "datasets")
-    if Subject("dataset", pool.name) not in every:
-        return unknown(f"{pool}: not all of its datasets are audited")
+    datasets = linked(facts, pool, "datasets")
+    if Subject("dataset", pool.name) not in datasets:
+        raise Missing(unknown(f"{pool}: not all of its datasets are audited"))
     children: dict[str, int] = defaultdict(int)
-    for dataset in every:
+    for dataset in datasets:
         for name in ("origin", *SIZES):
-            if isinstance(why := facts.get(dataset, name), Unknown):
-                return why
+            need(facts.get(dataset, name))
         counts = max(_bytes(facts, dataset, "used"), _bytes(facts, dataset, "reservation"))
         children[dataset.name.rpartition("/")[0]] += counts
     found = {}
-    for dataset in every:
+    for dataset in datasets:
         own = _bytes(facts, dataset, "used") - children[dataset.name]
         beyond = own - _bytes(facts, dataset, "referenced")
         most = beyond if word_of(facts.get(dataset, "origin")) == NO_CLONE else own
@@ -308,18 +237,14 @@ def _bytes(facts: Facts, dataset: Subject, name: str) -> int:
     return found.value if isinstance(found, Known) and isinstance(found.value, int) else 0
 
 
-# -- pools not imported --------------------------------------------------------------------------------------------
-
 THERE = ("ONLINE", "DEGRADED", "AVAIL", "INUSE")
 COMMAND = "zpool import"
 
 
 @derivation(
     "host",
-    {
-        "pools_not_imported": words("name and GUID of each, and the devices that bear its label"),
-        "pool_names_twice": words("the same of those that are called like a pool that is imported"),
-    },
+    pools_not_imported=words("name and GUID of each, and the devices that bear its label"),
+    pool_names_twice=words("the same of those that are called like a pool that is imported"),
 )
 def pools_not_imported(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Pools whose labels drives of this host bear, and that are not imported; those apart that are called like one
@@ -333,11 +258,8 @@ def pools_not_imported(host: Subject, facts: Facts) -> Iterator[Fact]:
     Known where no label is of another pool, whatever else is not known.
     """
     labels, pools, loaded = (facts.get(HOST, name) for name in ("zfs_labels", "imported_pools", "zfs_loaded"))
-    if isinstance(loaded, Known) and not loaded.value:
-        pools = loaded  # and none is imported
-    if unseen := [each for each in (labels, pools) if isinstance(each, Unknown)]:
-        yield from (Fact(HOST, name, join(unseen)) for name in pools_not_imported.facts)
-        return
+    none_imported = isinstance(loaded, Known) and not loaded.value
+    every((labels,) if none_imported else (labels, pools))
     guids = [facts.get(pool, "list_guid") for pool in facts.linked(HOST, "imported_pools")]
     leaves = [facts.get(leaf, "path") for leaf in facts.subjects("leaf") if _is_there(leaf, facts)]
     guests, opened = rows_of(facts.get(HOST, "guests"), Guest), facts.get(HOST, "guest_files")
@@ -351,7 +273,7 @@ def pools_not_imported(host: Subject, facts: Facts) -> Iterator[Fact]:
     for guid, node, disk, name in rows_of(labels, Label):
         if guid not in mine and not {node, disk} & (taken if name in names else taken | of_guests):
             others[name in names].setdefault(f"{name} (GUID {guid})", []).append(node)
-    doubts = [each for each in (*guids, *leaves) if isinstance(each, Unknown)]
+    doubts = gaps((*guids, *leaves))
     of_opened = [opened] if guests and isinstance(opened, Unknown) else []
     for fact, twice in zip(pools_not_imported.facts, (False, True), strict=True):
         found = tuple(f"{pool} on {', '.join(sorted(devices))}" for pool, devices in others[twice].items())

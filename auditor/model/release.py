@@ -31,9 +31,7 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import derivation, evidence, values
-
-# -- release -------------------------------------------------------------------------------------------------------
+from auditor.model.derivation import catch_missing, derivation, evidence, gaps, need, values
 
 LINES = tuple(each for each in releases.LINES if each not in releases.ENDED)
 BUGS = data.advisories()
@@ -56,13 +54,9 @@ REMEDIES = (
 
 @derivation(
     "host",
-    {
-        "release": words(
-            "version of the loaded zfs module, of a line that zaudit knows: three numbers, perhaps a mark"
-        ),
-        "line_ended": flag("it is a release of a line that ended before the oldest that zaudit knows"),
-        **{builds.fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
-    },
+    release=words("version of the loaded zfs module, of a line that zaudit knows: three numbers, perhaps a mark"),
+    line_ended=flag("it is a release of a line that ended before the oldest that zaudit knows"),
+    **{builds.fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
 )
 def release(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What can be said of a release from its number: whether its line is one that zaudit knows, and which of the known
@@ -101,9 +95,9 @@ def build_of(text: Judged, facts: Facts) -> tuple[Judged, builds.Build | None]:
     return alike, builds.load().get(word_of(text)) if other else None
 
 
+@catch_missing
 def _published(text: Judged, platform: Judged) -> Judged:
-    if isinstance(text, Unknown):
-        return text
+    text = need(text)
     version = str(text.value)
     numbers = releases.of(version)
     if numbers and (why := releases.nature(releases.version(version, releases.spelt(numbers)))):
@@ -130,16 +124,10 @@ def _has(bug: str, build: builds.Build, text: Known) -> Known:
     )
 
 
-# -- version gap ---------------------------------------------------------------------------------------------------
-
-
 @derivation(
-    "host",
-    {
-        "zfs_version_gap": word("module beside commands", "none", "patch", "module newer", "module older", "unrelated"),
-    },
+    "host", zfs_version_gap=word("module beside commands", "none", "patch", "module newer", "module older", "unrelated")
 )
-def version_gap(host: Subject, facts: Facts) -> Iterator[Fact]:
+def version_gap(host: Subject, facts: Facts) -> Judged:
     """How far apart the zfs commands and the loaded module are.
 
     A patch release changes nothing between them, and what a minor release adds to the interface is backwards
@@ -150,15 +138,11 @@ def version_gap(host: Subject, facts: Facts) -> Iterator[Fact]:
     Unknown where one of them is.
     """
     found = values(facts, HOST, "zfs_version", "zfs_userland_version")
-    if isinstance(found, Unknown):
-        yield Fact(HOST, "zfs_version_gap", found)
-        return
     module, commands = map(_numbers, found)
     if not module or not commands:
-        yield Fact(HOST, "zfs_version_gap", unknown("a release without numbers cannot be compared"))
-        return
+        return unknown("a release without numbers cannot be compared")
     gap = "none" if found[0].value == found[1].value else _gap(module, commands)
-    yield Fact(HOST, "zfs_version_gap", Known(gap, evidence(*found)))
+    return Known(gap, evidence(*found))
 
 
 def _numbers(found: Known) -> tuple[int, ...]:
@@ -172,8 +156,6 @@ def _gap(module: tuple[int, ...], commands: tuple[int, ...]) -> str:
         return "patch"
     return "module newer" if module > commands else "module older"
 
-
-# -- known bugs ----------------------------------------------------------------------------------------------------
 
 TOLD = 3
 ONE_MODULE = (2, 2)  # from which on zcommon, icp and the others are part of zfs.ko (commit ad9e767657)
@@ -210,16 +192,14 @@ _USES = {
 
 @derivation(
     "host",
-    {
-        "bugs_fixed_later": words(
-            "what can go wrong here in this build and does not in a later release, the most severe first"
-        ),
-        "bugs_fixed_later_told": word("how many those are, and the most severe of them; never empty"),
-        "bugs_not_fixed": words(
-            "what can go wrong here in this build and no release has mended yet, the gravest first; what to do stands with it"
-        ),
-        "bugs_in_the_log": words("the bugs of this release, mended later or not, whose mark is in the kernel's log"),
-    },
+    bugs_fixed_later=words(
+        "what can go wrong here in this build and does not in a later release, the most severe first"
+    ),
+    bugs_fixed_later_told=word("how many those are, and the most severe of them; never empty"),
+    bugs_not_fixed=words(
+        "what can go wrong here in this build and no release has mended yet, the gravest first; what to do stands with it"
+    ),
+    bugs_in_the_log=words("the bugs of this release, mended later or not, whose mark is in the kernel's log"),
 )
 def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Which bugs a release has that a later one fixes (``auditor/data/fixes.toml``), which none fixes, and the mark of
@@ -259,6 +239,7 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(HOST, "bugs_in_the_log", no_release if strange and not words_of(logged) else logged)
 
 
+@catch_missing
 def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Build | None], facts: Facts) -> Judged:
     if not fixes.covers(release):
         return unknown(f"which bugs of OpenZFS {releases.spelt(release)} were fixed later is not known to this zaudit")
@@ -269,7 +250,7 @@ def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Bui
     if isinstance(alike, Unknown) and not build and not ended:
         return alike
     found = {use: _used(use, facts) for use in set().union(*(fix.uses for fix in here))}
-    if not ended and (unseen := [each for each in found.values() if isinstance(each, Unknown)]):
+    if not ended and (unseen := gaps(found.values())):
         return join(unseen)
     struck = [fix for fix in here if all(value_of(found[use]) is not False for use in fix.uses)]
     seen = (Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in struck)
@@ -290,7 +271,7 @@ def _used(use: str, facts: Facts) -> Judged:
     pools = facts.linked(HOST, "pools")
     needed = [facts.get(HOST, "pools"), facts.get(HOST, "imported_pools")]
     needed += [facts.get(pool, how.link) for pool in pools if how.link]
-    if unseen := [each for each in needed if isinstance(each, Unknown)]:
+    if unseen := gaps(needed):
         return join(unseen)
     of = [each for pool in pools for each in facts.linked(pool, how.link)] if how.link else pools
     told = [
@@ -321,6 +302,7 @@ def _spelt(fix: Fix, release: Release) -> str:
     return f"{fix.bug} ({releases.spelt(later or ())})"
 
 
+@catch_missing
 def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:
     judged = {
         "panic": facts.get(HOST, "zfs_stopped_in"),
@@ -336,7 +318,7 @@ def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:
     found = [fix for fix in here if any(mark <= functions for kind, mark in fix.marks for functions in logged[kind])]
     if release[:2] >= ONE_MODULE:  # what an older question did not look for is not there
         del judged["beside"]
-    if not found and (gone := [each for each in judged.values() if isinstance(each, Unknown)]):
+    if not found and (gone := gaps(judged.values())):
         return join(gone)
     seen = tuple(Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in found)
     return Known(

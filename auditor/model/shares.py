@@ -27,7 +27,7 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import derivation
+from auditor.model.derivation import catch_missing, derivation, evidence, gaps
 from auditor.text import harmless
 
 # -- exports -------------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ class Share(NamedTuple):
 
 @derivation(
     "host",
-    {
+    **{
         "dataset.nfs_async": flag("an NFS export of it answers before data is on stable storage"),
         "dataset.smb_flush_ignored": flag("an SMB share of it ignores the flushes of its clients"),
         "dataset.nfs_exported_now": flag(
@@ -229,12 +229,8 @@ class Unit(NamedTuple):
 
 @derivation(
     "host",
-    {
-        "volume_targets": words(
-            "NAME PATH of each backstore of LIO, and namespace of NVMe over Fabrics, that is a volume"
-        ),
-        "targets_not_kept": words("those of them that nothing makes anew when the host starts"),
-    },
+    volume_targets=words("NAME PATH of each backstore of LIO, and namespace of NVMe over Fabrics, that is a volume"),
+    targets_not_kept=words("those of them that nothing makes anew when the host starts"),
 )
 def volume_targets(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether what this host offers to initiators is offered again after its next start: the kernel keeps nothing of
@@ -242,7 +238,7 @@ def volume_targets(host: Subject, facts: Facts) -> Iterator[Fact]:
     whoever audits them.
     """
     asked = [facts.get(HOST, name) for name in ("block_targets", "nvme_targets")]
-    if unseen := [each for each in asked if isinstance(each, Unknown)]:
+    if unseen := gaps(asked):
         yield from (Fact(HOST, name, join(unseen)) for name in volume_targets.facts)
         return
     pools = {pool.name for pool in facts.linked(HOST, "imported_pools")}
@@ -252,12 +248,12 @@ def volume_targets(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield from (Fact(HOST, name, imported) for name in volume_targets.facts)
         return
     targets = [Target(name, path) for name, _, path in rows if name.startswith((LIO, NVME)) and _is_volume(path, pools)]
-    seen = tuple(piece for each in asked if isinstance(each, Known) for piece in each.evidence)
+    seen = evidence(*asked)
     yield Fact(HOST, "volume_targets", Known(tuple(f"{each.name} {each.path}" for each in targets), seen))
     said, cluster = facts.get(HOST, "target_units"), facts.get(HOST, "cluster_makes_targets")
     if isinstance(cluster, Known) and cluster.value:
         said = unknown("pacemaker makes targets by itself", "pcs resource")
-    if unseen := [each for each in (said, cluster) if isinstance(each, Unknown)]:
+    if unseen := gaps((said, cluster)):
         yield Fact(HOST, "targets_not_kept", join(unseen))
         return
     units = {each.name: each for each in map(_unit, words_of(said))}
@@ -281,6 +277,7 @@ def _unit(line: str) -> Unit:
     return Unit(name, state, more == "wanted")
 
 
+@catch_missing
 def _not_kept(targets: list[Target], units: dict[str, Unit], seen: tuple[Evidence, ...], facts: Facts) -> Judged:
     lost, unseen, pieces = list[str](), list[Unknown](), dict.fromkeys(seen)
     for target in targets:
@@ -290,7 +287,7 @@ def _not_kept(targets: list[Target], units: dict[str, Unit], seen: tuple[Evidenc
         makers = [units[name] for fact in having for name in FILES[fact] if name in units]
         if any(each.state == "enabled" for each in makers):
             continue
-        if unread := [each for each in files.values() if isinstance(each, Unknown)]:
+        if unread := gaps(files.values()):
             unseen += unread
         elif not having and any(f"{UNOFFERED}{target.path}" in words_of(saved) for saved in files.values()):
             text = f"{target.name} is saved and given to no initiator; whether it is now is not looked at"

@@ -20,20 +20,30 @@ from auditor.facts import (
     join,
     known,
     number,
+    number_of,
     real,
     unknown,
     word,
     word_of,
 )
-from auditor.model.derivation import about, derivation, every, values
-
-# -- failures tolerated --------------------------------------------------------------------------------------------
+from auditor.model.derivation import (
+    Missing,
+    about,
+    about_each,
+    catch_missing,
+    derivation,
+    every,
+    evidence,
+    gaps,
+    need,
+    values,
+)
 
 PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
 
 
-@derivation("vdev", {"failures_tolerated": number("devices that it can lose without losing data")})
-def failures_tolerated(vdev: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("vdev", failures_tolerated=number("devices that it can lose without losing data"))
+def failures_tolerated(vdev: Subject, facts: Facts) -> Judged:
     """How many devices a top-level vdev can lose before its data is gone. (zpoolconcepts.7, Virtual Devices)
 
     As it is built, not as it is now: a degraded mirror is still a mirror, and ``pool-degraded`` says that it is
@@ -43,15 +53,11 @@ def failures_tolerated(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     vdev.failures_tolerated; unknown for a vdev without data (indirect, hole).
     """
     found = values(facts, vdev, "type", "leaves")
-    if isinstance(found, Unknown):
-        yield Fact(vdev, "failures_tolerated", found)
-        return
     kind, leaves = found
     tolerated = _tolerated(str(kind.value), vdev, facts)
     if tolerated is None:
-        yield Fact(vdev, "failures_tolerated", unknown(f"{vdev}: the redundancy of type {kind.value!r} is not known"))
-    else:
-        yield Fact(vdev, "failures_tolerated", Known(tolerated, kind.evidence + leaves.evidence))
+        return unknown(f"{vdev}: the redundancy of type {kind.value!r} is not known")
+    return Known(tolerated, kind.evidence + leaves.evidence)
 
 
 def _tolerated(kind: str, vdev: Subject, facts: Facts) -> int | None:
@@ -70,17 +76,13 @@ def _tolerated(kind: str, vdev: Subject, facts: Facts) -> int | None:
     return None
 
 
-# -- failures left -------------------------------------------------------------------------------------------------
-
 THERE = ("ONLINE", "DEGRADED")
 
 
 @derivation(
     "vdev",
-    {
-        "too_few_devices": flag("more of its devices are gone than it can do without"),
-        "failures_left": number("devices that it can lose from now on without losing data; 0 where too many are gone"),
-    },
+    too_few_devices=flag("more of its devices are gone than it can do without"),
+    failures_left=number("devices that it can lose from now on without losing data; 0 where too many are gone"),
 )
 def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """How many more devices a top-level vdev can lose, and whether more are gone than it can do without: then its pool
@@ -94,10 +96,6 @@ def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     Known where those that are seen decide it; else unknown, with why the others were not seen.
     """
     known = values(facts, vdev, "leaves", "failures_tolerated")
-    if isinstance(known, Unknown):
-        yield Fact(vdev, "too_few_devices", known)
-        yield Fact(vdev, "failures_left", known)
-        return
     leaves = facts.linked(vdev, "leaves")
     spare = int(known[1].value) if isinstance(known[1].value, int) else 0
     gone: list[Evidence] = []
@@ -110,13 +108,13 @@ def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
         elif isinstance(present, Known) and present.value is False:
             count, gone = count + 1, [*gone, *about(leaf, present)]
         elif isinstance(state, Unknown) or (isinstance(present, Unknown) and _is_disk(leaf, facts)):
-            unseen += [each for each in (state, present) if isinstance(each, Unknown)]
+            unseen += gaps((state, present))
     marks = [(leaf, mark) for leaf in leaves if is_true(mark := facts.get(leaf, "resilvering"))]
     short = count + len(marks)
     left = spare - short if not short or _each_is_a_leg(vdev, leaves, facts) else None
     if spare and resilver_unmarked(Subject("pool", vdev.within), facts):
         left = None
-    seen = [*gone, *(piece for leaf, mark in marks for piece in about(leaf, mark))]
+    seen = [*gone, *about_each(marks)]
     yield Fact(vdev, "failures_left", _left(vdev, left, seen, unseen))
     if count > spare and not _each_is_a_leg(vdev, leaves, facts):
         why = f"{vdev}: {count} of its devices are gone, and whether others stand in for them is not clear"
@@ -161,67 +159,46 @@ def _each_is_a_leg(vdev: Subject, leaves: tuple[Subject, ...], facts: Facts) -> 
     return len(leaves) == 1 or (isinstance(state, Known) and state.value == "ONLINE")
 
 
-# -- outlives memory -----------------------------------------------------------------------------------------------
-
 MEMORY = ("tmpfs", "ramfs")
 
 
-@derivation("vdev", {"outlives_memory": flag("no more of its leaves lie in memory than it can lose")})
-def outlives_memory(vdev: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether a top-level vdev is whole after a crash: of leaves that lie in memory (a file, or a loop device, on
+@derivation("vdev", outlives_memory=flag("no more of its leaves lie in memory than it can lose"))
+def outlives_memory(vdev: Subject, facts: Facts) -> Judged:
+    """Whether it is whole after a crash: of leaves that lie in memory (a file, or a loop device, on
     tmpfs) nothing is left then, and it can lose as many as its redundancy bears, less those that are gone already.
+
+    Known where those that are seen decide it.
     """
-    yield Fact(vdev, "outlives_memory", _judged(vdev, facts))
-
-
-def _judged(vdev: Subject, facts: Facts) -> Judged:
-    """Known where those that are seen decide it."""
-    leaves = facts.get(vdev, "leaves")
-    if isinstance(leaves, Unknown):
-        return leaves
+    leaves = need(facts.get(vdev, "leaves"))
     below = [(leaf, facts.get(leaf, "below")) for leaf in facts.linked(vdev, "leaves")]
     in_memory = [(leaf, each) for leaf, each in below if isinstance(each, Known) and each.value in MEMORY]
-    unseen = [each for _, each in below if isinstance(each, Unknown)]
+    unseen = gaps(each for _, each in below)
     if not in_memory and not unseen:
         return Known(True, leaves.evidence)
-    left = facts.get(vdev, "failures_left")
-    if isinstance(left, Unknown) or not isinstance(left.value, int):
-        return left if isinstance(left, Unknown) else join(unseen)
+    left = need(facts.get(vdev, "failures_left"))
     seen = (Evidence(f"{len(in_memory)} of {len(below)} leaves of {vdev} lie in memory"), *left.evidence)
-    evidence = (*seen, *(piece for leaf, each in in_memory for piece in about(leaf, each)))
-    if len(in_memory) > left.value:
-        return Known(False, evidence)
-    return Known(True, evidence) if len(in_memory) + len(unseen) <= left.value else join(unseen)
+    seen = (*seen, *about_each(in_memory))
+    if len(in_memory) > number_of(left):
+        return Known(False, seen)
+    return Known(True, seen) if len(in_memory) + len(unseen) <= number_of(left) else join(unseen)
 
 
-# -- native ashift -------------------------------------------------------------------------------------------------
-
-
-@derivation(
-    "vdev", {"native_ashift": number("largest physical block of its disks as a power of two: 12 is 4096 bytes")}
-)
-def native_ashift(vdev: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("vdev", native_ashift=number("largest physical block of its disks as a power of two: 12 is 4096 bytes"))
+def native_ashift(vdev: Subject, facts: Facts) -> Judged:
     """The block size that the disks of a vdev are built for, to compare its ashift with.
 
-    vdev.native_ashift: as OpenZFS says it of a leaf, else as the kernel says it of the disks.
-
-    A virtual disk of 512-byte blocks says nothing of the device below it, so that is unknown.
+    As OpenZFS reports it of a leaf, else as the kernel does of the disks. A virtual disk of 512-byte blocks says nothing of
+    the device below it, so that is unknown.
     """
-    leaves = facts.get(vdev, "leaves")
-    if isinstance(leaves, Unknown):
-        yield Fact(vdev, "native_ashift", leaves)
-        return
+    need(facts.get(vdev, "leaves"))
     found = every(_leaf(leaf, facts) for leaf in facts.linked(vdev, "leaves"))
-    if isinstance(found, Unknown):
-        yield Fact(vdev, "native_ashift", found)
-    elif found:
-        largest = max(int(each.value) for each in found if isinstance(each.value, int))
-        seen = tuple(dict.fromkeys(piece for each in found if each.value == largest for piece in each.evidence))
-        yield Fact(vdev, "native_ashift", Known(largest, seen))
-    else:
-        yield Fact(vdev, "native_ashift", unknown(f"{vdev}: no leaf is known"))
+    if found:
+        largest = max(map(number_of, found))
+        return Known(largest, evidence(*(each for each in found if each.value == largest)))
+    return unknown(f"{vdev}: no leaf is known")
 
 
+@catch_missing
 def _leaf(leaf: Subject, facts: Facts) -> Judged:
     said = facts.get(leaf, "physical_ashift")
     if isinstance(said, Known):
@@ -229,72 +206,47 @@ def _leaf(leaf: Subject, facts: Facts) -> Judged:
     native = facts.get(leaf, "native_block_bytes")
     if isinstance(native, Known) and isinstance(native.value, int):
         return Known(native.value.bit_length() - 1, about(leaf, native))
-    disks = facts.get(leaf, "disks")
-    if isinstance(disks, Unknown):
-        return disks
+    need(facts.get(leaf, "disks"))
     found = every(_disk(disk, facts) for disk in facts.linked(leaf, "disks"))
-    if isinstance(found, Unknown):
-        return found
-    return max(found, key=lambda each: int(each.value) if isinstance(each.value, int) else 0)
+    return max(found, key=number_of)
 
 
+@catch_missing
 def _disk(disk: Subject, facts: Facts) -> Judged:
-    size = facts.get(disk, "physical_block_bytes")
-    if isinstance(size, Unknown):
-        return size
-    assert isinstance(size.value, int)
+    size = need(facts.get(disk, "physical_block_bytes"))
     if size.value == 512 and is_true(facts.get(disk, "virtual")):
         return unknown(f"{disk.name} is virtual: its 512-byte blocks say nothing of the device below")
-    return Known(size.value.bit_length() - 1, about(disk, size))
+    return Known(number_of(size).bit_length() - 1, about(disk, size))
 
-
-# -- shared controller ---------------------------------------------------------------------------------------------
 
 _FUNCTION = re.compile(r"/([0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/)")
 
 
 @derivation(
     "vdev",
-    {
-        "legs_share_controller": flag(
-            "all its disks are attached to one PCI device: controller, carrier card or switch"
-        ),
-        "shared_controller": word("that PCI device, or empty"),
-    },
+    legs_share_controller=flag("all its disks are attached to one PCI device: controller, carrier card or switch"),
+    shared_controller=word("that PCI device, or empty"),
 )
 def shared_controller(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """What all legs of a mirror are attached to: a controller, a carrier card or a PCIe switch.
 
     The kernel's device tree names every PCI function on the way to a disk
-    (``/devices/pci0000:00/0000:00:1c.0/0000:02:00.0/ nvme/nvme0/nvme0n1``). What the paths of all legs share below
+    (``/devices/pci0000:00/0000:00:1c.0/0000:02:00.0/nvme/nvme0/nvme0n1``). What the paths of all legs share below
     the host bridge is a single point of failure.
 
-    Both facts; unknown for a virtual disk, and for a vdev of one disk, which has no legs.
+    Unknown for a virtual disk, and for a vdev of one disk, which has no legs.
     """
-    shared = _shared(vdev, facts)
-    if isinstance(shared, Unknown):
-        yield from (Fact(vdev, name, shared) for name in shared_controller.facts)
-        return
-    yield Fact(vdev, "legs_share_controller", Known(bool(shared.value), shared.evidence))
-    yield Fact(vdev, "shared_controller", shared)
-
-
-def _shared(vdev: Subject, facts: Facts) -> Known | Unknown:
     leaves = facts.linked(vdev, "leaves")
-    found = every([facts.get(vdev, "leaves"), *(facts.get(leaf, "disks") for leaf in leaves)])
-    if isinstance(found, Unknown):
-        return found
+    every([facts.get(vdev, "leaves"), *(facts.get(leaf, "disks") for leaf in leaves)])
     disks = sorted({disk for leaf in leaves for disk in facts.linked(leaf, "disks")})
     ways = every(_way(disk, facts) for disk in disks)
-    if isinstance(ways, Unknown):
-        return ways
     if len(disks) < 2:
-        return unknown(f"{vdev}: fewer than two disks are known of it")
-    common = _common([_FUNCTION.findall(str(way.value)) for way in ways])
-    seen: tuple[Evidence, ...] = tuple(
-        piece for disk, way in zip(disks, ways, strict=True) for piece in about(disk, way)
+        raise Missing(unknown(f"{vdev}: fewer than two disks are known of it"))
+    shared = Known(
+        _common([_FUNCTION.findall(str(way.value)) for way in ways]), about_each(zip(disks, ways, strict=True))
     )
-    return Known(common, seen)
+    yield Fact(vdev, "legs_share_controller", shared._replace(value=bool(shared.value)))
+    yield Fact(vdev, "shared_controller", shared)
 
 
 def _way(disk: Subject, facts: Facts) -> Judged:
@@ -317,8 +269,6 @@ def _common(ways: list[list[str]]) -> str:
     return last
 
 
-# -- slow leg ------------------------------------------------------------------------------------------------------
-
 ENOUGH = 100_000  # writes
 ALIKE = 2  # times as many writes as another leg
 
@@ -334,12 +284,10 @@ class Leg(NamedTuple):
 
 @derivation(
     "vdev",
-    {
-        "legs_worked": flag("it is a mirror, and each leg has done enough writes since boot to be compared"),
-        "slowest_leg": word("its leg that took longest for each write or flush since boot"),
-        "slowest_leg_ms": real("what that leg took on average, ms"),
-        "slowest_leg_times": real("how many times longer than the fastest leg"),
-    },
+    legs_worked=flag("it is a mirror, and each leg has done enough writes since boot to be compared"),
+    slowest_leg=word("its leg that took longest for each write or flush since boot"),
+    slowest_leg_ms=real("what that leg took on average, ms"),
+    slowest_leg_times=real("how many times longer than the fastest leg"),
 )
 def slow_leg(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """How much longer one leg of a mirror takes for its writes and flushes than the fastest, by the kernel's counters
@@ -350,12 +298,9 @@ def slow_leg(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     not do the same work, and are not compared. (Linux Documentation/block/stat.rst: write I/Os, write ticks, flush
     I/Os, flush ticks; OpenZFS module/zfs/vdev_mirror.c vdev_mirror_io_start)
 
-    All of slow_leg.facts of a mirror whose legs did enough; of others that they did not.
+    Of a vdev that is no mirror, or whose legs did too little, only that is known.
     """
     legs = _legs(vdev, facts)
-    if isinstance(legs, Unknown):
-        yield from (Fact(vdev, name, legs) for name in slow_leg.facts)
-        return
     worked = len(legs) > 1 and all(leg.writes >= ENOUGH for leg in legs)
     counts = ", ".join(f"{leg.disk} {leg.writes:,}" for leg in legs) or "it is no mirror"
     command = "cat /sys/block/*/stat   # fields 5, 8, 16 and 17"
@@ -375,22 +320,17 @@ def slow_leg(vdev: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(vdev, name, value)
 
 
-def _legs(vdev: Subject, facts: Facts) -> list[Leg] | Unknown:
+def _legs(vdev: Subject, facts: Facts) -> list[Leg]:
     """Empty where it is no mirror."""
-    kind = facts.get(vdev, "type")
-    if isinstance(kind, Unknown):
-        return kind
-    if kind.value != "mirror":
+    if need(facts.get(vdev, "type")).value != "mirror":
         return []
-    leaves = every((facts.get(vdev, "leaves"), *(facts.get(leaf, "disks") for leaf in facts.linked(vdev, "leaves"))))
-    if isinstance(leaves, Unknown):
-        return leaves
+    leaves = facts.linked(vdev, "leaves")
+    every((facts.get(vdev, "leaves"), *(facts.get(leaf, "disks") for leaf in leaves)))
     legs = list[Leg]()
-    for leaf in facts.linked(vdev, "leaves"):
+    for leaf in leaves:
         for disk in facts.linked(leaf, "disks"):
-            counted = values(facts, disk, "writes", "write_ms", "flushes", "flush_ms")
-            if isinstance(counted, Unknown):
-                return counted
-            writes, write_ms, flushes, flush_ms = (int(str(each.value)) for each in counted)
+            writes, write_ms, flushes, flush_ms = map(
+                number_of, values(facts, disk, "writes", "write_ms", "flushes", "flush_ms")
+            )
             legs.append(Leg(leaf.name, disk.name, writes, (write_ms + flush_ms) / max(writes + flushes, 1)))
     return legs

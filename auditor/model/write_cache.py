@@ -23,10 +23,18 @@ from auditor.facts import (
     unknown,
     word,
 )
-from auditor.model.derivation import about, derivation, every, evidence
-from auditor.model.disk import DRIVES, HYPERVISOR, NETWORK, SOFTWARE
-
-# -- volatile cache ------------------------------------------------------------------------------------------------
+from auditor.model.derivation import (
+    about,
+    about_each,
+    catch_missing,
+    derivation,
+    every,
+    evidence,
+    first_known,
+    gaps,
+    need,
+)
+from auditor.model.disk import DRIVES, HYPERVISOR, NETWORK, SOFTWARE, perhaps_a_volume
 
 NVME = ("nvme_vwc_present", "nvme_ns_vwc_absent", "nvme_write_cache")
 SCSI = ("smart_write_cache", "hdparm_write_cache")
@@ -34,8 +42,8 @@ KERNEL = ("sysfs_write_cache", "scsi_cache_type", "virtio_cache_type")
 IN_MEMORY = frozenset({"zvol", "loop"})
 
 
-@derivation("disk", {"volatile_cache": flag("it has a volatile write cache, and the cache is on")})
-def volatile_cache(disk: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("disk", volatile_cache=flag("it has a volatile write cache, and the cache is on"))
+def volatile_cache(disk: Subject, facts: Facts) -> Judged:
     """Whether a disk has a volatile write cache that is on: what it acknowledged can be lost until it is flushed.
 
     The drive's own word decides (NVMe: VWC and Feature 6; SATA: IDENTIFY DEVICE through hdparm and smartctl). The
@@ -54,9 +62,9 @@ def volatile_cache(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """
     match facts.get(disk, "transport"):
         case Known(str(kind)) as made if kind in IN_MEMORY:
-            yield Fact(disk, "volatile_cache", _in_memory(disk, made, facts))
+            return _in_memory(disk, made, facts)
         case _:
-            yield Fact(disk, "volatile_cache", _seen(disk, facts, _said(disk, facts)))
+            return _seen(disk, facts, _said(disk, facts))
 
 
 def _in_memory(disk: Subject, made: Known, facts: Facts) -> Judged:
@@ -67,11 +75,9 @@ def _in_memory(disk: Subject, made: Known, facts: Facts) -> Judged:
     for dataset, sync in syncs:
         if isinstance(sync, Known) and sync.value != "always":
             return Known(True, (*made.evidence, *about(dataset, sync)))
-    if unknowns := [each for each in (below, *(sync for _, sync in syncs)) if isinstance(each, Unknown)]:
+    if unknowns := gaps((below, *(sync for _, sync in syncs))):
         return join(unknowns)
-    return Known(
-        False, tuple(piece for dataset, sync in syncs if isinstance(sync, Known) for piece in about(dataset, sync))
-    )
+    return Known(False, about_each(syncs))
 
 
 def _seen(disk: Subject, facts: Facts, said: Judged) -> Judged:
@@ -117,7 +123,7 @@ def _nvme(disk: Subject, facts: Facts) -> Judged:
         case Known(True), _, Unknown() as why:
             return join([unknown(f"{disk} has a volatile write cache; whether it is on is not known"), why])
         case _:
-            return join([each for each in (present, enabled) if isinstance(each, Unknown)])
+            return join(gaps((present, enabled)))
 
 
 def _scsi(disk: Subject, facts: Facts) -> Judged:
@@ -125,73 +131,46 @@ def _scsi(disk: Subject, facts: Facts) -> Judged:
     answers = [facts.get(disk, name) for name in SCSI]
     said = [each for each in answers if isinstance(each, Known)]
     if not said:
-        return join([each for each in answers if isinstance(each, Unknown)])
-    evidence = tuple(line for each in said for line in each.evidence)
+        return join(gaps(answers))
+    seen = evidence(*said)
     if len({each.value for each in said}) > 1:
-        return unknown(f"{disk}: on or off? " + " but ".join(f"{line.text} ({line.command})" for line in evidence))
-    return Known(said[0].value, evidence)
+        return unknown(f"{disk}: on or off? " + " but ".join(f"{line.text} ({line.command})" for line in seen))
+    return Known(said[0].value, seen)
 
 
-# -- cache switched off --------------------------------------------------------------------------------------------
-
-ATA = ("smart_write_cache", "hdparm_write_cache")
-
-
-@derivation("disk", {"cache_switched_off": flag("it has a volatile write cache, and the cache is off")})
-def cache_switched_off(disk: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("disk", cache_switched_off=flag("it has a volatile write cache, and the cache is off"))
+def cache_switched_off(disk: Subject, facts: Facts) -> Judged:
     """Whether a drive has a volatile write cache that somebody switched off, which a drive without one has not.
 
     NVMe: VWC says whether there is one, Feature 6 whether it is on. SATA: IDENTIFY DEVICE, asked in two ways.
     """
-    switch = _nvme_switch if disk.name.startswith("nvme") else _ata_switch
-    yield Fact(disk, "cache_switched_off", switch(disk, facts))
-
-
-def _nvme_switch(disk: Subject, facts: Facts) -> Judged:
-    present, enabled = facts.get(disk, "nvme_vwc_present"), facts.get(disk, "nvme_write_cache")
-    if isinstance(present, Unknown):
-        return present
-    if present.value is False:
-        return Known(False, present.evidence)
-    return enabled if isinstance(enabled, Unknown) else Known(not enabled.value, present.evidence + enabled.evidence)
-
-
-def _ata_switch(disk: Subject, facts: Facts) -> Judged:
-    answers = [facts.get(disk, name) for name in ATA]
+    if disk.name.startswith("nvme"):
+        present = need(facts.get(disk, "nvme_vwc_present"))
+        if present.value is False:
+            return Known(False, present.evidence)
+        enabled = need(facts.get(disk, "nvme_write_cache"))
+        return Known(not enabled.value, present.evidence + enabled.evidence)
+    answers = [facts.get(disk, name) for name in SCSI]
     said = [each for each in answers if isinstance(each, Known)]
     if not said:
-        return join([each for each in answers if isinstance(each, Unknown)])
+        return join(gaps(answers))
     if len({each.value for each in said}) > 1:
         return unknown(f"{disk}: smartctl and hdparm do not agree on its write cache")
-    return Known(not said[0].value, tuple(piece for each in said for piece in each.evidence))
+    return Known(not said[0].value, evidence(*said))
 
-
-# -- plp grade -----------------------------------------------------------------------------------------------------
 
 BACKUP_FAILED = 0x10  # critical warning bit 4: volatile memory backup device failed
 WARNINGS = ("nvme_critical_warning", "smart_nvme_critical_warning")
 BACKUPS = ("nvme_backup_failed", "smart_nvme_backup_failed")
 ABSENT = (("nvme_vwc_present", False), ("nvme_ns_vwc_absent", True))
 OCP = ("ocp_capacitor_health", "ocp_incomplete_shutdowns")
-READS = (
-    "drive_class",
-    "drive_confidence",
-    "virtual",
-    "hdd",
-    "volatile_cache",
-    "capacitor_ok",
-    "capacitor_attribute",
-    *OCP,
-)
 
 
 @derivation(
     "disk",
-    {
-        "plp_grade": number("evidence for power-loss protection, from 1 (none) to 5 (proven); 3 is declared"),
-        "plp_failed": flag("the drive reports that its power-loss protection failed"),
-        "plp_silent": flag("the drive has no report about its power-loss protection, neither good nor bad"),
-    },
+    plp_grade=number("evidence for power-loss protection, from 1 (none) to 5 (proven); 3 is declared"),
+    plp_failed=flag("the drive reports that its power-loss protection failed"),
+    plp_silent=flag("the drive has no report about its power-loss protection, neither good nor bad"),
 )
 def plp_grade(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """How good the evidence is that a drive keeps what it acknowledged when the power goes: a grade from 1 to 5.
@@ -212,7 +191,6 @@ def plp_grade(disk: Subject, facts: Facts) -> Iterator[Fact]:
     Held by a property test: with fewer facts a grade stays, falls or becomes unknown; it rises only when the fact
     that went was the failure itself, or the half of a contradiction.
 
-    plp_failed, plp_silent and plp_grade.
     """
     failed = _failed(disk, facts)
     yield Fact(disk, "plp_failed", failed)
@@ -237,10 +215,10 @@ def _capacitors(disk: Subject, facts: Facts) -> list[Known]:
     attribute = facts.get(disk, "capacitor_ok")
     found = [attribute] if isinstance(attribute, Known) else []
     match facts.get(disk, OCP[0]), facts.get(disk, OCP[1]):
-        case Known(0, evidence), _:
-            found.append(Known(False, evidence))
-        case Known(int() as percent, evidence), Known(0, finished) if percent >= 100:
-            found.append(Known(True, (*evidence, *finished)))
+        case Known(0, failed), _:
+            found.append(Known(False, failed))
+        case Known(int() as percent, good), Known(0, finished) if percent >= 100:
+            found.append(Known(True, (*good, *finished)))
     return found
 
 
@@ -250,21 +228,20 @@ def _failed(disk: Subject, facts: Facts) -> Judged:
     reports = _backup(disk, facts) + [(not capacitor.value, capacitor) for capacitor in _capacitors(disk, facts)]
     bad = [fact for failed, fact in reports if failed]
     if bad:
-        return Known(True, _evidence(*bad))
+        return Known(True, evidence(*bad))
     for name, value in (("hdd", True), ("drive_class", "none")):
         if nothing := _if(disk, facts, name, value):
-            return Known(False, _evidence(nothing))
+            return Known(False, evidence(nothing))
     match facts.get(disk, "virtual"):
         case Known(True):
             return _elsewhere(disk)
         case Unknown() as why:
             return why
     if reports:
-        return Known(False, _evidence(*(fact for _, fact in reports)))
+        return Known(False, evidence(*(fact for _, fact in reports)))
     if silence := _if(disk, facts, "capacitor_attribute", False):
         return unknown(f"the drive does not report on its power-loss protection ({_text(silence)})")
-    silent = [fact for name in (WARNINGS[0], "capacitor_ok") if isinstance(fact := facts.get(disk, name), Unknown)]
-    return join(silent)
+    return join(gaps(facts.get(disk, name) for name in (WARNINGS[0], "capacitor_ok")))
 
 
 def _silent(disk: Subject, facts: Facts, failed: Judged) -> Judged:
@@ -275,6 +252,7 @@ def _silent(disk: Subject, facts: Facts, failed: Judged) -> Judged:
     return Known(True, silence.evidence) if silence and _if(disk, facts, "virtual", False) else failed
 
 
+@catch_missing
 def _grade(disk: Subject, facts: Facts, failed: Judged) -> Judged:
     if is_true(failed):
         return Known(1, failed.evidence)
@@ -284,14 +262,13 @@ def _grade(disk: Subject, facts: Facts, failed: Judged) -> Judged:
             return _elsewhere(disk)
         case Known(), Known(True):
             return unknown(f"{disk} is a hard disk: a flush that is honoured is all that it needs")
-    if isinstance(table, Unknown) or isinstance(virtual, Unknown) or isinstance(hdd, Unknown):
-        return join([each for each in (table, virtual, hdd) if isinstance(each, Unknown)])
+    table, *_ = every((table, virtual, hdd))
     absent = next((fact for name, value in ABSENT if (fact := _if(disk, facts, name, value))), None)
     healthy = next((each for each in _capacitors(disk, facts) if each.value is True), None)
     if table.value == "plp-full":
         return _full(disk, facts, table, absent, healthy)
     if absent and table.value != "none":
-        return Known(3, _evidence(table, absent))
+        return Known(3, evidence(table, absent))
     if absent:
         return unknown(f"{_text(table)}; but the drive says that it has no volatile write cache ({_text(absent)})")
     if healthy and table.value != "data-at-rest-only":
@@ -301,7 +278,7 @@ def _grade(disk: Subject, facts: Facts, failed: Judged) -> Judged:
     if isinstance(cache, Unknown) and present is None:
         return cache
     seen = [fact for fact in (cache, present) if isinstance(fact, Known)]
-    return Known(2 if table.value == "data-at-rest-only" else 1, _evidence(table, *seen))
+    return Known(2 if table.value == "data-at-rest-only" else 1, evidence(table, *seen))
 
 
 def _full(disk: Subject, facts: Facts, table: Known, absent: Known | None, healthy: Known | None) -> Known:
@@ -309,11 +286,11 @@ def _full(disk: Subject, facts: Facts, table: Known, absent: Known | None, healt
     clear = [fact for _, fact in _backup(disk, facts)]
     sure = _if(disk, facts, "drive_confidence", "A") or _if(disk, facts, "drive_confidence", "B")
     if absent and healthy and clear:
-        return Known(5, _evidence(table, absent, healthy, *clear))
+        return Known(5, evidence(table, absent, healthy, *clear))
     if healthy:
-        return Known(4, _evidence(table, healthy, *([absent] if absent else [])))
+        return Known(4, evidence(table, healthy, *([absent] if absent else [])))
     if absent:
-        return Known(4 if sure else 3, _evidence(table, absent))
+        return Known(4 if sure else 3, evidence(table, absent))
     return Known(3, table.evidence)
 
 
@@ -331,81 +308,58 @@ def _elsewhere(disk: Subject) -> Unknown:
     return unknown(f"{disk} is a virtual disk: power-loss protection is decided on its host")
 
 
-def _evidence(*known: Known) -> tuple[Evidence, ...]:
-    """All the evidence, each once."""
-    return tuple(dict.fromkeys(line for fact in known for line in fact.evidence))
-
-
-# -- keeps acknowledged --------------------------------------------------------------------------------------------
-
 DECLARED = 3  # of plp_grade
 
 
-@derivation("disk", {"keeps_acknowledged": flag("what it has acknowledged outlives the power, flushed or not")})
-def keeps_acknowledged(disk: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("disk", keeps_acknowledged=flag("what it has acknowledged outlives the power, flushed or not"))
+def keeps_acknowledged(disk: Subject, facts: Facts) -> Judged:
     """Whether a disk keeps what it has acknowledged when the power goes: it has no volatile cache that is on, or its
     cache is known or declared to be protected (:mod:`.plp_grade`). A hard disk and a virtual disk are judged by
     this like any other.
     """
     cache, grade = (facts.get(disk, name) for name in ("volatile_cache", "plp_grade"))
     if isinstance(cache, Known) and cache.value is False:
-        yield Fact(disk, "keeps_acknowledged", Known(True, cache.evidence))
-    elif isinstance(grade, Known) and isinstance(grade.value, int) and grade.value >= DECLARED:
-        yield Fact(disk, "keeps_acknowledged", Known(True, grade.evidence))
-    else:
-        seen = every((cache, grade))
-        told = seen if isinstance(seen, Unknown) else Known(False, evidence(*seen))
-        yield Fact(disk, "keeps_acknowledged", told)
+        return Known(True, cache.evidence)
+    if isinstance(grade, Known) and isinstance(grade.value, int) and grade.value >= DECLARED:
+        return Known(True, grade.evidence)
+    return Known(False, evidence(*every((cache, grade))))
 
-
-# -- raid volume ---------------------------------------------------------------------------------------------------
 
 LISTED = ("storcli_controller", "raid_write_policy", "raid_level")
 FAMILY = "volume of a RAID controller"
 
 
-@derivation("disk", {"raid_volume": flag("a volume of a RAID controller, with drives behind it that cannot be seen")})
-def raid_volume(disk: Subject, facts: Facts) -> Iterator[Fact]:
+@derivation("disk", raid_volume=flag("a volume of a RAID controller, with drives behind it that cannot be seen"))
+def raid_volume(disk: Subject, facts: Facts) -> Judged:
     """Whether a disk is the volume of a RAID controller: by its model, which names the controller, by how it is
     attached, or because the controller's own tool lists it.
+
+    A "scsi" disk whose model says nothing may be such a volume: controllers can give theirs any name.
     """
-    yield Fact(disk, "raid_volume", _judged(disk, facts))
-
-
-def _judged(disk: Subject, facts: Facts) -> Judged:
-    """A "scsi" disk whose model says nothing may be such a volume: controllers can give theirs any name."""
     model, transport = facts.get(disk, "model"), facts.get(disk, "transport")
     bus = str(transport.value) if isinstance(transport, Known) else ""
     if isinstance(transport, Known) and bus in HYPERVISOR | NETWORK | SOFTWARE:
         return Known(False, transport.evidence)
-    if isinstance(model, Unknown):
-        return model
+    model = need(model)
     drive = drives.match(str(model.value))
     if drive and (drive.plp != "virtual" or drive.family.startswith(FAMILY)):
         return Known(drive.plp == "virtual", model.evidence)
-    if isinstance(transport, Unknown):
-        return transport
+    transport = need(transport)
     if drive or bus in DRIVES:
         return Known(False, model.evidence + transport.evidence)
     for name in LISTED:
         if isinstance(listed := facts.get(disk, name), Known):
             return Known(True, listed.evidence)
-    return unknown(
-        f"{disk} is attached by {bus}, its model is not in drives.toml: it may be the volume of a controller"
-    )
+    return perhaps_a_volume(disk, bus)
 
-
-# -- raid cache ----------------------------------------------------------------------------------------------------
 
 GOOD = ("Optimal", "Optl")
 
 
 @derivation(
     "disk",
-    {
-        "raid_cache_protected": flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
-        "raid_drive_cache": word("the write caches of the drives behind a RAID volume", "off", "on", "on, protected"),
-    },
+    raid_cache_protected=flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
+    raid_drive_cache=word("the write caches of the drives behind a RAID volume", "off", "on", "on, protected"),
 )
 def raid_cache(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the caches behind a RAID volume survive a power cut: the controller's, and those of its drives.
@@ -417,13 +371,11 @@ def raid_cache(disk: Subject, facts: Facts) -> Iterator[Fact]:
 
     Of the battery the tool that knows the volume decides.
     """
-    ssacli, storcli = facts.get(disk, "raid_battery_ok"), _storcli(disk, facts)
-    answers = [each for each in (ssacli, storcli) if isinstance(each, Known)]
-    missing = [each for each in (ssacli, storcli) if isinstance(each, Unknown)]
-    yield Fact(disk, "raid_cache_protected", answers[0] if answers else join(missing))
+    yield Fact(disk, "raid_cache_protected", first_known((facts.get(disk, "raid_battery_ok"), _storcli(disk, facts))))
     yield Fact(disk, "raid_drive_cache", _drive_cache(disk, facts))
 
 
+@catch_missing
 def _drive_cache(disk: Subject, facts: Facts) -> Judged:
     """Whatever the policy is, drives that are all known to protect what they acknowledged need none."""
     policy, models = facts.get(disk, "raid_disk_cache"), facts.get(disk, "raid_drive_models")
@@ -434,20 +386,16 @@ def _drive_cache(disk: Subject, facts: Facts) -> Judged:
     if isinstance(models, Known) and behind and all(drive and drive.plp == "plp-full" for drive in behind):
         seen = Evidence("power-loss protection of all drives behind it (drives.toml)")
         return Known("on, protected", (seen, *models.evidence))
-    if isinstance(policy, Unknown):
-        return policy
+    policy = need(policy)
     if policy.value == "default":
         return unknown(f"{policy.evidence[0].text}: whether the drives behind {disk} cache writes is not said")
     return Known("on", policy.evidence + (models.evidence if isinstance(models, Known) else ()))
 
 
+@catch_missing
 def _storcli(disk: Subject, facts: Facts) -> Judged:
     """All batteries of the controller must be good; having none is not."""
-    own, batteries = facts.get(disk, "storcli_controller"), facts.get(HOST, "storcli_batteries")
-    if isinstance(own, Unknown):
-        return own
-    if isinstance(batteries, Unknown):
-        return batteries
+    own, batteries = need(facts.get(disk, "storcli_controller")), need(facts.get(HOST, "storcli_batteries"))
     states = [state for number, state in pairs_of(batteries) if number == own.value]
     if not states:
         return unknown(f"storcli64 /call show all: does not name controller {own.value}")
