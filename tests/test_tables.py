@@ -26,7 +26,7 @@ NUMBERS = "what stands before the mark, or behind the last one, is a number or o
 LEFT = "a fact of several words, all of them chosen by root; a row is still to be made of it"
 TAKEN_APART = {
     "model/database.py: pairs_of(held)": NUMBERS,
-    "model/database_settings.py: str(each).partition(' = ')": "a setting has a name of ours before it",
+    "model/database_settings.py: each.partition(' = ')": "a setting has a name of ours before it",
     "model/release.py: pairs_of(judged[kind])": NUMBERS,
     "model/release.py: trace.split()": LEFT,
     "model/flushes.py: disk.name.rpartition('n')": NUMBERS,

@@ -4,6 +4,7 @@ are spread over datasets."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from auditor.databases import ENGINES
 from auditor.facts import (
@@ -21,11 +22,14 @@ from auditor.facts import (
     known,
     links,
     number,
+    number_of,
     pairs_of,
     unknown,
+    value_of,
     word,
+    words_of,
 )
-from auditor.model.derivation import catch_missing, derivation, every, gaps, need
+from auditor.model.derivation import Missing, catch_missing, derivation, every, gaps, need, values
 from auditor.text import harmless
 
 
@@ -43,15 +47,11 @@ def databases(host: Subject, facts: Facts) -> Judged:
     unlisted = {pool.name for pool in pools if isinstance(facts.get(pool, "datasets"), Unknown)}
     about = []
     for database in facts.linked(HOST, "database_processes"):
-        places = facts.get(database, "datasets")
-        named = facts.get(database, "process")
-        mine = isinstance(named, Known) and named.value == "self"
-        there = facts.linked(database, "datasets")
-        if (
-            mine
-            or isinstance(places, Unknown)
-            or any(each in audited or each.name.partition("/")[0] in unlisted for each in there)
-        ):
+        places = facts.linked(database, "datasets")
+        mine = value_of(facts.get(database, "process")) == "self" or isinstance(
+            facts.get(database, "datasets"), Unknown
+        )
+        if mine or any(each in audited or each.name.partition("/")[0] in unlisted for each in places):
             about.append(database)
     return Known(tuple(about), processes.evidence)
 
@@ -74,30 +74,27 @@ def named_database(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     db_page_bytes of one that was named is the default of that database; a server built otherwise is not seen here.
     """
     named, engine, page = _of(facts, dataset)
-    fitting = _fitting(dataset, page, facts)
-    found = (named, engine, page, fitting)
-    yield from (Fact(dataset, name, value) for name, value in zip(named_database.facts, found, strict=True))
-
-
-SMALLEST = 16 << 10  # four sectors of 4096 bytes (OpenZFS documentation, Workload Tuning: SQLite)
+    yield Fact(dataset, "db_named", named)
+    yield Fact(dataset, "db_engine", engine)
+    yield Fact(dataset, "db_page_bytes", page)
+    yield Fact(dataset, "db_recordsize", _fitting(dataset, page, facts))
 
 
 @catch_missing
 def _fitting(dataset: Subject, page: Judged, facts: Facts) -> Judged:
     """On raidz and dRAID more than the rule raidz-small-blocks objects to."""
-    if not isinstance(page, Known) or not isinstance(page.value, int):
-        return page
+    size = number_of(need(page))
     every(facts.get(each, "data_vdevs") for each in facts.linked(dataset, "pool"))
     tops = (top for each in facts.linked(dataset, "pool") for top in facts.linked(each, "data_vdevs"))
     types = every(facts.get(top, "type") for top in tops)
     spread = any(str(each.value).startswith(("raidz", "draid")) for each in types)
-    return Known(max(page.value, 2 * SMALLEST if spread else SMALLEST), page.evidence)
+    return Known(max(size, 2 * SMALLEST if spread else SMALLEST), need(page).evidence)
 
 
+SMALLEST = 16 << 10  # four sectors of 4096 bytes (OpenZFS documentation, Workload Tuning: SQLite)
 Three = tuple[Judged, Judged, Judged]
 _NOBODY = (Evidence("no database named", "--db"),)
 _NONE = Known(False, _NOBODY), Known("none", _NOBODY), unknown("no database was named", "--db")
-_SEEN: dict[tuple[str, str], Three] = {}
 
 
 def _of(facts: Facts, dataset: Subject) -> Three:
@@ -133,16 +130,15 @@ def _of_sqlite(facts: Facts, dataset: Subject) -> Three | None:
     return None
 
 
+@lru_cache(maxsize=64)
 def _seen(name: str, command: str) -> Three:
-    if (name, command) not in _SEEN:
-        database = ENGINES[name]
-        seen = Evidence(f"{database.title} is named", command)
-        pages: Judged = unknown(f"{database.title} has no pages of one size")
-        if database.page_bytes:
-            seen = Evidence(f"{database.title} pages of {database.page_bytes} bytes by default", command)
-            pages = Known(database.page_bytes, (seen,))
-        _SEEN[name, command] = Known(True, (seen,)), Known(name, (seen,)), pages
-    return _SEEN[name, command]
+    database = ENGINES[name]
+    seen = Evidence(f"{database.title} is named", command)
+    pages: Judged = unknown(f"{database.title} has no pages of one size")
+    if database.page_bytes:
+        seen = Evidence(f"{database.title} pages of {database.page_bytes} bytes by default", command)
+        pages = Known(database.page_bytes, (seen,))
+    return Known(True, (seen,)), Known(name, (seen,)), pages
 
 
 SAME = {"mariadb": "mysql"}  # a server of one is often asked for by the name of the other
@@ -161,19 +157,17 @@ def database_seen(host: Subject, facts: Facts) -> Iterator[Fact]:
     """
     expected = dict(_expected(facts))
     named = tuple(Evidence(f"{ENGINES[name].title} is named", command) for name, command in expected.items())
-    yield Fact(HOST, "database_expected", Known(bool(expected), named or (Evidence("no database named", "--db"),)))
+    yield Fact(HOST, "database_expected", Known(bool(expected), named or _NOBODY))
     need(facts.get(HOST, "databases"))
     here = {}
     for database in facts.linked(HOST, "databases"):
         match facts.get(database, "engine"), facts.get(database, "unexamined"):
             case Known(str() as engine), Unknown():  # not one that stands for many
                 here[SAME.get(engine, engine)] = database
-    missing = [name for name in expected if SAME.get(name, name) not in here]
-    if missing:
-        yield Fact(HOST, "database_seen", Unknown(tuple(map(_unseen, missing))))
-    else:
-        seen = tuple(Evidence(f"{here[SAME.get(name, name)].name} was looked at", "ps -e") for name in expected)
-        yield Fact(HOST, "database_seen", Known(True, seen or (Evidence("no database named", "--db"),)))
+    if missing := [name for name in expected if SAME.get(name, name) not in here]:
+        raise Missing(Unknown(tuple(map(_unseen, missing))))
+    seen = tuple(Evidence(f"{here[SAME.get(name, name)].name} was looked at", "ps -e") for name in expected)
+    yield Fact(HOST, "database_seen", Known(True, seen or _NOBODY))
 
 
 def _expected(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -197,7 +191,7 @@ def _unseen(name: str) -> Reason:
     one_pool=flag("all its files are in one pool, besides those that the policy says are rebuilt"),
     log_apart=flag("its log is written to other datasets than its data"),
 )
-def spread(database: Subject, facts: Facts) -> Iterator[Fact]:
+def placement(database: Subject, facts: Facts) -> Iterator[Fact]:
     """How the files of a database are spread: whether one pool holds all, which a crash takes back to one moment, and
     whether its log is apart from its data, so that each has the settings that it needs.
 
@@ -206,33 +200,16 @@ def spread(database: Subject, facts: Facts) -> Iterator[Fact]:
     places = facts.get(database, "datasets")
     if isinstance(places, Known):
         all_of_it = facts.linked(database, "datasets")
-        lasting = [each for each in all_of_it if not _rebuilt(each, facts)]
+        lasting = [each for each in all_of_it if value_of(facts.get(each, "role")) != "rebuildable"]
         pools = sorted({each.name.partition("/")[0] for each in lasting or all_of_it})
         places = Known(len(pools) == 1, (Evidence(f"files in {' and '.join(pools) or 'no pool'}"),))
     yield Fact(database, "one_pool", places)
-    holes = [
-        hole for name in ("log_datasets", "data_datasets") if isinstance(hole := facts.get(database, name), Unknown)
-    ]
-    if holes:
-        yield Fact(database, "log_apart", join(holes))
-        return
     log, data = ([each.name for each in facts.linked(database, name)] for name in ("log_datasets", "data_datasets"))
+    values(facts, database, "log_datasets", "data_datasets")
     if not log and not data:
-        yield Fact(database, "log_apart", unknown(f"{database.name}: none of its files was seen on a dataset"))
-        return
-    said = f"log in {', '.join(log) or 'no dataset'}, data in {', '.join(data) or 'no dataset'}"
-    yield Fact(database, "log_apart", Known(not set(log) & set(data), (Evidence(said),)))
-
-
-def _rebuilt(dataset: Subject, facts: Facts) -> bool:
-    """Declared so; what nobody declares is not."""
-    role = facts.get(dataset, "role")
-    return isinstance(role, Known) and role.value == "rebuildable"
-
-
-# -- temporary -----------------------------------------------------------------------------------------------------
-
-# several databases may keep files on one dataset
+        raise Missing(unknown(f"{database.name}: none of its files was seen on a dataset"))
+    text = f"log in {', '.join(log) or 'no dataset'}, data in {', '.join(data) or 'no dataset'}"
+    yield Fact(database, "log_apart", Known(not set(log) & set(data), (Evidence(text),)))
 
 
 @derivation(
@@ -248,15 +225,14 @@ def temporary(host: Subject, facts: Facts) -> Iterator[Fact]:
     (postgres/postgres src/backend/storage/file/fd.c RemovePgTempFiles, src/backend/catalog/storage.c
     smgrGetPendingDeletes)
 
-    Of every dataset: false, or unknown; never true.
+    False, or unknown; never true. Several databases may keep files on one dataset.
     """
     databases = list(facts.subjects("database"))
     found: dict[Subject, list[Judged]] = {}
     for database in databases:
         for dataset in facts.linked(database, "datasets"):
             found.setdefault(dataset, []).append(_temporary(database, dataset, facts))
-    places = [facts.get(HOST, "databases"), *(facts.get(each, "datasets") for each in databases)]
-    holes = gaps(places)
+    holes = gaps((facts.get(HOST, "databases"), *(facts.get(each, "datasets") for each in databases)))
     elsewhere: Judged = join(holes) if holes else known(False, "no database keeps files on it", "ps -e")
     for dataset in facts.subjects("dataset"):
         here = found.get(dataset, [])
@@ -272,8 +248,7 @@ def _temporary(database: Subject, dataset: Subject, facts: Facts) -> Judged:
     named = need(facts.get(database, "temp_tablespaces"))
     if not named.value:
         return Known(False, named.evidence)
-    assert isinstance(named.value, tuple)
-    names = harmless(", ".join(map(str, named.value)))
+    names = harmless(", ".join(words_of(named)))
     return unknown(
         f"{database.name}: temp_tablespaces = {names}; whether {dataset.name} holds these, and nothing else, is not known",
         f'declare {dataset.name} role = "rebuildable" in the policy, if so',

@@ -19,11 +19,13 @@ from auditor.facts import (
     flag,
     join,
     known,
+    number_of,
     unknown,
+    value_of,
     words,
     words_of,
 )
-from auditor.model.derivation import about, catch_missing, derivation, every, evidence, gaps, need
+from auditor.model.derivation import about, catch_missing, derivation, every, evidence, gaps, need, numbers, values
 
 UNSAID = "default"  # the server names the value that it took
 
@@ -33,21 +35,14 @@ UNSAID = "default"  # the server names the value that it took
     changes_at_restart=words("NAME is VALUE now but VALUE in its files: settings in force that its files do not say"),
 )
 def changes_at_restart(database: Subject, facts: Facts) -> Judged:
-    """What a restart or a reload would change: where the server itself was asked, and its files say otherwise.
-
-    Unknown where one of the two is.
-    """
-    now, then = facts.get(database, "in_force"), facts.get(database, "configured")
-    missing = gaps((now, then))
-    if missing or not (isinstance(now, Known) and isinstance(then, Known)):
-        return join(missing)
+    """What a restart or a reload would change: where the server itself was asked, and its files say otherwise."""
+    now, then = values(facts, database, "in_force", "configured")
     said = _pairs(then)
     changes = [(name, value) for name, value in _pairs(now).items() if said.get(name, value) not in (value, UNSAID)]
     seen = (*now.evidence, *then.evidence)
     found = tuple(f"{_setting(name, seen)} is {value} now but {said[name]} in its files" for name, value in changes)
     names = tuple(name for name, _ in changes)
-    evidence = tuple(each for each in seen if not names or each.text.startswith(_spelt(names)))
-    return Known(found, evidence)
+    return Known(found, tuple(each for each in seen if not names or each.text.startswith(_spelt(names))))
 
 
 _SPELT = {
@@ -70,13 +65,9 @@ def _setting(name: str, seen: tuple[Evidence, ...]) -> str:
 
 
 def _pairs(found: Known) -> dict[str, str]:
-    assert isinstance(found.value, tuple)
-    return {name: value for name, _, value in (str(each).partition(" = ") for each in found.value)}
+    return {name: value for name, _, value in (each.partition(" = ") for each in words_of(found))}
 
 
-# -- flushes omitted -----------------------------------------------------------------------------------------------
-
-# each database is looked up once
 # setting -> the values with which a server leaves them out
 INNODB: dict[str, tuple[Value, ...]] = {
     "flush_log_at_commit": (2,),
@@ -109,14 +100,11 @@ def flushes_omitted(host: Subject, facts: Facts) -> Iterator[Fact]:
 
     Unknown where a database, its place or its settings were not seen and none that was seen leaves them out.
     """
-    databases = facts.get(host, "databases")
-    unseen = [databases] if isinstance(databases, Unknown) else []
+    databases = facts.linked(HOST, "databases")
+    unseen = gaps((facts.get(HOST, "databases"), *(facts.get(each, "datasets") for each in databases)))
     omitted: dict[Subject, list[Evidence]] = {}
     unsure: dict[Subject, list[Unknown]] = {}
-    for database in facts.linked(HOST, "databases"):
-        places = facts.get(database, "datasets")
-        if isinstance(places, Unknown):
-            unseen.append(places)
+    for database in databases:
         found, holes = _omitted(database, facts)
         for dataset in facts.linked(database, "datasets"):
             omitted.setdefault(dataset, []).extend(found)
@@ -175,20 +163,10 @@ def torn_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
 
     Of one whose pages have no known size both are unknown.
     """
-    page = facts.get(database, "page_bytes")
-    if isinstance(page, Known) and isinstance(page.value, int):
-        yield Fact(database, "page_within_block", _within_block(page.value, facts.get(database, "data_blocks")))
-        yield Fact(database, "log_splits_page", _split(database, page.value, facts))
-    elif isinstance(page, Unknown):
-        yield from (Fact(database, name, page) for name in torn_pages.facts)
-
-
-@catch_missing
-def _within_block(page: int, blocks: Judged) -> Judged:
-    blocks = need(blocks)
-    assert isinstance(blocks.value, tuple)
-    small = [each for each in blocks.value if _bytes(str(each)) < page]
-    return Known(not small, blocks.evidence)
+    page, blocks = number_of(need(facts.get(database, "page_bytes"))), facts.get(database, "data_blocks")
+    small = any(_bytes(each) < page for each in words_of(blocks))
+    yield Fact(database, "page_within_block", blocks._replace(value=not small) if isinstance(blocks, Known) else blocks)
+    yield Fact(database, "log_splits_page", _split(database, page, facts))
 
 
 def _bytes(line: str) -> int:
@@ -205,8 +183,7 @@ def _split(database: Subject, page: int, facts: Facts) -> Judged:
         return splitting[0]
     if holes := gaps(found):
         return join(holes)
-    whole = [each for each in found if isinstance(each, Known)]
-    return Known(False, evidence(*whole) or places.evidence)
+    return Known(False, evidence(*found) or places.evidence)
 
 
 @catch_missing
@@ -215,14 +192,14 @@ def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> J
         found = facts.get(dataset, name)
         if isinstance(found, Known) and found.value == value:
             return Known(False, about(dataset, found))
-    needed = every((facts.get(HOST, "zfs_version"), facts.get(HOST, "zil_maxblocksize"), facts.get(dataset, "logbias")))
-    version, largest, _ = (each.value for each in needed)
+    release, largest, _ = every(
+        (facts.get(HOST, "zfs_version"), facts.get(HOST, "zil_maxblocksize"), facts.get(dataset, "logbias"))
+    )
+    version, line = release.value, numbers(release)[:2]
     assert isinstance(version, tuple)
-    assert isinstance(largest, int)
     if why := releases.untold(version, SPLITS_LESS):
         return unknown(why, releases.REMEDY)
-    line = tuple(each for each in version if isinstance(each, int))[:2]
-    waste = (min(largest, LARGEST) - HEADERS) // (8 if line < SPLITS_LESS else 16)
+    waste = (min(number_of(largest), LARGEST) - HEADERS) // (8 if line < SPLITS_LESS else 16)
     whole = (waste + 7) // 8 * 8 - RECORD  # what is left of a block is a multiple of 8, and split where it is no waste
     zfs = f"OpenZFS {'.'.join(map(str, line))}"
     if page <= whole:
@@ -232,42 +209,37 @@ def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> J
     return known(True, f"{zfs} may split a write of more than {whole:,} bytes over two log blocks", COMMAND)
 
 
+@catch_missing
 def _pointed(
     database: Subject, dataset: Subject, page: int, version: tuple[object, ...], facts: Facts
 ) -> Judged | None:
     """False where a large write goes to its place at once and the log holds a pointer: where the log lies on the data vdevs,
     from zfs_immediate_write_sz on; 2.4 wants half of a block of the file, too, of what is committed with its write."""
     classes = [facts.get(pool, "zil_class") for pool in facts.linked(dataset, "pool")]
-    needed = every((facts.get(HOST, "zfs_immediate_write_sz"), facts.get(dataset, "recordsize"), *classes))
-    if isinstance(needed, Unknown):
-        return needed
-    least, record, *chosen = needed
-    if not chosen or chosen[0].value != "normal" or not isinstance(least.value, int) or page < least.value:
+    least, record, *chosen = every(
+        (facts.get(HOST, "zfs_immediate_write_sz"), facts.get(dataset, "recordsize"), *classes)
+    )
+    if not chosen or chosen[0].value != "normal" or page < number_of(least):
         return None
     if why := releases.untold(version, HALF_A_BLOCK):
         return unknown(why, releases.REMEDY)
     if version[:2] < HALF_A_BLOCK:
         return Known(False, (*about(dataset, chosen[0]), *least.evidence))
     blocks = facts.get(database, "data_blocks")  # of files that are older than the recordsize
-    sizes = [record.value, *(_bytes(each) for each in words_of(blocks))]
-    if any(not isinstance(each, int) or each > 2 * page for each in sizes):
+    if max((number_of(record), *map(_bytes, words_of(blocks)))) > 2 * page:
         return None
-    if isinstance(blocks, Unknown):
-        return blocks
-    return Known(False, (*about(dataset, chosen[0]), *least.evidence, *blocks.evidence))
+    return Known(False, (*about(dataset, chosen[0]), *least.evidence, *need(blocks).evidence))
 
 
+@catch_missing
 def _direct(database: Subject, dataset: Subject, version: tuple[object, ...], facts: Facts) -> Unknown | None:
     """Unknown where pages may be written with Direct I/O, for which the log holds a pointer too: whether each of them is,
     nobody sees, for ZFS falls back where a file is also mapped."""
     if version[:2] < DIRECT_IO and not releases.untold(version, DIRECT_IO):
         return None
     needed = every((facts.get(HOST, "zfs_dio_enabled"), facts.get(dataset, "direct"), facts.get(database, "engine")))
-    if isinstance(needed, Unknown):
-        return needed
     enabled, direct, engine = (each.value for each in needed)
-    method = facts.get(database, "flush_method")
-    buffered = engine == "postgres" or (isinstance(method, Known) and method.value in BUFFERED)
+    buffered = engine == "postgres" or value_of(facts.get(database, "flush_method")) in BUFFERED
     if not enabled or direct == "disabled" or (direct == "standard" and buffered):
         return None
     return unknown(

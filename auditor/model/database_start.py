@@ -20,11 +20,12 @@ from auditor.facts import (
     known,
     rows_of,
     unknown,
+    value_of,
     word_of,
     words,
     words_of,
 )
-from auditor.model.derivation import catch_missing, derivation, gaps, need
+from auditor.model.derivation import catch_missing, derivation, every, gaps, need, values
 from auditor.model.next_boot import mounted_at
 from auditor.text import harmless, unit_escaped
 
@@ -82,27 +83,27 @@ def service_start(database: Subject, facts: Facts) -> Iterator[Fact]:
     (man 5 systemd.unit; systemd 257 src/core/unit.c, units/sysinit.target, units/local-fs.target; OpenZFS 2.4.4
     etc/systemd/system/zfs-mount.service.in, zfs-import-cache.service.in; man 8 zfs-mount-generator)
 
-    All. What is on no file system of ZFS itself is not among the mount points.
+    What is on no file system of ZFS itself is not among the mount points.
     """
     yield Fact(database, "starts_at_boot", _starts(database, facts))
     yield Fact(database, "unguarded", _unguarded(database, facts))
     yield Fact(database, "begins_anew", _begins_anew(database, facts))
 
 
+@catch_missing
 def _starts(database: Subject, facts: Facts) -> Judged:
-    process, unit = facts.get(database, "process"), facts.get(database, "unit")
-    if isinstance(process, Known) and process.value == "self":
+    if value_of(facts.get(database, "process")) == "self":
         return Known(False, (Evidence("it does not run"),))
-    if isinstance(unit, Unknown) or not unit.value:
-        return unit if isinstance(unit, Unknown) else Known(False, unit.evidence)
-    starts = facts.get(database, "unit_starts")
-    return starts if isinstance(starts, Unknown) else Known(starts.value, (*unit.evidence, *starts.evidence))
+    unit = need(facts.get(database, "unit"))
+    if not unit.value:
+        return Known(False, unit.evidence)
+    starts = need(facts.get(database, "unit_starts"))
+    return Known(starts.value, (*unit.evidence, *starts.evidence))
 
 
-def _start(database: Subject, facts: Facts) -> Start | Unknown:
-    names = (*SETS, "unit", "unit_mounts_for", "unit_runs_else")
-    if holes := [each for name in names if isinstance(each := facts.get(database, name), Unknown)]:
-        return join(holes)
+@catch_missing
+def _start(database: Subject, facts: Facts) -> Start:
+    values(facts, database, *SETS, "unit", "unit_mounts_for", "unit_runs_else")
     requires, bound, looks, lasting, local = (frozenset(map(str, words_of(facts.get(database, each)))) for each in SETS)
     paths = tuple(map(str, words_of(facts.get(database, "unit_mounts_for"))))
     unit, runs = (word_of(facts.get(database, each)) for each in ("unit", "unit_runs_else"))
@@ -116,7 +117,7 @@ def _unguarded(database: Subject, facts: Facts) -> Judged:
         return join(holes)
     assert isinstance(start, Start)
     roots = mounted_at(facts, "/")
-    bare, holes, seen = [], [], []
+    bare, holes, seen = list[str](), list[Unknown](), list[Evidence]()
     for point, dataset in rows_of(places, MountedFrom):
         if point == "/":
             seen.append(Evidence(f"{dataset} is the root file system", "findmnt /"))
@@ -133,9 +134,8 @@ def _unguarded(database: Subject, facts: Facts) -> Judged:
     if bare:
         text = f"nothing holds {start.unit} back without {' and '.join(map(harmless, bare))}"
         return known(tuple(bare), text, _shown(start))
-    return (
-        join(holes) if holes else Known((), tuple(seen) or (Evidence("none of its files is on a file system of ZFS"),))
-    )
+    nothing = Evidence("none of its files is on a file system of ZFS")
+    return join(holes) if holes else Known((), tuple(seen) or (nothing,))
 
 
 def _shown(start: Start) -> str:
@@ -175,9 +175,8 @@ def _doubt(
     holes = gaps(vain)
     for each in stated:
         if f"{_path(each)}/".startswith(f"{point}/"):  # an older copy may lie below the mount, where nobody sees it
-            holes.append(
-                unknown(f"{start.unit} has {harmless(each)}: whether that holds without the mount is not seen")
-            )
+            why = f"{start.unit} has {harmless(each)}: whether that holds without the mount is not seen"
+            holes.append(unknown(why))
     if start.runs:
         holes.append(unknown(f"{start.unit} runs {harmless(start.runs)}, which may look for {harmless(point)}"))
     if odd := sorted(each for each in start.requires if not (each.endswith(_OTHERS) or _says_nothing(each))):
@@ -187,9 +186,8 @@ def _doubt(
         if isinstance(lists, Unknown):
             holes.append(lists)
         elif dataset.partition("/")[0] in words_of(lists):
-            holes.append(
-                unknown(f"{lists.evidence[0].text}: the unit of {harmless(point)} is made of it when the host starts")
-            )
+            why = f"{lists.evidence[0].text}: the unit of {harmless(point)} is made of it when the host starts"
+            holes.append(unknown(why))
     return join(holes) if holes else None
 
 
@@ -204,6 +202,7 @@ def _says_nothing(unit: str) -> bool:
     return unit in _OF_ZFS or unit.startswith(("zfs-import@", "zfs-import-", "zfs-mount@", "zfs-load-key@"))
 
 
+@catch_missing
 def _by_service(dataset: str, start: Start, facts: Facts) -> str | Unknown | None:
     """The units that import the pool and mount the dataset, where the service requires both, or the one that mounts just it
     or what it lies below (Debian's zfs-mount@, zfs mount -R); None: none does. zfs-mount.service alone has no fault to find
@@ -215,18 +214,14 @@ def _by_service(dataset: str, start: Start, facts: Facts) -> str | Unknown | Non
     by = next((each for name in above if (each := f"zfs-mount@{unit_escaped(name)}.service") in start.requires), "")
     name, needed = unit_escaped(parts[0]), [facts.get(Subject("dataset", dataset), "canmount")]
     if not by and MOUNT in start.requires:
-        by = next(
-            (each for each in (f"zfs-import@{name}.service", f"zfs-import-{name}.service") if each in start.requires),
-            "",
-        )
+        imports = (f"zfs-import@{name}.service", f"zfs-import-{name}.service")
+        by = next((each for each in imports if each in start.requires), "")
         if not by and CACHE in start.requires:
             by = CACHE
             needed.append(facts.get(HOST, "cached_pools"))
     if not by:
         return None
-    if holes := gaps(needed):
-        return join(holes)
-    mounts, *cached = needed
+    mounts, *cached = every(needed)
     held = word_of(mounts) == "on" and all(parts[0] in words_of(each) for each in cached)
     return f"it requires {by}{'' if by.startswith('zfs-mount@') else f' and {MOUNT}'}" if held else None
 
@@ -234,15 +229,12 @@ def _by_service(dataset: str, start: Start, facts: Facts) -> str | Unknown | Non
 @catch_missing
 def _begins_anew(database: Subject, facts: Facts) -> Judged:
     """Of a server that lays out nothing by itself: its service may."""
-    engine = need(facts.get(database, "engine"))
-    name = str(engine.value)
+    name = str(need(facts.get(database, "engine")).value)
     if name in _NEW:
         return Known(True, (Evidence(_NEW[name]),))
     if name not in _REFUSES:
         return unknown(f"what {name} makes of an empty folder is not known to zaudit")
-    prepares, runs = facts.get(database, "unit_prepares"), facts.get(database, "unit_runs_else")
-    if isinstance(prepares, Unknown) or isinstance(runs, Unknown):
-        return join(each for each in (prepares, runs) if isinstance(each, Unknown))
+    prepares, runs = values(facts, database, "unit_prepares", "unit_runs_else")
     if prepares.value:
         return Known(True, prepares.evidence)
     if runs.value:

@@ -17,7 +17,6 @@ from auditor.facts import (
     Subject,
     Unknown,
     flag,
-    join,
     known,
     rows_of,
     unknown,
@@ -25,7 +24,7 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import about, catch_missing, derivation, evidence, gaps, need
+from auditor.model.derivation import Missing, about_each, catch_missing, derivation, every, evidence, need, values
 from auditor.model.next_boot import mounted_at, reached, root_source
 
 _COMMAND = "zfs get mountpoint {subject}"
@@ -48,25 +47,15 @@ _PATH = known("path", "mountpoint is a path", _COMMAND)
     ),
 )
 def mounts_at(dataset: Subject, facts: Facts) -> Judged:
-    """What kind of mount point a file system has: rules ask for the kind, and 10,000 datasets share four answers where
-    each has a path of its own.
-
-    From the property alone. (man 7 zfsprops, mountpoint)
-    """
-    match facts.get(dataset, "mountpoint"):
-        case Known(str() as point):
-            return _KINDS.get(point, _PATH)
-        case Unknown() as hole:
-            return hole
+    """Rules ask for the kind of mount point, and 10,000 datasets share four answers where each has a path of its own.
+    (man 7 zfsprops, mountpoint)"""
+    return _KINDS.get(str(need(facts.get(dataset, "mountpoint")).value), _PATH)
 
 
 @derivation("host", snapshots_mounted=flag("a snapshot is mounted"))
 def snapshots_mounted(host: Subject, facts: Facts) -> Judged:
     """Whether a snapshot is mounted: somebody looks into it, below .zfs/snapshot or mounted by hand. OpenZFS takes
-    those away that nobody has used for five minutes. (man 4 zfs, zfs_expire_snapshot)
-
-    From the source of each mount of ZFS.
-    """
+    those away that nobody has used for five minutes. (man 4 zfs, zfs_expire_snapshot)"""
     table = need(facts.get(HOST, "mount_table"))
     ends = (str(line).partition(" - zfs ")[2].partition(" ")[0] for line in words_of(table))
     first = next((source for source in ends if "@" in source), "")
@@ -96,18 +85,13 @@ def of_the_system(dataset: Subject, facts: Facts) -> Judged:
     """
     if not _NAME.fullmatch(dataset.name):
         return _NO
-    databases = facts.get(HOST, "databases")
-    places = [facts.get(each, "datasets") for each in facts.linked(HOST, "databases")]
-    if unseen := gaps((databases, *places)):
-        return join(unseen)
-    here = [each for each in facts.linked(HOST, "databases") if dataset in facts.linked(each, "datasets")]
+    databases = facts.linked(HOST, "databases")
+    every((facts.get(HOST, "databases"), *(facts.get(each, "datasets") for each in databases)))
+    here = [each for each in databases if dataset in facts.linked(each, "datasets")]
     text = f"a boot environment by its name, and {here[0]} lies on it" if here else ""
     return known(False, text) if here else _YES
 
 
-# -- fstab too early -----------------------------------------------------------------------------------------------
-
-# a line of fstab needs the nearest file system alone
 COMMAND = "cat /etc/fstab"
 
 
@@ -119,35 +103,22 @@ def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
     paths, and does not know those that ``zfs mount -a`` mounts. Of a pool with a list for zfs-mount-generator it
     does. (man 5 systemd.mount, man 8 zfs-mount-generator; OpenZFS etc/systemd/system/zfs-mount.service.in)
 
-    The root file system, and what lies below it by its name, is mounted by the initramfs before all of them.
-
-    Of all file systems.
+    The root file system, and what lies below it by its name, is mounted by the initramfs before all of them. A line of fstab
+    needs the nearest file system alone.
     """
-    needs = _needs(facts)
-    places = _places(facts) if rows_of(needs, FstabNeed) else {}
+    needs, systemd, *_ = values(facts, HOST, "fstab_needs", "systemd", "generated_pools", "mount_table")
+    if not systemd.value:
+        raise Missing(unknown(f"{systemd.evidence[0].text}: in which order it mounts is not looked at"))
+    places = _places(facts) if needs.value else {}
     early: dict[str, dict[str, None]] = {}
     for point, path in rows_of(needs, FstabNeed):
         if dataset := _nearest(path, places):
             early.setdefault(dataset, {})[point] = None
+    none = Known((), needs.evidence)
     for subject in facts.subjects("dataset"):
-        if points := tuple(early.get(subject.name, ())):
-            seen = tuple(
-                Evidence(f"/etc/fstab mounts {point}, and waits for nothing of ZFS", COMMAND) for point in points
-            )
-            yield Fact(subject, "fstab_too_early", Known(points, seen))
-        else:
-            yield Fact(subject, "fstab_too_early", Known((), needs.evidence) if isinstance(needs, Known) else needs)
-
-
-def _needs(facts: Facts) -> Judged:
-    """What fstab needs, where systemd carries it out."""
-    needed = [facts.get(HOST, name) for name in ("fstab_needs", "systemd", "generated_pools", "mount_table")]
-    if unseen := gaps(needed):
-        return join(unseen)
-    needs, systemd, *_ = (each for each in needed if isinstance(each, Known))
-    if not systemd.value:
-        return unknown(f"{systemd.evidence[0].text}: in which order it mounts is not looked at")
-    return needs
+        points = tuple(early.get(subject.name, ()))
+        seen = (Evidence(f"/etc/fstab mounts {point}, and waits for nothing of ZFS", COMMAND) for point in points)
+        yield Fact(subject, "fstab_too_early", Known(points, tuple(seen)) if points else none)
 
 
 def _places(facts: Facts) -> Mapping[str, str]:
@@ -187,18 +158,9 @@ def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
 
     Unknown of datasets that are not encrypted, or have no keylocation of their own.
     """
-    cipher, location = facts.get(dataset, "encryption"), facts.get(dataset, "keylocation")
-    if not (isinstance(cipher, Known) and isinstance(location, Known)):
-        found: Judged = join(gaps((cipher, location)))
-    elif cipher.value == "off" or location.value == "none":
-        found = unknown(f"{dataset.name} has no key of its own")
-    else:
-        found = _loaded(dataset, facts)
-    return found
-
-
-@catch_missing
-def _loaded(dataset: Subject, facts: Facts) -> Judged:
+    cipher, location = values(facts, dataset, "encryption", "keylocation")
+    if cipher.value == "off" or location.value == "none":
+        return unknown(f"{dataset.name} has no key of its own")
     root = root_source(facts)
     if root and f"{root.value}/".startswith(f"{dataset.name}/"):
         return Known(True, root.evidence)
@@ -208,7 +170,7 @@ def _loaded(dataset: Subject, facts: Facts) -> Judged:
     units = need(reached(facts))
     if loading := [unit for unit in words_of(units) if "key" in unit]:
         return unknown(f"{loading[0]} is enabled, and of which datasets it loads the key is not looked at")
-    return lists if isinstance(lists, Unknown) else Known(False, (*units.evidence, *lists.evidence))
+    return Known(False, (*units.evidence, *need(lists).evidence))
 
 
 @derivation("dataset", key_inside=flag("the file of its key lies on a dataset that cannot be mounted without this key"))
@@ -234,7 +196,7 @@ def _leads_to(root: Subject, wanted: Subject, facts: Facts, passed: set[Subject]
         if isinstance(next_root, Unknown):
             unsure = next_root
         elif next_root == wanted:
-            return Known(True, (*on.evidence, *_ciphers(holder, facts)))
+            return Known(True, (*on.evidence, *about_each([(holder, facts.get(holder, "encryption"))])))
         elif next_root and next_root not in passed:
             found = _leads_to(next_root, wanted, facts, passed)
             if isinstance(found, Unknown):
@@ -250,6 +212,7 @@ def _no(evidence: tuple[Evidence, ...]) -> Known:
     return Known(False, evidence)
 
 
+@catch_missing
 def _root_of(holder: Subject, from_: Subject, facts: Facts) -> Subject | Unknown | None:
     """The encryption root of a dataset; None where it needs no key, or where it is in another pool that was not looked at."""
     if holder.name.partition("/")[0] != from_.name.partition("/")[0] and not facts.of(holder):
@@ -257,25 +220,13 @@ def _root_of(holder: Subject, from_: Subject, facts: Facts) -> Subject | Unknown
     parts = holder.name.split("/")
     for end in range(len(parts), 0, -1):
         above = Subject("dataset", "/".join(parts[:end]))
-        cipher, location = facts.get(above, "encryption"), facts.get(above, "keylocation")
-        if isinstance(cipher, Unknown):
-            return cipher
-        if cipher.value == "off":
-            return (
-                None
-                if above == holder
-                else unknown(f"{holder.name} is encrypted; which dataset has its key is not clear")
-            )
-        if isinstance(location, Unknown):
-            return location
-        if location.value != "none":
+        if need(facts.get(above, "encryption")).value == "off":
+            if above == holder:
+                return None
+            break
+        if need(facts.get(above, "keylocation")).value != "none":
             return above
     return unknown(f"{holder.name} is encrypted; which dataset has its key is not clear")
-
-
-def _ciphers(holder: Subject, facts: Facts) -> tuple[Evidence, ...]:
-    cipher = facts.get(holder, "encryption")
-    return about(holder, cipher) if isinstance(cipher, Known) else ()
 
 
 @derivation(
@@ -283,8 +234,7 @@ def _ciphers(holder: Subject, facts: Facts) -> tuple[Evidence, ...]:
     key_unit=word("its unit, where it is bound: none, started, not started", "none", "started", "not started"),
 )
 def key_unit(dataset: Subject, facts: Facts) -> Judged:
-    """Whether systemd knows that the key of an encryption root is loaded, where mounts are bound to the unit that
-    loads it.
+    """Whether systemd knows that its key is loaded, where mounts are bound to the unit that loads it.
 
     Where it does not, systemd unmounts what is bound to it: what is mounted by hand at once, what was mounted
     before the mount was made a unit with the next daemon-reload, and what is in use as soon as it is not. (seen in
@@ -292,9 +242,8 @@ def key_unit(dataset: Subject, facts: Facts) -> Judged:
 
     By the name of the dataset, whether it is an encryption root or not.
     """
-    bound, active = facts.get(HOST, "keys_bound"), facts.get(HOST, "key_units_active")
-    bound = need(bound)
+    bound = need(facts.get(HOST, "keys_bound"))
     if dataset.name not in words_of(bound):
         return Known("none", bound.evidence)
-    active = need(active)
+    active = need(facts.get(HOST, "key_units_active"))
     return Known("started" if dataset.name in words_of(active) else "not started", evidence(bound, active))

@@ -19,6 +19,7 @@ from auditor.facts import (
     is_true,
     join,
     number,
+    number_of,
     pairs_of,
     tally,
     unknown,
@@ -26,11 +27,7 @@ from auditor.facts import (
     word,
     words_of,
 )
-from auditor.model.derivation import catch_missing, derivation, gaps, need
-
-# -- logged faults -------------------------------------------------------------------------------------------------
-
-# the log is laid out once for all disks
+from auditor.model.derivation import catch_missing, derivation, first_known, gaps, need
 
 
 class Source(NamedTuple):
@@ -327,8 +324,7 @@ def host_faults(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 @catch_missing
 def _hardware(facts: Facts) -> Judged:
-    virtual, ecc = facts.get(HOST, "virtualization"), facts.get(HOST, "memory_ecc")
-    virtual = need(virtual)
+    virtual, ecc = need(facts.get(HOST, "virtualization")), facts.get(HOST, "memory_ecc")
     if virtual.value != "none":
         return Known((), virtual.evidence)
     found = [(what, facts.get(HOST, name)) for name, what in HARDWARE.items()]
@@ -336,7 +332,7 @@ def _hardware(facts: Facts) -> Judged:
         found.append(("", ecc))
     elif is_true(ecc):
         corrected = facts.get(HOST, CORRECTED)
-        if isinstance(corrected, Known) and isinstance(corrected.value, int) and corrected.value < USUAL:
+        if isinstance(corrected, Known) and number_of(corrected) < USUAL:
             corrected = corrected._replace(value=0)
         found += [("memory errors not corrected", facts.get(HOST, UNCORRECTED)), ("corrected memory errors", corrected)]
     return together(found)
@@ -349,14 +345,7 @@ def memory_ecc(host: Subject, facts: Facts) -> Judged:
 
     In a virtual machine neither says anything: QEMU's tables claim "Multi-bit ECC" whatever its host has.
     """
-    machine = facts.get(HOST, "virtualization")
-    edac, dmi = facts.get(HOST, "edac_corrects"), facts.get(HOST, "dmi_memory_ecc")
-    if isinstance(machine, Unknown):
-        return machine
+    machine = need(facts.get(HOST, "virtualization"))
     if machine.value != "none":
         return unknown(f"in {machine.value}: what memory the machine below has is not seen")
-    if isinstance(edac, Known):
-        return edac
-    if isinstance(dmi, Known):
-        return dmi
-    return join([edac, dmi])
+    return first_known((facts.get(HOST, "edac_corrects"), facts.get(HOST, "dmi_memory_ecc")))

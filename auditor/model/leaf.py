@@ -33,17 +33,27 @@ from auditor.facts import (
     word_of,
     words_of,
 )
-from auditor.model.derivation import about, catch_missing, derivation, every, evidence, gaps, need, values
+from auditor.model.derivation import (
+    about,
+    about_each,
+    catch_missing,
+    derivation,
+    every,
+    evidence,
+    gaps,
+    linked,
+    need,
+    values,
+)
 from auditor.model.disk import Names, names
 from auditor.text import harmless
 
-# -- leaf groups ---------------------------------------------------------------------------------------------------
-
-# All leaves of a host, grouped once by what a leaf is compared with: its top-level vdev, those that hold data,
-# all.
+# -- neighbours -----------------------------------------------------------------------------------------------------
 #
-# A question about one leaf is answered by the first MOST others that matter, so that the work for all leaves
-# grows as their number does, also where no drive gives a serial number.
+# All leaves of a host, grouped once by what a leaf is compared with: its top-level vdev, those that hold data, all.
+#
+# A question about one leaf is answered by the first MOST others that matter, so that the work for all leaves grows as their
+# number does, also where no drive gives a serial number.
 
 MOST = 16  # others that one leaf names
 Place = tuple[int, Subject]  # a leaf and its number among all, by which lists of leaves are merged
@@ -145,9 +155,6 @@ class Groups:
         return Group([*mine, *pool.perhaps[: MOST + 2]])
 
 
-# -- shared disks --------------------------------------------------------------------------------------------------
-
-# each leaf is compared with all others
 MORE = unknown("as much is not known of more leaves")
 
 
@@ -164,14 +171,14 @@ MORE = unknown("as much is not known of more leaves")
 def shared_disks(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Leaves on one physical device: mirrors that are none, and logs that die with the data.
 
-    Two leaves share a device when they end at the same whole disk, or at disks that are one device by their names
-    (``device_names``): namespaces of one NVMe drive, paths of one LUN.
+    Each leaf is compared with all others. Two share a device when they end at the same whole disk, or at disks that are one
+    device by their names (``disk.names``): namespaces of one NVMe drive, paths of one LUN.
     """
     groups = Groups(facts)
     for subject in groups.subjects:
         leaf = groups.leaves[subject]
         if isinstance(leaf.disks, Unknown):
-            yield from (Fact(subject, name.removeprefix("leaf."), leaf.disks) for name in shared_disks.facts)
+            yield from (Fact(subject, name, leaf.disks) for _, name in shared_disks.specs)
             continue
         near = groups.all.near(leaf)
         text = ", ".join((*map(str, near[:MOST]), "more")[: len(near)])
@@ -203,6 +210,8 @@ def _doubt(leaf: Leaf, other: Leaf) -> Unknown:
     return join((*own.nameless, *where, *its.nameless, *blurred))
 
 
+# -- what it lies on ------------------------------------------------------------------------------------------------
+
 WRITES, SERVED = "w", "/dev/nbd"
 
 
@@ -218,11 +227,10 @@ def open_in_guest(leaf: Subject, facts: Facts) -> Judged:
 
     Known to be none only where all that guests have open was seen, and the way from the leaf to its disks.
     """
-    guests, opened, closed, generic = (
-        facts.get(HOST, name) for name in ("guests", "guest_files", "closed_guests", "generic_guests")
-    )
-    if isinstance(guests, Unknown) or not guests.value:
-        return guests if isinstance(guests, Unknown) else Known("", guests.evidence)
+    guests = need(facts.get(HOST, "guests"))
+    if not guests.value:
+        return Known("", guests.evidence)
+    opened, closed, generic = (facts.get(HOST, name) for name in ("guest_files", "closed_guests", "generic_guests"))
     node, nodes, disks = (facts.get(leaf, name) for name in ("node", "nodes", "disks"))
     mine = {word_of(node), *words_of(nodes), *(disk.name for disk in facts.linked(leaf, "disks"))}
     names = dict(rows_of(facts.get(HOST, "open_guests"), Guest))
@@ -237,7 +245,7 @@ def open_in_guest(leaf: Subject, facts: Facts) -> Judged:
         unknown(harmless(f"guest {names.get(each, each)} (process {each}) reaches a drive by SCSI commands (/dev/sg)"))
         for each in words_of(generic)[:1]
     ]
-    return join(unseen) if unseen else Known("", opened.evidence if isinstance(opened, Known) else ())
+    return join(unseen) if unseen else Known("", evidence(opened))
 
 
 @derivation("pool", resilver_still_s=real("for how long the scan that runs has read nothing, s; 0 where it has"))
@@ -249,17 +257,12 @@ def resilver_still(pool: Subject, facts: Facts) -> Judged:
     pool. (OpenZFS module/zfs/spa_misc.c spa_scan_stat_init, spa_scan_get_stats; cmd/zpool/zpool_main.c
     print_scan_scrub_resilver_status)
 
+    It counts since the pass began; where only the scan has a time, since that or the import, whichever is later.
     Unknown where no scan runs.
     """
-    moved = facts.get(pool, "scan_moved")
-    if isinstance(moved, Known):
-        moved = Known(0.0, moved.evidence) if moved.value is True else _since(pool, moved, facts)
-    return moved
-
-
-@catch_missing
-def _since(pool: Subject, moved: Known, facts: Facts) -> Judged:
-    """Since the pass began; where only the scan has a time, since that or the import, whichever is later."""
+    moved = need(facts.get(pool, "scan_moved"))
+    if moved.value is True:
+        return Known(0.0, moved.evidence)
     start = facts.get(pool, "scan_pass_start_s")
     if isinstance(start, Known):
         return _for(facts.now - number_of(start), moved, start)
@@ -286,34 +289,34 @@ def survives_drive_loss(leaf: Subject, facts: Facts) -> Judged:
 
     A RAID of the kernel is enough; without one, every disk must be a redundant volume.
     """
-    kernel, disks = facts.get(leaf, "redundant_below"), facts.get(leaf, "disks")
+    kernel = facts.get(leaf, "redundant_below")
     if is_true(kernel):
         return _apart(leaf, facts) or kernel
-    disks = need(disks)
-    if not facts.linked(leaf, "disks"):
+    volumes = [(disk, _volume(disk, facts)) for disk in linked(facts, leaf, "disks")]
+    if not volumes:
         return unknown(f"{leaf}: no disks are known")
-    volumes = [(disk, _volume(disk, facts)) for disk in facts.linked(leaf, "disks")]
     for disk, volume in volumes:
         if isinstance(volume, Known) and volume.value is False:
-            return kernel if isinstance(kernel, Unknown) else Known(False, kernel.evidence + about(disk, volume))
-    found = every(volume for _, volume in volumes)
-    pairs = zip(volumes, found, strict=True)
-    return Known(True, tuple(piece for (disk, _), volume in pairs for piece in about(disk, volume)))
+            return Known(False, need(kernel).evidence + about(disk, volume))
+    every(volume for _, volume in volumes)
+    return Known(True, about_each(volumes))
 
 
+@catch_missing
 def _apart(leaf: Subject, facts: Facts) -> Unknown | None:
     """Two legs may be namespaces of one drive. Paths of dm-multipath have all names in common, and are one leg."""
-    layers = facts.get(leaf, "layers")
-    if isinstance(layers, Unknown) or (isinstance(layers.value, tuple) and "multipath" in layers.value):
-        return layers if isinstance(layers, Unknown) else None
+    if "multipath" in words_of(need(facts.get(leaf, "layers"))):
+        return None
     known_as = [names((disk,), facts).all for disk in facts.linked(leaf, "disks")]
     twice = {name for at, each in enumerate(known_as) for other in known_as[:at] for name in each & other}
     return unknown(f"{leaf}: two of the disks below it give {min(twice)}, and may be one drive") if twice else None
 
 
+@catch_missing
 def _volume(disk: Subject, facts: Facts) -> Judged:
     """Whether it is a volume of a controller at a level that survives the death of a drive."""
-    volume, level = facts.get(disk, "raid_volume"), facts.get(disk, "raid_level")
-    if isinstance(volume, Unknown) or volume.value is False:
+    volume = need(facts.get(disk, "raid_volume"))
+    if volume.value is False:
         return volume
-    return level if isinstance(level, Unknown) else Known(level.value != NOT_REDUNDANT, level.evidence)
+    level = need(facts.get(disk, "raid_level"))
+    return Known(level.value != NOT_REDUNDANT, level.evidence)

@@ -31,7 +31,8 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import catch_missing, derivation, evidence, gaps, need, values
+from auditor.model.derivation import Missing, catch_missing, derivation, every, evidence, gaps, need, numbers, values
+from auditor.model.kernel_log import ONE_MODULE
 
 LINES = tuple(each for each in releases.LINES if each not in releases.ENDED)
 BUGS = data.advisories()
@@ -82,10 +83,10 @@ def _ended(version: Judged) -> Judged:
     """Of a snapshot nobody says that it is maintained."""
     if isinstance(version, Unknown) or not isinstance(version.value, tuple):
         return version
-    numbers = tuple(each for each in version.value if isinstance(each, int))
-    if numbers[2:] == (releases.DEVELOPMENT,):
+    line = numbers(version)
+    if line[2:] == (releases.DEVELOPMENT,):
         return unknown(releases.nature(version.value), releases.REMEDY)
-    return Known(numbers[:2] < LINES[0], version.evidence)
+    return Known(line[:2] < LINES[0], version.evidence)
 
 
 def build_of(text: Judged, facts: Facts) -> tuple[Judged, builds.Build | None]:
@@ -99,12 +100,13 @@ def build_of(text: Judged, facts: Facts) -> tuple[Judged, builds.Build | None]:
 def _published(text: Judged, platform: Judged) -> Judged:
     text = need(text)
     version = str(text.value)
-    numbers = releases.of(version)
-    if numbers and (why := releases.nature(releases.version(version, releases.spelt(numbers)))):
+    published = releases.of(version)
+    if published and (why := releases.nature(releases.version(version, releases.spelt(published)))):
         return unknown(why, releases.REMEDY)
     here = word_of(platform)
     if _AS_TAGGED.fullmatch(version) and here not in OWN:
-        return platform if isinstance(platform, Unknown) else Known(True, text.evidence)
+        need(platform)
+        return Known(True, text.evidence)
     remedy = next((each for mark, each in REMEDIES if mark in version or mark == here), "its maintainer's changelog")
     return unknown(f"{version} is a build of its own: fixes of later releases may be in it", remedy)
 
@@ -119,9 +121,8 @@ def _has(bug: str, build: builds.Build, text: Known) -> Known:
         return Known(False, (*text.evidence, Evidence(f"{build.name} sees to it by itself ({build.source})")))
     if carried := next((subject for subject in build.carries if subject in opened(bug)), None):
         return Known(False, (*text.evidence, Evidence(f"{build.name} carries '{carried}' ({build.source})")))
-    return Known(
-        True, (*text.evidence, Evidence(f"{build.name} does not carry the fix ({build.source}); newer: {build.newer}"))
-    )
+    lacks = f"{build.name} does not carry the fix ({build.source}); newer: {build.newer}"
+    return Known(True, (*text.evidence, Evidence(lacks)))
 
 
 @derivation(
@@ -135,18 +136,13 @@ def version_gap(host: Subject, facts: Facts) -> Judged:
     does not have. A .99 is a build of the development branch, for which nothing is promised. (openzfs/zfs
     RELEASES.md) A candidate for a release, and what was built from git after it, count as that release here.
 
-    Unknown where one of them is.
     """
     found = values(facts, HOST, "zfs_version", "zfs_userland_version")
-    module, commands = map(_numbers, found)
+    module, commands = map(numbers, found)
     if not module or not commands:
         return unknown("a release without numbers cannot be compared")
     gap = "none" if found[0].value == found[1].value else _gap(module, commands)
     return Known(gap, evidence(*found))
-
-
-def _numbers(found: Known) -> tuple[int, ...]:
-    return tuple(each for each in found.value if isinstance(each, int)) if isinstance(found.value, tuple) else ()
 
 
 def _gap(module: tuple[int, ...], commands: tuple[int, ...]) -> str:
@@ -158,7 +154,6 @@ def _gap(module: tuple[int, ...], commands: tuple[int, ...]) -> str:
 
 
 TOLD = 3
-ONE_MODULE = (2, 2)  # from which on zcommon, icp and the others are part of zfs.ko (commit ad9e767657)
 NONE = "no release up to"
 
 
@@ -212,11 +207,9 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
     speaks of lines that have ended. Of those the bugs of the release as it was published are named, whoever built
     it, and what was not seen counts as used. Of a version that is no release none is named.
     """
-    text = facts.get(HOST, "zfs_version_text")
-    if isinstance(text, Unknown) or (release := releases.of(str(text.value))) is None:
-        why = text if isinstance(text, Unknown) else unknown(f"{text.value} is not a release")
-        yield from (Fact(HOST, name, why) for name in known_bugs.facts)
-        return
+    text = need(facts.get(HOST, "zfs_version_text"))
+    if (release := releases.of(str(text.value))) is None:
+        raise Missing(unknown(f"{text.value} is not a release"))
     alike, build = build_of(text, facts)
     carried = build.carries if build else ()
     here = [fix for fix in fixes.load() if fix.strikes(release) and fix.subject not in carried]
@@ -228,11 +221,11 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
     no_release = unknown(strange, releases.REMEDY)
     ahead = no_release if strange else _ahead(mended, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_fixed_later", ahead)
-    told = ahead if isinstance(ahead, Unknown) else _told(ahead)
+    counted = ahead if isinstance(ahead, Unknown) else _counted(ahead)
     if release[:2] in releases.ENDED:  # which ended whatever is in it
-        count = told if isinstance(told, Known) else Known("not counted of what is no release", text.evidence)
-        told = Known(f"{count.value}; no release of this line follows", count.evidence)
-    yield Fact(HOST, "bugs_fixed_later_told", told)
+        count = counted if isinstance(counted, Known) else Known("not counted of what is no release", text.evidence)
+        counted = Known(f"{count.value}; no release of this line follows", count.evidence)
+    yield Fact(HOST, "bugs_fixed_later_told", counted)
     still = no_release if strange else _ahead(not_mended, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_not_fixed", still)
     logged = _logged([*mended, *not_mended], release, facts)
@@ -259,27 +252,25 @@ def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Bui
     return Known(tuple(_spelt(fix, release) for fix in struck), (*text.evidence, *newer, *seen))
 
 
-def _told(ahead: Known) -> Known:
+def _counted(ahead: Known) -> Known:
     first = "; ".join(words_of(ahead)[:TOLD])
     return Known(f"{len(words_of(ahead))}{', the most severe: ' if first else ''}{first}", ahead.evidence)
 
 
+@catch_missing
 def _used(use: str, facts: Facts) -> Judged:
     """Whether a feature is in use; of one that nobody can see, that it is."""
     if (how := _USES.get(use)) is None:
         return known(value=True, text=f"whether there are {use} is not seen")
     pools = facts.linked(HOST, "pools")
-    needed = [facts.get(HOST, "pools"), facts.get(HOST, "imported_pools")]
-    needed += [facts.get(pool, how.link) for pool in pools if how.link]
-    if unseen := gaps(needed):
-        return join(unseen)
+    links = (facts.get(pool, how.link) for pool in pools if how.link)
+    every((facts.get(HOST, "pools"), facts.get(HOST, "imported_pools"), *links))
     of = [each for pool in pools for each in facts.linked(pool, how.link)] if how.link else pools
-    told = [
-        facts.get(each, how.fact) for each in of if not how.of or word_of(facts.get(each, "type"), how.of) == how.of
-    ]
-    if not _whole(facts) or any(isinstance(each, Known) and _tells(how, each) for each in told):
+    of = [each for each in of if not how.of or word_of(facts.get(each, "type"), how.of) == how.of]
+    uses = [facts.get(each, how.fact) for each in of]
+    if not _whole(facts) or any(isinstance(each, Known) and _tells(how, each) for each in uses):
         return known(value=True, text=use)
-    return next((each for each in told if isinstance(each, Unknown)), known(value=False, text=use))
+    return next(iter(gaps(uses)), known(value=False, text=use))
 
 
 def _whole(facts: Facts) -> bool:
@@ -302,7 +293,6 @@ def _spelt(fix: Fix, release: Release) -> str:
     return f"{fix.bug} ({releases.spelt(later or ())})"
 
 
-@catch_missing
 def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:
     judged = {
         "panic": facts.get(HOST, "zfs_stopped_in"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from auditor.facts import (
@@ -27,12 +28,8 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import catch_missing, derivation, evidence, gaps
+from auditor.model.derivation import catch_missing, derivation, every, evidence, gaps, need, values
 from auditor.text import harmless
-
-# -- exports -------------------------------------------------------------------------------------------------------
-
-# each path is compared with all mount points
 
 
 class Share(NamedTuple):
@@ -62,17 +59,17 @@ def exports(host: Subject, facts: Facts) -> Iterator[Fact]:
     to those mounted below. A property that says so counts even while the share is not active: it will be.
     """
     datasets = [each for each in facts.subjects("dataset") if word_of(facts.get(each, "type")) != "volume"]
-    exports, shares = facts.get(HOST, "nfs_exports"), facts.get(HOST, "smb_shares_without_sync")
+    given, shares = facts.get(HOST, "nfs_exports"), facts.get(HOST, "smb_shares_without_sync")
     everywhere = facts.get(HOST, "smb_global_without_sync")
     lazy = everywhere if is_true(everywhere) else None
-    async_exports = _hit(datasets, _async(exports), facts)
+    async_exports = _hit(datasets, _async(given), facts)
     in_force = facts.get(HOST, "nfs_exports_in_force")
     exported = _at(datasets, in_force, facts) if isinstance(in_force, Known) else {}
     lazy_shares = _hit(datasets, _lazy(shares), facts)
     for dataset in datasets:
         sharenfs, sharesmb = facts.get(dataset, "sharenfs"), facts.get(dataset, "sharesmb")
         careless = "async" in _words(sharenfs) and not _reads_only(word_of(sharenfs))
-        yield Fact(dataset, "nfs_async", _judged(async_exports.get(dataset), careless, sharenfs, exports))
+        yield Fact(dataset, "nfs_async", _judged(async_exports.get(dataset), careless, sharenfs, given))
         yield Fact(dataset, "nfs_exported_now", exported.get(dataset) or _unless(in_force))
         shared = word_of(sharesmb) not in ("", "off")
         own = lazy if shared and lazy else None
@@ -81,33 +78,29 @@ def exports(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(dataset, "smb_flush_ignored", _judged(hit, False, sharesmb, unsure))
 
 
+@catch_missing
 def _judged(hit: Known | None, by_property: bool, setting: Judged, table: Judged) -> Judged:
     """A share that was found, or a property that says so, decides; without one both must be known."""
     if hit:
-        return Known(True, hit.evidence)
-    if isinstance(setting, Unknown) or by_property:
-        return setting if isinstance(setting, Unknown) else Known(True, setting.evidence)
-    return table if isinstance(table, Unknown) else _no(table)
+        return hit
+    setting = need(setting)
+    return Known(True, setting.evidence) if by_property else _unless(table)
 
 
-def _no(table: Known) -> Known:
+@catch_missing
+def _unless(table: Judged) -> Judged:
+    """Not in the table, where it is known."""
+    return _no(need(table).evidence)
+
+
+@lru_cache(maxsize=8)
+def _no(seen: tuple[Evidence, ...]) -> Known:
     """The same object for all datasets that share the reason."""
-    if table.evidence not in _NO:
-        _NO.clear()
-        _NO[table.evidence] = Known(False, table.evidence)
-    return _NO[table.evidence]
-
-
-_NO: dict[tuple[Evidence, ...], Known] = {}
+    return Known(False, seen)
 
 
 def _words(setting: Judged) -> list[str]:
     return re.split(r"[,:;()\s]+", word_of(setting))
-
-
-def _unless(table: Judged) -> Judged:
-    """Not in the table, where it is known."""
-    return _no(table) if isinstance(table, Known) else table
 
 
 def _exports(exports: Judged) -> Iterator[tuple[Share, list[str]]]:
@@ -193,7 +186,7 @@ def _plain(path: str) -> str:
     return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), path)
 
 
-# -- volume targets ------------------------------------------------------------------------------------------------
+# -- targets -------------------------------------------------------------------------------------------------------
 
 # a file -> the units that make targets of it
 FILES = {
@@ -237,28 +230,20 @@ def volume_targets(host: Subject, facts: Facts) -> Iterator[Fact]:
     its targets, a unit makes them anew of a file. Judged for volumes of ZFS that LIO or NVMe over Fabrics offers,
     whoever audits them.
     """
-    asked = [facts.get(HOST, name) for name in ("block_targets", "nvme_targets")]
-    if unseen := gaps(asked):
-        yield from (Fact(HOST, name, join(unseen)) for name in volume_targets.facts)
-        return
+    asked = values(facts, HOST, "block_targets", "nvme_targets")
     pools = {pool.name for pool in facts.linked(HOST, "imported_pools")}
     rows = [row for each in asked for row in rows_of(each, TargetUnit)]
-    imported = facts.get(HOST, "imported_pools")
-    if isinstance(imported, Unknown) and any(_may_be_a_volume(path) for _, _, path in rows):
-        yield from (Fact(HOST, name, imported) for name in volume_targets.facts)
-        return
+    if any(_may_be_a_volume(path) for _, _, path in rows):
+        need(facts.get(HOST, "imported_pools"))
     targets = [Target(name, path) for name, _, path in rows if name.startswith((LIO, NVME)) and _is_volume(path, pools)]
-    seen = evidence(*asked)
-    yield Fact(HOST, "volume_targets", Known(tuple(f"{each.name} {each.path}" for each in targets), seen))
-    said, cluster = facts.get(HOST, "target_units"), facts.get(HOST, "cluster_makes_targets")
-    if isinstance(cluster, Known) and cluster.value:
-        said = unknown("pacemaker makes targets by itself", "pcs resource")
-    if unseen := gaps((said, cluster)):
-        yield Fact(HOST, "targets_not_kept", join(unseen))
-        return
-    units = {each.name: each for each in map(_unit, words_of(said))}
-    seen = said.evidence if isinstance(said, Known) else ()
-    yield Fact(HOST, "targets_not_kept", _not_kept(targets, units, seen, facts))
+    offered = tuple(f"{each.name} {each.path}" for each in targets)
+    yield Fact(HOST, "volume_targets", Known(offered, evidence(*asked)))
+    enabled, cluster = facts.get(HOST, "target_units"), facts.get(HOST, "cluster_makes_targets")
+    if is_true(cluster):
+        enabled = unknown("pacemaker makes targets by itself", "pcs resource")
+    enabled, _ = every((enabled, cluster))
+    units = {each.name: each for each in map(_unit, words_of(enabled))}
+    yield Fact(HOST, "targets_not_kept", _not_kept(targets, units, enabled.evidence, facts))
 
 
 def _is_volume(path: str, pools: set[str]) -> bool:
@@ -282,7 +267,7 @@ def _not_kept(targets: list[Target], units: dict[str, Unit], seen: tuple[Evidenc
     lost, unseen, pieces = list[str](), list[Unknown](), dict.fromkeys(seen)
     for target in targets:
         files = {fact: facts.get(HOST, fact) for fact in target.files()}
-        pieces |= dict.fromkeys(piece for each in files.values() if isinstance(each, Known) for piece in each.evidence)
+        pieces |= dict.fromkeys(evidence(*files.values()))
         having = [fact for fact, saved in files.items() if target.path in words_of(saved)]
         makers = [units[name] for fact in having for name in FILES[fact] if name in units]
         if any(each.state == "enabled" for each in makers):

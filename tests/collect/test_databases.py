@@ -26,7 +26,7 @@ from auditor.host.allowed import allowed_part
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.judge.verdict import judge
-from auditor.model.database import database_seen, databases, named_database, spread, temporary
+from auditor.model.database import database_seen, databases, named_database, placement, temporary
 from auditor.model.database_settings import changes_at_restart
 from auditor.recording import recording, redaction
 from tests import pairs, shared
@@ -150,7 +150,7 @@ def seen(
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
     for each in list(facts.subjects("database")):
-        for derivation in (spread, changes_at_restart):
+        for derivation in (placement, changes_at_restart):
             facts.put_all(list(derivation.derive(each, facts)))
     facts.put_all(list(temporary.derive(HOST, facts)))
     return facts

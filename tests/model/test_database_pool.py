@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
-from auditor.model.database import spread
+from auditor.model.database import placement
 
 SERVER = Subject("database", "postgres 812")
 
@@ -14,7 +14,7 @@ def derived(log: Judged, data: Judged) -> Judged:
     facts = Facts()
     facts.put(Fact(SERVER, "log_datasets", log))
     facts.put(Fact(SERVER, "data_datasets", data))
-    return next(fact.value for fact in spread.derive(SERVER, facts) if fact.name == "log_apart")
+    return next(fact.value for fact in placement.derive(SERVER, facts) if fact.name == "log_apart")
 
 
 def on(*names: str) -> Known:
@@ -50,7 +50,7 @@ def test_what_is_declared_rebuildable_does_not_spread_a_database_over_pools() ->
     facts.put(Fact(SERVER, "datasets", on("tank/pg", "tank/wal", "fast/tmp")))
 
     def one_pool() -> Value:
-        found = next(fact.value for fact in spread.derive(SERVER, facts) if fact.name == "one_pool")
+        found = next(fact.value for fact in placement.derive(SERVER, facts) if fact.name == "one_pool")
         assert isinstance(found, Known)
         return found.value
 
