@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from typing import ParamSpec, TypeVar, cast
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Spec, Subject, Unknown, join, unknown
 from auditor.text import quoted
 
+JUDGED = (Known, Unknown)
 P, R = ParamSpec("P"), TypeVar("R")
 Function = Callable[[Subject, Facts], Judged | Iterable[Fact]]
 
@@ -28,7 +29,7 @@ class Derivation:
     facts: Mapping[str, Spec]
     function: Function
 
-    @property
+    @cached_property
     def specs(self) -> dict[tuple[Kind, str], Spec]:
         """(kind, fact) -> spec."""
         names = {name: name.rpartition(".") for name in self.facts}
@@ -39,7 +40,7 @@ class Derivation:
         found = list[Fact]()
         try:
             answer = self.function(subject, facts)
-            if isinstance(answer, Known | Unknown):
+            if isinstance(answer, JUDGED):
                 return [Fact(subject, next(iter(self.facts)), answer)]
             for fact in answer:
                 found.append(fact)
@@ -68,8 +69,7 @@ def run(derivations: Iterable[Derivation], facts: Facts) -> None:
     every = tuple(derivations)
     facts.derive = lazy = Lazy(every, facts)
     for each in every:
-        for subject in each.subjects(facts):
-            lazy.run(each, subject)
+        facts.put_all(fact for subject in each.subjects(facts) for fact in lazy.of(each, subject) or ())
     facts.derive = None
 
 
@@ -83,19 +83,22 @@ class Lazy:
 
     def __call__(self, subject: Subject, name: str) -> None:
         """Derive this fact, if something can."""
-        provider = self._provider.get((subject.kind, name))
-        if provider and not self.run(provider, HOST if provider.subject == "host" else subject):
-            self._facts.put(Fact(subject, name, unknown(f"{subject.kind} {subject}: {name} follows from itself")))
+        if (provider := self._provider.get((subject.kind, name))) is None:
+            return
+        found = self.of(provider, HOST if provider.subject == "host" else subject)
+        if found is None:
+            found = [Fact(subject, name, unknown(f"{subject.kind} {subject}: {name} follows from itself"))]
+        self._facts.put_all(found)
 
-    def run(self, each: Derivation, subject: Subject) -> bool:
-        """Derive all its facts about a subject, unless that was done; False where it is being done."""
+    def of(self, each: Derivation, subject: Subject) -> Sequence[Fact] | None:
+        """All its facts about a subject, the first time; None where these are being derived."""
         done = self._done[each]
         if subject in done:
-            return done[subject]
+            return () if done[subject] else None
         done[subject] = False
-        self._facts.put_all(each.derive(subject, self._facts))
+        found = each.derive(subject, self._facts)
         done[subject] = True
-        return True
+        return found
 
 
 # -- what derivations need ------------------------------------------------------------------------------------------

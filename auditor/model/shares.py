@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from auditor.facts import (
@@ -66,11 +65,12 @@ def exports(host: Subject, facts: Facts) -> Iterator[Fact]:
     in_force = facts.get(HOST, "nfs_exports_in_force")
     exported = _at(datasets, in_force, facts) if isinstance(in_force, Known) else {}
     lazy_shares = _hit(datasets, _lazy(shares), facts)
+    given, in_force, shares = (_false(table) for table in (given, in_force, shares))  # the same for all datasets
     for dataset in datasets:
         sharenfs, sharesmb = facts.get(dataset, "sharenfs"), facts.get(dataset, "sharesmb")
         careless = "async" in _words(sharenfs) and not _reads_only(word_of(sharenfs))
         yield Fact(dataset, "nfs_async", _judged(async_exports.get(dataset), careless, sharenfs, given))
-        yield Fact(dataset, "nfs_exported_now", exported.get(dataset) or _unless(in_force))
+        yield Fact(dataset, "nfs_exported_now", exported.get(dataset) or in_force)
         shared = word_of(sharesmb) not in ("", "off")
         own = lazy if shared and lazy else None
         unsure = everywhere if shared and isinstance(everywhere, Unknown) else shares
@@ -79,24 +79,17 @@ def exports(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 @catch_missing
-def _judged(hit: Known | None, by_property: bool, setting: Judged, table: Judged) -> Judged:
+def _judged(hit: Known | None, by_property: bool, setting: Judged, otherwise: Judged) -> Judged:
     """A share that was found, or a property that says so, decides; without one both must be known."""
     if hit:
         return hit
     setting = need(setting)
-    return Known(True, setting.evidence) if by_property else _unless(table)
+    return Known(True, setting.evidence) if by_property else otherwise
 
 
-@catch_missing
-def _unless(table: Judged) -> Judged:
+def _false(table: Judged) -> Judged:
     """Not in the table, where it is known."""
-    return _no(need(table).evidence)
-
-
-@lru_cache(maxsize=8)
-def _no(seen: tuple[Evidence, ...]) -> Known:
-    """The same object for all datasets that share the reason."""
-    return Known(False, seen)
+    return table._replace(value=False) if isinstance(table, Known) else table
 
 
 def _words(setting: Judged) -> list[str]:
