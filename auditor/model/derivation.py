@@ -11,7 +11,8 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Spec
 from auditor.text import quoted
 
 JUDGED = (Known, Unknown)
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 Function = Callable[[Subject, Facts], Judged | Iterable[Fact]]
 
 
@@ -112,7 +113,7 @@ class Missing(Exception):
         self.why = why
 
 
-def need(found: Judged) -> Known:
+def need(found: R | Unknown) -> R:
     """What is known, or Missing."""
     if isinstance(found, Unknown):
         raise Missing(found)
@@ -157,7 +158,7 @@ def catch_missing(function: Callable[P, R]) -> Callable[P, R | Unknown]:
     return caught
 
 
-def gaps(judged: Iterable[Judged]) -> list[Unknown]:
+def gaps(judged: Iterable[object]) -> list[Unknown]:
     """Those of them that are not known."""
     return [each for each in judged if isinstance(each, Unknown)]
 

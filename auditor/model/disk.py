@@ -473,4 +473,5 @@ def critical_warning(disk: Subject, facts: Facts) -> Iterator[Fact]:
         answers = [flagged, bits._replace(value=bool(number_of(bits) & bit)) if isinstance(bits, Known) else bits]
         worst = [each for each in answers if is_true(each)]
         known = Known(bool(worst), evidence(*(worst or answers)))
-        yield Fact(disk, name, join(answers) if len(gaps(answers)) == len(answers) else known)
+        unseen = gaps(answers)
+        yield Fact(disk, name, join(unseen) if len(unseen) == len(answers) else known)

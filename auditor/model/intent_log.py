@@ -3,7 +3,7 @@ without it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import ceil
 
 from auditor.data import releases
@@ -72,8 +72,7 @@ def allocation_classes(pool: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(pool, "data_leaves", _nonempty(pool, leaves["normal"]))
     chosen = _zil_class(by_class, facts, pool)
     yield Fact(pool, "zil_class", chosen)
-    found = _nonempty(pool, leaves[str(chosen.value)]) if isinstance(chosen, Known) else chosen
-    yield Fact(pool, "zil_leaves", found._replace(evidence=chosen.evidence) if isinstance(found, Known) else found)
+    yield Fact(pool, "zil_leaves", _of_class(pool, chosen, leaves))
     for name, fact in (("failures_tolerated", "data_failures_tolerated"), ("ashift", "data_ashifts")):
         yield Fact(pool, fact, _of_data(pool, by_class["normal"], name, facts))
 
@@ -82,6 +81,12 @@ def allocation_classes(pool: Subject, facts: Facts) -> Iterator[Fact]:
 def _leaves(vdevs: tuple[Subject, ...], facts: Facts, seen: tuple[Evidence, ...]) -> Judged:
     every(facts.get(vdev, "leaves") for vdev in vdevs)
     return Known(tuple(leaf for vdev in vdevs for leaf in facts.linked(vdev, "leaves")), seen)
+
+
+@catch_missing
+def _of_class(pool: Subject, chosen: Judged, leaves: Mapping[str, Judged]) -> Judged:
+    chosen = need(chosen)
+    return need(_nonempty(pool, leaves[str(chosen.value)]))._replace(evidence=chosen.evidence)
 
 
 def _nonempty(pool: Subject, leaves: Judged) -> Judged:
