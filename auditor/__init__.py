@@ -2,7 +2,7 @@
 
 The folder listing is the way the data goes::
 
-    targets ──> gather ──> facts ──> derive ──> judge ──> report
+    targets ──> gather ──> facts ──> model ───> judge ──> report
                 (which     (known,   (facts     (rules,    (terminal,
                  question)  unknown)  from       three      JSON)
                    │                  facts)     values)
@@ -22,7 +22,7 @@ what of them is kept at all.
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off.
 
 Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts, and ``databases`` their
-types alone; ``collect``, ``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``
+types alone; ``collect``, ``model`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``
 imports ``judge`` and ``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as
 well; ``audit``, ``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine,
 a parser cannot run a command, and a report cannot look anything up.

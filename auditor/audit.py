@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from auditor import __version__, derive, registry
+from auditor import __version__, registry
 from auditor.data.platforms import ANY
 from auditor.databases import ENGINES
-from auditor.derive import databases
 from auditor.errors import Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown, value_of
 from auditor.gather import brought, layers, targets
@@ -28,6 +27,8 @@ from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity, digest
+from auditor.model import derivation
+from auditor.model.database import databases
 from auditor.report.model import Report
 
 
@@ -97,11 +98,11 @@ def look(host: Host, names: Sequence[str], options: Options, progress: Progress 
         facts, roots, unasked = gather(host, names, options.wanted, registry.collectors(), progress)
     except NothingToAudit as nothing:
         if nothing.facts:
-            derive.run(registry.derivations(), nothing.facts)
+            derivation.run(registry.derivations(), nothing.facts)
         raise
     gathered = time.process_time()
     facts.put_all(waivers.facts_of(options.policy, facts))
-    derive.run(registry.derivations(), facts)
+    derivation.run(registry.derivations(), facts)
     _no_empty_links(facts)
     seconds = {"gather": gathered - started, "derive": time.process_time() - gathered}
     recorder, edited = (getattr(host, name, "") for name in ("recorder", "edited"))  # of a replay

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import cast
 
-import auditor.derive
+import auditor.model
 from auditor.collect import _blocks as blocks
 from auditor.collect import database_paths
 from auditor.facts import Kind, Spec
 from auditor.gather import brought, database_walk, layers, users, walk
 from auditor.gather.collectors import collectors as collectors
-from auditor.gather.collectors import modules
+from auditor.model.derivation import Derivation
 from auditor.verify.specs import FACTS as RUN_FACTS
 from auditor.verify.specs import HOST_FACTS
 
-DERIVATION = ("SUBJECT", "FACTS", "NEEDS", "derive")
-
 
 @cache
-def derivations() -> dict[str, ModuleType]:
-    """Name -> module of every derivation."""
-    return dict(modules(auditor.derive, DERIVATION))
+def derivations() -> tuple[Derivation, ...]:
+    """Every derivation."""
+    names = sorted(info.name for info in pkgutil.iter_modules(auditor.model.__path__))
+    found = (vars(import_module(f"{auditor.model.__name__}.{name}")).values() for name in names)
+    return tuple(dict.fromkeys(each for values in found for each in values if isinstance(each, Derivation)))
 
 
 def specs(module: ModuleType) -> list[tuple[tuple[Kind, str], Spec]]:
@@ -56,8 +58,9 @@ def registry() -> dict[tuple[Kind, str], Spec]:
         **qualified(RUN_FACTS, "run"),
         **qualified(HOST_FACTS, "host"),
     }
-    sources = (*collectors().values(), *derivations().values())
-    for key, spec in (*walked.items(), *(each for module in sources for each in specs(module))):
+    collected = (each for module in collectors().values() for each in specs(module))
+    derived = (each for derivation in derivations() for each in derivation.specs.items())
+    for key, spec in (*walked.items(), *collected, *derived):
         if key in found and found[key] != spec:
             raise TypeError(f"{'.'.join(key)} is already something else")
         found[key] = spec

@@ -19,11 +19,11 @@ import pytest
 from auditor import audit, registry
 from auditor.collect import _blocks as blocks
 from auditor.data.platforms import ANY, installed
-from auditor.derive.release import OWN
 from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown, word_of
 from auditor.gather import answer, walk
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
+from auditor.model.release import OWN
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest.anew import Before, Outcomes, outcomes
@@ -237,9 +237,10 @@ def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[
 @cache
 def providers() -> Counter[tuple[Kind, str]]:
     """How many can give a fact."""
-    modules = (*registry.collectors().values(), *registry.derivations().values())
+    derived = (key for derivation in registry.derivations() for key in derivation.specs)
     walked = (*registry.qualified(blocks.PROVIDES), *registry.qualified(walk.PROVIDES))
-    return Counter([*walked, *(key for module in modules for key, _ in registry.specs(module))])
+    collected = (key for module in registry.collectors().values() for key, _ in registry.specs(module))
+    return Counter([*walked, *collected, *derived])
 
 
 def chosen() -> list[Path]:

@@ -20,8 +20,6 @@ from hypothesis import strategies as st
 
 from auditor import audit
 from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces
-from auditor.derive import host_faults, suspensions
-from auditor.derive import kernel_log as logged
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.output import Lines
 from auditor.host.request import Output, Run
@@ -31,6 +29,8 @@ from auditor.judge.event import Event
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
+from auditor.model.kernel_log import host_faults, logged_faults
+from auditor.model.pool import suspensions
 from auditor.recording import dmesg
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
@@ -118,9 +118,9 @@ POOL, LEAF, PATHS = Subject("pool", "tank"), Subject("leaf", "luks", "tank"), Su
 def resting() -> tuple[Rule, ...]:
     """The rules that rest on the log."""
     names = {name for module in MODULES.values() for name in module.FACTS} | {
-        name.partition(".")[2] for name in logged.FACTS
+        name.partition(".")[2] for name in logged_faults.facts
     }
-    names |= {*host_faults.FACTS, *suspensions.FACTS}
+    names |= {*host_faults.facts, *suspensions.facts}
     texts = {path.stem: path.read_text() for path in (shared.FIXTURES.parent / "rules").glob("*.toml")}
     found = tuple(
         rule for rule in shared.audited() if any(re.search(rf"\.{name}\b", texts.get(rule.id, "")) for name in names)
@@ -153,7 +153,7 @@ def world(log: Log, first: str) -> Facts:
     for name, module in MODULES.items():
         text = "".join(f"{line}\n" for line in (first, *log[name]))
         facts.put_all(module.parse(Output(text, "/dev/kmsg"), HOST))
-    facts.put_all(list(logged.derive(HOST, facts)))
+    facts.put_all(list(logged_faults.derive(HOST, facts)))
     facts.put_all(list(host_faults.derive(HOST, facts)))
     facts.put_all(list(suspensions.derive(POOL, facts)))
     return facts

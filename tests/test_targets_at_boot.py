@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from auditor.derive import targets_at_boot
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, TargetUnit, Unknown, Value, known, unknown
 from auditor.host import target_settings
 from auditor.host.allowed import allowed_part
+from auditor.model.shares import volume_targets
 
 VOLUME, OTHER = "LIO-db keeps /dev/zvol/tank/db", "LIO-db keeps /dev/zvol/tank/other"
 SPACE = "NVMe-nqn.2024-01.org.example:db/1 keeps /dev/zvol/tank/v"
@@ -38,7 +38,7 @@ def derived(given: Given) -> dict[str, Judged]:
             assert isinstance(value, tuple)
             value = tuple(TargetUnit(*str(each).split(" ", 2)) for each in value)
         facts.put(Fact(HOST, name, value if isinstance(value, Unknown) else known(value, name)))
-    return {fact.name: fact.value for fact in targets_at_boot.derive(HOST, facts)}
+    return {fact.name: fact.value for fact in volume_targets.derive(HOST, facts)}
 
 
 def value(judged: Judged) -> object:

@@ -20,7 +20,7 @@ from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
 from auditor.selftest import losses, run, trials
 from tests import golden, second_looks, shared
-from tests.derive.test_pool_facts import POOL, World, leaf, vdev
+from tests.model.test_pool_facts import POOL, World, leaf, vdev
 from tests.shared import name_of
 
 Edit = Callable[[bytes], bytes]

@@ -60,10 +60,10 @@ def release(context: click.Context, option: click.Parameter, value: str | None) 
 def suppose(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Supposed:
     """What of the rules about releases changes. The facts of the host are those of the other release afterwards."""
     from auditor.data import fixes
-    from auditor.derive import fixes_ahead, kernel_support
-    from auditor.derive import release as derived
     from auditor.facts import HOST, Fact, Known, known
     from auditor.judge.known_bugs import ID
+    from auditor.model.kernel_module import kernel_unsupported
+    from auditor.model.release import known_bugs, release
 
     about = [rule for rule in rules if rule.head or rule.id in (ID, KERNEL)]
     now, lacked, unmended = _outcomes(about, seen.facts), *(seen.facts.get(HOST, each) for each in (LACKED, UNMENDED))
@@ -72,7 +72,7 @@ def suppose(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Suppo
     why = f"{text}, supposed"
     seen.facts.replace(Fact(HOST, "zfs_version", known(wanted, why)))
     seen.facts.replace(Fact(HOST, "zfs_version_text", known(text, why)))
-    for derivation in (derived, fixes_ahead, kernel_support):
+    for derivation in (release, known_bugs, kernel_unsupported):
         for fact in [*derivation.derive(HOST, seen.facts)]:
             seen.facts.replace(fact)
     then, lacking, still = _outcomes(about, seen.facts), *(seen.facts.get(HOST, each) for each in (LACKED, UNMENDED))
@@ -140,8 +140,8 @@ def _said(rule: Rule, facts: Facts) -> str:
 def _fixed(now: Judged, then: Judged, old: str, new: str, rule: Rule) -> Iterator[Change]:
     """Of bugs that have no rule of their own, each with the release that fixes it, or that there is none: such a one goes only
     with a release that does not have it yet."""
-    from auditor.derive.fixes_ahead import NONE
     from auditor.facts import Known, words_of
+    from auditor.model.release import NONE
 
     def parts(told: str) -> tuple[str, str]:
         bug, none, rest = told.partition(f" ({NONE}")

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
-from auditor.derive.absent_devices import resilver_unmarked
 from auditor.durability.host import WORKING, Leg, Pool, State, Vdev
 from auditor.facts import DATA, HOST, Subject
+from auditor.model.vdev import resilver_unmarked
 from auditor.observation.reading import Reading, both, opposite
 from auditor.observation.stores import Stores
 

@@ -1,16 +1,15 @@
 """Drives, and what lies between them and OpenZFS, from facts.
 
 A drive is one physical device: its partitions, namespaces and paths are one store, by serial number, NVMe subsystem and
-world-wide name (:mod:`auditor.derive.device_names`).
+world-wide name (:mod:`auditor.model.disk`).
 """
 
 from __future__ import annotations
 
-from auditor.derive.device_names import names
-from auditor.derive.disk_identity import HYPERVISOR, NETWORK
 from auditor.durability.answers import Party
 from auditor.durability.host import Cache, Place, Store
 from auditor.facts import HOST, Subject
+from auditor.model.disk import HYPERVISOR, NETWORK, names
 from auditor.observation.reading import Reading
 
 PASSING = frozenset({"partition"})  # no device of its own: the kernel moves the sectors

@@ -16,8 +16,9 @@ from typing import NamedTuple
 from auditor.collect import kernel_log as collector
 from auditor.collect import zpool_status
 from auditor.collect._pool_tree import Row
-from auditor.derive import kernel_log as derived
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
+from auditor.model.kernel_log import FAILED_IO, LINES_KEPT, RESETS, of_disks
+from auditor.model.kernel_log import FLUSHES as FAILED_FLUSHES
 from auditor.text import harmless
 from auditor.verify import witnesses
 from auditor.verify.model import KERNEL_LOG, Link
@@ -26,9 +27,9 @@ from auditor.verify.trial import Logged, Ran
 
 FLUSHES = "flushes that failed"
 KINDS = {
-    derived.FLUSHES: FLUSHES,
-    derived.FAILED_IO: "reads or writes that failed",
-    derived.RESETS: "resets of its controller or repeated flushes",
+    FAILED_FLUSHES: FLUSHES,
+    FAILED_IO: "reads or writes that failed",
+    RESETS: "resets of its controller or repeated flushes",
 }
 WRITTEN = {"ONLINE", "DEGRADED"}  # states of a vdev that is written to (vdev_is_dead() of module/zfs/vdev.c)
 COUNTS = ("read", "write", "checksum")
@@ -49,7 +50,7 @@ def of_kernel(runs: Sequence[Ran], run: Run, facts: Facts) -> Link:
     doubts = [*(each.text for each in failed), *_doubts(counted)]
     if not doubts and logged.missing:
         doubts = [logged.missing]
-    if not doubts and sum(" error, dev " in line for line in logged.lines) >= derived.LINES_KEPT:
+    if not doubts and sum(" error, dev " in line for line in logged.lines) >= LINES_KEPT:
         doubts = ["so many errors of other devices were logged that the kernel may have left out those of the pool's"]
     if doubts:
         return Link(KERNEL_LOG, "unseen", "; ".join(doubts))
@@ -90,7 +91,7 @@ def _counted(logged: Logged, disks: Sequence[str], facts: Facts) -> dict[tuple[s
     except ValueError as error:
         raise ValueError(f"the kernel's log could not be understood: {harmless(str(error))}") from None
     found.replace(Fact(HOST, "kernel_log_whole", known(True, "")))  # what is missing is said in its place
-    times = {(disk.name, KINDS[source]): each for disk, source, each in derived.of_disks(tuple(KINDS), found)}
+    times = {(disk.name, KINDS[source]): each for disk, source, each in of_disks(tuple(KINDS), found)}
     return {key: times[key] for key in product(disks, KINDS.values())}
 
 

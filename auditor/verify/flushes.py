@@ -20,8 +20,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.derive.flush_counters import counted_elsewhere
 from auditor.facts import DATA, HOST, Facts, Known, Subject
+from auditor.model.flushes import counted_elsewhere
 from auditor.text import harmless
 from auditor.verify.model import Link
 from auditor.verify.profile import Section

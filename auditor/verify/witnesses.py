@@ -14,9 +14,9 @@ from fnmatch import fnmatchcase
 
 from auditor.collect import kstat
 from auditor.collect.device_reply import counter, document
-from auditor.derive.flush_counters import counted_elsewhere
 from auditor.facts import Facts, Known, Subject, Unknown, is_true
 from auditor.host.request import Run
+from auditor.model.flushes import counted_elsewhere
 from auditor.verify.result import Device, Txg, Zil
 from auditor.verify.trial import Reading
 

@@ -17,7 +17,6 @@ import pytest
 from auditor import registry
 from auditor.collect import _mysql, database_links, database_paths, database_settings, mounts
 from auditor.collect._database_files import Tree
-from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
 from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, FolderDevice, Known, Subject, Unknown, known, unknown
 from auditor.gather import database_crowd, database_walk
 from auditor.gather.fill import fill
@@ -27,6 +26,8 @@ from auditor.host.allowed import allowed_part
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.judge.verdict import judge
+from auditor.model.database import database_seen, databases, named_database, placement, temporary
+from auditor.model.database_settings import changes_at_restart
 from auditor.recording import recording, redaction
 from tests import pairs, shared
 from tests.tables import typed
@@ -149,7 +150,7 @@ def seen(
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
     for each in list(facts.subjects("database")):
-        for derivation in (database_pool, database_changes):
+        for derivation in (placement, changes_at_restart):
             facts.put_all(list(derivation.derive(each, facts)))
     facts.put_all(list(temporary.derive(HOST, facts)))
     return facts
@@ -217,7 +218,7 @@ def test_the_page_of_a_database_that_was_found_is_set_beside_recordsize() -> Non
     facts = seen(pg="standard", wal="standard")
     facts.put(Fact(HOST, "database", known("", "")))
     for name, pages in (("tank/pg", 8192), ("tank/wal", None)):
-        found = {fact.name: fact.value for fact in database.derive(Subject("dataset", name), facts)}
+        found = {fact.name: fact.value for fact in named_database.derive(Subject("dataset", name), facts)}
         page = found["db_page_bytes"]
         assert (page.value if isinstance(page, Known) else None) == pages
 
@@ -227,7 +228,7 @@ def test_sqlite_is_found_by_its_locks_where_no_server_is() -> None:
     facts.put(Fact(HOST, "database", known("", "")))
     facts.replace(Fact(HOST, "sqlite_files", Known(("tank/pg=1", "tank/web=2"), (Evidence("a"), Evidence("b")))))
     found = {
-        name: {fact.name: fact.value for fact in database.derive(Subject("dataset", f"tank/{name}"), facts)}
+        name: {fact.name: fact.value for fact in named_database.derive(Subject("dataset", f"tank/{name}"), facts)}
         for name in ("pg", "web", "other")
     }
     engines = {name: each["db_engine"].value for name, each in found.items() if isinstance(each["db_engine"], Known)}

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from auditor import audit
 from auditor.collect import boot_units, unit_conditions, unit_start
-from auditor.derive import databases, unit_waits
 from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known, value_of
 from auditor.gather import database_walk
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer
 from auditor.host.request import Capture, Run
 from auditor.judge.verdict import judge
+from auditor.model.database import databases
+from auditor.model.database_start import service_start
 from auditor.recording.recording import ReplayHost, load
 from auditor.registry import collectors
 from tests.collect.test_databases import STAT, Machine
@@ -92,7 +93,7 @@ def seen(machine: Systemd, of_host: str = MOUNTS) -> Facts:
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
     for each in list(facts.subjects("database")):
-        facts.put_all(list(unit_waits.derive(each, facts)))
+        facts.put_all(list(service_start.derive(each, facts)))
     return facts
 
 
@@ -211,7 +212,7 @@ def test_a_server_that_is_named_and_does_not_run_is_asked_nothing() -> None:
     assert not isinstance(unit_start.request(database, Facts()), Run)
     facts = Facts()
     facts.put(Fact(database, "process", known("self", "--db")))
-    facts.put_all(list(unit_waits.derive(database, facts)))
+    facts.put_all(list(service_start.derive(database, facts)))
     starts = facts.get(database, "starts_at_boot")
     assert isinstance(starts, Known)
     assert starts.value is False

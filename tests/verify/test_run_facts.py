@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from auditor import rulebook
-from auditor.derive import keeps_acknowledged
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.judge.verdict import judge_one
+from auditor.model.write_cache import keeps_acknowledged
 from auditor.verify import chain, profile, run_facts
 from auditor.verify.histogram import Histogram
 from auditor.verify.profile import FILE_FORMAT, Profile
