@@ -3,6 +3,7 @@ agree. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from auditor.databases import ENGINES
@@ -19,6 +20,22 @@ LATE_S, LEAST_S = 2.0, 5.0  # by which its counters and the first reading may be
 WAITS = 12  # that are told
 KERNEL = "commits by its processes"
 APART = ("checkpointer",)  # roles whose syncs are not those of commits
+
+
+class _Engine(NamedTuple):
+    """How the counters of one kind of server are read. hidden: what its user may not be shown; words: of what is waited for."""
+
+    hidden: str
+    words: Mapping[str, str]
+    rows: Callable[[Said], tuple[Row, ...]]
+    settings: Callable[[Said], tuple[str, ...]]
+    commands: Callable[[Said], tuple[str, ...]]
+
+
+_POSTGRES = _Engine(
+    of_postgres.HIDDEN, of_postgres.WORDS, of_postgres.rows, of_postgres.settings, of_postgres.commands
+)
+_MYSQL = _Engine(of_mysql.HIDDEN, of_mysql.WORDS, of_mysql.rows, of_mysql.settings, of_mysql.commands)
 
 
 class Seen(NamedTuple):
@@ -47,14 +64,14 @@ def seen(observed: Observation, facts: Facts, trace: Trace) -> Seen | None:
     except ValueError as error:
         return Seen(nothing._replace(unseen=(f"what it answered could not be used: {error}",)))
     postgres = asked.engine == "postgres"
-    of = of_postgres if postgres else of_mysql
+    of = _POSTGRES if postgres else _MYSQL
     rows = of.rows(found)
     kernel = _kernel(found, trace, observed, postgres) if not place.why and observed.traced else None
     unseen = [place.why] if place.why else []
     if observed.traced is None:
         unseen.append(f"the kernel's side was not traced: {observed.untraced}")
     if not found.sees:
-        unseen.append(of.HIDDEN)
+        unseen.append(of.hidden)
     elif "PROCESSLIST" in found.faults:
         unseen.append(f"what sessions wait for: PROCESSLIST may not be read ({found.faults['PROCESSLIST']})")
     seconds = observed.after.at - observed.before.at
@@ -69,7 +86,7 @@ def seen(observed: Observation, facts: Facts, trace: Trace) -> Seen | None:
         first=_first(title, rows[0], kernel),
         rows=rows,
         kernel=kernel,
-        waits=_waits(found, of.WORDS) if found.sees else (),
+        waits=_waits(found, of.words) if found.sees else (),
         active=found.active / found.moments if found.moments else 0.0,
         settings=of.settings(found),
         unseen=tuple(unseen),
