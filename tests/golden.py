@@ -29,9 +29,9 @@ from auditor.report.checklist import html as checklist_html
 from auditor.report.checklist import json as checklist_json
 from auditor.report.checklist import markdown as checklist_markdown
 from auditor.report.checklist import terminal as checklist_terminal
-from auditor.report.diagnose import html as diagnose_html
-from auditor.report.diagnose import json as diagnose_json
-from auditor.report.diagnose import terminal as diagnose_terminal
+from auditor.report.diagnose import diagnosis_page as diagnose_html
+from auditor.report.diagnose import diagnosis_text as diagnose_json
+from auditor.report.diagnose import diagnosis_text as diagnose_terminal
 from auditor.report.formats import _told
 from auditor.report.model import Report
 from auditor.report.verify import html as verify_html
@@ -286,7 +286,7 @@ def diagnosis_reports() -> dict[str, str]:
         "wide.txt": diagnose_terminal.render(found, zaudit="0.1.0", width=120),
         "ascii.txt": diagnose_terminal.render(found, zaudit="0.1.0", ascii_only=True),
         "page.html": diagnose_html.render(found, zaudit="0.1.0"),
-        "json.json": diagnose_json.render(found, zaudit="0.1.0"),
+        "json.json": diagnose_json.render_json(found, zaudit="0.1.0"),
         "database.txt": diagnose_terminal.render(asked.canonical(), zaudit="0.1.0"),
         "several.txt": diagnose_terminal.render(several, zaudit="0.1.0", width=80),
         "several.html": diagnose_html.render(several, zaudit="0.1.0"),

@@ -10,7 +10,7 @@ AUDITOR = Path(__file__).parent.parent / "auditor"
 VERIFIED = {
     f"verify.{name}" for name in ("histogram", "result", "model", "compare", "knee", "codec", "document")
 }  # types and arithmetic
-DIAGNOSED = {"diagnose.model", "diagnose.shares", "diagnose.view"}  # the same
+DIAGNOSED = {"diagnose.diagnosis"}  # the same
 LISTED = {"checklist.model"}  # the same
 STAGES: dict[str, set[str]] = {
     "errors": set(),
@@ -153,7 +153,7 @@ SEAM = {
     "rulebook.py",
     "data/__init__.py",
     "diagnose/_stack_child.py",
-    "diagnose/ending.py",
+    "diagnose/watch.py",
     "diagnose/stacks.py",
     "diagnose/tracing.py",
     "report/formats/__init__.py",

@@ -10,7 +10,7 @@ from auditor.checklist.judged import Audited, Runs
 from auditor.checklist.measured import Verified
 from auditor.checklist.model import Answer, Answered, Checklist, Evidence, Said, wrong
 from auditor.data.checklists import Line, List
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.facts import Unknown
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from auditor.text import harmless, quoted

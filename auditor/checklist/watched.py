@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from auditor.checklist.model import UNWATCHED, Said
 from auditor.data.checklists import Line
-from auditor.diagnose.model import Cause, Diagnosis
+from auditor.diagnose.diagnosis import Cause, Diagnosis
 from auditor.text import harmless, quoted
 from auditor.units import duration
 

@@ -14,8 +14,8 @@ from auditor.checklist.model import Checklist, Evidence, Source
 from auditor.commands import _recorded
 from auditor.data import checklists
 from auditor.databases import ENGINES
-from auditor.diagnose import diagnosis, observation
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose import conclusion, observation
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.errors import Stop
 from auditor.facts import HOST, Facts, Subject, word_of
 from auditor.judge.policy import Policy
@@ -156,7 +156,7 @@ def _measured(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Verification
 def _watched(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Diagnosis]:
     again = _recorded.again(kept.past, policy)
     try:
-        found = diagnosis.diagnose(observation.from_text(kept.text), again.seen.facts)
+        found = conclusion.diagnose(observation.from_text(kept.text), again.seen.facts)
     except ValueError as error:
         raise CannotList(f"{kept.path}: {error}") from None
     return _looked(again.seen, again.policy, str(kept.path)), found

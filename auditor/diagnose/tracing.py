@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from auditor.diagnose.histograms import LARGEST, MOST, Looked
+from auditor.diagnose.commits import LARGEST, MOST, Looked
 from auditor.diagnose.observation import Tick, Traced
 from auditor.errors import Stop
 from auditor.host.memory import UNTOLD, started

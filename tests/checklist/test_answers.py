@@ -13,7 +13,7 @@ from auditor.checklist import answers, judged, measured, watched
 from auditor.checklist.model import Answered, Checklist, Said
 from auditor.data import checklists
 from auditor.data.checklists import Line
-from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.conclusion import diagnose
 from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.judge.policy import LeftOut, Waiver
 from tests import shared

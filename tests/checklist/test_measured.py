@@ -12,7 +12,7 @@ from auditor.checklist.measured import PARTS, Verified
 from auditor.checklist.model import Said
 from auditor.data import checklists
 from auditor.data.checklists import Line
-from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.conclusion import diagnose
 from auditor.verify.model import Verification
 from auditor.verify.result import Slice
 from tests.checklist import worlds

@@ -12,8 +12,8 @@ from auditor.checklist.judged import Audited, Runs
 from auditor.checklist.measured import Verified
 from auditor.checklist.model import Checklist, Evidence
 from auditor.data import checklists
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Process
 from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, known
 from auditor.judge.finding import Coverage

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from auditor.diagnose import _stack_child, observe, stacks
+from auditor.diagnose import _stack_child, stacks, watch
 from auditor.diagnose._stack_child import Looker
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Named, Process, Stacks, Waited, from_text, to_text
 from auditor.facts import HOST, Fact, known
 from auditor.host.live import LiveHost
-from auditor.report.diagnose import html, terminal
+from auditor.report.diagnose import diagnosis_page, diagnosis_text
 from auditor.verify import witnesses
 from tests.diagnose import worlds
 from tests.security import hanging
@@ -298,9 +298,9 @@ def test_who_lets_the_reader_wait_hides_nobody_else(monkeypatch: pytest.MonkeyPa
 def test_stacks_are_looked_at_by_root_where_nothing_is_traced(euid: int) -> None:
     host = LiveHost(5.0)
     host.euid = euid
-    found = observe.observe(host, "tank", worlds.POOL, worlds.facts(), 1.0, None, traced=False)
+    found = watch.observe(host, "tank", worlds.POOL, worlds.facts(), 1.0, None, traced=False)
     assert (found.stacks is not None) == (euid == 0)
-    assert found.untraced == observe.NOT_ASKED
+    assert found.untraced == watch.NOT_ASKED
 
 
 # -- what follows -------------------------------------------------------------------------------------------------
@@ -347,10 +347,10 @@ def test_littles_law_with_its_error() -> None:
         "say up to 30% too little",
     )
     assert (found.mean_ns, found.shares, found.latency.samples) == (None, (), 0)
-    text = terminal.render(found, width=120)
+    text = diagnosis_text.render(found, width=120)
     assert "Who waits for commits (412 samples of stacks, 2.1 at a time)" in text
     assert "postgres 101 (walwriter)" in text
-    assert "412 samples of stacks" in html.render(found)
+    assert "412 samples of stacks" in diagnosis_page.render(found)
 
 
 def test_commits_that_found_the_zil_suspended_are_commits() -> None:
@@ -404,7 +404,7 @@ def test_a_process_has_its_share_of_the_waiting() -> None:
         "process 100 (postgres) does 78% of the waiting for commits by 412 samples of stacks; "
     )
     assert found.own.faults == ("which commits are its own was not seen: only root may trace",)
-    assert "* postgres 101" in terminal.render(found)
+    assert "* postgres 101" in diagnosis_text.render(found)
     for part in (told(named=named, everybody=False), told(named=named, faults=("not every thread was looked at",))):
         assert part.own
         assert "of the waiting" not in part.own.text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from auditor.collect import kstat
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.verify import witnesses

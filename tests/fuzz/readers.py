@@ -17,7 +17,7 @@ import click
 from auditor import audit, rulebook
 from auditor.cli import main
 from auditor.diagnose import observation
-from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.conclusion import diagnose
 from auditor.facts import Known, Subject
 from auditor.gather import bounds
 from auditor.host.request import Capture, Files, Output
@@ -28,8 +28,8 @@ from auditor.registry import collectors, registry, specs
 from auditor.report import formats
 from auditor.report.audit import json as report_json
 from auditor.report.audit import terminal
-from auditor.report.diagnose import json as diagnosis_json
-from auditor.report.diagnose import terminal as diagnosis_terminal
+from auditor.report.diagnose import diagnosis_text as diagnosis_json
+from auditor.report.diagnose import diagnosis_text as diagnosis_terminal
 from auditor.report.formats import _told
 from auditor.verify import document, fio_output, profile, strace_output, trial
 from auditor.verify.reading import FILES
@@ -339,7 +339,7 @@ def _observation(text: str) -> None:
     """Whatever a recording holds: it is refused, or there is a report of it."""
     found = diagnose(observation.from_text(text), worlds.facts())
     diagnosis_terminal.render(found, verbose=True)
-    diagnosis_json.render(found)
+    diagnosis_json.render_json(found)
 
 
 def _fio(text: str) -> None:

@@ -16,7 +16,7 @@ from auditor.checklist.model import (
     Said,
     wrong,
 )
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
 from auditor.verify.model import Verification

@@ -1,33 +1,121 @@
-"""Looks at the load of a pool for some seconds: the witnesses before and after, and the kernel's histograms meanwhile."""
+"""The look itself: every second, with tracing where root may trace."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import re
+import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from auditor import interrupt
 from auditor.databases.kept import task
-from auditor.diagnose import asking, counters, histograms
+from auditor.diagnose import commits, observation
 from auditor.diagnose import tracing as trace
-from auditor.diagnose.ending import ending, wait
-from auditor.diagnose.histograms import Looked
-from auditor.diagnose.observation import KERNEL, Observation, Process, Stacks, Tick, Traced
-from auditor.diagnose.process import Family, Found
-from auditor.diagnose.seconds import Scope
+from auditor.diagnose.commits import Looked
+from auditor.diagnose.conclusion import Moment, Scope, second
+from auditor.diagnose.diagnosis import Second
+from auditor.diagnose.observation import KERNEL, Asked, Observation, Process, Stacks, Tick, Traced
+from auditor.diagnose.process_share import Family, Found
 from auditor.diagnose.stacks import Sampler, sampling
-from auditor.diagnose.watching import Watcher, Watching
 from auditor.facts import Facts, Subject
+from auditor.host import sql, sql_watch
 from auditor.host.allowed import KTHREADD
 from auditor.host.live import Host
 from auditor.host.request import Read
-from auditor.host.sql_watch import Connection
+from auditor.host.sql_watch import Connection, Said
 from auditor.verify import kmsg, run, witnesses
 from auditor.verify.run import Progress
 from auditor.verify.trial import Reading
+
+# Until somebody has seen enough: SIGINT or SIGTERM ends the watching, and the report is still made.
+
+SLICE_S = 0.1
+
+
+@contextlib.contextmanager
+def ending() -> Iterator[Callable[[], bool]]:
+    """Gives a function that tells whether the first of these signals came. A second one does what it did before."""
+    came: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        came.append(number)
+        interrupt.heard(number)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    for each in before:
+        signal.signal(each, end)
+    try:
+        yield lambda: bool(came)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def wait(until: float, over: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
+    """Until this time of the monotonic clock, or until it is over; meanwhile is called now and then. A sleep goes on after a
+    signal, so it is cut into slices."""
+    while (left := until - time.monotonic()) > 0 and not over():
+        time.sleep(min(left, SLICE_S))
+        meanwhile()
+
+
+# Asks the database of ``--db`` while the kernel is watched.
+
+
+@contextlib.contextmanager
+def asking(wanted: Connection | None, seconds: float) -> Iterator[Callable[[], Asked | None]]:
+    """What gives its answers once the time is over; None where no database was named."""
+    if wanted is None:
+        yield lambda: None
+    elif not wanted.dsn:
+        can = wanted.engine in sql.DRIVERS
+        why = f"--db {wanted.engine}=DSN names a connection to it" if can else "zaudit can ask no such server"
+        yield lambda: Asked(wanted.engine, "", f"it was not asked: {why}")
+    else:
+        with sql_watch.watching(wanted, seconds) as end:
+            yield lambda: _asked(wanted.engine, end())
+
+
+def _asked(engine: str, said: Said) -> Asked:
+    return Asked(engine, said.text, f"it did not answer: {said.fault}" if said.fault else "")
+
+
+# ``--watch``: a line for each second while somebody looks, and then the same observation as without.
+
+
+class Watching(NamedTuple):
+    """begin: is told why there is no trace, or nothing; line: each second. again: a host for one look, whose answers together
+    are bounded. dataset: to which it is narrowed, or empty."""
+
+    begin: Callable[[str], None]
+    line: Callable[[Second], None]
+    again: Callable[[], Host]
+    dataset: str
+
+
+class Watcher:
+    """Keeps the first look and the last one, and nothing between them."""
+
+    def __init__(self, watching: Watching, patterns: Sequence[str], wanted: Scope, before: Reading) -> None:
+        self._watching, self._wanted = watching, wanted
+        self._files = tuple(each for each in patterns if each.startswith("/"))
+        self._first = self._last = Moment(before, Looked())
+
+    def look(self, looked: Looked, threads: Collection[int] | None) -> None:
+        """threads: of the process to which it is narrowed, where that is not to a dataset."""
+        now = Moment(run.reading(self._watching.again(), self._files), looked)
+        told = second(self._first, self._last, now, self._wanted, None if self._wanted.dataset else threads)
+        self._last = now
+        self._watching.line(told)
+
+
+# Looks at the load of a pool for some seconds: the witnesses before and after, and the kernel's histograms meanwhile.
 
 NOT_ASKED = "--no-trace"
 THREADS, NAMES = "/proc/*/task/*/schedstat", "/proc/*/comm"
@@ -64,13 +152,13 @@ def observe(
 ) -> Observation:
     """process: to which it is narrowed; database: to be asked meanwhile. Raises Interrupted when a signal came, with watch a
     second one; nothing is left then."""
-    patterns = counters.patterns(pool, facts)
+    patterns = observation.patterns(pool, facts)
     began = _times(host)
     family = Family(host, process) if process else None
     until = ending() if watch else contextlib.nullcontext(lambda: False)
     with (
         run.interruptible(),
-        asking.asking(database, seconds) as asked,
+        asking(database, seconds) as asked,
         kmsg.listening() as logged,
         _tracing(traced) as (look, end, why),
         until as over,
@@ -214,7 +302,7 @@ def _seen(found: Traced | None, stacks: Stacks | None) -> dict[int, str]:
     if found is None:
         return {each.thread: each.name for each in stacks.waits} if stacks else {}
     return {
-        each.pid: each.name for each in sorted(histograms.threads(found.commits).rows, key=lambda each: -each.commits)
+        each.pid: each.name for each in sorted(commits.by_thread(found.commits).rows, key=lambda each: -each.commits)
     }
 
 
@@ -234,7 +322,7 @@ def _processes(
 
 
 def _committed(found: Traced | None) -> list[int]:
-    return [each.pid for each in histograms.threads(found.commits).rows] if found else []
+    return [each.pid for each in commits.by_thread(found.commits).rows] if found else []
 
 
 def within(group: str) -> str:
