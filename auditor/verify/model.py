@@ -38,6 +38,11 @@ class Chain(NamedTuple):
     reasons: tuple[str, ...] = ()
 
 
+def percentile_name(q: float) -> str:
+    """p99, p99.9."""
+    return f"p{q * 100:.4f}".rstrip("0").rstrip(".")
+
+
 class Slo(NamedTuple):
     """One objective. q: the percentile as a share (0.99); limit_ns."""
 
@@ -47,7 +52,7 @@ class Slo(NamedTuple):
     @property
     def name(self) -> str:
         """p99, p99.9."""
-        return f"p{self.q * 100:.4f}".rstrip("0").rstrip(".")
+        return percentile_name(self.q)
 
 
 class Percentile(NamedTuple):

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from auditor.report.page import escaped, paragraph, section
-from auditor.report.verify.words import percentile_name
+from auditor.verify.model import percentile_name
 from auditor.text import harmless
 from auditor.units import duration
 from auditor.verify.compare import Comparison, Row

@@ -14,7 +14,7 @@ from auditor.report.verify import sweep as sweep_part
 from auditor.units import duration
 from auditor.verify.compare import Comparison
 from auditor.verify.knee import Sweep
-from auditor.verify.model import CANNOT_EXCLUDE, KERNEL_LOG, Chain, Latency, Link, Percentile, Verification
+from auditor.verify.model import CANNOT_EXCLUDE, KERNEL_LOG, Chain, Latency, Link, Percentile, Verification, percentile_name
 from auditor.verify.result import Run
 
 STATUSES = {"accounts": ("good", "✓"), "contradicts": ("bad", "✗"), "unseen": ("open", "?")}
@@ -108,7 +108,7 @@ def _latency(verification: Verification) -> Iterator[str]:
     if not latencies:
         return
     asked = sorted({each.q for latency in latencies for each in latency.percentiles})
-    names = "".join(f"<th>{words.percentile_name(q)}</th>" for q in asked)
+    names = "".join(f"<th>{percentile_name(q)}</th>" for q in asked)
     rows = []
     for latency in latencies:
         count = words.samples(verification, latency.run)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from auditor.report.page import escaped
 from auditor.report.verify.grids import HeatMap, Point, curve, doublings, heat_map, named, ticks
 from auditor.report.verify.pictures import Bar
-from auditor.report.verify.words import percentile_name
+from auditor.verify.model import percentile_name
 from auditor.units import duration
 from auditor.verify.histogram import Histogram
 from auditor.verify.model import Percentile

@@ -20,7 +20,7 @@ from auditor.text import harmless
 from auditor.units import duration
 from auditor.verify.compare import Comparison
 from auditor.verify.knee import Sweep
-from auditor.verify.model import CANNOT_EXCLUDE, Chain, Latency, Percentile, Verification
+from auditor.verify.model import CANNOT_EXCLUDE, Chain, Latency, Percentile, Verification, percentile_name
 
 STYLES: dict[words.Kind, str] = {"good": "bold green", "bad": "bold red", "open": "bold magenta"}
 STATUSES = {"accounts": "green", "contradicts": "bold red", "unseen": "bold magenta"}
@@ -111,7 +111,7 @@ def _latency(verification: Verification) -> Iterator[RenderableType]:
     table.add_column(justify="right", no_wrap=True)
     for _ in asked:
         table.add_column(no_wrap=True)
-    table.add_row("", *(Text(each, "dim") for each in ("samples", *map(words.percentile_name, asked))))
+    table.add_row("", *(Text(each, "dim") for each in ("samples", *map(percentile_name, asked))))
     for latency in latencies:
         count = words.samples(verification, latency.run)
         cells = [_cell(latency, q) for q in asked]

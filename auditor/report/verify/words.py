@@ -11,7 +11,7 @@ from auditor.report.finding_words import listed
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
 from auditor.units import duration
-from auditor.verify.model import Chain, Latency, Link, Percentile, Slo, Verification
+from auditor.verify.model import Chain, Latency, Link, Percentile, Verification, percentile_name
 from auditor.verify.result import JOB_FILE, Run
 
 STATUS = {"accounts": "agrees", "contradicts": "CONTRADICTS", "unseen": "not seen"}
@@ -63,11 +63,6 @@ def kind(chain: Chain, report: Report | None) -> Kind:
 def figures(link: Link) -> str:
     """writes 4,812 · flushes 4,813."""
     return " · ".join(f"{harmless(what)} {number:,}" for what, number in link.figures)
-
-
-def percentile_name(q: float) -> str:
-    """p99.9."""
-    return Slo(q, 0).name
 
 
 def shown(percentile: Percentile) -> str:
