@@ -34,10 +34,10 @@ from auditor.report.diagnose import diagnosis_text as diagnose_json
 from auditor.report.diagnose import diagnosis_text as diagnose_terminal
 from auditor.report.formats import _told
 from auditor.report.model import Report
-from auditor.report.verify import html as verify_html
-from auditor.report.verify import terminal as verify_terminal
-from auditor.verify import codec, fio_output, profile, strace_output
-from auditor.verify.compare import compare
+from auditor.report.verify import verification_page as verify_html
+from auditor.report.verify import verification_text as verify_terminal
+from auditor.verify import codec, fio, profile
+from auditor.verify.comparison import compare
 from auditor.verify.verification import Found
 from tests.checklist import schema as checklist_schema
 from tests.checklist import worlds as listed
@@ -195,12 +195,12 @@ def fio_outputs(folder: Path) -> dict[str, Any]:
     syncs = {each.name: each.sync for each in profile.load(folder.name).sections}
     found: dict[str, Any] = {}
     for path in sorted(folder.glob("*.out")):
-        documents = fio_output.documents(path.read_text())
+        documents = fio.documents(path.read_text())
         began = documents[0]["timestamp_ms"] / 1000 - 1
-        slices = fio_output.timeline(documents, syncs, began, "log")
-        jobs = fio_output.jobs(documents[-1], syncs, "log")
+        slices = fio.timeline_of(documents, syncs, began, "log")
+        jobs = fio.jobs_of(documents[-1], syncs, "log")
         found[path.name] = {"jobs": codec.plain(jobs), "timeline": [[at, to, new.samples] for at, to, new in slices]}
-    return {**found, "log.strace": codec.plain(strace_output.parse((folder / "log.strace").read_text(), ("zaudit.",)))}
+    return {**found, "log.strace": codec.plain(fio.parse((folder / "log.strace").read_text(), ("zaudit.",)))}
 
 
 @cache

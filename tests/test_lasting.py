@@ -20,7 +20,7 @@ from auditor.report import finding_words
 from auditor.report.audit import changes, terminal
 from auditor.report.audit import json as json_report
 from auditor.report.model import Report
-from auditor.report.verify import html as verify_html
+from auditor.report.verify import verification_page as verify_html
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER, cases, report_of

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 AUDITOR = Path(__file__).parent.parent / "auditor"
-VERIFIED = {
-    f"verify.{name}" for name in ("histogram", "result", "model", "compare", "knee", "codec", "document")
-}  # types and arithmetic
+VERIFIED = {f"verify.{name}" for name in ("result", "comparison", "codec")}  # types and arithmetic
 DIAGNOSED = {"diagnose.diagnosis"}  # the same
 LISTED = {"checklist.model"}  # the same
 STAGES: dict[str, set[str]] = {
@@ -70,12 +68,11 @@ STAGES: dict[str, set[str]] = {
     "rulebook": {"judge", "registry", "data", "host.input_file"},
     **{name: {"errors", "text", "units", *VERIFIED} for name in VERIFIED},
     **{name: {*DIAGNOSED, *VERIFIED} for name in DIAGNOSED},
-    "verify.specs": {"facts", "verify.words"},
-    "verify.words": set(),
+    "verify.specs": {"facts"},
     "audit": {"errors", "facts", "data", "databases", "derive", "gather", "host", "judge", "registry", "report"},
     "verify": {
         *("errors", "facts", "text", "units", "data", "host", "collect", "derive", "judge", "report", "audit"),
-        *("verify.specs", "verify.words", *VERIFIED),
+        *("verify.specs", *VERIFIED),
     },
     "diagnose": {
         *("errors", "facts", "text", "units", "databases", "host", "collect", "verify", *VERIFIED, *DIAGNOSED),
@@ -157,14 +154,10 @@ SEAM = {
     "diagnose/stacks.py",
     "diagnose/tracing.py",
     "report/formats/__init__.py",
-    "verify/conduct.py",
-    "verify/held.py",
-    "verify/kmsg.py",
-    "verify/ledger.py",
-    "verify/place.py",
     "verify/run.py",
-    "verify/scratch.py",
-    "verify/tools.py",
+    "verify/place.py",
+    "verify/trial.py",
+    "verify/ledger.py",
 }
 
 
@@ -216,16 +209,16 @@ def test_every_stage_imports_only_what_comes_before_it() -> None:
 
 def test_a_report_knows_what_was_verified_and_not_how() -> None:
     names = [
-        "auditor.verify.model",
+        "auditor.verify.result",
         "auditor.verify.run",
         "auditor.verify",
         "auditor.host.live",
-        "auditor.report.verify.svg",
+        "auditor.report.verify.charts",
         "auditor.report.page",
     ]
-    assert forbidden(Path("report/verify/html.py"), names) == names[1:4]
+    assert forbidden(Path("report/verify/verification_page.py"), names) == names[1:4]
     assert forbidden(Path("report/audit/html.py"), names) == names[:5]
-    assert forbidden(Path("verify/knee.py"), ["auditor.verify.place", "auditor.facts"]) == [
+    assert forbidden(Path("verify/comparison.py"), ["auditor.verify.place", "auditor.facts"]) == [
         "auditor.verify.place",
         "auditor.facts",
     ]

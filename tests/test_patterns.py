@@ -129,7 +129,7 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.collect._status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
     ("auditor.collect.zpool_history", "commands"): [{"commands": "import|clear"}],
     ("auditor.collect.dmidecode", "{title}"): [{"title": "Memory Device"}],
-    ("auditor.verify.strace_output", "{flag}"): [{"flag": "O_DSYNC"}],
+    ("auditor.verify.fio", "{flag}"): [{"flag": "O_DSYNC"}],
     ("auditor.host.output", "each.encode()"): [
         {"each": each}
         for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP, unit_start.KEEP)

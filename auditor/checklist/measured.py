@@ -9,9 +9,7 @@ from auditor.checklist.model import UNMEASURED, Said
 from auditor.data.checklists import Line
 from auditor.text import harmless, quoted
 from auditor.units import duration
-from auditor.verify.histogram import together
-from auditor.verify.model import KERNEL_LOG, Verification
-from auditor.verify.result import Run
+from auditor.verify.result import KERNEL_LOG, Run, Verification, together
 
 UPPER = ("dataset", "system calls", "fio", "ZIL")  # links above the devices
 ALONE = ("dataset", "system calls", "fio")  # links that no load of others touches

@@ -26,7 +26,7 @@ from auditor.report.checklist import words
 from auditor.report.model import Report
 from auditor.text import harmless
 from auditor.verify import trial, verification
-from auditor.verify.model import Verification
+from auditor.verify.result import Verification
 
 KINDS: dict[Source, str] = {"check": "an audit alone", "verify": "a verification", "diagnose": "a diagnosis"}
 

@@ -15,8 +15,8 @@ from auditor.diagnose.observation import FALLBACKS, THROTTLES, Counted, Leg
 from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.text import quoted
 from auditor.units import duration, size
-from auditor.verify import witnesses
-from auditor.verify.failures import FLUSHES, Failure
+from auditor.verify import trial
+from auditor.verify.chain import FLUSHES, Failure
 
 # What causes are found in, and what their finders share. Pure.
 
@@ -91,7 +91,7 @@ def in_progress(seen: CauseContext) -> Iterator[str]:
 # Devices that fail, or that do not answer, while commits wait for them. Pure.
 #
 # A flush that fails is counted as one that completed, and fsync returns after it as after any other
-# (auditor/verify/failures.py
+# (auditor/verify/chain.py
 # has the places): the kernel's log alone tells. A device that does not answer has I/O outstanding and completes none: field 9
 # of
 # /sys/block/X/stat. (Linux Documentation/admin-guide/iostats.rst)
@@ -316,7 +316,7 @@ def throttled(seen: CauseContext) -> Iterator[Cause]:
         if count >= FEW_FLUSHES:
             whose = f"writers of {seen.pool.name} or of another pool" if others else "writers"
             text = f"{whose} were held back {count:,} times: {THROTTLES[row]}"
-            evidence = (Evidence(f"{row} grew by {count}", growing(f"grep -w {row} {witnesses.DMU_TX}")),)
+            evidence = (Evidence(f"{row} grew by {count}", growing(f"grep -w {row} {trial.DMU_TX}")),)
             fix = "Write less at once, or add data vdevs or faster ones; a larger limit only makes stalls rarer and longer."
             yield Cause("throttle", text, evidence, fix, "txg-dirty-throttle", not others)
 
@@ -336,7 +336,7 @@ def _timeout_s(seen: CauseContext) -> int:
 
 
 def _txgs(seen: CauseContext) -> str:
-    return f"cat {quoted(witnesses.txgs_path(seen.pool.name))}"
+    return f"cat {quoted(trial.txgs_path(seen.pool.name))}"
 
 
 def _syncing(seen: CauseContext) -> tuple[float, bool]:

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from auditor.diagnose.diagnosis import Calls, Cause
 from auditor.diagnose.observation import KERNEL, Counted, Observation, Tick, Traced
 from auditor.facts import HOST, Facts, Subject, word_of
-from auditor.verify.histogram import Histogram
-from auditor.verify.result import Slice
+from auditor.verify.result import Histogram, Slice
 
 # What the kernel's histogram triggers print. (Linux Documentation/trace/histogram.rst; kernel/trace/trace_events_hist.c)
 #

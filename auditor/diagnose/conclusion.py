@@ -42,9 +42,9 @@ from auditor.diagnose.stacks import stacked
 from auditor.facts import HOST, Facts, Subject, is_true, word_of
 from auditor.text import quoted
 from auditor.units import duration
-from auditor.verify import witnesses
-from auditor.verify.failures import Failure, logged_of
-from auditor.verify.histogram import Histogram
+from auditor.verify import trial
+from auditor.verify.chain import Failure, logged_of
+from auditor.verify.result import Histogram
 from auditor.verify.trial import UNLOGGED, Reading
 
 # One sentence of what was found, and which outcome it is. Pure.
@@ -255,7 +255,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
 def _failed(seen: Observation, facts: Facts) -> tuple[tuple[Failure, ...], str]:
     """What the kernel logged of the pool's disks meanwhile, and where nothing was, why it may all the same."""
     try:
-        return logged_of(seen.logged, witnesses.disks(Subject("pool", seen.pool), facts), facts)
+        return logged_of(seen.logged, trial.disks(Subject("pool", seen.pool), facts), facts)
     except ValueError as error:
         return (), str(error)
 
@@ -395,7 +395,7 @@ def _commands(seen: Observation, counted: Counted) -> tuple[str, ...]:
         f"zaudit diagnose {seen.named.pid if seen.named else quoted(seen.target)}",
         f"cat {quoted(f'/proc/spl/kstat/zfs/{seen.pool}')}/objset-0x*",
         *([f"cat {devices}"] if devices else []),
-        f"cat {quoted(witnesses.txgs_path(seen.pool))} {witnesses.DMU_TX}",
+        f"cat {quoted(trial.txgs_path(seen.pool))} {trial.DMU_TX}",
     )
 
 
@@ -433,7 +433,7 @@ def second(first: Moment, before: Moment, after: Moment, wanted: Scope, threads:
     kind = log_class(counted, wanted.facts, Subject("pool", wanted.pool))
     legs = [leg for leg in counted.legs if leg.kind == kind and leg.writes]
     slowest = max(legs, key=lambda leg: leg.block_ns or 0.0, default=None)
-    states, dirty, synced = _groups(after.reading.text.get(witnesses.txgs_path(wanted.pool), ""))
+    states, dirty, synced = _groups(after.reading.text.get(trial.txgs_path(wanted.pool), ""))
     return Second(
         at=after.reading.at,
         seconds=taken,
@@ -537,7 +537,7 @@ def _groups(text: str) -> tuple[str, int | None, float | None]:
     states, dirty, synced = "", None, None
     for line in text.splitlines()[-100:]:
         cells = line.split()
-        if len(cells) != 12 or not all(map(witnesses.COUNT.fullmatch, (cells[0], cells[3], cells[11]))):
+        if len(cells) != 12 or not all(map(trial.COUNT.fullmatch, (cells[0], cells[3], cells[11]))):
             continue
         if cells[2] == "C":
             dirty, synced = int(cells[3]), int(cells[11]) / 1e9

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from auditor.verify.histogram import Histogram
-from auditor.verify.result import Slice, Txg
+from auditor.verify.result import Histogram, Slice, Txg
 
 # The database's view, beside the kernel's: types alone.
 

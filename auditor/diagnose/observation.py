@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from auditor.facts import Facts, Subject, word_of
-from auditor.verify import codec, witnesses
+from auditor.verify import codec, trial
 from auditor.verify.result import Txg
 from auditor.verify.trial import Logged, Reading
 
@@ -242,12 +242,12 @@ class Counted(NamedTuple):
 def devices(pool: Subject, facts: Facts) -> tuple[str, ...]:
     """The block devices whose counters matter: the disks, and what is stacked on them."""
     nodes = {word_of(facts.get(leaf, "node")) for leaf in facts.linked(pool, "leaves")}
-    return tuple(sorted({*witnesses.disks(pool, facts), *(node for node in nodes if node)}))
+    return tuple(sorted({*trial.disks(pool, facts), *(node for node in nodes if node)}))
 
 
 def patterns(pool: Subject, facts: Facts) -> tuple[str, ...]:
     """What one moment reads and asks."""
-    return (*witnesses.patterns(pool.name, devices(pool, facts)), *(f"{PRESSURE}/{what}" for what in PRESSED))
+    return (*trial.patterns(pool.name, devices(pool, facts)), *(f"{PRESSURE}/{what}" for what in PRESSED))
 
 
 def counted(seen: Observation, facts: Facts) -> Counted:
@@ -258,23 +258,23 @@ def counted(seen: Observation, facts: Facts) -> Counted:
         raise ValueError("the clock was set back meanwhile")
     fell: list[str] = []
     datasets = tuple(_datasets(before, after, fell))
-    earlier, later = (witnesses.table(each, witnesses.DMU_TX) for each in (before, after))
-    grown = witnesses.grown(earlier, later)
-    fell += [f"{row} of {witnesses.DMU_TX} fell" for row in THROTTLES if row in earlier and row not in grown]
+    earlier, later = (trial.table(each, trial.DMU_TX) for each in (before, after))
+    grown = trial.grown(earlier, later)
+    fell += [f"{row} of {trial.DMU_TX} fell" for row in THROTTLES if row in earlier and row not in grown]
     rows = [row for row in THROTTLES if row in earlier or row in later]
     boot = after.at - after.up
-    history = [moment.text.get(witnesses.txgs_path(pool.name), "") for moment in (before, after)]
+    history = [moment.text.get(trial.txgs_path(pool.name), "") for moment in (before, after)]
     return Counted(
         seconds=seconds,
         datasets=datasets,
         zil=_zil(before, after, fell),
         legs=_legs(before, after, pool, facts, seconds, fell),
-        txgs=witnesses.txgs(history, boot, before.at, after.at),
+        txgs=trial.txgs(history, boot, before.at, after.at),
         throttles={row: grown[row] for row in THROTTLES if grown.get(row)},
         pressure=_pressure(before, after, seconds),
-        status=after.text.get(f"{witnesses.STATUS}{pool.name}", ""),
+        status=after.text.get(f"{trial.STATUS}{pool.name}", ""),
         fell=tuple(fell),
-        syncing=witnesses.syncing(history, after.up),
+        syncing=trial.syncing(history, after.up),
         held=sum(grown[row] for row in rows) if rows and all(row in grown for row in rows) else None,
     )
 
@@ -283,7 +283,7 @@ def counted(seen: Observation, facts: Facts) -> Counted:
 
 
 def _datasets(before: Reading, after: Reading, fell: list[str]) -> list[Dataset]:
-    earlier, later = witnesses.objsets(before), witnesses.objsets(after)
+    earlier, later = trial.objsets(before), trial.objsets(after)
     found = []
     for name, rows in sorted(later.items()):
         grown = _grown(earlier, name, rows)
@@ -300,19 +300,19 @@ def _datasets(before: Reading, after: Reading, fell: list[str]) -> list[Dataset]
     return found
 
 
-def _grown(earlier: Mapping[str, witnesses.Counts], name: str, rows: witnesses.Counts) -> witnesses.Counts:
+def _grown(earlier: Mapping[str, trial.Counts], name: str, rows: trial.Counts) -> trial.Counts:
     """Of a dataset that was mounted meanwhile all that it counted: it begins at 0."""
-    return witnesses.grown(earlier.get(name, dict.fromkeys(rows, 0)), rows)
+    return trial.grown(earlier.get(name, dict.fromkeys(rows, 0)), rows)
 
 
 def _zil(before: Reading, after: Reading, fell: list[str]) -> Zil:
     """The sum over the datasets of the pool where they are counted apart, else of all pools together."""
-    earlier, later = witnesses.objsets(before), witnesses.objsets(after)
+    earlier, later = trial.objsets(before), trial.objsets(after)
     apart = any("zil_commit_count" in rows for rows in later.values())
     tables = (
         [_grown(earlier, name, rows) for name, rows in later.items()]
         if apart
-        else [witnesses.grown(*(witnesses.table(each, witnesses.ZIL_PATH) for each in (before, after)))]
+        else [trial.grown(*(trial.table(each, trial.ZIL_PATH) for each in (before, after)))]
     )
 
     def total(row: str) -> int | None:
@@ -385,7 +385,7 @@ def _stat(before: Reading, after: Reading, device: str) -> _Stat | None:
     """Between the moments; None where there is no such block device, or another one has its name now."""
     path = f"/sys/block/{device.replace('/', '!')}/stat"
     cells = [moment.text.get(path, "").split() for moment in (before, after)]
-    fields = [[int(each) for each in row] if all(map(witnesses.COUNT.fullmatch, row)) else [] for row in cells]
+    fields = [[int(each) for each in row] if all(map(trial.COUNT.fullmatch, row)) else [] for row in cells]
     if not device or len(fields[0]) != len(fields[1]) or len(fields[0]) < 11:
         return None
     grown = [later - earlier for earlier, later in zip(*fields, strict=True)]

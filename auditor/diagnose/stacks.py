@@ -19,7 +19,7 @@ from auditor.diagnose.diagnosis import Stacked, Waiter
 from auditor.diagnose.observation import KERNEL, Counted, Observation, Stacks, Waited
 from auditor.facts import HOST, Facts, is_true
 from auditor.units import duration
-from auditor.verify import witnesses
+from auditor.verify import trial
 
 # Which threads wait in zil_commit(), seen now and then in their stacks: where tracing is not possible, and zaudit is root.
 #
@@ -210,7 +210,7 @@ def stacked(seen: Observation, counted: Counted, facts: Facts) -> Stacked | None
 def _commits(seen: Observation) -> int | None:
     """Of all pools, as stacks are, with those that found the ZIL suspended, which are counted apart. (OpenZFS module/zfs/zil.c
     zil_kstats_global_update(), zil_commit(); include/sys/zil.h ZIL_STAT_INCR)"""
-    grown = witnesses.grown(*(witnesses.table(each, witnesses.ZIL_PATH) for each in (seen.before, seen.after)))
+    grown = trial.grown(*(trial.table(each, trial.ZIL_PATH) for each in (seen.before, seen.after)))
     commits = grown.get("zil_commit_count")
     return None if commits is None else commits + grown.get("zil_commit_suspend_count", 0)
 

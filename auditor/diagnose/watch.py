@@ -27,7 +27,7 @@ from auditor.host.allowed import KTHREADD
 from auditor.host.live import Host
 from auditor.host.request import Read
 from auditor.host.sql_watch import Connection, Said
-from auditor.verify import kmsg, run, witnesses
+from auditor.verify import run, trial
 from auditor.verify.run import Progress
 from auditor.verify.trial import Reading
 
@@ -159,7 +159,7 @@ def observe(
     with (
         run.interruptible(),
         asking(database, seconds) as asked,
-        kmsg.listening() as logged,
+        trial.listening() as logged,
         _tracing(traced) as (look, end, why),
         until as over,
     ):
@@ -268,7 +268,7 @@ def _times(host: Host) -> dict[int, _Times]:
     found = {}
     for path, text in host.read(Read((THREADS,))).text.items():
         cells = text.split()
-        if len(cells) == 3 and all(map(witnesses.COUNT.fullmatch, cells)):
+        if len(cells) == 3 and all(map(trial.COUNT.fullmatch, cells)):
             found[int(path.split("/")[4])] = _Times(int(cells[0]), int(cells[1]))
     return found
 

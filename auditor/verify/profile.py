@@ -15,10 +15,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
+from auditor.errors import Stop
 from auditor.host import input_file
-from auditor.verify.model import Slo
-from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
-from auditor.verify.words import Purpose
+from auditor.verify.result import Slo
+from auditor.verify.specs import Purpose
+
+# Profiles: fio's own job files. Each says in its comments what it proves and what not, and what each section is for.
+#
+# A profile of ours is ``profiles/NAME.fio``; any job file of a user will do, as long as it only writes where it is told to
+# and names its files ``zaudit.…`` (filename_format), so that they are found again.
+# Comments that zaudit reads: ``; proves: ...``, ``; does not: ...``, ``; source: ...``, ``; slo: p99=5ms p99.9=25ms`` in the
+# head (a line that begins with two or more spaces goes on with the one above), and ``; purpose: log`` in a section. fio
+# expands ``${ZAUDIT_DIRECTORY}``, ``${ZAUDIT_RUNTIME}`` and ``${ZAUDIT_SIZE}`` from its environment, so that every job file
+# also runs without zaudit.
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -288,3 +297,51 @@ def _check(options: Mapping[str, str], lines: Mapping[str, int]) -> None:
             and option != "filename_format"
         ):
             raise wrong(option, "no variable but ZAUDIT_DIRECTORY, _RUNTIME and _SIZE")
+
+
+# Sizes, times and percentiles as people write them on a command line and in a job file.
+
+SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ns|us|µs|ms|s)")
+POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+LARGEST_SIZE = 2.0**62
+NANOSECONDS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+class ProfileError(Stop, ValueError):
+    """A job file, size or objective that cannot be used, and why."""
+
+
+def size_bytes(text: str) -> int:
+    """Bytes of ``8k``, ``64m``, ``1g`` (powers of 1024, as fio has it by default). Raises ProfileError."""
+    found = SIZE.fullmatch(text.strip())
+    if not found:
+        raise ProfileError(f"{text!r} is not a size such as 8k, 64m or 1g")
+    return _whole(found[1], 1024 ** POWERS[found[2].lower()])
+
+
+def _whole(number: str, times: int) -> int:
+    """Their product, in 64 bits. Raises ProfileError."""
+    product = float(number) * times
+    if product > LARGEST_SIZE:
+        raise ProfileError(f"{number[:20]} is too large")
+    return int(product)
+
+
+def nanoseconds(text: str) -> int:
+    """Of ``5ms``, ``800us``, ``1s``. Raises ProfileError."""
+    found = TIME.fullmatch(text.strip())
+    if not found:
+        raise ProfileError(f"{text!r} is not a time such as 800us, 5ms or 1s")
+    return _whole(found[1], NANOSECONDS[found[2]])
+
+
+def share(percentile: str) -> float:
+    """0.99 of ``p99`` or ``99``, 0.999 of ``p99.9``. Raises ProfileError."""
+    try:
+        q = float(percentile.strip().removeprefix("p")) / 100
+    except ValueError:
+        q = 0.0
+    if not 0 < q < 1:
+        raise ProfileError(f"{percentile!r} is not a percentile such as p99 or p99.9")
+    return round(q, 9)

@@ -8,7 +8,7 @@ from auditor.checklist import judged, measured, watched
 from auditor.data import TableError, checklists
 from auditor.host import sql
 from auditor.registry import registry
-from auditor.verify.model import KERNEL_LOG
+from auditor.verify.result import KERNEL_LOG
 from tests.checklist import worlds
 
 LINES = {line.id: line for each in checklists.load() for line in each.lines}

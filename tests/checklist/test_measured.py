@@ -13,8 +13,7 @@ from auditor.checklist.model import Said
 from auditor.data import checklists
 from auditor.data.checklists import Line
 from auditor.diagnose.conclusion import diagnose
-from auditor.verify.model import Verification
-from auditor.verify.result import Slice
+from auditor.verify.result import Slice, Verification
 from tests.checklist import worlds
 from tests.diagnose import worlds as loads
 from tests.verify import samples

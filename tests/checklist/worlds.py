@@ -22,9 +22,7 @@ from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
 from auditor.report.checklist import words
 from auditor.report.model import Report
-from auditor.verify.histogram import together
-from auditor.verify.model import Verification
-from auditor.verify.result import Slice
+from auditor.verify.result import Slice, Verification, together
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds as diagnosed
 from tests.shared import rules

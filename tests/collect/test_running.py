@@ -190,8 +190,8 @@ def test_a_parent_that_ignores_its_children_does_not_hide_their_exit_codes() -> 
 def test_a_command_that_asks_no_host_hears_exit_codes_as_well() -> None:
     """``zaudit clean`` would forget what zfs destroy did not remove."""
     script = (
-        "import os\nfrom auditor import interrupt\nfrom auditor.verify import tools\ninterrupt.install(os._exit)\n"
-        "print(tools.call(('false',)))"
+        "import os\nfrom auditor import interrupt\nfrom auditor.verify import ledger\ninterrupt.install(os._exit)\n"
+        "print(ledger.call(('false',)))"
     )
     argv = (*IGNORING, script)
     assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "(1, '')\n"

@@ -23,7 +23,7 @@ from auditor.diagnose.observation import Named, Process, Stacks, Waited, from_te
 from auditor.facts import HOST, Fact, known
 from auditor.host.live import LiveHost
 from auditor.report.diagnose import diagnosis_page, diagnosis_text
-from auditor.verify import witnesses
+from auditor.verify import trial
 from tests.diagnose import worlds
 from tests.security import hanging
 from tests.security.hanging import MEMORY, PROGRAM
@@ -319,8 +319,8 @@ def told(
     """10 s in which that was seen, and the ZILs of all pools counted so many commits."""
     files = worlds.load(**load)  # type: ignore[arg-type]
     if global_ is not None:
-        files[0][witnesses.ZIL_PATH] = worlds.table({"zil_commit_count": 5, "zil_commit_suspend_count": 0})
-        files[1][witnesses.ZIL_PATH] = worlds.table(
+        files[0][trial.ZIL_PATH] = worlds.table({"zil_commit_count": 5, "zil_commit_suspend_count": 0})
+        files[1][trial.ZIL_PATH] = worlds.table(
             {"zil_commit_count": 5 + global_ - suspended, "zil_commit_suspend_count": suspended}
         )
     who = (Process(101, "postgres", "walwriter", "container 0123", None),)

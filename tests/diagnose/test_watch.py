@@ -25,7 +25,7 @@ from auditor.host.live import LiveHost
 from auditor.judge.policy import NONE
 from auditor.recording import recording
 from auditor.report.diagnose import diagnosis_text
-from auditor.verify import witnesses
+from auditor.verify import trial
 from auditor.verify.run import Interrupted
 from auditor.verify.trial import Reading
 from tests.diagnose import worlds
@@ -45,7 +45,7 @@ TXGS = "txg birth state ndirty nread nwritten reads writes otime qtime wtime sti
 
 def moments(first: Looked, then: Looked, **load: object) -> tuple[Moment, Moment]:
     before, after = worlds.load(**load)  # type: ignore[arg-type]
-    after[witnesses.txgs_path("tank")] = TXGS
+    after[trial.txgs_path("tank")] = TXGS
     return Moment(worlds.moment(1000, before), first), Moment(worlds.moment(1010, after), then)
 
 

@@ -31,8 +31,8 @@ from auditor.report.audit import terminal
 from auditor.report.diagnose import diagnosis_text as diagnosis_json
 from auditor.report.diagnose import diagnosis_text as diagnosis_terminal
 from auditor.report.formats import _told
-from auditor.verify import document, fio_output, profile, strace_output, trial
-from auditor.verify.reading import FILES
+from auditor.verify import comparison, fio, profile, trial
+from auditor.verify.fio import FILES
 from tests import shared
 from tests.collect.test_pairs import CASES, check_type
 from tests.diagnose import worlds
@@ -101,7 +101,7 @@ def targets() -> Iterator[Texts]:
     yield Texts("baseline", lambda: _texts([BASELINE]), _of(_baseline))
     yield Texts("policy", lambda: _texts(POLICIES), _of(_policy))
     yield Texts("rule", lambda: _texts(_files("rules", "*.toml")), _of(_rule))
-    yield Texts("verify-document", _verified, _of(document.load))
+    yield Texts("verify-document", _verified, _of(comparison.load))
     yield Texts("trial", _trials, _of(trial.from_text))
     yield Texts("observation", _observations, _of(_observation))
     yield Texts(
@@ -320,7 +320,7 @@ def _rule(text: str) -> None:
 
 def _verified() -> list[Case]:
     pieces = (samples.traced(), samples.contradicted())
-    return _texts([json.dumps(document.document(each)) for each in pieces])
+    return _texts([json.dumps(comparison.document(each)) for each in pieces])
 
 
 def _trials() -> list[Case]:
@@ -343,10 +343,10 @@ def _observation(text: str) -> None:
 
 
 def _fio(text: str) -> None:
-    found = fio_output.documents(text)
-    fio_output.jobs(found[-1], SYNCS, "log")
-    list(fio_output.timeline(found, SYNCS, 0.0, "log"))
+    found = fio.documents(text)
+    fio.jobs_of(found[-1], SYNCS, "log")
+    list(fio.timeline_of(found, SYNCS, 0.0, "log"))
 
 
 def _strace(text: str) -> None:
-    strace_output.parse(text, FILES)
+    fio.parse(text, FILES)

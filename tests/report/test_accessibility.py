@@ -18,7 +18,7 @@ from auditor.report.audit import html as audit_html
 from auditor.report.checklist import html as checklist_html
 from auditor.report.fleet import host_page
 from auditor.report.fleet import html as fleet_html
-from auditor.report.verify import html as verify_html
+from auditor.report.verify import verification_page as verify_html
 from tests.checklist import worlds as listed
 from tests.fleet.test_report import KEEPS, LOSES, fleet, lines
 from tests.golden import CANONICAL, GREEN, HOSTS, report_of

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from auditor.report.console import ASCII
 from auditor.report.model import Standing
-from auditor.report.verify import pictures, words
-from auditor.report.verify import terminal as verify_terminal
-from auditor.verify.histogram import Histogram
-from auditor.verify.model import CANNOT_EXCLUDE, Chain, Link, Verification
-from auditor.verify.result import Slice
+from auditor.report.verify import charts, verification_text
+from auditor.report.verify import verification_text as verify_terminal
+from auditor.verify.result import CANNOT_EXCLUDE, Chain, Histogram, Link, Slice, Verification
 from tests import edited, shared
 from tests.golden import CANONICAL, HOSTS, OLDER, VERIFY_REPORTS, report_of, verify_reports
 from tests.judge.test_policy import judged
@@ -56,9 +54,12 @@ def test_the_answer_comes_first(name: str, first: str) -> None:
 def test_disks_that_lie_side_by_side_are_all_named() -> None:
     """Whoever reads one name at night exchanges one drive."""
     links = tuple(Link(name, "contradicts", f"{name}: no flushes") for name in ("nvme2n1", "nvme3n1"))
-    assert words.answer(Chain("CONTRADICTED", links)) == ("CONTRADICTED at nvme2n1, nvme3n1", "nvme2n1: no flushes")
+    assert verification_text.answer(Chain("CONTRADICTED", links)) == (
+        "CONTRADICTED at nvme2n1, nvme3n1",
+        "nvme2n1: no flushes",
+    )
     above = Link("ZIL", "contradicts", "the ZIL saw 0")  # then nothing reached the disks: it is no fault of theirs
-    assert words.answer(Chain("CONTRADICTED", (above, *links))) == ("CONTRADICTED at ZIL", "the ZIL saw 0")
+    assert verification_text.answer(Chain("CONTRADICTED", (above, *links))) == ("CONTRADICTED at ZIL", "the ZIL saw 0")
 
 
 def test_green_is_only_what_is_traced_on_a_pool_with_nothing_against_it() -> None:
@@ -72,10 +73,10 @@ def test_green_is_only_what_is_traced_on_a_pool_with_nothing_against_it() -> Non
     }
     standings["one failure away"] = "open"
     for standing, kind in standings.items():
-        assert words.kind(made("traced").chain, found._replace(standing=standing)) == kind
-        assert words.kind(made("contradicted").chain, found._replace(standing=standing)) == "bad"
-        assert words.kind(made("inconclusive").chain, found._replace(standing=standing)) != "good"
-    assert words.kind(made("traced").chain, None) == "good"
+        assert verification_text.kind(made("traced").chain, found._replace(standing=standing)) == kind
+        assert verification_text.kind(made("contradicted").chain, found._replace(standing=standing)) == "bad"
+        assert verification_text.kind(made("inconclusive").chain, found._replace(standing=standing)) != "good"
+    assert verification_text.kind(made("traced").chain, None) == "good"
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -199,7 +200,7 @@ def test_a_heat_map_shows_each_slow_sync_where_it_was() -> None:
     run = samples.run(seconds=3)._replace(
         timeline=tuple(Slice(float(i), i + 1.0, slow if i == 30 else fast) for i in range(60)), txgs=samples.txgs(60)
     )
-    picture = pictures.heat_map(run, 70)
+    picture = charts.heat_map_lines(run, 70)
     assert picture is not None
     cells = [line[10:] for line in picture.lines if "│" in line and "TXG" not in line]
     assert [line.index("░") for line in cells if "░" in line] == [30]
@@ -212,21 +213,21 @@ def test_a_heat_map_shows_each_slow_sync_where_it_was() -> None:
 def test_a_picture_is_as_wide_as_it_may_be() -> None:
     run = samples.run()
     for width in (40, 80, 120, 200):
-        for picture in (pictures.heat_map(run, width), pictures.percentile_curve(run.log.latency, (), width)):
+        for picture in (charts.heat_map_lines(run, width), charts.percentile_curve(run.log.latency, (), width)):
             assert picture is not None
             assert width * 0.5 < max(map(len, picture.lines)) <= width
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
     run = samples.run()._replace(timeline=())
-    assert pictures.heat_map(run, 80) is None
-    assert pictures.percentile_curve(Histogram(), (), 80) is None
+    assert charts.heat_map_lines(run, 80) is None
+    assert charts.percentile_curve(Histogram(), (), 80) is None
 
 
 def test_a_curve_tells_what_is_judged_from_what_is_not() -> None:
     steady = Histogram(((1_000_000, 9_900), (2_000_000, 90), (9_000_000, 10)))
     percentiles = samples.latency(samples.run()).percentiles
-    picture = pictures.percentile_curve(steady, percentiles, 100)
+    picture = charts.percentile_curve(steady, percentiles, 100)
     assert picture is not None
     marks = "".join(line[10:] for line in picture.lines if "│" in line)
     assert marks.count("●") == pytest.approx(3 / 4 * 90, abs=2)  # 99.9 % of a curve that ends at 99.99 %
@@ -238,11 +239,11 @@ def test_a_curve_tells_what_is_judged_from_what_is_not() -> None:
 
 def test_bars_end_where_their_values_are() -> None:
     rows = [
-        pictures.Bar("a", 2.0, 2.0, 2.0, "2x"),
-        pictures.Bar("b", 8.0, 7.0, 9.0, "8x"),
-        pictures.Bar("c", 0.5, 0.4, 0.6, ""),
+        charts.Bar("a", 2.0, 2.0, 2.0, "2x"),
+        charts.Bar("b", 8.0, 7.0, 9.0, "8x"),
+        charts.Bar("c", 0.5, 0.4, 0.6, ""),
     ]
-    lines = pictures.bars(rows, 80, 2.0)
+    lines = charts.bar_lines(rows, 80, 2.0)
     assert max(map(len, lines)) <= 80
     lengths = [line.count("█") for line in lines]
     assert lengths[1] == pytest.approx(3 * lengths[0], abs=1)
@@ -296,14 +297,17 @@ TRACED = Chain("TRACED", ())
 def test_after_traced_it_says_what_is_left_to_believe() -> None:
     guest, losing = judged("", edited.unused(shared.earlier("2.4-healthy-mirrored-slog"))), report_of(HOSTS / CANONICAL)
     drives, protected = report_of(OLDER / "2.4-sata-cache-on"), report_of(HOSTS / "2.4-healthy-physical-no-cache")
-    assert words.left_to_believe(TRACED, guest) == "After that a power cut rests on the word of the hypervisor alone."
-    assert "not known: " in words.left_to_believe(TRACED, drives), "nobody saw whether there are databases"
     assert (
-        words.left_to_believe(TRACED, protected)
+        verification_text.left_to_believe(TRACED, guest)
+        == "After that a power cut rests on the word of the hypervisor alone."
+    )
+    assert "not known: " in verification_text.left_to_believe(TRACED, drives), "nobody saw whether there are databases"
+    assert (
+        verification_text.left_to_believe(TRACED, protected)
         == "After that a power cut rests on nobody's word, in all that was seen."
     )
-    assert words.left_to_believe(TRACED, losing) == "", "the headline says that it loses"
-    assert words.left_to_believe(TRACED, None) == ""
-    assert words.left_to_believe(Chain("INCONCLUSIVE", ()), guest) == ""
+    assert verification_text.left_to_believe(TRACED, losing) == "", "the headline says that it loses"
+    assert verification_text.left_to_believe(TRACED, None) == ""
+    assert verification_text.left_to_believe(Chain("INCONCLUSIVE", ()), guest) == ""
     page = verify_terminal.render(samples.traced(), guest)
-    assert words.left_to_believe(TRACED, guest) in " ".join(page.split())
+    assert verification_text.left_to_believe(TRACED, guest) in " ".join(page.split())

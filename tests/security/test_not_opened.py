@@ -19,7 +19,7 @@ from auditor.host import input_file
 from auditor.host.folder import held
 from auditor.recording import recording
 from auditor.verify import ledger
-from auditor.verify.actor import PlaceError
+from auditor.verify.ledger import PlaceError
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, HOSTS
 from tests.security.test_trust import EVIL, as_root, served

@@ -21,8 +21,8 @@ import pytest
 from auditor.fleet.journal import Journal
 from auditor.host import folder, input_file, tools, trust, writing
 from auditor.verify import ledger
-from auditor.verify import tools as verify_tools
-from auditor.verify.actor import ROOT
+from auditor.verify import ledger as verify_tools
+from auditor.verify.ledger import ROOT
 from tests.fake import CommandLine
 from tests.golden import CANONICAL, HOSTS
 

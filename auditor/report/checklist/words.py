@@ -19,7 +19,7 @@ from auditor.checklist.model import (
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
-from auditor.verify.model import Verification
+from auditor.verify.result import Verification
 
 PERSON = "Ask a person"
 HEADS: dict[Answer, str] = {

@@ -8,8 +8,8 @@ from auditor.diagnose.diagnosis import Diagnosis
 from auditor.report.diagnose import diagnosis_text
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
-from auditor.report.verify import svg
-from auditor.report.verify.html import curve, heat
+from auditor.report.verify import charts
+from auditor.report.verify.verification_page import curve, heat
 from auditor.units import duration
 
 
@@ -75,8 +75,8 @@ def _heat(found: Diagnosis) -> Iterator[str]:
 
 def _curve(found: Diagnosis) -> Iterator[str]:
     if found.latency.samples:
-        yield svg.histogram(found.latency, "commits")
-        yield from curve([svg.Curve(found.target, found.latency, ())], "commits")
+        yield charts.histogram(found.latency, "commits")
+        yield from curve([charts.Curve(found.target, found.latency, ())], "commits")
         yield from _table(("", "latency"), diagnosis_text.percentiles(found.latency))
         yield paragraph(f"{found.latency.samples:,} commits. {diagnosis_text.BY_POWERS}", "dim small")
 

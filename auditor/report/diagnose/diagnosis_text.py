@@ -17,13 +17,12 @@ from auditor.report.audit import json as audit_json
 from auditor.report.console import body, printed
 from auditor.report.model import Report
 from auditor.report.page import escaped, paragraph
-from auditor.report.verify import pictures
-from auditor.report.verify.terminal import drawn, title
+from auditor.report.verify import charts
+from auditor.report.verify.verification_text import drawn, title
 from auditor.text import harmless, quoted, valid_unicode
 from auditor.units import duration, size
 from auditor.verify.codec import plain
-from auditor.verify.histogram import LEAST_BEYOND, Histogram
-from auditor.verify.result import Run
+from auditor.verify.result import LEAST_BEYOND, Histogram, Run
 
 # What all reports of a diagnosis say alike.
 
@@ -517,8 +516,8 @@ def _pictures(found: Diagnosis, width: int) -> Iterator[RenderableType]:
     run = pictured(found)
     if run is None:
         return
-    yield from drawn("When commits were slow", pictures.heat_map(run, width))
-    yield from drawn("How many were slow", pictures.percentile_curve(found.latency, (), width, rows=10))
+    yield from drawn("When commits were slow", charts.heat_map_lines(run, width))
+    yield from drawn("How many were slow", charts.percentile_curve(found.latency, (), width, rows=10))
     told = ", ".join(f"{name} {value}" for name, value in percentiles(found.latency))
     yield Text(f"{found.latency.samples:,} commits: {told}")
     yield Text(BY_POWERS, "dim")

@@ -1,4 +1,4 @@
-"""A verification as one page for a change ticket: opens offline, prints, and works without a script."""
+"""A verification as a page."""
 
 from __future__ import annotations
 
@@ -8,20 +8,28 @@ from collections.abc import Iterator, Sequence
 from auditor.report import finding_words, findings_html
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
-from auditor.report.verify import before_and_after as comparison_part
-from auditor.report.verify import svg, words
-from auditor.report.verify import sweep as sweep_part
+from auditor.report.verify import charts, verification_text
+from auditor.report.verify import verification_text as comparison_part
+from auditor.report.verify import verification_text as sweep_part
 from auditor.units import duration
-from auditor.verify.compare import Comparison
-from auditor.verify.knee import Sweep
-from auditor.verify.model import CANNOT_EXCLUDE, KERNEL_LOG, Chain, Latency, Link, Percentile, Verification, percentile_name
-from auditor.verify.result import Run
+from auditor.verify.comparison import Comparison, Sweep
+from auditor.verify.result import (
+    CANNOT_EXCLUDE,
+    KERNEL_LOG,
+    Chain,
+    Latency,
+    Link,
+    Percentile,
+    Run,
+    Verification,
+    percentile_name,
+)
 
 STATUSES = {"accounts": ("good", "✓"), "contradicts": ("bad", "✗"), "unseen": ("open", "?")}
 JUDGEMENTS = {"met": "good", "missed": "bad", "not judged": "open"}
 SCALE = "".join(
     f'<span><i class="s{i}"></i>{"some" if share == 0 else f"over {share * 100:g} %"}</span>'
-    for i, share in enumerate(svg.LEVELS)
+    for i, share in enumerate(charts.LEVELS)
 )
 
 
@@ -41,8 +49,8 @@ def render(
         section("How long a sync took", _latency(verification)),
         section("Findings", _findings(report), "long"),
         *_pictures(verification),
-        comparison_part.html(comparison) if comparison else "",
-        sweep_part.html(sweep) if sweep else "",
+        comparison_part.comparison_section(comparison) if comparison else "",
+        sweep_part.sweep_section(sweep) if sweep else "",
         section("What was run", _commands(verification), "long"),
         *_end(verification, report, zaudit),
     ]
@@ -51,26 +59,27 @@ def render(
 
 def _start(verification: Verification, report: Report | None, title: str) -> Iterator[str]:
     facts = (
-        words.when(verification.taken),
+        verification_text.when(verification.taken),
         *([f"OpenZFS {report.release}"] if report else []),
         f"profile {verification.profile}, {verification.length}",
         verification.fio,
     )
     yield f"<h1>{escaped(title)}</h1>"
     yield paragraph(" · ".join(facts), "dim small")
-    kind = words.kind(verification.chain, report)
-    verdict, why = words.answer(verification.chain)
+    kind = verification_text.kind(verification.chain, report)
+    verdict, why = verification_text.answer(verification.chain)
     lines = "".join(
-        f"<p><b>{escaped(latency.run)}</b>: {escaped(words.verdicts(latency))}</p>"
+        f"<p><b>{escaped(latency.run)}</b>: {escaped(verification_text.verdicts(latency))}</p>"
         for latency in verification.latencies
     )
     audit = ""
     if report:
         counts = " · ".join(f"{count} {word}" for word, count in report.counts)
         audit = f"<p><b>{escaped(report.headline)}</b> {escaped(counts)}</p>"
+    believed = paragraph(verification_text.left_to_believe(verification.chain, report))
     yield (
         f'<div class="verdict {kind}"><div class="word">{escaped(verdict)}</div>'
-        f"<p><b>{escaped(why)}</b></p>{paragraph(words.left_to_believe(verification.chain, report))}{lines}{audit}</div>"
+        f"<p><b>{escaped(why)}</b></p>{believed}{lines}{audit}</div>"
     )
 
 
@@ -79,7 +88,7 @@ def _start(verification: Verification, report: Report | None, title: str) -> Ite
 
 def _chain(chain: Chain) -> Iterator[str]:
     """Links one below the other; the disks, which lie side by side in the pool, side by side."""
-    above = [link for link in chain.links if link.name in words.ABOVE]
+    above = [link for link in chain.links if link.name in verification_text.ABOVE]
     below = [link for link in chain.links if link.name == KERNEL_LOG]
     disks = [link for link in chain.links if link not in above and link not in below]
     items = [f'<li class="link">{_link(link)}</li>' for link in above]
@@ -95,7 +104,7 @@ def _link(link: Link) -> str:
     numbers = "".join(f"<div><b>{number:,}</b><span>{escaped(what)}</span></div>" for what, number in link.figures)
     return (
         f'<span class="sign {kind}">{sign}</span><span class="name">{escaped(link.name)}</span>'
-        f'<span class="badge {kind}">{words.STATUS[link.status]}</span><div>{escaped(link.text)}</div>'
+        f'<span class="badge {kind}">{verification_text.STATUS[link.status]}</span><div>{escaped(link.text)}</div>'
         + (f'<div class="figures">{numbers}</div>' if numbers else "")
     )
 
@@ -111,14 +120,14 @@ def _latency(verification: Verification) -> Iterator[str]:
     names = "".join(f"<th>{percentile_name(q)}</th>" for q in asked)
     rows = []
     for latency in latencies:
-        count = words.samples(verification, latency.run)
+        count = verification_text.samples(verification, latency.run)
         number = "?" if count is None else f"{count:,}"
         cells = "".join(f"<td>{_cell(latency, q)}</td>" for q in asked)
         rows.append(f'<tr><td><b>{escaped(latency.run)}</b></td><td class="number">{number}</td>{cells}</tr>')
     head = f'<tr><th>run</th><th class="number">syncs</th>{names}</tr>'
     yield f'<div class="table" tabindex="0"><table>{head}{"".join(rows)}</table></div>'
     for latency in latencies:
-        told = "".join(f"<li>{escaped(sentence)}</li>" for sentence in words.sentences(latency))
+        told = "".join(f"<li>{escaped(sentence)}</li>" for sentence in verification_text.sentences(latency))
         yield f"<h3>{escaped(latency.run)}</h3><ul>{told}</ul>" if told else ""
 
 
@@ -126,7 +135,7 @@ def _cell(latency: Latency, q: float) -> str:
     found = next((each for each in latency.percentiles if each.q == q), None)
     if found is None:
         return ""
-    value = f"<b>{words.shown(found)}</b>"
+    value = f"<b>{verification_text.shown(found)}</b>"
     if found.limit_ns is None:
         return value
     word = "MISSED" if found.judgement == "missed" else found.judgement
@@ -138,15 +147,15 @@ def _cell(latency: Latency, q: float) -> str:
 
 
 def _pictures(verification: Verification) -> Iterator[str]:
-    runs = words.pictured(verification, every=True)
+    runs = verification_text.pictured(verification, every=True)
     yield from (section(f"When syncs were slow ({run.name})", heat(run, each, "syncs")) for run, each in runs)
-    curves = [svg.Curve(run.name, run.latency, percentiles) for run, percentiles in runs]
+    curves = [charts.Curve(run.name, run.latency, percentiles) for run, percentiles in runs]
     yield section("How many were slow", curve(curves, "syncs"))
 
 
 def heat(run: Run, percentiles: Sequence[Percentile], what: str) -> Iterator[str]:
     """When they were slow, with what the colours mean. what: syncs, commits."""
-    if drawn := svg.latency_map(run, percentiles):
+    if drawn := charts.latency_map(run, percentiles):
         synced = (
             '<span><i class="t"></i>a transaction group was synced</span>'
             if any(each.sync_s > 0 for each in run.txgs)
@@ -156,9 +165,9 @@ def heat(run: Run, percentiles: Sequence[Percentile], what: str) -> Iterator[str
         yield f'<div class="scale"><span>share of the {what} of that moment:</span>{SCALE}{synced}</div>'
 
 
-def curve(curves: Sequence[svg.Curve], what: str) -> Iterator[str]:
+def curve(curves: Sequence[charts.Curve], what: str) -> Iterator[str]:
     """How many were slow, with how to read it. what: syncs, commits."""
-    if drawn := svg.percentile_curves(curves):
+    if drawn := charts.percentile_curves(curves):
         yield drawn
         yield paragraph(
             f"The latency that a share of the {what} did not exceed; dotted where too few samples lie beyond it to be judged.",
@@ -192,7 +201,9 @@ def _commands(verification: Verification) -> Iterator[str]:
     yield paragraph(f"Written to {verification.place}", "dim small")
     if verification.job_file:
         yield f"<h3>job file of {escaped(verification.profile)}</h3><pre>{_lines(verification.job_file)}</pre>"
-    for name, command in words.commands(verification, between=" \\\n    "):  # an option a line, and still to be pasted
+    for name, command in verification_text.commands(
+        verification, between=" \\\n    "
+    ):  # an option a line, and still to be pasted
         yield f"<h3>{escaped(name)}</h3><pre>{html.escape(command)}</pre>"
 
 
@@ -205,14 +216,14 @@ def _end(verification: Verification, report: Report | None, zaudit: str) -> Iter
     rows = (
         ("Proves", verification.proves),
         ("Does not", verification.does_not),
-        ("Not read", "; ".join(words.faults(verification))),
+        ("Not read", "; ".join(verification_text.faults(verification))),
         ("Never", CANNOT_EXCLUDE),
     )
     told = "".join(f"<dt>{label}</dt><dd>{escaped(text)}</dd>" for label, text in rows if text)
     yield section("What this shows, and what it does not", [f"<dl>{told}</dl>"])
-    step = words.next_step(verification, report)
+    step = verification_text.next_step(verification, report)
     yield f"<p><b>Next:</b> {escaped(step)}</p>"
     version = report.zaudit if report else zaudit
     code = f", exit code {report.exit_code}" if report else ""
-    told = f"zaudit {version} · {verification.fio} · seen {words.when(verification.taken)}{code}"
+    told = f"zaudit {version} · {verification.fio} · seen {verification_text.when(verification.taken)}{code}"
     yield f"<footer>{escaped(told)}</footer>"

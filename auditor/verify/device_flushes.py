@@ -23,9 +23,8 @@ from typing import NamedTuple
 from auditor.derive.flush_counters import counted_elsewhere
 from auditor.facts import DATA, HOST, Facts, Known, Subject
 from auditor.text import harmless
-from auditor.verify.model import Link
 from auditor.verify.profile import Section
-from auditor.verify.result import Device, Run
+from auditor.verify.result import Device, Link, Run
 
 SHARE = 0.98  # of syncs that a witness has to account for
 SMALL = 0.02  # a class that took less of the commits than this, or fewer than FEW, is not judged by them
