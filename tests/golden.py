@@ -14,7 +14,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from auditor import audit, rulebook
-from auditor.checklist.model import Checklist
+from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
 from auditor.commands import _listing, _verifying
 from auditor.facts import AGAIN
@@ -25,10 +25,10 @@ from auditor.registry import registry
 from auditor.report import formats
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
-from auditor.report.checklist import html as checklist_html
-from auditor.report.checklist import json as checklist_json
-from auditor.report.checklist import markdown as checklist_markdown
-from auditor.report.checklist import terminal as checklist_terminal
+from auditor.report.checklist import sheet as checklist_html
+from auditor.report.checklist import sheet as checklist_json
+from auditor.report.checklist import sheet as checklist_markdown
+from auditor.report.checklist import sheet as checklist_terminal
 from auditor.report.diagnose import diagnosis_page as diagnose_html
 from auditor.report.diagnose import diagnosis_text as diagnose_json
 from auditor.report.diagnose import diagnosis_text as diagnose_terminal
@@ -310,15 +310,17 @@ def checklist_reports() -> dict[str, str]:
     healthy, failing = checklist_of(HOSTS / GREEN), checklist_of(VERIFICATIONS / "2.3-sync-disabled.tar.gz")
     proven, slow = listed.listed(listed.whole()), listed.listed(listed.slow())
     return {
-        "healthy-80.txt": checklist_terminal.render(healthy, zaudit="0.1.0", width=80),
-        "failing-80.txt": checklist_terminal.render(failing, zaudit="0.1.0", width=80),
-        "failing-120-ascii.txt": checklist_terminal.render(failing, zaudit="0.1.0", width=120, ascii_only=True),
-        "failing-verbose-100.txt": checklist_terminal.render(failing, zaudit="0.1.0", verbose=True),
-        "proven-120.txt": checklist_terminal.render(proven, zaudit="0.1.0", width=120),
-        "slow-80.txt": checklist_terminal.render(slow, zaudit="0.1.0", width=80),
-        "page.html": checklist_html.render(slow, zaudit="0.1.0"),
-        "markdown.md": checklist_markdown.render(slow, zaudit="0.1.0"),
-        "json.json": checklist_json.render(slow, zaudit="0.1.0"),
+        "healthy-80.txt": checklist_terminal.render_terminal(healthy, zaudit="0.1.0", width=80),
+        "failing-80.txt": checklist_terminal.render_terminal(failing, zaudit="0.1.0", width=80),
+        "failing-120-ascii.txt": checklist_terminal.render_terminal(
+            failing, zaudit="0.1.0", width=120, ascii_only=True
+        ),
+        "failing-verbose-100.txt": checklist_terminal.render_terminal(failing, zaudit="0.1.0", verbose=True),
+        "proven-120.txt": checklist_terminal.render_terminal(proven, zaudit="0.1.0", width=120),
+        "slow-80.txt": checklist_terminal.render_terminal(slow, zaudit="0.1.0", width=80),
+        "page.html": checklist_html.render_page(slow, zaudit="0.1.0"),
+        "markdown.md": checklist_markdown.render_markdown(slow, zaudit="0.1.0"),
+        "json.json": checklist_json.render_json(slow, zaudit="0.1.0"),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 AUDITOR = Path(__file__).parent.parent / "auditor"
 VERIFIED = {f"verify.{name}" for name in ("result", "comparison", "codec")}  # types and arithmetic
 DIAGNOSED = {"diagnose.diagnosis"}  # the same
-LISTED = {"checklist.model"}  # the same
+LISTED = {"checklist.lists"}  # the same
 STAGES: dict[str, set[str]] = {
     "errors": set(),
     "facts": set(),
@@ -78,7 +78,7 @@ STAGES: dict[str, set[str]] = {
         *("errors", "facts", "text", "units", "databases", "host", "collect", "verify", *VERIFIED, *DIAGNOSED),
         "interrupt",
     },
-    **{name: {"judge"} for name in LISTED},
+    **{name: {"facts", "text", "data", "judge", "report"} for name in LISTED},
     "checklist": {
         *("facts", "text", "units", "data", "judge", "report", *VERIFIED, *DIAGNOSED, *LISTED),
     },
@@ -140,10 +140,8 @@ SEAM = {
     "host/trust.py",
     "host/writing.py",
     "cli.py",
-    "fleet/child.py",
-    "fleet/inputs.py",
-    "fleet/journal.py",
     "fleet/workers.py",
+    "fleet/inputs.py",
     "commands/_terminal.py",
     "gather/collectors.py",
     "registry.py",

@@ -31,7 +31,7 @@ from auditor.judge.event import Event
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
-from auditor.recording import dmesg
+from auditor.recording import questions
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
 from tests import pairs, shared
@@ -253,7 +253,7 @@ def changed(past: Recording, change: Change) -> Recording:
     """With another text of each answer of the log."""
     commands = dict(past.commands)
     for request in (module.request(HOST, Facts()) for module in MODULES.values()):
-        for argv in (request.argv, *(old for old, new in dmesg.ASKED.items() if new == request.argv)):
+        for argv in (request.argv, *(old for old, new in questions.ASKED.items() if new == request.argv)):
             if (answer := commands.get(argv)) and answer.exit == 0 and answer.keep == request.keep:
                 text = change(request, answer.stdout.decode())
                 commands[argv] = answer._replace(stdout=text.encode())

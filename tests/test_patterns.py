@@ -24,7 +24,7 @@ from auditor.collect import (
 )
 from auditor.data import drives, firmware
 from auditor.host.output import branches
-from auditor.recording import host_names
+from auditor.recording import identities
 from tests.backtracking import Machine, TooMany, example, hostile, worse
 from tests.folded import for_each
 from tests.pattern_syntax import UnknownSyntax, parse
@@ -141,11 +141,11 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
         {"entry": {"x": bug.pattern}, "key": "x"} for each in firmware.load() for bug in (each.model, each.firmware)
     ],
     # what was found in a recording, escaped, between two ends
-    ("auditor.recording.host_names", "any_of(ways)"): [{"ways": VALUES}],
+    ("auditor.recording.identities", "any_of(ways)"): [{"ways": VALUES}],
     ("auditor.recording.redaction", "any_of(long_enough)"): [{"long_enough": VALUES}],
-    ("auditor.recording.host_names", "each.replace"): [{"each": each, "word": b"db1"} for each in host_names._ORDINARY],
-    ("auditor.recording.stand_ins", "any_of(each)"): [{"frame": b"(?<!%s)%%s" % rb"\d", "each": VALUES}],
-    ("auditor.recording.stand_ins", "for each in passes"): [{"passes": [re.compile(b"LAB|NVME")]}],
+    ("auditor.recording.identities", "each.replace"): [{"each": each, "word": b"db1"} for each in identities._ORDINARY],
+    ("auditor.recording.identities", "any_of(each)"): [{"frame": b"(?<!%s)%%s" % rb"\d", "each": VALUES}],
+    ("auditor.recording.identities", "for each in passes"): [{"passes": [re.compile(b"LAB|NVME")]}],
 }
 
 

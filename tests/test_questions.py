@@ -15,7 +15,7 @@ from auditor.gather.answer import Answer, answer_of
 from auditor.host import live, lzc
 from auditor.host.request import UNASKED, WITNESS, Capture, Files, Read, Request, Run
 from auditor.judge import verdict
-from auditor.recording import first_edition, questions, recording
+from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
 from tests import shared
 
@@ -287,7 +287,7 @@ def test_doubt_spreads_to_facts_that_are_made_of_several_settings(engine: str) -
 
 def test_recordings_of_the_first_edition_say_nothing_of_what_came_later() -> None:
     past = shared.earlier("2.3-db-postgres-healthy")
-    assert past.kept == first_edition.KEPT
+    assert past.kept == questions.KEPT
     assert "postgres fsync" in past.kept
 
 

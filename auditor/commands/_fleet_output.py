@@ -38,9 +38,9 @@ class Source(Local):
 def writer(place: Path | str | None) -> Write:
     """What writes rows in the way that the name asks for."""
     if place and str(place).endswith(".parquet"):
-        from auditor.fleet import parquet
+        from auditor.fleet import store
 
-        return parquet.write
+        return store.write
     return _lines
 
 

@@ -17,10 +17,24 @@ from auditor.databases.engine import WITHHELD
 from auditor.host import guest_lines, hostid, lzc, sql
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files
-from auditor.recording.host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
-from auditor.recording.identities import FILES, identities, is_short, ways, with_parts
+from auditor.recording.identities import (
+    FILES,
+    HOST_FILE,
+    HOSTNAME,
+    StandIns,
+    any_of,
+    datasets,
+    hosts,
+    identities,
+    is_short,
+    made_with,
+    ordinary,
+    replacer,
+    ways,
+    with_parts,
+    words,
+)
 from auditor.recording.recording import Recording
-from auditor.recording.stand_ins import StandIns, any_of, replacer
 
 # of these nothing but what a rule reads stays: clients, users and comments are names of people and hosts
 _EXPORTS = re.compile(r"/etc/exports(?:\.d/.*)?|/var/lib/nfs/etab")

@@ -14,7 +14,7 @@ import pytest
 
 from auditor import cli
 from auditor.errors import Stop
-from auditor.fleet.journal import Journal
+from auditor.fleet.inputs import Journal
 from auditor.host import input_file
 from auditor.host.folder import held
 from auditor.recording import recording

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
-from auditor.fleet.journal import Journal
+from auditor.fleet.inputs import Journal
 from auditor.host import folder, input_file, tools, trust, writing
 from auditor.verify import ledger
 from auditor.verify import ledger as verify_tools

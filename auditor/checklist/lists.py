@@ -1,19 +1,147 @@
-"""What the rules say of a line: of an audit, and those about runs of fio of a verification."""
+"""Checklists and their lines: types, and what an audit says of each line. Reports know these alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
-from auditor.checklist.model import PASSES, UNMEASURED, Said, Source
 from auditor.data.checklists import Line
 from auditor.facts import HOST, Facts, Known, Reason, Subject, Unknown, is_true, word_of
+from auditor.judge.event import Severity
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
 from auditor.report import finding_words
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
+
+# What a checklist says, before anybody decides how it looks.
+
+Answer = Literal["no", "open", "accepted", "yes", "does not apply"]
+Source = Literal["check", "verify", "diagnose", "person"]
+ANSWERS: tuple[Answer, ...] = ("no", "open", "accepted", "yes", "does not apply")  # as they are told
+UNMEASURED, UNWATCHED = "nothing was measured", "the load was not watched"
+PASSES = "passes"  # said of a rule that could only have spoken against a line
+
+
+class Said(NamedTuple):
+    """What one thing that was seen, or is missing, says of a line. by: where it is from. text: a sentence without its full
+    stop. rule: that judged it, or empty. do: a command, or a deed: of a no what mends it, of an open line what would answer
+    it, else what shows it again; or empty. severity: of a no."""
+
+    answer: Answer
+    by: Source
+    text: str
+    do: str = ""
+    rule: str = ""
+    severity: Severity | None = None
+
+
+class Answered(NamedTuple):
+    """One line. list, id, text, source: of checklists.toml. said: what decided it, the rest of what was seen after it."""
+
+    list: str
+    id: str
+    text: str
+    source: str
+    answer: Answer
+    said: tuple[Said, ...]
+
+    @property
+    def deciding(self) -> tuple[Said, ...]:
+        """What made the answer what it is."""
+        return tuple(each for each in self.said if each.answer == self.answer)
+
+    @property
+    def person(self) -> bool:
+        """Whether only a person can answer what is open."""
+        return self.answer == "open" and all(each.by == "person" for each in self.deciding)
+
+
+def wrong(lines: Iterable[Answered]) -> list[Said]:
+    """What makes lines a no, each once, the gravest first."""
+    found = {each for line in lines if line.answer == "no" for each in line.deciding}
+    return sorted(found, key=lambda each: (-RANK[each.severity or "low"], each.by, each.text))
+
+
+class Evidence(NamedTuple):
+    """One look that the answers rest on. taken: seconds since the epoch; text: what it was, in a few words. changed: what is
+    different in the audit, so that it answers nothing any more."""
+
+    by: Source
+    taken: float
+    text: str
+    changed: tuple[str, ...] = ()
+
+
+class Checklist(NamedTuple):
+    """The lists of one target. made: when it was drawn up, in seconds since the epoch. titles: of the lists, by id. next: a
+    command. exit_code: of the command."""
+
+    target: str
+    hostname: str
+    release: str
+    made: float
+    evidence: tuple[Evidence, ...]
+    titles: tuple[tuple[str, str], ...]
+    lines: tuple[Answered, ...]
+    next: str
+    exit_code: int
+
+    def of(self, answer: Answer) -> tuple[Answered, ...]:
+        """The lines with an answer, in the order of the lists."""
+        return tuple(each for each in self.lines if each.answer == answer)
+
+
+# Whether two looks are of the same host and target, and what has changed between them.
+
+# what a measurement rests on: where one of them is another now, it says nothing of what is there
+RESTS_ON = {
+    "dataset": ("sync", "logbias", "compression", "recordsize", "primarycache", "direct"),
+    "pool": ("zil_class", "log_leaves"),
+    "host": ("zfs_version_text", "zfs_nocacheflush", "zil_nocacheflush", "zfs_txg_timeout", "zfs_dirty_data_max"),
+}
+
+
+def why_not(first: Audited, facts: Facts, target: Subject) -> str:
+    """Why a second look is not of the same host and target, in a few words; empty where it is."""
+    if target.name != first.target.name:
+        return f"it is of {harmless(target.name)}, and the audit of {harmless(first.target.name)}"
+    pool = Subject("pool", target.name.partition("/")[0])
+    same = False
+    for subject, name, what in ((HOST, "hostname", "host"), (pool, "guid", "pool")):
+        mine, other = first.facts.get(subject, name), facts.get(subject, name)
+        if isinstance(mine, Known) and isinstance(other, Known):
+            if mine.value != other.value:
+                return f"it is of {what} {_shown(other)}, and the audit of {what} {_shown(mine)}"
+            same = True
+    return "" if same else "neither its host nor its pool is known, so that nobody can tell whether it is of this host"
+
+
+def changes(first: Audited, facts: Facts) -> Iterator[str]:
+    """What is another now than it was then, as far as both are known."""
+    pool = Subject("pool", first.target.name.partition("/")[0])
+    subjects = {"dataset": first.target, "pool": pool, "host": HOST}
+    for kind, names in RESTS_ON.items():
+        for name in names:
+            now, then = first.facts.get(subjects[kind], name), facts.get(subjects[kind], name)
+            if isinstance(now, Known) and isinstance(then, Known) and _content(now) != _content(then):
+                yield f"{name} was {_shown(then)} then, is {_shown(now)} now"
+
+
+def _content(found: Known) -> object:
+    return frozenset(found.value) if isinstance(found.value, tuple) else found.value
+
+
+def _shown(found: Known) -> str:
+    if isinstance(found.value, tuple):
+        return harmless(
+            ", ".join(each.name if isinstance(each, Subject) else str(each) for each in found.value) or "none"
+        )
+    return harmless(str(found.value))
+
+
+# What the rules say of a line: of an audit, and those about runs of fio of a verification.
 
 BY_SESSION = frozenset({"postgres", "mysql", "mariadb"})  # engines of which a role or a session can set its own
 NAMED, MOST = 3, 50  # things that a sentence names; verdicts in which they are looked for
@@ -55,7 +183,7 @@ def log_devices(facts: Facts) -> frozenset[Subject] | Unknown:
     return frozenset(found | {disk for leaf in found for disk in facts.linked(leaf, "disks")})
 
 
-def told(line: Line, seen: Audited, runs: Runs | None, verify: str) -> Iterator[Said]:
+def of_audit(line: Line, seen: Audited, runs: Runs | None, verify: str) -> Iterator[Said]:
     """One saying a rule. runs: None without a verification; verify: the command that makes one."""
     only = log_devices(seen.facts) if line.on == "log" else None
     about_databases: list[Said] = []
@@ -173,7 +301,7 @@ def _asked(seen: Audited) -> Iterator[Said]:
             )
 
 
-def known(line: Line, seen: Audited) -> Iterator[Said]:
+def of_facts(line: Line, seen: Audited) -> Iterator[Said]:
     """One saying a fact that has to be known, of the target, its pool or the host; database.live of each engine."""
     pool = Subject("pool", seen.target.name.partition("/")[0])
     subjects = {"dataset": seen.target, "pool": pool, "host": HOST}
