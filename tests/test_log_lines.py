@@ -23,7 +23,7 @@ from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_lo
 from auditor.derive import host_faults, suspensions
 from auditor.derive import kernel_log as logged
 from auditor.facts import HOST, Fact, Facts, Subject, known
-from auditor.host.output import Lines
+from auditor.host.process import Lines
 from auditor.host.request import Output, Run
 from auditor.judge import verdict
 from auditor.judge.cell import ORDER

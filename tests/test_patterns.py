@@ -23,7 +23,7 @@ from auditor.collect import (
     zpool_history,
 )
 from auditor.data import drives, firmware
-from auditor.host.output import branches
+from auditor.host.process import branches
 from auditor.recording import identities
 from tests.backtracking import Machine, TooMany, example, hostile, worse
 from tests.folded import for_each
@@ -130,7 +130,7 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.collect.zpool_history", "commands"): [{"commands": "import|clear"}],
     ("auditor.collect.dmidecode", "{title}"): [{"title": "Memory Device"}],
     ("auditor.verify.fio", "{flag}"): [{"flag": "O_DSYNC"}],
-    ("auditor.host.output", "each.encode()"): [
+    ("auditor.host.process", "each.encode()"): [
         {"each": each}
         for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP, unit_start.KEEP)
         for each in branches(keep)

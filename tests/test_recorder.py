@@ -18,7 +18,7 @@ import pytest
 
 from auditor import __version__
 from auditor.data import drives, text
-from auditor.host import sql_peer
+from auditor.host import sql
 from auditor.recording import recording
 from tests.recorder import asked_again, build, lower, older
 from tests.security import namespaces, prove
@@ -30,7 +30,7 @@ AGAIN = asked_again.__file__
 FEW = ("2.3-db-postgres-fsync-off",)
 ALL = tuple(HOSTS.names())
 MINORS = range(6, 15)
-JUDGING = {each.__name__ for each in sql_peer.JUDGING}
+JUDGING = {each.__name__ for each in sql.JUDGING}
 # functions whose text another Python is given
 GIVEN = {"read", "answer", "postgres", "postgres_at", "bounded", "mysql", "mysql_at", *JUDGING}
 

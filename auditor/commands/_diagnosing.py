@@ -18,9 +18,8 @@ from auditor.diagnose.watch import Watching
 from auditor.errors import Stop
 from auditor.facts import Facts, Subject
 from auditor.host import sql
-from auditor.host.live import Host, LiveHost
+from auditor.host.live import HidingHost, Host, LiveHost
 from auditor.host.sql_watch import Connection
-from auditor.host.untold import Untold
 from auditor.judge.policy import Policy
 from auditor.recording import recording, replacing
 from auditor.report.model import Report
@@ -68,7 +67,7 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     if wanted.record:
         replacing.possible(wanted.record)
     options, asked = _database(audit.Options(policy=wanted.policy), wanted.database)
-    looked_at = Untold(LiveHost(wanted.timeout, wanted.deadline), asked.dsn if asked else "")
+    looked_at = HidingHost(LiveHost(wanted.timeout, wanted.deadline), asked.dsn if asked else "")
     machine = LiveHost(wanted.timeout)
     host: Host = recording.RecordingHost(looked_at) if wanted.record else looked_at
     named = process_share.find(machine, wanted.target) if process_share.meant(wanted.target) else None

@@ -12,7 +12,7 @@ from auditor.commands._terminal import note, say
 from auditor.commands._verify_plan import ASK_FROM, Refused, VerifyRequest, confirm, described, make_plan, reason
 from auditor.diagnose import tracing
 from auditor.errors import Stop
-from auditor.host import input_file
+from auditor.host import user_files
 from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import NONE, Policy
 from auditor.recording import recording, replacing
@@ -109,7 +109,7 @@ def replayed(
 def earlier(path: Path) -> Verification:
     """The result that a new one is compared with: a JSON report, or a recording of a verification."""
     if path.is_file() and not replacing.is_archive(path):
-        return comparison.load(input_file.read(path, comparison.LARGEST * 4).decode("utf-8", "surrogateescape"))
+        return comparison.load(user_files.read(path, comparison.LARGEST * 4).decode("utf-8", "surrogateescape"))
     return replayed(path, "low", None).verification
 
 

@@ -156,9 +156,9 @@ def report(
 def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
     """Beside a file that is to be written; none beside a stream, a device or a URL."""
     from auditor.fleet.inputs import Journal
-    from auditor.host import writing
+    from auditor.host import user_files
 
-    if not isinstance(place, Path) or writing.stream(place) is not None or place.is_char_device():
+    if not isinstance(place, Path) or user_files.stream(place) is not None or place.is_char_device():
         yield None
     else:
         with Journal(place.with_name(f"{place.name}.part"), told) as journal:
@@ -214,10 +214,10 @@ def _expected(path: Path | None) -> tuple[str, ...]:
     if path is None:
         return ()
     from auditor.fleet.inputs import InventoryError, inventory
-    from auditor.host import input_file
+    from auditor.host import user_files
 
     try:
-        return inventory(input_file.read(path, INVENTORY).decode("utf-8", "replace"))
+        return inventory(user_files.read(path, INVENTORY).decode("utf-8", "replace"))
     except InventoryError as error:
         raise InventoryError(f"{path}: {error}") from None
 

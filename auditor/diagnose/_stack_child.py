@@ -2,7 +2,7 @@
 
 Of each thread it asks how often it was on a CPU (schedstat); who slept at the last look and was not since still sleeps. Of the
 others it asks the state (status), and of those that sleep without being interruptible, or wait for a CPU, the stack. The first
-two never let their reader wait; a stack does as long as its owner likes (``host/memory``), so it is said before whose is read.
+two never let their reader wait; a stack does as long as its owner likes (``host/owner``), so it is said before whose is read.
 What it says, a line each, with the numbers of a thread and its process, and names in hexadecimal:
 
 ``X WHY``               it cannot look at all

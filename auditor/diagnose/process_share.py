@@ -14,7 +14,7 @@ from auditor.diagnose.observation import Named, Observation
 from auditor.diagnose.stacks import share
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, is_true
-from auditor.host import memory
+from auditor.host import owner
 from auditor.host.live import Host
 from auditor.host.request import Files, Read
 from auditor.text import harmless
@@ -70,17 +70,17 @@ def find(host: Host, target: str) -> Found:
         raise NoSuchLoad(f"no process has the number {target}")
     # the first question about it keeps hold of it: whatever is asked later is of this one, or is not answered
     comm = host.read(Read((f"/proc/{pid}/comm",))).text.get(f"/proc/{pid}/comm")
-    started = memory.started(pid)
+    started = owner.started(pid)
     if comm is None or not started:
         raise NoSuchLoad(f"no process {pid} is seen here{_hidden(host)}")
     name = comm.removesuffix("\n")
     called = f"process {pid} ({harmless(name)})"
-    if started == memory.UNTOLD:
+    if started == owner.UNTOLD:
         raise NoSuchLoad(f"{called} lets its reader wait: name a dataset")
     own = _opened(host, (pid,))
     family = sorted({*members(host, pid).values()} - {pid})[: LOOKED_AT - 1]
     theirs = _of(_opened(host, family), {*members(host, pid).values()}) if family else Files({})
-    if memory.started(pid) != started:
+    if owner.started(pid) != started:
         raise NoSuchLoad(f"{called} ended while it was looked at")
     targets = tuple(sorted({*_targets(own, host), *_targets(theirs, host)}))
     unseen = [*_unseen(own), *_unseen(theirs)]
@@ -148,7 +148,7 @@ class Family:
         )
 
     def _faults(self) -> Iterator[str]:
-        found, now = self._found, memory.started(self._found.pid)
+        found, now = self._found, owner.started(self._found.pid)
         if found.unseen:
             yield f"not every file that it has open was seen: {found.unseen}"
         if not self._told:
@@ -157,7 +157,7 @@ class Family:
             yield f"it has more than {PROCESSES:,} children or {THREADS:,} threads: not all are counted as its own"
         if now == 0:
             yield "it ended while it was watched"
-        elif now not in (found.started, memory.UNTOLD):
+        elif now not in (found.started, owner.UNTOLD):
             yield "it ended while it was watched, and its number went to another process, which may be counted as its own"
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from auditor.diagnose.commits import LARGEST, MOST, Looked
 from auditor.diagnose.observation import Tick, Traced
 from auditor.errors import Stop
-from auditor.host.memory import UNTOLD, started
+from auditor.host.owner import UNTOLD, started
 
 ROOT = Path("/sys/kernel/tracing")
 LOCKDOWN = Path("/sys/kernel/security/lockdown")

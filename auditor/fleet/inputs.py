@@ -19,9 +19,9 @@ from typing import BinaryIO, NamedTuple
 from auditor.errors import EXIT_USAGE, Stop
 from auditor.fleet import store
 from auditor.fleet.workers import Row, common, lines, missing
-from auditor.host import input_file, trust
-from auditor.host.folder import held
-from auditor.host.writing import CannotWrite, complaining
+from auditor.host import trust, user_files
+from auditor.host.trust import held
+from auditor.host.user_files import CannotWrite, complaining
 from auditor.judge.finding import EXIT_UNDECIDED
 from auditor.recording.archive import ENDINGS, MANIFEST
 from auditor.report.fleet.looks import ahead, named, place
@@ -218,7 +218,7 @@ class Journal:
         with held(os.path.dirname(self.path) or ".") as folder:
             try:
                 descriptor = _open(self.path.name, folder)
-            except input_file.WrongKind:
+            except user_files.WrongKind:
                 raise other from None
         found = os.fstat(descriptor)
         if not trust.private(descriptor) or found.st_uid != os.geteuid() or found.st_nlink != 1:
@@ -273,7 +273,7 @@ def _open(name: str, folder: int) -> int:
     try:
         return os.open(name, _FLAGS | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
     except FileExistsError:
-        return input_file.open_as(name, input_file.FILE, folder=folder, flags=_FLAGS)
+        return user_files.open_as(name, user_files.FILE, folder=folder, flags=_FLAGS)
 
 
 # That every recording comes out again, once: what was judged, what was not and why, what was given twice, who is missing.

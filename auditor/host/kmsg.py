@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auditor.host.output import Output
+from auditor.host.process import Output
 from auditor.host.request import Capture
 
 NAME = "kmsg"  # argv: (NAME, what is looked for); no program of that name is started

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from auditor.errors import Stop
-from auditor.host import input_file
+from auditor.host import user_files
 
 # The plain files of a .tar.gz, block by block, as zaudit and the usual tar programs write them. Its content is hostile: every
 # number is bounded before anything is read by it, and what a recording has no use for is refused in one sentence.
@@ -326,7 +326,7 @@ class RecordingError(Stop):
 def read(path: Path) -> dict[str, bytes]:
     """Name -> content of every member; raises RecordingError."""
     try:
-        with input_file.open_input(path) as file:
+        with user_files.open_input(path) as file:
             return _folder(file, path) if isinstance(file, int) else unpacked(file, path)
     except FileNotFoundError:
         raise RecordingError(f"{path}: no such file or folder") from None
@@ -337,14 +337,14 @@ def read(path: Path) -> dict[str, bytes]:
 def _folder(folder: int, path: Path) -> dict[str, bytes]:
     content: dict[str, bytes] = {}
     total = 0
-    for name in input_file.names(folder, ENTRY_LIMIT):
+    for name in user_files.names(folder, ENTRY_LIMIT):
         if not NAME.fullmatch(name):
             continue
-        file = input_file.open_member(name, folder)
+        file = user_files.open_member(name, folder)
         if file is None:
             continue  # a link or a folder: a golden report or a note may lie beside
         with file:
-            size = input_file.size(file)
+            size = user_files.size(file)
             total += size
             _bounded(str(path), name, size, total, len(content))
             content[name] = file.read(size)

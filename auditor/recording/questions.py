@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from auditor.databases import kept
-from auditor.host import kmsg, lzc
+from auditor.host import kmsg, libraries
 from auditor.host._reading import matches
 from auditor.host.request import UNASKED, Capture, Files, Read, Run
 
@@ -78,7 +78,7 @@ FORMS = (
     _form("dmidecode", "-t", "-t"),
     _form("stat", "-L -c", "-c"),
     _form("modinfo"),
-    _form(lzc.NAME, named=2),
+    _form(libraries.LZC_NAME, named=2),
 )
 
 
@@ -103,7 +103,7 @@ class Question(NamedTuple):
 def question(argv: tuple[str, ...]) -> Question:
     """Any command, also as an older zaudit spelt it."""
     if argv[:3] == PROGRAM:
-        argv = (lzc.NAME, *argv[4:])
+        argv = (libraries.LZC_NAME, *argv[4:])
     form = next((each for each in FORMS if argv[: len(each.begins)] == each.begins), None)
     if form is None:
         return Question(argv, {}, frozenset())

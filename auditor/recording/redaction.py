@@ -14,7 +14,7 @@ from functools import cache
 
 from auditor.databases import kept
 from auditor.databases.engine import WITHHELD
-from auditor.host import guest_lines, hostid, lzc, sql
+from auditor.host import guest_lines, hostid, libraries, sql
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files
 from auditor.recording.identities import (
@@ -189,7 +189,7 @@ def _texts(recording: Recording) -> Iterator[tuple[tuple[str, ...], bytes]]:
 
 def _is_table(argv: tuple[str, ...]) -> bool:
     """Whether a command prints properties of datasets; the channel program prints them as zfs get does."""
-    return argv[:2] in TABLES or argv[0] in (lzc.NAME, "python3")
+    return argv[:2] in TABLES or argv[0] in (libraries.LZC_NAME, "python3")
 
 
 def _cut(recording: Recording) -> Recording:

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auditor.errors import Stop
-from auditor.host import input_file, process, trust
-from auditor.host.folder import NoPlace, held
+from auditor.host import process, trust, user_files
 from auditor.host.live import ENVIRONMENT
-from auditor.host.memory import UNTOLD, started
-from auditor.host.running import Time
-from auditor.host.tools import MISSING as MISSING
-from auditor.host.tools import PATH
-from auditor.host.tools import find as find_in
+from auditor.host.owner import UNTOLD, started
+from auditor.host.process import MISSING as MISSING
+from auditor.host.process import PATH, Time
+from auditor.host.process import find_program as find_in
+from auditor.host.trust import NoPlace, held
 from auditor.text import harmless, quoted
 from auditor.verify import codec
 
@@ -204,7 +203,7 @@ def _listed(pattern: str) -> list[Path]:
 
 def _read(path: Path) -> Place:
     with held(str(path.parent)) as where:
-        file = input_file.open_member(path.name, where)
+        file = user_files.open_member(path.name, where)
     if file is None:
         raise ValueError("not a plain file")
     with file:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from auditor.host import input_file, trust
+from auditor.host import trust, user_files
 from auditor.text import harmless
 from auditor.verify import ledger
 from auditor.verify.ledger import CALLER, ID, PROPERTY, ROOT, Actor, Command, Place, PlaceError
@@ -347,7 +347,7 @@ def _device(here: Held) -> Iterator[int]:
     """The zvol, opened once; fio finds it behind a link to the descriptor, not to a name below /dev."""
     place = here.place
     try:
-        device = input_file.open_as(node(place), input_file.BLOCK_DEVICE)
+        device = user_files.open_as(node(place), user_files.BLOCK_DEVICE)
     except OSError as error:
         raise PlaceError(f"{node(place)}: {error.strerror}") from None
     with closing(device):

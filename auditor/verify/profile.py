@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from auditor.errors import Stop
-from auditor.host import input_file
+from auditor.host import user_files
 from auditor.verify.result import Slo
 from auditor.verify.specs import Purpose
 
@@ -158,7 +158,7 @@ def load(name: str) -> Profile:
     """One of ours by name, or a job file by path. Raises ProfileError."""
     own = not (name.endswith(".fio") or "/" in name)
     try:
-        data = (_ours() / f"{name}.fio").read_bytes() if own else input_file.read(Path(name), MOST)
+        data = (_ours() / f"{name}.fio").read_bytes() if own else user_files.read(Path(name), MOST)
         text = data.decode("utf-8")
     except FileNotFoundError:
         raise ProfileError(f"no profile {name}; there are {', '.join(names())}, or the path of a job file") from None

@@ -18,8 +18,8 @@ from auditor.errors import EXIT_INTERRUPTED, EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.host import trust
 from auditor.host.live import ENVIRONMENT, Host
+from auditor.host.process import Time, within
 from auditor.host.request import Read, Run
-from auditor.host.running import Time, within
 from auditor.text import harmless
 from auditor.verify import fio, ledger, place, trial
 from auditor.verify import plan as verify_plan

@@ -8,7 +8,7 @@ from auditor.collect import kernel_buses, kernel_faults
 from auditor.collect import kernel_log as collector
 from auditor.derive import disk_leaves, kernel_log, suspensions
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, pairs_of, unknown
-from auditor.host.output import Lines
+from auditor.host.process import Lines
 from auditor.host.request import Output
 
 BOOT, GONE = "records 0 to 1187\n", "records 523 to 1187\n"

@@ -9,7 +9,7 @@ import pytest
 from auditor.collect import unit_conditions, unit_start
 from auditor.derive import unit_waits
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
-from auditor.host.output import Lines
+from auditor.host.process import Lines
 from auditor.host.request import Output, Run, Skip
 from auditor.judge.verdict import judge
 from tests.folded import for_each

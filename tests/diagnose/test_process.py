@@ -19,7 +19,7 @@ from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Own
 from auditor.diagnose.observation import KERNEL, Named, Process, from_text, to_text
 from auditor.facts import HOST, Fact, Subject, known
-from auditor.host import memory
+from auditor.host import owner
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import recording
@@ -79,7 +79,7 @@ class Proc:
 def ticks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """When the process started, each time that somebody asks; the last one for ever."""
     said = [7]
-    monkeypatch.setattr(memory, "started", lambda pid: said.pop(0) if len(said) > 1 else said[0])
+    monkeypatch.setattr(owner, "started", lambda pid: said.pop(0) if len(said) > 1 else said[0])
     return said
 
 
@@ -180,7 +180,7 @@ def test_a_process_that_is_hidden_or_gone(ticks: list[int]) -> None:
     host.files["/proc/self/mountinfo"] = ROOT + "31 30 0:5 / /proc rw - proc proc rw,hidepid=invisible\n"
     with pytest.raises(process_share.NoSuchLoad, match="hidepid"):
         process_share.find(host, "100")
-    ticks[:] = [memory.UNTOLD]
+    ticks[:] = [owner.UNTOLD]
     with pytest.raises(process_share.NoSuchLoad, match="lets its reader wait"):
         process_share.find(host, "100")
     for number in ("0", "4194304", "9" * 20):
@@ -338,7 +338,7 @@ def test_a_process_on_the_command_line_and_again_from_its_recording(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     past = recording.load(VERIFICATIONS / "2.3-mirrored-slog.tar.gz")
-    found = process_share.Found(os.getpid(), "postgres", memory.started(os.getpid()), ("tank/db",), 99, "")
+    found = process_share.Found(os.getpid(), "postgres", owner.started(os.getpid()), ("tank/db",), 99, "")
     monkeypatch.setattr(_diagnosing, "LiveHost", lambda *limits: recording.ReplayHost(past))
     monkeypatch.setattr(process_share, "find", lambda host, target: found)
     kept = tmp_path / "x.tar.gz"

@@ -20,10 +20,9 @@ import pytest
 
 from auditor.diagnose import database_counters, watch
 from auditor.host import process, sql, sql_watch
-from auditor.host.live import LiveHost
+from auditor.host.live import HidingHost, LiveHost
 from auditor.host.request import Capture, Run
 from auditor.host.sql_watch import Connection
-from auditor.host.untold import Untold
 from tests.diagnose import databases
 from tests.drivers import Installed
 
@@ -275,7 +274,7 @@ def test_nobody_is_told_the_connection() -> None:
             assert request.argv == (sql.NAME, "postgres", SECRET)
             return Capture(1, b"", f'OperationalError: no "{SECRET}"\nmore'.encode())
 
-    host = Untold(Refusing(1), SECRET)
+    host = HidingHost(Refusing(1), SECRET)
     answer = host.run(Run((sql.NAME, "postgres", sql.REDACTED)))
     assert answer.stderr == b"OperationalError: (redacted)"
     assert SECRET in host.error

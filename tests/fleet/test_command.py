@@ -13,7 +13,7 @@ import pytest
 from auditor.errors import Stop
 from auditor.fleet import inputs, workers
 from auditor.fleet.inputs import Input, Journal
-from auditor.host.writing import CannotWrite
+from auditor.host.user_files import CannotWrite
 from auditor.report.formats import jsonl
 from tests.fake import CommandLine
 from tests.fleet.fleets import CASES, fleet, spoilt, three

@@ -22,7 +22,7 @@ import pytest
 
 from auditor.collect import database_process, database_settings
 from auditor.facts import Facts, Subject
-from auditor.host import _owner_child, _reading, limits, owner
+from auditor.host import _owner_child, _reading, owner, request
 from auditor.host.files import read_files
 from auditor.host.live import LiveHost
 from auditor.host.request import BARRED, Files, Read
@@ -491,8 +491,8 @@ def test_what_is_linked_many_times_is_bounded(his: Path) -> None:
         first, second, third = (host.read(Read((pattern,))) for _ in range(3))
         other = host.read(Read((f"/proc/{os.getpid()}/root{his}/1.conf",)))
     size = (his / "0.conf").stat().st_size
-    assert len(first.text) == limits.QUESTION_BYTES // size
-    assert len(first.text) + len(second.text) + len(third.text) == limits.USER_BYTES // size
+    assert len(first.text) == request.QUESTION_BYTES // size
+    assert len(first.text) + len(second.text) + len(third.text) == request.USER_BYTES // size
     assert [len(each.errors) + len(each.text) for each in (first, second, third)] == [150] * 3
     assert set(first.errors.values()) == {"more than 4 MiB for one question"}
     assert set(third.errors.values()) == {"more than 8 MiB for one user"}
@@ -502,24 +502,24 @@ def test_what_is_linked_many_times_is_bounded(his: Path) -> None:
 @pytest.mark.slow
 def test_folders_files_and_sizes_are_bounded(his: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many, few = his / "many", his / "few"
-    for place, number in ((many, limits.FOLDER_ENTRIES + 1), (few, limits.QUESTION_FILES + 1)):
+    for place, number in ((many, request.FOLDER_ENTRIES + 1), (few, request.QUESTION_FILES + 1)):
         place.mkdir()
         for each in range(number):
             (place / f"{each}.conf").touch()
-    (his / "large.conf").write_bytes(bytes(limits.OTHERS_FILE_BYTES + 1))
+    (his / "large.conf").write_bytes(bytes(request.OTHERS_FILE_BYTES + 1))
     with server(name="postgres") as process:
         here = f"/proc/{process}/root{his}"
         found = read(f"{here}/many/*.conf", f"{here}/large.conf", f"{here}/few/*.conf")
     assert found.errors[f"{here}/many/*.conf"] == "more than 10,000 entries in a folder"
     assert found.errors[f"{here}/large.conf"] == "more than 1 MiB"
-    assert len(found.text) == limits.QUESTION_FILES - 1
+    assert len(found.text) == request.QUESTION_FILES - 1
     assert [why for path, why in found.errors.items() if "/few/" in path] == ["more than 1,000 files"] * 2
 
 
 def test_what_is_read_for_one_user_is_bounded_beside_each_other(his: Path) -> None:
     """Many questions are open at once, and each begins before another has said how much it read."""
     for number in range(3):
-        (his / f"{number}.cnf").write_bytes(b"#\n" * (limits.OTHERS_FILE_BYTES // 2))
+        (his / f"{number}.cnf").write_bytes(b"#\n" * (request.OTHERS_FILE_BYTES // 2))
     answers: list[list[owner.Answer] | str] = []
     with server(name="mysqld") as process:
         others = owner.Others()
@@ -533,7 +533,7 @@ def test_what_is_read_for_one_user_is_bounded_beside_each_other(his: Path) -> No
         for each in threads:
             each.join()
     size = sum(len(each.data) for said in answers if isinstance(said, list) for each in said if each.kind == "text")
-    assert limits.USER_BYTES // 2 <= size <= limits.USER_BYTES
+    assert request.USER_BYTES // 2 <= size <= request.USER_BYTES
     assert all("more than 8 MiB for one user" in str(said) for said in answers if len(str(said)) < 10_000)
 
 
@@ -614,10 +614,10 @@ def test_sizes_of_blocks_are_counted_and_nothing_else_is_told(his: Path, tables:
 
 @pytest.mark.slow
 def test_of_a_large_database_all_sizes_are_told(his: Path, tables: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in range(limits.FOLDER_ENTRIES):
+    for each in range(request.FOLDER_ENTRIES):
         (his / f"base/1/{each}").touch()
-    assert sizes(his) == Files({tables: f"0 {limits.FOLDER_ENTRIES + 1}\n{his.stat().st_blksize} 2\n"}, {}, {})
-    monkeypatch.setattr(limits, "DATA_ENTRIES", limits.FOLDER_ENTRIES)
+    assert sizes(his) == Files({tables: f"0 {request.FOLDER_ENTRIES + 1}\n{his.stat().st_blksize} 2\n"}, {}, {})
+    monkeypatch.setattr(request, "DATA_ENTRIES", request.FOLDER_ENTRIES)
     assert sizes(his) == Files({}, {}, {tables: "more than 10,000 entries in a folder"})
 
 

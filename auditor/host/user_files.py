@@ -1,15 +1,4 @@
-"""Files that zaudit writes: whole or not at all, and what was there stays until the new one is complete.
-
-Root writes into folders that others own, /home/somebody and /tmp among them. That is safe by construction and needs no owner
-to be trusted: the folder is held by a descriptor (:mod:`auditor.host.folder`), a new file of an unguessable name is made in it
-(O_EXCL, mode 0600, whatever the umask), written, synced and renamed there. Only a name in that folder is ever replaced, never
-the content of a file that was there; its owner could do that himself. What is under the name must be absent, or a plain file
-of root, of this user or of the owner of the folder: a link, a FIFO, a device or the file of a third is refused.
-
-A run that is killed by SIGKILL leaves ``.NAME.zaudit-XXXXXXXXXXXXXXXX`` behind: it is locked (man 2 flock) while it is written,
-and the next run that writes NAME there removes what nobody holds. (An O_TMPFILE would leave nothing, but linkat(2) cannot
-replace a name.)
-"""
+"""Files that the user names: read without opening what is no file, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -26,10 +15,158 @@ from typing import BinaryIO
 
 from auditor import interrupt
 from auditor.errors import EXIT_BROKE, Stop
-from auditor.host import input_file, trust
-from auditor.host.folder import NoPlace, held, inside, make_folder
+from auditor.host import trust
+from auditor.host.trust import NoPlace, held, inside, make_folder
 
-NULL = os.makedev(1, 3)  # /dev/null (Documentation/admin-guide/devices.txt)
+# Files and folders that somebody names, to be read: nothing is opened before it was judged, waited for, or read without
+# bound.
+#
+# A name leads to a descriptor that opens nothing (O_PATH), and into no file system that another user serves
+# (:func:`auditor.host.trust.reach`); what it is, is asked of that descriptor; and what is opened then is that same file,
+# through
+# the descriptor and never by its name again. So no device node, FIFO or socket is opened, whatever lies under the name or is
+# put
+# there meanwhile: opening a tape rewinds it, opening a watchdog starts it. (man 2 open, man 5 proc_pid_fd)
+
+NULL = os.makedev(1, 3)  # /dev/null (Documentation/admin-guide/devices.txt of the kernel)
+FILE, FOLDER, BLOCK_DEVICE = stat.S_IFREG, stat.S_IFDIR, stat.S_IFBLK
+_WHAT = {FILE: "a regular file", FOLDER: "a folder", BLOCK_DEVICE: "a block device"}
+_HOW = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class WrongKind(OSError):
+    """What lies under a name is of another kind, and was not opened."""
+
+
+def open_as(name: str | Path, *kinds: int, folder: int | None = None, flags: int = os.O_RDONLY) -> int:
+    """A descriptor of what a name leads to, where it is one of these kinds. Raises WrongKind or OSError.
+
+    folder: in which a name is looked up, where a link is not followed.
+    """
+    node = trust.reach(name, folder)
+    try:
+        return _open_node(node, str(name), *kinds, flags=flags)
+    finally:
+        os.close(node)
+
+
+def _open_node(node: int, name: str, *kinds: int, flags: int = os.O_RDONLY) -> int:
+    if stat.S_IFMT(os.fstat(node).st_mode) not in kinds:
+        raise WrongKind(errno.EINVAL, f"not {' or '.join(_WHAT[kind] for kind in kinds)}", name)
+    try:
+        return os.open(trust.by(node), flags | _HOW)
+    except OSError as error:
+        why = "cannot be opened without /proc" if error.errno == errno.ENOENT else error.strerror
+        raise OSError(error.errno, why, name) from None
+
+
+@contextmanager
+def open_input(path: Path) -> Iterator[BinaryIO | int]:
+    """A plain file, or the descriptor of a folder. Raises OSError, also for what is neither."""
+    descriptor = open_as(path, FILE, FOLDER)
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    else:
+        with os.fdopen(descriptor, "rb") as file:
+            yield file
+
+
+def is_folder(name: str) -> bool:
+    """Does a name lead to a folder? Not one of another user's file system. Raises trust.Served."""
+    try:
+        node = trust.reach(name)
+    except trust.Served:
+        raise
+    except OSError:  # who opens it says so
+        return False
+    try:
+        return stat.S_ISDIR(os.fstat(node).st_mode)
+    finally:
+        os.close(node)
+
+
+def open_member(name: str, folder: int) -> BinaryIO | None:
+    """A plain file in a folder, None for anything else there; a link is not followed. Raises OSError."""
+    try:
+        return os.fdopen(open_as(name, FILE, folder=folder), "rb")
+    except WrongKind:
+        return None
+
+
+def names(folder: int, limit: int) -> list[str]:
+    """What is in a folder, sorted; not more than so many."""
+    with os.scandir(folder) as entries:
+        return sorted(each.name for each in islice(entries, limit))
+
+
+def size(file: BinaryIO) -> int:
+    """In bytes, as it is now."""
+    return os.fstat(file.fileno()).st_size
+
+
+def private(file: BinaryIO) -> bool:
+    """Nobody but root and this user may read or write it, as it is now."""
+    return trust.private(file.fileno())
+
+
+def read(path: Path, limit: int, *, trusted: bool = False) -> bytes:
+    """The whole of a plain file; nothing of /dev/null. Raises OSError with the name and what is wrong.
+
+    limit: bytes. trusted: nobody but root and this user can have put it there, or can change it: for what is read without
+    being named.
+    """
+    node = trust.locate(str(path))[0] if trusted else trust.reach(path)
+    try:
+        found = os.fstat(node)
+        if stat.S_ISCHR(found.st_mode) and found.st_rdev == NULL:
+            return b""
+        file = os.fdopen(_open_node(node, str(path), FILE), "rb")
+    finally:
+        os.close(node)
+    with file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        most = f"{limit >> 20} MiB" if limit >> 20 else f"{limit >> 10} KiB"
+        raise OSError(errno.EFBIG, f"more than {most}", str(path))
+    return data
+
+
+def list_trusted(place: Path, ending: str, most: int) -> list[Path]:
+    """The files of a folder that is read without being named, by name; none where it is not there. Raises OSError where others
+    than root and this user could have put something there, and for more than most files."""
+    try:
+        names = sorted(
+            name
+            for name in os.listdir(trust.locate_folder(str(place)))
+            if name.endswith(ending) and not name.startswith(".")
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    if len(names) > most:
+        raise OSError(errno.EFBIG, f"more than {most} files", str(place))
+    return [place / name for name in names]
+
+
+# Files that zaudit writes: whole or not at all, and what was there stays until the new one is complete.
+#
+# Root writes into folders that others own, /home/somebody and /tmp among them. That is safe by construction and needs no
+# owner
+# to be trusted: the folder is held by a descriptor (:mod:`auditor.host.trust`), a new file of an unguessable name is made in
+# it
+# (O_EXCL, mode 0600, whatever the umask), written, synced and renamed there. Only a name in that folder is ever replaced,
+# never
+# the content of a file that was there; its owner could do that himself. What is under the name must be absent, or a plain
+# file
+# of root, of this user or of the owner of the folder: a link, a FIFO, a device or the file of a third is refused.
+#
+# A run that is killed by SIGKILL leaves ``.NAME.zaudit-XXXXXXXXXXXXXXXX`` behind: it is locked (man 2 flock) while it is
+# written,
+# and the next run that writes NAME there removes what nobody holds. (An O_TMPFILE would leave nothing, but linkat(2) cannot
+# replace a name.)
+
 SWEPT = 10_000  # entries of a folder that are looked at for what dead runs left
 _STREAM = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,4})")
 _STREAMS = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
@@ -196,7 +333,7 @@ def _sweep(start: str, folder: int) -> None:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if found.st_uid != os.geteuid():
                 continue
-            descriptor = input_file.open_as(name, input_file.FILE, input_file.FOLDER, folder=folder)
+            descriptor = open_as(name, FILE, FOLDER, folder=folder)
             try:
                 if not trust.doubt(folder, trust.by(folder), descriptor, name) and _locked(descriptor):
                     _remove(name, folder, descriptor)
