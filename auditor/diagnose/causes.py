@@ -90,11 +90,9 @@ def in_progress(seen: CauseContext) -> Iterator[str]:
 
 # Devices that fail, or that do not answer, while commits wait for them. Pure.
 #
-# A flush that fails is counted as one that completed, and fsync returns after it as after any other
-# (auditor/verify/chain.py
+# A flush that fails is counted as one that completed, and fsync returns after it as after any other (auditor/verify/chain.py
 # has the places): the kernel's log alone tells. A device that does not answer has I/O outstanding and completes none: field 9
-# of
-# /sys/block/X/stat. (Linux Documentation/admin-guide/iostats.rst)
+# of /sys/block/X/stat. (Linux Documentation/admin-guide/iostats.rst)
 
 LOG = "dmesg --level err,warn"
 LONG_S = 5.0  # without a single completion, where I/O is outstanding all the time

@@ -14,8 +14,7 @@ from auditor.verify.result import Histogram, Slice
 
 # What the kernel's histogram triggers print. (Linux Documentation/trace/histogram.rst; kernel/trace/trace_events_hist.c)
 #
-# One line an entry, ``{ common_pid: postgres [ 338], zil: 1 } hitcount: 300 us: 8127205``, and at the end ``Hits``,
-# ``Entries``
+# One line an entry, ``{ common_pid: postgres [ 338], zil: 1 } hitcount: 300 us: 8127205``, and at the end ``Hits``, ``Entries``
 # and ``Dropped``: what found no room any more. A key ``us: ~ 2^14`` stands for more than 2^13 microseconds, up to 2^14
 # (hist_field_log2() rounds up).
 
@@ -268,10 +267,8 @@ def disagree(counted: Counted, trace: Trace, lost: Sequence[Cause], late: float)
 # By which calls threads came to their commits, as far as that can be told. Pure.
 #
 # One call of fsync is one commit (zfs_fsync() of OpenZFS module/zfs/zfs_vnops.c), but to a dataset with sync=disabled it is
-# none;
-# before 2.4 mapped pages that it writes may be a second one (zpl_writepages() of module/os/linux/zfs/zpl_file.c). Calls are
-# not
-# counted by ZIL, so of a thread that commits to several only what is certain is told.
+# none; before 2.4 mapped pages that it writes may be a second one (zpl_writepages() of module/os/linux/zfs/zpl_file.c). Calls
+# are not counted by ZIL, so of a thread that commits to several only what is certain is told.
 
 
 class Called(NamedTuple):

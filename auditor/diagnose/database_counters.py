@@ -162,11 +162,10 @@ def _float(data: Any) -> float:
 
 # What PostgreSQL 14 to 18 say of their syncs, from the columns that there are. Pure.
 #
-# WAL syncs are counted in pg_stat_wal until 17, from 18 on in pg_stat_io for the object wal; checkpoints in
-# pg_stat_bgwriter until 16, then in pg_stat_checkpointer. Only with fsync, fdatasync or fsync_writethrough is a WAL sync a
-# call of its own; open_sync and open_datasync sync with each write. (PostgreSQL manual, The Cumulative Statistics System,
-# wal_sync_method, Wait Events; src/backend/access/transam/xlog.c issue_xlog_fsync(), CalculateCheckpointSegments(),
-# XLogCheckpointNeeded())
+# WAL syncs are counted in pg_stat_wal until 17, from 18 on in pg_stat_io for the object wal; checkpoints in pg_stat_bgwriter
+# until 16, then in pg_stat_checkpointer. Only with fsync, fdatasync or fsync_writethrough is a WAL sync a call of its own;
+# open_sync and open_datasync sync with each write. (PostgreSQL manual, The Cumulative Statistics System, wal_sync_method, Wait
+# Events; src/backend/access/transam/xlog.c issue_xlog_fsync(), CalculateCheckpointSegments(), XLogCheckpointNeeded())
 
 _VIEW = re.compile(r"(pg_stat_[a-z]{1,20})(?: |$)")  # what a shell leaves as it is
 POSTGRES_SETTINGS = (
@@ -279,10 +278,10 @@ def trigger(said: CounterSnapshot) -> int | None:
 
 # What MySQL and MariaDB say of their syncs, from the counters that there are. Pure.
 #
-# Innodb_data_fsyncs counts the syncs of all files of InnoDB, the log's among them; how long they take is in
-# performance_schema alone, where a sync is one of the operations that neither read nor write (MISC). MariaDB has
-# performance_schema off by default. (MariaDB and MySQL manuals, Server Status Variables, The file_summary_by_event_name
-# Table, Binary Log Group Commit; timers are in picoseconds)
+# Innodb_data_fsyncs counts the syncs of all files of InnoDB, the log's among them; how long they take is in performance_schema
+# alone, where a sync is one of the operations that neither read nor write (MISC). MariaDB has performance_schema off by
+# default. (MariaDB and MySQL manuals, Server Status Variables, The file_summary_by_event_name Table, Binary Log Group Commit;
+# timers are in picoseconds)
 
 MYSQL_SETTINGS = (
     "innodb_flush_log_at_trx_commit",
@@ -373,8 +372,7 @@ def _uncounted(said: CounterSnapshot) -> str:
     return "performance_schema counts nothing that this user is shown"
 
 
-# The database's view of the same time, beside the kernel's: what it counted, what its backends waited for, and whether the
-# two
+# The database's view of the same time, beside the kernel's: what it counted, what its backends waited for, and whether the two
 # agree. Pure.
 
 FAR = 3.0  # times as many, or as long, from which on two witnesses do not agree

@@ -50,11 +50,9 @@ class View(NamedTuple):
 # Where the time of a commit goes, as shares that add up to all of it. Pure arithmetic.
 #
 # A commit waits until its log block is handed down (queue), for the threads of OpenZFS that pass it on (pipeline), until the
-# slowest device of a log vdev has written it, until the slowest has flushed it, and until a CPU is free for the thread that
-# is
-# woken (wake-up). Each is measured apart, and none is
-# what the others leave over: what they leave over is told as unexplained. (OpenZFS module/zfs/zil.c: zil_commit_writer(),
-# zil_lwb_write_done(), zil_lwb_flush_vdevs_done(), zil_commit_waiter())
+# slowest device of a log vdev has written it, until the slowest has flushed it, and until a CPU is free for the thread that is
+# woken (wake-up). Each is measured apart, and none is what the others leave over: what they leave over is told as unexplained.
+# (OpenZFS module/zfs/zil.c: zil_commit_writer(), zil_lwb_write_done(), zil_lwb_flush_vdevs_done(), zil_commit_waiter())
 
 MOST_UNEXPLAINED = 0.30
 

@@ -20,14 +20,12 @@ from auditor.host.request import Files, Read
 from auditor.text import harmless
 from auditor.units import duration
 
-# A process that is named in the place of a dataset: on which datasets it has files open for writing, it and the processes
-# that
+# A process that is named in the place of a dataset: on which datasets it has files open for writing, it and the processes that
 # it started, and which threads are theirs.
 #
 # The name of a pool begins with a letter, so digits alone are a process (OpenZFS module/zcommon/zfs_namecheck.c
 # pool_namecheck()). Which file a descriptor means is not told by its path, which another mount namespace may read otherwise,
-# but
-# by the number of its mount. (man 5 proc_pid_fdinfo, proc_pid_mountinfo, proc_tid_children)
+# but by the number of its mount. (man 5 proc_pid_fdinfo, proc_pid_mountinfo, proc_tid_children)
 
 PID = re.compile(r"[0-9]{1,20}")
 LARGEST = 1 << 22  # PID_MAX_LIMIT of include/linux/threads.h
@@ -254,11 +252,9 @@ def _hidden(host: Host) -> str:
 
 # How much of what was seen is of the process that was named. Pure.
 #
-# Narrowed is who commits, and nothing else: a log block holds commits of everybody, and the devices serve all of them. What
-# is
+# Narrowed is who commits, and nothing else: a log block holds commits of everybody, and the devices serve all of them. What is
 # written to a volume is committed by a thread of the kernel (OpenZFS module/os/linux/zfs/zvol_os.c), so of a process that has
-# one
-# open the commits to that volume are its own, too.
+# one open the commits to that volume are its own, too.
 
 SHARED = "log blocks, devices and causes are of the whole pool"
 

@@ -24,11 +24,9 @@ from auditor.verify import trial
 # Which threads wait in zil_commit(), seen now and then in their stacks: where tracing is not possible, and zaudit is root.
 #
 # The mean number of those that wait, divided by the commits per second, is how long one takes (Little's law: L = λW). It says
-# too
-# little: a thread that runs has no stack to be seen. A separate process looks (``_stack_child``), since
-# the stack of a process can let its reader wait; if it is silent for too long it is killed, and what made it wait is passed
-# over
-# with everything else of that user. Nothing on the host is changed. (Linux fs/proc/base.c proc_pid_stack, lock_trace)
+# too little: a thread that runs has no stack to be seen. A separate process looks (``_stack_child``), since the stack of a
+# process can let its reader wait; if it is silent for too long it is killed, and what made it wait is passed over with
+# everything else of that user. Nothing on the host is changed. (Linux fs/proc/base.c proc_pid_stack, lock_trace)
 
 STARTS_S = 5.0  # in which it has to begin
 SILENT_S, ATTEMPTS = 3.0, 8  # what makes its reader wait for longer is passed over; so often

@@ -351,8 +351,8 @@ class _Worker:
         self.task, self.until = task, time.monotonic() + seconds
 
 
-# Recordings judged on the workers of Dask: those of a cluster, or processes of this machine. Each worker has a process of
-# ours judge them, with the bounds that it has on one machine: no recording takes a worker's memory.
+# Recordings judged on the workers of Dask: those of a cluster, or processes of this machine. Each worker has a process of ours
+# judge them, with the bounds that it has on one machine: no recording takes a worker's memory.
 
 PATIENCE = 20.0  # seconds, for a scheduler to answer
 _OWN = threading.local()  # child: the process of a thread of a worker; how: by what it judges

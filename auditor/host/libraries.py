@@ -10,8 +10,7 @@ from typing import Any
 
 # C libraries by their sonames, which the dynamic linker looks up.
 #
-# ``ctypes.util.find_library`` would start /sbin/ldconfig, and gcc and ld of whatever PATH zaudit was started with; pyudev
-# calls
+# ``ctypes.util.find_library`` would start /sbin/ldconfig, and gcc and ld of whatever PATH zaudit was started with; pyudev calls
 # it, psycopg does, and pyzfs through cffi. From here on it starts nothing and knows these libraries alone.
 
 
@@ -48,14 +47,14 @@ def script(text: str) -> str:
 
 # All properties of a dataset subtree in one transaction group, by a read-only ZFS channel program through libzfs_core.
 #
-# ``zfs get -r`` reads one dataset after the other: a ``zfs set`` or a rename in between shows half. A channel program
-# runs while nothing can change. It needs root and pyzfs (Debian: python3-pyzfs), which mostly belongs to the system's Python,
-# and it may hang in the kernel: so it runs as :func:`script` by ``python3 -I -c``, with this Python where it has pyzfs.
-# It is asked for by name, and so recorded without its text.
+# ``zfs get -r`` reads one dataset after the other: a ``zfs set`` or a rename in between shows half. A channel program runs
+# while nothing can change. It needs root and pyzfs (Debian: python3-pyzfs), which mostly belongs to the system's Python, and it
+# may hang in the kernel: so it runs as :func:`script` by ``python3 -I -c``, with this Python where it has pyzfs. It is asked
+# for by name, and so recorded without its text.
 #
-# What it cannot say: ``mounted`` (refused by prop_valid_for_ds) and ``encryption`` (get_special_prop has no case for it,
-# so it would be looked up among the settings, where it is not kept, and come out as the default, "off").
-# (man 8 zfs-program; OpenZFS module/zfs/zcp_get.c)
+# What it cannot say: ``mounted`` (refused by prop_valid_for_ds) and ``encryption`` (get_special_prop has no case for it, so it
+# would be looked up among the settings, where it is not kept, and come out as the default, "off"). (man 8 zfs-program; OpenZFS
+# module/zfs/zcp_get.c)
 
 LZC_NAME = "lzc"  # argv: (NAME, pool, dataset, property...); no program of that name is started
 LZC_CANNOT_SAY = frozenset({"mounted", "encryption"})

@@ -29,18 +29,6 @@ from auditor.host.process import PATH as PATH
 from auditor.host.process import Output, Time, Total, within
 from auditor.host.request import AT_ONCE, NOTHING, Capture, Files, Read, Run
 
-# The one seam to the machine: a Host runs commands and reads files, live or from a recording.
-#
-# Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands of :data:`READ_ONLY`, and
-# this
-# Python itself for files of others, which are read with the rights of their owner (:mod:`.owner`); files judged before they
-# are
-# opened, so that no device, FIFO or socket ever is (:mod:`._reading`), but for the kernel's log (:mod:`.kmsg`); LC_ALL=C and
-# TZ=UTC, so that their output does not depend on the caller; each command in its own process group, killed with all that it
-# started at the time-out and then waited for at most two seconds (a suspended pool leaves processes in uninterruptible
-# sleep);
-# output bounded, of one and of all together; every failure is a value.
-
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
 ROOTS = (
     *("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/", "/var/lib/dkms/"),

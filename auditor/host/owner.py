@@ -82,15 +82,11 @@ def _namespace(number: str) -> str:
 # Files of others, read with the rights of their owner, by a process of its own that has these and no more.
 #
 # What lies below /proc/PID/root is what the process means by a path, and its command line, its environment, its configuration
-# and
-# its mounts are whatever it says: asked to read them, root would read anything for anybody. So a child (``_owner_child``)
-# opens
-# them that has entered the mount namespace and the root directory of that process, and has taken its user, its groups and no
-# capability: what that user may not read is not read. For the data of a server that does not run (/proc/self/root) it takes
-# the
-# user that owns the folder which was named, and no group. Without root it has the rights that zaudit has. It is bounded in
-# time,
-# memory, descriptors and output, and cannot write a file.
+# and its mounts are whatever it says: asked to read them, root would read anything for anybody. So a child (``_owner_child``)
+# opens them that has entered the mount namespace and the root directory of that process, and has taken its user, its groups and
+# no capability: what that user may not read is not read. For the data of a server that does not run (/proc/self/root) it takes
+# the user that owns the folder which was named, and no group. Without root it has the rights that zaudit has. It is bounded in
+# time, memory, descriptors and output, and cannot write a file.
 
 ENVIRONMENT = {"LC_ALL": "C"}
 AFTER_KILL_S = 2.0
@@ -269,16 +265,12 @@ def frames(heard: bytearray) -> Iterator[Answer]:
 # Files of /proc about a process which the kernel reads out of its memory, or for which it asks who may look into it.
 #
 # A reader of these files waits while the process holds its memory lock, and a process can hold it for as long as it likes: if
-# it
-# has a file system of its own (FUSE) that does not answer, a thread that reads its own memory there waits, and so does the
-# start
-# of another program, which closes a file there. So a separate process of zaudit reads them (``_owner_child``), one after the
-# other; if it is silent for too long it is killed and left behind, and another one continues with the next process. A user
-# whose
-# processes together took too much time, or had too much to say, is skipped from then on, so that the others are read
-# (``accounts``). (Linux mm/memory.c
-# __access_remote_vm, kernel/fork.c mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and exec_update_lock, fs/fuse/dev.c
-# request_wait_answer)
+# it has a file system of its own (FUSE) that does not answer, a thread that reads its own memory there waits, and so does the
+# start of another program, which closes a file there. So a separate process of zaudit reads them (``_owner_child``), one after
+# the other; if it is silent for too long it is killed and left behind, and another one continues with the next process. A user
+# whose processes together took too much time, or had too much to say, is skipped from then on, so that the others are read
+# (``accounts``). (Linux mm/memory.c __access_remote_vm, kernel/fork.c mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and
+# exec_update_lock, fs/fuse/dev.c request_wait_answer)
 
 # what is told of every process without either; of process 1, which is root's, everything is
 USERS_AT_ONCE = re.compile(

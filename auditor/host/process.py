@@ -32,8 +32,8 @@ from auditor.host.request import (
     Capture,
 )
 
-# What may take long: waiting in which only the time counts that somebody really waited, calls that are given up when they
-# hang in the kernel, and calls beside each other. Threads do not keep the program from ending: it ends by os._exit().
+# What may take long: waiting in which only the time counts that somebody really waited, calls that are given up when they hang
+# in the kernel, and calls beside each other. Threads do not keep the program from ending: it ends by os._exit().
 
 SLICE_S = 0.25
 PATIENCE = 40  # slices in which no thread does anything although something is to be done: they have ended
@@ -272,8 +272,7 @@ class Output:
         return kept[0], kept[1]
 
 
-# Where a tool lies: in a fixed list of folders, never in the PATH of the caller; and for root only where nobody but root
-# could
+# Where a tool lies: in a fixed list of folders, never in the PATH of the caller; and for root only where nobody but root could
 # have put it or could exchange it (:mod:`auditor.host.trust`).
 
 VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")

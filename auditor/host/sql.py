@@ -27,25 +27,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-# Who answers at the other end of a connection to a database, and whether it may have a password.
-#
-# On this host any user may listen where no server does, with a process of any name, and ask for the password in clear. So
-# the process at the other end is judged before a byte is sent:
-#
-# - one that root, the user of zaudit or the account of the engine runs (``postgres``, ``mysql``), or whose socket nobody else
-#   could have put where it was looked for, links on the way included, is the server that was named;
-# - any other one must be a server of that name that works in a data directory of its own user, whose ``postmaster.pid`` names
-#   it. It is believed about that directory alone. Since any user can make such a directory, it gets no password that it could
-#   read (:func:`.sql.postgres_at`, :func:`.sql.mysql_at`);
-# - from all others nothing is asked.
-#
-# SO_PEERCRED names the process of a unix socket. For TCP the kernel's table of sockets has the other end, where it is on this
-# host, with an inode and the user who accepted it. What is on another host is a server that root names. The functions run in
-# a script, also of an older Python, and use nothing of this module but each other.
-#
-# (man 7 unix; man 5 proc_pid_net, proc_pid_status; PostgreSQL manual, Preventing Server Spoofing, and miscinit.c,
-# ChangeToDataDir and CreateLockFile; MySQL sql/mysqld.cc, my_setwd)
-
 
 class UntrustedServer(Exception):
     """Nobody to give a password to, and nobody to believe. The text names no host and no account."""
@@ -276,12 +257,11 @@ JUDGING = (UntrustedServer, judge, peer_of, row_of, status_of, process_with, of_
 
 # What a running PostgreSQL, MySQL or MariaDB says of its settings, over the connection that ``--db NAME=DSN`` names.
 #
-# It asks in a read-only session for settings alone, with short time-outs. The drivers (psycopg, PyMySQL) are optional. They
-# may hang where nothing ends them, so the functions here run as :func:`script` by ``python3 -I -c``: with this Python where
-# it
-# has the driver, else with the system's, to which Debian's packages belong. No password goes into the DSN (:func:`fault`),
-# and so into no recording, report or list of processes: libpq takes it from PGPASSFILE, a service or the environment, PyMySQL
-# from the option file that the DSN names.
+# It asks in a read-only session for settings alone, with short time-outs. The drivers (psycopg, PyMySQL) are optional. They may
+# hang where nothing ends them, so the functions here run as :func:`script` by ``python3 -I -c``: with this Python where it has
+# the driver, else with the system's, to which Debian's packages belong. No password goes into the DSN (:func:`fault`), and so
+# into no recording, report or list of processes: libpq takes it from PGPASSFILE, a service or the environment, PyMySQL from the
+# option file that the DSN names.
 #
 # A connection alone does not say on which host the server runs, nor who runs it. The process at the other end of the socket
 # does, and it is judged before it is told anything (:mod:`.sql_peer`). (PostgreSQL manual, libpq, Connection Strings)

@@ -40,43 +40,6 @@ from contextlib import contextmanager
 
 from auditor.errors import Stop
 
-# Who decides what is under a name: the one judge of "nobody but root and the user who runs zaudit can have put it there".
-#
-# Every such question ends here: tools and hooks, the policy that nobody names, what alert reported last, the ledger, paths
-# that
-# were named to the kernel, and links on the way to a file that zaudit writes.
-#
-# A path is walked from / downwards. Each part is held by a descriptor that opens nothing (O_PATH), and judged by it:
-#
-# - Its folder belongs to root or this user, and nobody else may write there: only they can put, exchange or remove a name in
-# it.
-# - In a folder with the sticky bit others may write and yet take nothing away. What is theirs or new they may put there, and
-# a
-#   file or link of root's they may have moved there from a folder of their own. A folder of root's they cannot move, since
-# that
-#   takes the right to write it. So there a folder counts and nothing else. (Linux fs/namei.c vfs_rename, __check_sticky)
-# - A link is followed only where it is theirs as well.
-#
-# Where every part is so, nobody else can exchange any of them later: each exchange takes the right to write one of these
-# folders. What was judged is therefore what a later open(2) or execve(2) of the same name finds, and programs are started by
-# name. (Started by its descriptor a script would be called /dev/fd/N, and break where it looks beside itself.)
-#
-# **Others may write** what the mode lets group or others write. To root the group's bits count whatever the group is: group 0
-# may have members, and with an access list these bits are its mask, the most that anyone on the list has (man 5 acl). An
-# NFSv4
-# list does not show in the mode (TrueNAS, NFS), so for root others may write what has one. An ordinary user stakes no more
-# than
-# his own rights: what his own group may write counts as his, since distributions give each user a group of his own and umask
-# 0002.
-#
-# **A file system of FUSE** says of owner and mode what the process that serves it likes, and its user may unmount it. So
-# nothing
-# in one that another user serves counts, and he is not even asked: he could let the asker wait, where not even SIGKILL ends
-# it.
-# That holds for whatever somebody names as well (:func:`reach`), though links and folders of anybody are followed there.
-# mountinfo names him (user_id). (Linux fs/fuse/dev.c, request_wait_answer; inode.c, fuse_show_options; man 5
-# proc_pid_mountinfo, proc_pid_fdinfo)
-
 LINKS = 40  # as the kernel has it (MAXSYMLINKS)
 NFS4_LISTS = ("system.nfs4_acl", "system.nfs4_acl_xdr")  # of the NFS client; of OpenZFS in TrueNAS
 NO_LIST = (errno.ENODATA, errno.EOPNOTSUPP)
@@ -356,14 +319,11 @@ def _has_nfs4_list(path: str) -> bool:
 
 # The folder that a file is written into, as a descriptor: found part by part, so that no other user decides where it is.
 #
-# ``openat`` with O_NOFOLLOW for each part of the path (:func:`auditor.host.trust.walk`). A symbolic link on the way is
-# followed
-# only where nobody but root and the user who runs zaudit could have put it or could exchange it; so an owner of a folder on
-# the
+# ``openat`` with O_NOFOLLOW for each part of the path (:func:`auditor.host.trust.walk`). A symbolic link on the way is followed
+# only where nobody but root and the user who runs zaudit could have put it or could exchange it; so an owner of a folder on the
 # way chooses among his own folders at most, and cannot lead a write of root into /etc. What is done in the folder afterwards
-# goes
-# through the descriptor: renaming the folder, or putting another in its place, changes nothing. (man 7 path_resolution, man 7
-# symlink, man 2 open)
+# goes through the descriptor: renaming the folder, or putting another in its place, changes nothing. (man 7 path_resolution,
+# man 7 symlink, man 2 open)
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

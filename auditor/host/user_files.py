@@ -18,15 +18,12 @@ from auditor.errors import EXIT_BROKE, Stop
 from auditor.host import trust
 from auditor.host.trust import NoPlace, held, inside, make_folder
 
-# Files and folders that somebody names, to be read: nothing is opened before it was judged, waited for, or read without
-# bound.
+# Files and folders that somebody names, to be read: nothing is opened before it was judged, waited for, or read without bound.
 #
 # A name leads to a descriptor that opens nothing (O_PATH), and into no file system that another user serves
 # (:func:`auditor.host.trust.reach`); what it is, is asked of that descriptor; and what is opened then is that same file,
-# through
-# the descriptor and never by its name again. So no device node, FIFO or socket is opened, whatever lies under the name or is
-# put
-# there meanwhile: opening a tape rewinds it, opening a watchdog starts it. (man 2 open, man 5 proc_pid_fd)
+# through the descriptor and never by its name again. So no device node, FIFO or socket is opened, whatever lies under the name
+# or is put there meanwhile: opening a tape rewinds it, opening a watchdog starts it. (man 2 open, man 5 proc_pid_fd)
 
 NULL = os.makedev(1, 3)  # /dev/null (Documentation/admin-guide/devices.txt of the kernel)
 FILE, FOLDER, BLOCK_DEVICE = stat.S_IFREG, stat.S_IFDIR, stat.S_IFBLK
@@ -152,20 +149,15 @@ def list_trusted(place: Path, ending: str, most: int) -> list[Path]:
 
 # Files that zaudit writes: whole or not at all, and what was there stays until the new one is complete.
 #
-# Root writes into folders that others own, /home/somebody and /tmp among them. That is safe by construction and needs no
-# owner
-# to be trusted: the folder is held by a descriptor (:mod:`auditor.host.trust`), a new file of an unguessable name is made in
-# it
-# (O_EXCL, mode 0600, whatever the umask), written, synced and renamed there. Only a name in that folder is ever replaced,
-# never
-# the content of a file that was there; its owner could do that himself. What is under the name must be absent, or a plain
-# file
+# Root writes into folders that others own, /home/somebody and /tmp among them. That is safe by construction and needs no owner
+# to be trusted: the folder is held by a descriptor (:mod:`auditor.host.trust`), a new file of an unguessable name is made in it
+# (O_EXCL, mode 0600, whatever the umask), written, synced and renamed there. Only a name in that folder is ever replaced, never
+# the content of a file that was there; its owner could do that himself. What is under the name must be absent, or a plain file
 # of root, of this user or of the owner of the folder: a link, a FIFO, a device or the file of a third is refused.
 #
 # A run that is killed by SIGKILL leaves ``.NAME.zaudit-XXXXXXXXXXXXXXXX`` behind: it is locked (man 2 flock) while it is
-# written,
-# and the next run that writes NAME there removes what nobody holds. (An O_TMPFILE would leave nothing, but linkat(2) cannot
-# replace a name.)
+# written, and the next run that writes NAME there removes what nobody holds. (An O_TMPFILE would leave nothing, but linkat(2)
+# cannot replace a name.)
 
 SWEPT = 10_000  # entries of a folder that are looked at for what dead runs left
 _STREAM = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,4})")

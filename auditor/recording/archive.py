@@ -210,11 +210,8 @@ def _records(data: bytes) -> dict[str, Any]:
 #
 # ::
 #
-#     zaudit-archive/1
-#     == zfs_version-4f1c2a90.out
-#      zfs-2.3.9-1                          one blank, and a line that is clean UTF-8 text
-#     \a \x1b[1mline                        any other, escaped
-#     \a line without a newline at its end\
+# zaudit-archive/1 == zfs_version-4f1c2a90.out zfs-2.3.9-1 one blank, and a line that is clean UTF-8 text \a \x1b[1mline any
+# other, escaped \a line without a newline at its end\
 #
 # The manifest is the last member, so an archive that is cut off is never taken for a whole one. Its content is as hostile as
 # that of a ``.tar.gz``, and the same limits hold (:mod:`auditor.recording.archive`).

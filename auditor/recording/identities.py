@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from auditor.recording.recording import Recording
 
-# Where commands and files spell serials, GUIDs and WWNs, and what looks like one wherever it stands.
-
 SHORTEST = 4
 _KEYS = (  # of JSON
     b"serial_number|SerialNumber|serial|sn|subnqn|SubsystemNQN|HostNQN|HostID|eui64|nguid|wwn|ieee_oui_identifier|"

@@ -18,13 +18,6 @@ from auditor.host import kmsg, libraries
 from auditor.host._reading import matches
 from auditor.host.request import UNASKED, Capture, Files, Read, Run
 
-# What a question is about, so that its answer is found although another release of zaudit asked it in other words.
-#
-# A command is about its tool, its verb and what else it names: a pool, a disk, the options that make it another question. The
-# properties and columns that it lists, and options of form, are not what it is about: an answer to fewer of them serves, and
-# says what it lacks. Files are asked for pattern by pattern. What chooses the lines of an answer is a part of the question:
-# of lines that were not kept nobody can tell whether they were there.
-
 COLUMNS = "-o"
 PROPERTIES = ""  # a list that stands where no option does
 GLOB = "*"
@@ -301,8 +294,7 @@ KEPT = frozenset(
 # How older recordings asked for the kernel's log: each question ran dmesg with other options. Now /dev/kmsg is read.
 #
 # Whether dmesg read /dev/kmsg or syslog(2) is not in the recording. Among the lines of syslog(2) a user's look like the
-# kernel's.
-# So a line of dmesg may add a finding and takes none away. Nothing is ever added here.
+# kernel's. So a line of dmesg may add a finding and takes none away. Nothing is ever added here.
 
 _LEVELS = "emerg,alert,crit,err,warn,notice,info"
 # command -> the question of now

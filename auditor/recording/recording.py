@@ -25,9 +25,6 @@ from auditor.recording.archive import MANIFEST as MANIFEST
 from auditor.recording.archive import RecordingError as RecordingError
 from auditor.recording.questions import Answers
 
-# What a recording is made of: a manifest, which holds the questions, and a member for each answer; and what is left out where
-# the answers are larger than a recording may be (``archive``: what is written is read with the same limits).
-
 SCHEMA = "zaudit-recording/1"
 PARTED = 1_000_000  # lines of all files
 SLUG, DIGEST = 50, 8  # characters of the name of a member that tell what was asked, and which question it is
@@ -170,12 +167,11 @@ def _files_to_json(files: Files, parted: bool) -> bytes:
     return (json.dumps(whole, indent=1) + "\n").encode()
 
 
-# Recordings: everything that was asked of a host and everything that it answered, as a folder, one .tar.gz
-# or one text archive.
+# Recordings: everything that was asked of a host and everything that it answered, as a folder, one .tar.gz or one text archive.
 #
-# ``recording.json`` holds schema, time, user, targets, options and the list of captures; output of commands and groups of
-# files are members of their own, so that a folder is diffable. Whatever is wrong with
-# one is a :class:`RecordingError` in one sentence; ``archive`` reads its members.
+# ``recording.json`` holds schema, time, user, targets, options and the list of captures; output of commands and groups of files
+# are members of their own, so that a folder is diffable. Whatever is wrong with one is a :class:`RecordingError` in one
+# sentence; ``archive`` reads its members.
 
 LAST = 253370764799  # 9998-12-31 23:59:59 UTC: a year from then is a date, too, in any time zone
 REPEATED = 200  # characters of a recording in an error about it

@@ -14,8 +14,6 @@ from auditor.host.request import Capture, Files, Read, Run
 from auditor.judge import verdict
 from auditor.judge.rule import Rule
 
-# Ways in which answers go wrong: pure functions from what a host answered to what it might have answered instead.
-
 DENIED = "permission denied"
 GARBAGE = bytes((i * 197 + 61) % 256 for i in range(700)) + b"\n"
 LATER = b"quantum"  # a word that no release says

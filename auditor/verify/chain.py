@@ -23,10 +23,8 @@ from auditor.verify.trial import UNSEEN, Logged, Ran, Trial
 #
 # A flush that fails is counted as one that completed (block/blk-flush.c flush_end_io), OpenZFS ignores its error
 # (ZIO_FLAG_DONT_PROPAGATE in zio_flush() of module/zfs/zio.c) and counts and reports it nowhere (zfs_ereport_is_valid() of
-# module/zfs/zfs_fm.c: only reads and writes are), so fsync returns after it as after any other. The block layer alone says
-# so,
-# in the kernel's log. A write that fails is counted as a write as well; fsync does not return by it, but what the counters
-# mean
+# module/zfs/zfs_fm.c: only reads and writes are), so fsync returns after it as after any other. The block layer alone says so,
+# in the kernel's log. A write that fails is counted as a write as well; fsync does not return by it, but what the counters mean
 # is not known any more.
 
 FLUSHES = "flushes that failed"
@@ -170,8 +168,8 @@ def _all(row: Row) -> Iterator[Row]:
 # The chain of custody: does each witness account for every sync of the one above it?
 #
 # Never tested for equality: several commits may share a log block and a flush (group commit), fio counts one sync less than
-# writes, sync=always commits more often than fio syncs. So each link has a floor: at least SHARE of the syncs above it, and
-# for flushes that share of syncs divided by how many can be under way at once, since one flush acknowledges at most so many.
+# writes, sync=always commits more often than fio syncs. So each link has a floor: at least SHARE of the syncs above it, and for
+# flushes that share of syncs divided by how many can be under way at once, since one flush acknowledges at most so many.
 # (Measured on OpenZFS 2.1, 2.3 and 2.4; OpenZFS module/zfs/zil.c)
 
 SHARE = device_flushes.SHARE

@@ -61,22 +61,22 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # Before and after: is a percentile slower or faster by more than noise, and what cannot be told.
 #
-# Syncs are not independent samples: what delays one (a transaction group, a neighbour) delays the next hundred, so a test
-# that counts samples calls noise a change. Hence, per percentile q:
+# Syncs are not independent samples: what delays one (a transaction group, a neighbour) delays the next hundred, so a test that
+# counts samples calls noise a change. Hence, per percentile q:
 #
-# 1. A run is cut into at most 12 blocks of at least one transaction group (and 5 s, zfs_txg_timeout), each one
-#    observation: long blocks, so that what lasts for seconds does not count twice (batch means, Schmeiser 1982: more than
-#    30 gain little). The share of syncs above the percentile is a ratio of two sums over blocks; its standard error is
-#    that of cluster sampling (ratio estimate), with Student's t for blocks - 1.
+# 1. A run is cut into at most 12 blocks of at least one transaction group (and 5 s, zfs_txg_timeout), each one observation:
+#    long blocks, so that what lasts for seconds does not count twice (batch means, Schmeiser 1982: more than 30 gain little).
+#    The share of syncs above the percentile is a ratio of two sums over blocks; its standard error is that of cluster sampling
+#    (ratio estimate), with Student's t for blocks - 1.
 # 2. The interval of that share, read back through the distribution, is the interval of the percentile (Woodruff 1952,
-#    Confidence Intervals for Medians and Other Position Measures): it need not be symmetric, and has no end where the
-#    share may be smaller than the samples can show.
+#    Confidence Intervals for Medians and Other Position Measures): it need not be symmetric, and has no end where the share may
+#    be smaller than the samples can show.
 # 3. Both intervals, in logarithms, give that of the ratio after/before (MOVER: Zou and Donner 2008).
 #
-# No random numbers, unlike a block bootstrap, of which there is nothing to resample in the tail with twelve blocks. The
-# level is 95 % for all percentiles of all runs together (Bonferroni). Below 5 % nothing is called a difference: that is
-# three buckets of fio's histogram. What differs between two runs as a whole (another place on the disks, another neighbour)
-# one run each cannot show; the reports say so.
+# No random numbers, unlike a block bootstrap, of which there is nothing to resample in the tail with twelve blocks. The level
+# is 95 % for all percentiles of all runs together (Bonferroni). Below 5 % nothing is called a difference: that is three buckets
+# of fio's histogram. What differs between two runs as a whole (another place on the disks, another neighbour) one run each
+# cannot show; the reports say so.
 
 Change = Literal["slower", "faster", "within noise", "cannot tell"]
 COMPARED = (0.5, 0.95, 0.99, 0.999)
@@ -327,10 +327,10 @@ def student(p: float, freedom: int) -> float:
 
 # ``--sweep``: what a sync costs, and from which amount on a commit that is written together with others no longer pays.
 #
-# The same amount is written with a sync at the end only, and every 100 MiB, 10 MiB ... 16 KiB. Writing takes what it takes
-# at the end; each sync adds its own time. The knee is the interval at which the syncs take as long as the writing, where
-# the whole takes twice the time of "at the end": below it a session waits for syncs, above it for bytes. It is what the
-# pool could have written in the time of one sync.
+# The same amount is written with a sync at the end only, and every 100 MiB, 10 MiB ... 16 KiB. Writing takes what it takes at
+# the end; each sync adds its own time. The knee is the interval at which the syncs take as long as the writing, where the whole
+# takes twice the time of "at the end": below it a session waits for syncs, above it for bytes. It is what the pool could have
+# written in the time of one sync.
 #
 # Trials scatter. A step lies above the knee only when its fastest trial takes more than twice the slowest one "at the end",
 # below only when its slowest takes less than twice the fastest; between the two the knee is a range, and said as one.

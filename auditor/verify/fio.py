@@ -14,8 +14,8 @@ from auditor.verify.profile import Profile
 from auditor.verify.result import LIMITED, Histogram, Job, Run, Slice, Syscalls, together
 from auditor.verify.trial import Ran, Trial
 
-# What fio prints with ``--output-format=json+ --status-interval``: one JSON document each interval, cumulative, the last
-# one at the end. (fio stat.c, show_thread_status_json; json+ adds the buckets of each distribution)
+# What fio prints with ``--output-format=json+ --status-interval``: one JSON document each interval, cumulative, the last one at
+# the end. (fio stat.c, show_thread_status_json; json+ adds the buckets of each distribution)
 #
 # With fsync and fdatasync the durable time is ``sync.lat_ns``; ``sync.total_ios`` stays 0 with fdatasync. With sync=dsync and
 # sync=sync there is no such block: the write itself is the sync, ``write.clat_ns``.

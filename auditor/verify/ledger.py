@@ -25,11 +25,9 @@ from auditor.verify import codec
 
 # Who acts in a place: everything that is made, written or removed there is done by a process with these rights.
 #
-# That process is the owner of the place where it writes, as the database is, without a capability and with no way to gain
-# one. So
-# a name, link or file that the owner put in its way reaches nothing that the owner could not reach himself. (setpriv(1);
-# capabilities(7), "Transformation of capabilities during execve()": with an empty bounding set not even a program of root
-# gets
+# That process is the owner of the place where it writes, as the database is, without a capability and with no way to gain one.
+# So a name, link or file that the owner put in its way reaches nothing that the owner could not reach himself. (setpriv(1);
+# capabilities(7), "Transformation of capabilities during execve()": with an empty bounding set not even a program of root gets
 # any.)
 
 BOUND = ("setpriv", "--pdeathsig", "KILL")  # so that nothing outlives zaudit
@@ -232,11 +230,9 @@ def _boot() -> str:
 
 # A scratch zvol or file system is the one that zaudit made by its GUID, and destroyed by it alone.
 #
-# A name is anybody's who may rename (man 8 zfs-allow: rename, mount and create, not destroy), and a user property anybody's
-# who
+# A name is anybody's who may rename (man 8 zfs-allow: rename, mount and create, not destroy), and a user property anybody's who
 # may set it. So the GUID is recorded when it is made, of what was created since then and bears the mark itself; and what is
-# destroyed is compared in the transaction group in which it is destroyed, by a ZFS channel program: no rename comes in
-# between.
+# destroyed is compared in the transaction group in which it is destroyed, by a ZFS channel program: no rename comes in between.
 # Only root may run one. (man 8 zfs-program; OpenZFS module/zfs/zcp_synctask.c zcp_synctask_destroy(): as zfs destroy without
 # options, it refuses what is mounted, open, or has snapshots or children)
 

@@ -189,12 +189,10 @@ def enter(place: Place, parent: int) -> int:
 # What a run writes into: a new directory on the dataset, a scratch zvol or a scratch dataset; recorded before it exists,
 # removed after.
 #
-# Root makes and removes nothing in a folder of somebody else: a directory is made and removed by a process of the owner of
-# the
+# Root makes and removes nothing in a folder of somebody else: a directory is made and removed by a process of the owner of the
 # mount point, in folders that are held (:mod:`auditor.verify.place`). A scratch dataset is mounted, and the link to a scratch
-# zvol
-# lies, in the ledger's folder, which nobody else can enter. However a run ends, the next one and ``zaudit clean`` find in the
-# ledger what it left, and remove that and nothing else.
+# zvol lies, in the ledger's folder, which nobody else can enter. However a run ends, the next one and ``zaudit clean`` find in
+# the ledger what it left, and remove that and nothing else.
 
 PREFIX = ".zaudit-"
 UNSHARED = (("sharenfs", "off"), ("sharesmb", "off"))  # a scratch dataset is for nobody else, whatever it would inherit

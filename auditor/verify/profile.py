@@ -20,15 +20,6 @@ from auditor.host import user_files
 from auditor.verify.result import Slo
 from auditor.verify.specs import Purpose
 
-# Profiles: fio's own job files. Each says in its comments what it proves and what not, and what each section is for.
-#
-# A profile of ours is ``profiles/NAME.fio``; any job file of a user will do, as long as it only writes where it is told to
-# and names its files ``zaudit.…`` (filename_format), so that they are found again.
-# Comments that zaudit reads: ``; proves: ...``, ``; does not: ...``, ``; source: ...``, ``; slo: p99=5ms p99.9=25ms`` in the
-# head (a line that begins with two or more spaces goes on with the one above), and ``; purpose: log`` in a section. fio
-# expands ``${ZAUDIT_DIRECTORY}``, ``${ZAUDIT_RUNTIME}`` and ``${ZAUDIT_SIZE}`` from its environment, so that every job file
-# also runs without zaudit.
-
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 

@@ -307,8 +307,8 @@ class Verification(NamedTuple):
     size: int
 
 
-# What a run says of latency, and when it says nothing: no verdict where too few samples lie beyond a percentile, where a
-# run was not honest, or while it is not certain that a sync means anything.
+# What a run says of latency, and when it says nothing: no verdict where too few samples lie beyond a percentile, where a run
+# was not honest, or while it is not certain that a sync means anything.
 
 SHOWN = (0.5, 0.95, 0.99, 0.999)
 WITH_OBJECTIVE = ("log", "binlog", "together")  # where a session waits for a commit

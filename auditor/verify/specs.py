@@ -13,8 +13,6 @@ Purpose = Literal[
 ]
 
 
-# The facts of a run, for the rules that judge whether it was honest (``rules/fio-*.toml``) and what it showed.
-
 FACTS: dict[str, Spec] = {
     "purpose": word("what the run is for", *get_args(Purpose)),
     "dataset": link("dataset", "what was written to"),

@@ -123,9 +123,8 @@ def _with_log(document: Any) -> Any:
 # The witnesses: which files are read before and after a run, and what they count. Pure: text in, numbers out.
 #
 # ZIL: objset kstats of the pool (2.2 and later, one a mounted dataset), the global ``zil`` kstat (2.1: all pools together).
-# Devices: ``/sys/block/DISK/stat``, fields 5 (writes completed), 7 (sectors), 8 (ms), 16 (flushes), 17 (ms); each flush
-# counts as
-# a write too. (Linux Documentation/block/stat.rst; OpenZFS module/zfs/zil.c, dataset_kstats.c, spa_stats.c) Of multipath
+# Devices: ``/sys/block/DISK/stat``, fields 5 (writes completed), 7 (sectors), 8 (ms), 16 (flushes), 17 (ms); each flush counts
+# as a write too. (Linux Documentation/block/stat.rst; OpenZFS module/zfs/zil.c, dataset_kstats.c, spa_stats.c) Of multipath
 # disks the kernel counts flushes elsewhere: :func:`counted_elsewhere`.
 
 ZIL_PATH, DMU_TX = f"{kstat.ROOT}/zil", f"{kstat.ROOT}/dmu_tx"
@@ -390,8 +389,7 @@ def txgs(texts: Sequence[str], boot: float, began: float, ended: float) -> tuple
 
 # What the kernel logged while something ran: the records that came after the last one there was.
 #
-# A reader of its own keeps its place, and is told when records were dropped before it saw them, so that "nothing was logged"
-# is
+# A reader of its own keeps its place, and is told when records were dropped before it saw them, so that "nothing was logged" is
 # seen and not assumed, also where the beginning of the log is gone.
 
 KEPT = 1000  # lines

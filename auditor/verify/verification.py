@@ -22,8 +22,7 @@ from auditor.verify.specs import FACTS
 from auditor.verify.trial import UNSEEN, Trial
 
 # What a run shows of each leaf: whether flushes reach its disks. The counters since boot are often too young to tell; a run
-# that made thousands of syncs is not, and where no setting explains a loss, this is what names the way out (``zpool
-# reopen``).
+# that made thousands of syncs is not, and where no setting explains a loss, this is what names the way out (``zpool reopen``).
 
 
 def leaf_facts(run: Run, seen: Chain, pool: Subject, facts: Facts) -> Iterator[Fact]:

@@ -177,8 +177,8 @@ def is_command(do: str) -> bool:
     return do.partition(" ")[0] in COMMANDS
 
 
-# A checklist for a person at a terminal: how many lines are what, then what is no, what would answer the open ones, and what
-# is yes.
+# A checklist for a person at a terminal: how many lines are what, then what is no, what would answer the open ones, and what is
+# yes.
 
 STYLES: dict[Answer, str] = {"no": "bold red", "open": "bold magenta", "accepted": "bold blue", "yes": "green"}
 BOXES: dict[Answer, str] = {"no": "[!]", "open": "[ ]", "accepted": "[a]", "yes": "[x]", "does not apply": "[-]"}
