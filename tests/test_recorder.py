@@ -259,7 +259,7 @@ def test_it_can_be_read_and_is_the_same_every_time(recorder: Path) -> None:
             parts[ast.literal_eval(node.targets[0].slice)] = ast.literal_eval(node.value)
     assert {f"{name.replace('.', '/')}.py" for name in build.ALONE} < set(parts)
     for name in build.ALONE:
-        assert "import auditor" not in parts[f"{name.replace('.', '/')}.py"].replace("auditor.host._reading", "")
+        assert "import auditor" not in parts[f"{name.replace('.', '/')}.py"].replace("auditor.host.children.reader", "")
     for name in ("lzc", "sql", "sql_peer"):  # whose functions other Pythons are given
         functions = ast.parse(parts[f"auditor/host/{name}.py"]).body
         ours = {each.name for one in functions if isinstance(one, ast.ImportFrom) for each in one.names}

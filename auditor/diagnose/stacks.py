@@ -5,26 +5,25 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import pkgutil
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
 from auditor.collect import kstat
-from auditor.diagnose._stack_child import MOST_REST
 from auditor.diagnose.commits import FEW
 from auditor.diagnose.diagnosis import Stacked, Waiter
 from auditor.diagnose.observation import KERNEL, Counted, Observation, Stacks, Waited
 from auditor.facts import HOST, Facts, is_true
+from auditor.host import child
+from auditor.host.children.stack_reader import MOST_REST
 from auditor.units import duration
 from auditor.verify import trial
 
 # Which threads wait in zil_commit(), seen now and then in their stacks: where tracing is not possible, and zaudit is root.
 #
 # The mean number of those that wait, divided by the commits per second, is how long one takes (Little's law: L = λW). It says
-# too little: a thread that runs has no stack to be seen. A separate process looks (``_stack_child``), since the stack of a
+# too little: a thread that runs has no stack to be seen. A separate process looks (``stack_reader``), since the stack of a
 # process can let its reader wait; if it is silent for too long it is killed, and what made it wait is passed over with
 # everything else of that user. Nothing on the host is changed. (Linux fs/proc/base.c proc_pid_stack, lock_trace)
 
@@ -65,14 +64,9 @@ class Sampler:
         self._rest, self._pass, self._reads = b"", list[tuple[int, int, bool, str]](), ("", "")
         self._heard = time.monotonic() + STARTS_S
         self._attempts += 1
-        code = pkgutil.get_data(__package__, "_stack_child.py")
-        assert code
-        words = [sys.executable, "-I", "-S", "-c", f"{code.decode()}\nrun()\n", *self._passed_over]
+        code = f"{child.source('stack_reader')}\nrun()\n"
         try:
-            self._child = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={"LC_ALL": "C"},
-                cwd="/", start_new_session=True, bufsize=0,
-            )  # fmt: skip
+            self._child = child.start(code, self._passed_over)
         except OSError as error:
             self._child = None
             self._why.append(f"who looks at stacks cannot be started: {error.strerror}")
@@ -96,7 +90,7 @@ class Sampler:
                 self._line(line)
         elif data == b"":
             self._end_of_it("who looks at stacks ended early")
-        elif time.monotonic() - self._heard > SILENT_S and not _runs(self._child.pid):
+        elif time.monotonic() - self._heard > SILENT_S and not child.runs(self._child):
             process, user = self._reads
             self._passed_over += [
                 each for each in (f"p{process}", f"u{user}" if user != "0" else "") if process and each
@@ -140,13 +134,11 @@ class Sampler:
     def _end_of_it(self, why: str) -> None:
         if why:
             self._why.append(why)
-        child, self._child = self._child, None
-        if child:
-            child.kill()
-            if child.stdout:
-                child.stdout.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(1.0)
+        reader, self._child = self._child, None
+        if reader:
+            if reader.stdout:
+                reader.stdout.close()
+            child.end(reader, kill=True)
 
     def end(self) -> None:
         """Nothing of it is left running, unless a file system holds it."""
@@ -163,13 +155,6 @@ class Sampler:
         )
         why = [*self._why, *(["not every thread was looked at each time"] if self._cut else [])]
         return Stacks(self._passes, self._most, waits, tuple(dict.fromkeys(why)))
-
-
-def _runs(child: int) -> bool:
-    """Whether it would go on if it had a CPU."""
-    with contextlib.suppress(OSError), open(f"/proc/{child}/stat", "rb") as file:
-        return file.read().rpartition(b") ")[2].startswith(b"R")
-    return False
 
 
 # How long a commit takes, and who waits for it, by samples of stacks. Pure.

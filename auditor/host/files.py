@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from auditor.host import owner as host_owner
 from auditor.host import request
-from auditor.host._reading import BLOCKS, CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
 from auditor.host.allowed import CONFIGURATION, PROCESS_ROOT, allowed_part
+from auditor.host.children.reader import BLOCKS, CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
 from auditor.host.owner import Others
 from auditor.host.request import Files
 

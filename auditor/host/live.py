@@ -2,7 +2,7 @@
 
 Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands of :data:`READ_ONLY`, and this
 Python itself for files of others, which are read with the rights of their owner (:mod:`.owner`); files judged before they are
-opened, so that no device, FIFO or socket ever is (:mod:`._reading`), but for the kernel's log (:mod:`.kmsg`); LC_ALL=C and
+opened, so that no device, FIFO or socket ever is (``children.reader``), but for the kernel's log (:mod:`.kmsg`); LC_ALL=C and
 TZ=UTC, so that their output does not depend on the caller; each command in its own process group, killed with all that it
 started at the time-out and then waited for at most two seconds (a suspended pool leaves processes in uninterruptible sleep);
 output bounded, of one and of all together; every failure is a value.

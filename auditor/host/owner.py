@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pkgutil
 import re
 import select
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +13,8 @@ from functools import cache
 from subprocess import Popen
 from typing import NamedTuple
 
-from auditor.host import request
-from auditor.host._reading import DONE, END, ERROR, REFUSED, TEXT, reason
+from auditor.host import child, request
+from auditor.host.children.reader import DONE, END, ERROR, REFUSED, TEXT, reason
 from auditor.host.process import Time, within
 from auditor.host.request import UNANSWERED
 
@@ -82,20 +77,17 @@ def _namespace(number: str) -> str:
 # Files of others, read with the rights of their owner, by a process of its own that has these and no more.
 #
 # What lies below /proc/PID/root is what the process means by a path, and its command line, its environment, its configuration
-# and its mounts are whatever it says: asked to read them, root would read anything for anybody. So a child (``_owner_child``)
+# and its mounts are whatever it says: asked to read them, root would read anything for anybody. So a child (``others``)
 # opens them that has entered the mount namespace and the root directory of that process, and has taken its user, its groups and
 # no capability: what that user may not read is not read. For the data of a server that does not run (/proc/self/root) it takes
 # the user that owns the folder which was named, and no group. Without root it has the rights that zaudit has. It is bounded in
 # time, memory, descriptors and output, and cannot write a file.
 
-ENVIRONMENT = {"LC_ALL": "C"}
-AFTER_KILL_S = 2.0
-PIPE = 1 << 16
 FRAMES = request.QUESTION_BYTES + 16 * request.MIB  # with the names, the targets of links and what went wrong
 
 
 class Answer(NamedTuple):
-    """What came of a path: see :mod:`._reading`. path: below the root directory of the process."""
+    """What came of a path: see :mod:`.children.reader`. path: below the root directory of the process."""
 
     kind: str
     path: str
@@ -161,56 +153,39 @@ READER = (request.READER_BYTES, request.READER_CPU_S, request.READER_DESCRIPTORS
 @cache
 def script() -> str:
     """For ``python3 -I -S -c``: both modules, so that the child imports nothing of zaudit."""
-    reading, child = (pkgutil.get_data(__package__, f"{name}.py") for name in ("_reading", "_owner_child"))
-    assert reading
-    assert child
+    reading, others = child.source("reader"), child.source("others")
     return (
-        f"import sys\nname = 'auditor.host._reading'\nsys.modules[name] = type(sys)(name)\n"
-        f"exec({reading.decode()!r}, sys.modules[name].__dict__)\nexec({child.decode()!r})\nrun()\n"
+        f"import sys\nname = 'auditor.host.children.reader'\nsys.modules[name] = type(sys)(name)\n"
+        f"exec({reading!r}, sys.modules[name].__dict__)\nexec({others!r})\nrun()\n"
     )
 
 
-def start(words: Sequence[str], patterns: Sequence[str], passed: Sequence[int]) -> subprocess.Popen[bytes] | str:
+def start(words: Sequence[str], patterns: Sequence[str], passed: Sequence[int]) -> Popen[bytes] | str:
     """The child, or why there is none. passed: descriptors that it has, too."""
     given = os.memfd_create("patterns", os.MFD_CLOEXEC)
     try:
         with open(os.dup(given), "wb") as file:
             file.writelines(os.fsencode(each) + b"\0" for each in patterns)
         os.lseek(given, 0, os.SEEK_SET)
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", script(), *words],
-            bufsize=0, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT, cwd="/",
-            start_new_session=True, pass_fds=passed,
-        )  # fmt: skip
+        return child.start(script(), words, given, passed)
     except OSError as error:
         return f"its reader cannot be started: {reason(error)}"
     finally:
         os.close(given)
 
 
-def end(child: subprocess.Popen[bytes], *, kill: bool) -> None:
-    """See that it ends. It is not waited for longer than a moment."""
-    if kill:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-    try:
-        child.wait(AFTER_KILL_S)
-    except subprocess.TimeoutExpired:
-        child.returncode = -signal.SIGKILL  # a file system holds it: nobody waits for it
-
-
 def _ask(words: Sequence[str], patterns: Sequence[str], passed: Sequence[int], timeout_s: float) -> list[Answer] | str:
     """Start the child, hear it, and see that it ends."""
-    child = start(words, patterns, passed)
-    if isinstance(child, str):
-        return child
-    heard = _heard(child, timeout_s)
-    return heard if isinstance(heard, str) else _answers(heard, child.returncode)
+    reader = start(words, patterns, passed)
+    if isinstance(reader, str):
+        return reader
+    heard = _heard(reader, timeout_s)
+    return heard if isinstance(heard, str) else _answers(heard, reader.returncode)
 
 
-def _heard(child: subprocess.Popen[bytes], timeout_s: float) -> bytes | str:
+def _heard(reader: Popen[bytes], timeout_s: float) -> bytes | str:
     """What it said until its end; or why that is not heard. It is not waited for longer than it may take."""
-    stream = child.stdout
+    stream = reader.stdout
     assert stream is not None
     until, chunks, size = time.monotonic() + timeout_s, [], 0
     poll = select.poll()
@@ -220,14 +195,14 @@ def _heard(child: subprocess.Popen[bytes], timeout_s: float) -> bytes | str:
         while (left := until - time.monotonic()) > 0:
             if not poll.poll(left * 1000):
                 continue
-            if not (chunk := os.read(stream.fileno(), PIPE)):
+            if not (chunk := os.read(stream.fileno(), child.PIPE)):
                 why = ""
                 break
             chunks.append(chunk)
             if (size := size + len(chunk)) > FRAMES:
                 why = f"more than {FRAMES // request.MIB} MiB of answers"
                 break
-    end(child, kill=bool(why))
+    child.end(reader, kill=bool(why))
     return why or b"".join(chunks)
 
 
@@ -266,7 +241,7 @@ def frames(heard: bytearray) -> Iterator[Answer]:
 #
 # A reader of these files waits while the process holds its memory lock, and a process can hold it for as long as it likes: if
 # it has a file system of its own (FUSE) that does not answer, a thread that reads its own memory there waits, and so does the
-# start of another program, which closes a file there. So a separate process of zaudit reads them (``_owner_child``), one after
+# start of another program, which closes a file there. So a separate process of zaudit reads them (``others``), one after
 # the other; if it is silent for too long it is killed and left behind, and another one continues with the next process. A user
 # whose processes together took too much time, or had too much to say, is skipped from then on, so that the others are read
 # (``accounts``). (Linux mm/memory.c __access_remote_vm, kernel/fork.c mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and
@@ -292,7 +267,7 @@ SILENT, LEFT_OUT = UNANSWERED
 def read_memory(
     paths: Sequence[str], held: tuple[str, int] | None, timeout_s: float, said: Callable[[str, str, bytes], None]
 ) -> None:
-    """Say what came of each path (/proc/NUMBER/..., a pattern behind that), as :class:`._reading.Reader` does. held: a number,
+    """Say what came of each path (/proc/NUMBER/..., a pattern behind that), as ``Reader`` does. held: a number,
     and a descriptor of its folder that leads nowhere when the number goes to another process. Where the line of a process in
     stat is not had, its status is said in its place."""
     look = _Look(held, timeout_s, said)
@@ -319,22 +294,22 @@ class _Look:
         where, passed = (f"{self._held[0]} {self._held[1]}", [self._held[1]]) if self._held else ("", [])
         over = f"more than {request.MACHINE_BYTES // request.MIB} MiB for one question"
         bounds = (*READER[:3], request.FILE_BYTES, self._bytes, request.MACHINE_ENTRIES, ENTRIES)
-        child = start(["memory", where, str(int(self._timeout_s) + 1), over, *map(str, bounds)], paths, passed)
-        if isinstance(child, str):
-            return self._fail(paths, child)
+        reader = start(["memory", where, str(int(self._timeout_s) + 1), over, *map(str, bounds)], paths, passed)
+        if isinstance(reader, str):
+            return self._fail(paths, reader)
         done, why = -1, "given up"
         try:
-            done, why = self._hear(child, paths)
+            done, why = self._hear(reader, paths)
         finally:
-            end(child, kill=bool(why))
-        why = why or ended_early(child.returncode)
+            child.end(reader, kill=bool(why))
+        why = why or ended_early(reader.returncode)
         if done < 0 or time.monotonic() >= self._until:  # nor would another one
             return self._fail(paths[max(done, 0) :], why)
         return self._behind(paths[done:], why)
 
-    def _hear(self, child: Popen[bytes], paths: Sequence[str]) -> tuple[int, str]:
+    def _hear(self, reader: Popen[bytes], paths: Sequence[str]) -> tuple[int, str]:
         """How many of them are done, below 0 where it could not begin; and why no more is heard, empty where it ended."""
-        stream = child.stdout
+        stream = reader.stdout
         assert stream is not None
         heard, done, silent_s, most_s = bytearray(), -1, 0.0, FILE * self._timeout_s
         size = count = 0
@@ -345,10 +320,10 @@ class _Look:
                 came = poll.poll(SLICE_S * 1000)
                 silent_s += min(time.monotonic() - now, SLICE_S)  # who was stopped meanwhile still hears what was said
                 if not came:
-                    if done >= 0 and silent_s > most_s and not _runs(child.pid):
+                    if done >= 0 and silent_s > most_s and not child.runs(reader):
                         return done, f"{SILENT}{most_s:g} s"
                     continue
-                if not (chunk := os.read(stream.fileno(), PIPE)):
+                if not (chunk := os.read(stream.fileno(), child.PIPE)):
                     return done, ""
                 heard += chunk
                 for answer in frames(heard):
@@ -427,10 +402,3 @@ def started(pid: int) -> int:
 
 def _number(path: str) -> str:
     return path.split("/")[2]
-
-
-def _runs(child: int) -> bool:
-    """Whether it would go on if it had a processor."""
-    with suppress(OSError), open(f"/proc/{child}/stat", "rb") as file:
-        return file.read().rpartition(b") ")[2].startswith(b"R")
-    return False

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from auditor.databases import kept
 from auditor.host import kmsg, libraries
-from auditor.host._reading import matches
+from auditor.host.children.reader import matches
 from auditor.host.request import UNASKED, Capture, Files, Read, Run
 
 COLUMNS = "-o"

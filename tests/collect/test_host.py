@@ -36,7 +36,7 @@ from auditor.facts import (
 from auditor.gather.reasons import fault_of, unread
 from auditor.host import kmsg, libraries, process, request
 from auditor.host import live as seam
-from auditor.host._reading import matches
+from auditor.host.children.reader import matches
 from auditor.host.files import read_files
 from auditor.host.live import ENVIRONMENT, LiveHost, permitted
 from auditor.host.process import Time, within

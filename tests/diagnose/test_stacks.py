@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from auditor.diagnose import _stack_child, stacks, watch
-from auditor.diagnose._stack_child import Looker
+from auditor.diagnose import stacks, watch
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Named, Process, Stacks, Waited, from_text, to_text
 from auditor.facts import HOST, Fact, known
+from auditor.host.children import stack_reader
+from auditor.host.children.stack_reader import Looker
 from auditor.host.live import LiveHost
 from auditor.report.diagnose import diagnosis_page, diagnosis_text
 from auditor.verify import trial
@@ -59,8 +60,8 @@ class Tree:
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
-    monkeypatch.setattr(_stack_child, "PROC", str(tmp_path))
-    monkeypatch.setattr(_stack_child, "say", lambda data: None)
+    monkeypatch.setattr(stack_reader, "PROC", str(tmp_path))
+    monkeypatch.setattr(stack_reader, "say", lambda data: None)
     return Tree(tmp_path)
 
 
@@ -130,7 +131,7 @@ def test_there_are_bounds_and_they_are_told(tree: Tree, monkeypatch: pytest.Monk
     looker = Looker(set(), most=4)
     looker.rescan()
     assert (len(looker.threads), looker.cut) == (4, True)
-    monkeypatch.setattr(_stack_child, "STACKS", 3)
+    monkeypatch.setattr(stack_reader, "STACKS", 3)
     looker = Looker(set())
     looker.rescan()
     assert (len(seen(looker)), looker.cut) == (3, True)
@@ -153,7 +154,7 @@ def test_who_let_the_reader_wait_is_passed_over(tree: Tree) -> None:
 
 def instead(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
     """Another text of it."""
-    text = pkgutil.get_data("auditor.diagnose", "_stack_child.py")
+    text = pkgutil.get_data("auditor.host.children", "stack_reader.py")
     assert text
     monkeypatch.setattr(pkgutil, "get_data", lambda package, name: change(text.decode()).encode())
 

@@ -22,7 +22,9 @@ import pytest
 
 from auditor.collect import database_process, database_settings
 from auditor.facts import Facts, Subject
-from auditor.host import _owner_child, _reading, owner, request
+from auditor.host import owner, request
+from auditor.host.children import others
+from auditor.host.children import reader as children_reader
 from auditor.host.files import read_files
 from auditor.host.live import LiveHost
 from auditor.host.request import BARRED, Files, Read
@@ -213,7 +215,7 @@ def test_a_program_with_more_rights_than_its_user(his: Path, secret: Path) -> No
         with started(
             [*privileged(his.parent), "--config", str(secret)], env={"PYTHONHOME": sys.base_prefix}, **how
         ) as number:
-            if not _owner_child.pairs(Path(f"/proc/{number}/auxv").read_bytes())[_owner_child.AT_SECURE]:
+            if not others.pairs(Path(f"/proc/{number}/auxv").read_bytes())[others.AT_SECURE]:
                 pytest.skip("a file in /tmp gives no rights here (nosuid)")
             found = asked(number)
     except Refused as why:
@@ -700,9 +702,9 @@ def test_a_kernel_without_openat2_is_told(his: Path, monkeypatch: pytest.MonkeyP
 def test_who_started_a_program(size: int, secure: int, started: tuple[int, ...], as_started: bool) -> None:
     pairs = [(33, 0x7FFC0000), (6, 4096), (3, 64), *zip((11, 12, 13, 14), started, strict=True), (23, secure), (0, 0)]
     vector = b"".join(word.to_bytes(size, sys.byteorder) for pair in pairs for word in pair)
-    assert _owner_child.as_started(vector, 5, 6) is as_started
-    with pytest.raises(_owner_child.Refused):
-        _owner_child.pairs(vector[size:])
+    assert others.as_started(vector, 5, 6) is as_started
+    with pytest.raises(others.Refused):
+        others.pairs(vector[size:])
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "denied"), OSError(5, "Input/output error")])
@@ -719,12 +721,17 @@ def test_a_folder_on_the_way_that_cannot_be_listed_is_told(tmp_path: Path, error
         return os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
 
     said: list[tuple[str, str]] = []
-    reader = _reading.Reader(
+    reader = children_reader.Reader(
         opened, lambda kind, path, _: said.append((kind, path)),
         file_bytes=100, total_bytes=100, files=100, entries=100, over="",
     )  # fmt: skip
     reader.read(f"{tmp_path}/*/*/list", content=True)
     reader.close()
-    assert sorted(said) == [(_reading.ERROR, f"{barred}/*/list"), (_reading.TEXT, f"{tmp_path}/one/in/list")]
-    text, errors = ({path: "" for kind, path in said if kind == which} for which in (_reading.TEXT, _reading.ERROR))
+    assert sorted(said) == [
+        (children_reader.ERROR, f"{barred}/*/list"),
+        (children_reader.TEXT, f"{tmp_path}/one/in/list"),
+    ]
+    text, errors = (
+        {path: "" for kind, path in said if kind == which} for which in (children_reader.TEXT, children_reader.ERROR)
+    )
     assert not Files(text, errors=errors).complete(f"{tmp_path}/*/*/list")

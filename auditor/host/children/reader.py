@@ -1,5 +1,5 @@
 """Files by pattern, each judged after it was opened. This runs inside zaudit for the files of the machine, and in a
-process of its own for those of others (``_owner_child``): it imports nothing but what every Python has at once.
+process of its own for those of others (``children.others``): it imports nothing but what every Python has at once.
 
 A name is opened with O_PATH, which opens no device, waits for no FIFO and needs no right to the file; what its descriptor
 turns out to be decides; and only a regular file is opened for reading then, through that descriptor and never by its name

@@ -19,7 +19,7 @@ import resource
 import sys
 import time
 
-from auditor.host._reading import DONE, END, REFUSED, Reader, reason
+from auditor.host.children.reader import DONE, END, REFUSED, Reader, reason
 
 NOBODY = 65534  # has no file and is in no group
 OPENAT2 = 437  # the number of the system call, on every architecture but Alpha
