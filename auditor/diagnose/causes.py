@@ -495,8 +495,7 @@ def _waiting(said: CounterSnapshot, title: str) -> Iterator[Cause]:
             "another", "A faster log device shortens each turn; commit_delay lets more share one.",
         ),
     ):  # fmt: skip
-        own = [each for words, each in said.waits.items() if words.lower() in events]
-        together = sum(each.together for each in own)
+        together = sum(each for words, (each, _) in said.waits.items() if words.lower() in events)
         if together < FEW or together < MOSTLY * said.active or not said.moments or not said.sees:
             continue
         mean, active = together / said.moments, said.active / said.moments

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor.databases import ENGINES
 from auditor.diagnose.commits import FEW, Trace
@@ -15,6 +15,7 @@ from auditor.diagnose.observation import Observation
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.text import crowded
 from auditor.units import duration, size
+from auditor.verify import codec
 
 # What a database said of its own counters, read strictly, and how they grew. Pure.
 #
@@ -25,37 +26,40 @@ _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[+-]?[0-9]{1,3})?")
 Table = Mapping[str, str | None]
 
 
-class Waiting(NamedTuple):
-    """Backends that were seen waiting for the same. together: in all moments; most: at once."""
-
-    together: int
-    most: int
+# what earlier releases did not write
+_LATER = {"process": 0, "unseen": "", "sees": True, "timed": [], "faults": {}}
 
 
 class CounterSnapshot(NamedTuple):
-    """before, after: table -> column -> text. waits: "TYPE EVENT" -> how many; empty words for those that ran. moments: that
-    were looked at. threads: of the server. process: of the server, 0 where it was not seen here, and unseen says why. sees:
-    whether it was told what backends of others wait for. timed: file events that are timed. faults: table -> why it could not
-    be read. ended: why the look ended early, or empty."""
+    """An answer of :mod:`auditor.host.sql_watch`, member by member. began, until: its ``from`` and ``to``. before, after: table
+    -> column -> text. waits: "TYPE EVENT" -> backends that waited for it in all moments, and at most at once; empty words for
+    those that ran. moments: that were looked at. threads: of the server. process: of the server, 0 where it was not found here,
+    and unseen says why. sees: whether it was told what backends of others wait for. timed: file events that are timed. faults:
+    table -> why it could not be read. ended: why the look ended early, or empty."""
 
-    seconds: float
+    began: float
+    until: float
     before: Mapping[str, Table]
     after: Mapping[str, Table]
-    waits: Mapping[str, Waiting]
+    waits: Mapping[str, tuple[int, int]]
     moments: int
-    threads: frozenset[int]
+    threads: tuple[int, ...]
+    settings: Mapping[str, str]
+    ended: str
     process: int
     unseen: str
-    settings: Mapping[str, str]
     sees: bool
-    timed: frozenset[str]
+    timed: tuple[str, ...]
     faults: Mapping[str, str]
-    ended: str
+
+    @property
+    def seconds(self) -> float:
+        return self.until - self.began
 
     @property
     def active(self) -> int:
         """Backends that were at work, in all moments."""
-        return sum(each.together for each in self.waits.values())
+        return sum(together for together, _ in self.waits.values())
 
     def has(self, table: str, column: str) -> bool:
         return self.before.get(table, {}).get(column) is not None
@@ -100,64 +104,12 @@ def parse_counters(text: str) -> CounterSnapshot:
         raise ValueError("it is too long")
     try:
         found = json.loads(text)
-        began, ended = (_float(found[each]) for each in ("from", "to"))
-        result = CounterSnapshot(
-            seconds=ended - began,
-            before=_tables(found["before"]),
-            after=_tables(found["after"]),
-            waits={str(words): Waiting(*map(_count, row)) for words, row in _object(found["waits"]).items()},
-            moments=_count(found["moments"]),
-            threads=frozenset(map(_count, _list(found["threads"]))),
-            process=_count(found.get("process", 0)),
-            unseen=_text(found.get("unseen", "")),
-            settings={str(name): _text(value) for name, value in _object(found["settings"]).items()},
-            sees=found.get("sees", True) is True,
-            timed=frozenset(map(_text, _list(found.get("timed", [])))),
-            faults={str(name): _text(why) for name, why in _object(found.get("faults", {})).items()},
-            ended=_text(found["ended"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        result = codec.load(CounterSnapshot, {**_LATER, **found, "began": found["from"], "until": found["to"]})
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"it is not understood ({type(error).__name__})") from None
     if result.seconds <= 0:
         raise ValueError("the clock was set back meanwhile")
     return result
-
-
-def _tables(data: Any) -> dict[str, dict[str, str | None]]:
-    return {
-        str(table): {str(column): None if cell is None else _text(cell) for column, cell in _object(row).items()}
-        for table, row in _object(data).items()
-    }
-
-
-def _object(data: Any) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise TypeError("no object")
-    return data
-
-
-def _list(data: Any) -> list[Any]:
-    if not isinstance(data, list):
-        raise TypeError("no list")
-    return data
-
-
-def _text(data: Any) -> str:
-    if not isinstance(data, str):
-        raise TypeError("no text")
-    return data
-
-
-def _count(data: Any) -> int:
-    if type(data) is not int or not 0 <= data < 2**53:
-        raise TypeError("no count")
-    return data
-
-
-def _float(data: Any) -> float:
-    if type(data) not in (int, float) or not 0 <= data < 2**53:
-        raise TypeError("no number")
-    return float(data)
 
 
 # What PostgreSQL 14 to 18 say of their syncs, from the columns that there are. Pure.
@@ -522,8 +474,8 @@ def _first(title: str, row: Row, kernel: Row | None) -> str:
 
 def _waits(found: CounterSnapshot, words: Mapping[str, str]) -> tuple[Wait, ...]:
     told = [
-        Wait(words.get(what.lower(), what), each.together / found.moments, each.most)
-        for what, each in found.waits.items()
+        Wait(words.get(what.lower(), what), together / found.moments, most)
+        for what, (together, most) in found.waits.items()
         if found.moments
     ]
     return tuple(sorted(told, key=lambda each: (-each.mean, each.what))[:WAITS])
