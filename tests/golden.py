@@ -25,13 +25,9 @@ from auditor.registry import registry
 from auditor.report import formats
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
-from auditor.report.checklist import sheet as checklist_html
-from auditor.report.checklist import sheet as checklist_json
-from auditor.report.checklist import sheet as checklist_markdown
-from auditor.report.checklist import sheet as checklist_terminal
+from auditor.report.checklist import sheet
 from auditor.report.diagnose import diagnosis_page as diagnose_html
-from auditor.report.diagnose import diagnosis_text as diagnose_json
-from auditor.report.diagnose import diagnosis_text as diagnose_terminal
+from auditor.report.diagnose import diagnosis_text
 from auditor.report.formats import _told
 from auditor.report.model import Report
 from auditor.report.verify import verification_page as verify_html
@@ -281,14 +277,14 @@ def diagnosis_reports() -> dict[str, str]:
     """File -> the canonical diagnosis in it."""
     found, several = diagnosed.canonical(), diagnosed.several()
     return {
-        "terminal.txt": diagnose_terminal.render(found, zaudit="0.1.0"),
-        "narrow.txt": diagnose_terminal.render(found, zaudit="0.1.0", width=80),
-        "wide.txt": diagnose_terminal.render(found, zaudit="0.1.0", width=120),
-        "ascii.txt": diagnose_terminal.render(found, zaudit="0.1.0", ascii_only=True),
+        "terminal.txt": diagnosis_text.render(found, zaudit="0.1.0"),
+        "narrow.txt": diagnosis_text.render(found, zaudit="0.1.0", width=80),
+        "wide.txt": diagnosis_text.render(found, zaudit="0.1.0", width=120),
+        "ascii.txt": diagnosis_text.render(found, zaudit="0.1.0", ascii_only=True),
         "page.html": diagnose_html.render(found, zaudit="0.1.0"),
-        "json.json": diagnose_json.render_json(found, zaudit="0.1.0"),
-        "database.txt": diagnose_terminal.render(asked.canonical(), zaudit="0.1.0"),
-        "several.txt": diagnose_terminal.render(several, zaudit="0.1.0", width=80),
+        "json.json": diagnosis_text.render_json(found, zaudit="0.1.0"),
+        "database.txt": diagnosis_text.render(asked.canonical(), zaudit="0.1.0"),
+        "several.txt": diagnosis_text.render(several, zaudit="0.1.0", width=80),
         "several.html": diagnose_html.render(several, zaudit="0.1.0"),
     }
 
@@ -310,17 +306,15 @@ def checklist_reports() -> dict[str, str]:
     healthy, failing = checklist_of(HOSTS / GREEN), checklist_of(VERIFICATIONS / "2.3-sync-disabled.tar.gz")
     proven, slow = listed.listed(listed.whole()), listed.listed(listed.slow())
     return {
-        "healthy-80.txt": checklist_terminal.render_terminal(healthy, zaudit="0.1.0", width=80),
-        "failing-80.txt": checklist_terminal.render_terminal(failing, zaudit="0.1.0", width=80),
-        "failing-120-ascii.txt": checklist_terminal.render_terminal(
-            failing, zaudit="0.1.0", width=120, ascii_only=True
-        ),
-        "failing-verbose-100.txt": checklist_terminal.render_terminal(failing, zaudit="0.1.0", verbose=True),
-        "proven-120.txt": checklist_terminal.render_terminal(proven, zaudit="0.1.0", width=120),
-        "slow-80.txt": checklist_terminal.render_terminal(slow, zaudit="0.1.0", width=80),
-        "page.html": checklist_html.render_page(slow, zaudit="0.1.0"),
-        "markdown.md": checklist_markdown.render_markdown(slow, zaudit="0.1.0"),
-        "json.json": checklist_json.render_json(slow, zaudit="0.1.0"),
+        "healthy-80.txt": sheet.render_terminal(healthy, zaudit="0.1.0", width=80),
+        "failing-80.txt": sheet.render_terminal(failing, zaudit="0.1.0", width=80),
+        "failing-120-ascii.txt": sheet.render_terminal(failing, zaudit="0.1.0", width=120, ascii_only=True),
+        "failing-verbose-100.txt": sheet.render_terminal(failing, zaudit="0.1.0", verbose=True),
+        "proven-120.txt": sheet.render_terminal(proven, zaudit="0.1.0", width=120),
+        "slow-80.txt": sheet.render_terminal(slow, zaudit="0.1.0", width=80),
+        "page.html": sheet.render_page(slow, zaudit="0.1.0"),
+        "markdown.md": sheet.render_markdown(slow, zaudit="0.1.0"),
+        "json.json": sheet.render_json(slow, zaudit="0.1.0"),
     }
 
 

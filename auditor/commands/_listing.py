@@ -181,20 +181,20 @@ def _profiles(facts: Facts) -> dict[str, str]:
 def rendered(found: Checklist, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
     """The checklist in a format."""
     if format_ == "json":
-        from auditor.report.checklist import sheet as checklist_json
+        from auditor.report.checklist import sheet
 
-        return checklist_json.render_json(found, zaudit=__version__)
+        return sheet.render_json(found, zaudit=__version__)
     if format_ == "html":
-        from auditor.report.checklist import sheet as checklist_html
+        from auditor.report.checklist import sheet
 
-        return checklist_html.render_page(found, zaudit=__version__)
+        return sheet.render_page(found, zaudit=__version__)
     if format_ == "markdown":
-        from auditor.report.checklist import sheet as checklist_markdown
+        from auditor.report.checklist import sheet
 
-        return checklist_markdown.render_markdown(found, zaudit=__version__)
-    from auditor.report.checklist import sheet as checklist_terminal
+        return sheet.render_markdown(found, zaudit=__version__)
+    from auditor.report.checklist import sheet
 
-    return checklist_terminal.render_terminal(found, zaudit=__version__, verbose=verbose, **terminal)
+    return sheet.render_terminal(found, zaudit=__version__, verbose=verbose, **terminal)
 
 
 def summary(found: Checklist) -> str:

@@ -122,16 +122,16 @@ def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
     """The report in a format."""
     parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
     if format_ == "json":
-        from auditor.report.verify import verification_text as verify_json
+        from auditor.report.verify import verification_text
 
-        return verify_json.render_json(found.verification, found.report, **parts)
+        return verification_text.render_json(found.verification, found.report, **parts)
     if format_ == "html":
         from auditor.report.verify import verification_page as verify_html
 
         return verify_html.render(found.verification, found.report, **parts)
-    from auditor.report.verify import verification_text as verify_terminal
+    from auditor.report.verify import verification_text
 
-    return verify_terminal.render(found.verification, found.report, **parts, **terminal)
+    return verification_text.render(found.verification, found.report, **parts, **terminal)
 
 
 def summary(found: Found) -> str:

@@ -85,18 +85,16 @@ def judge(
     missing. What the rows say: zaudit fleet report.
     """
     from auditor.fleet import inputs, workers
-    from auditor.fleet import inputs as fleet_inputs
-    from auditor.fleet import workers as fleet_workers
 
     how, told = _how(folders, policy_file)
-    account = fleet_inputs.Account(frozenset(_expected(inventory)), time.time())
+    account = inputs.Account(frozenset(_expected(inventory)), time.time())
     found = inputs.found(recordings)
     found = found._replace(recordings=account.in_order(found.recordings))
     bounds = workers.Bounds(min(jobs or workers.processors(), len(found.recordings)), timeout)
 
     def judged(names: Iterable[str], how: How) -> Iterator[str]:
         if engine[0] == "dask":
-            return fleet_workers.judged_by_dask(names, how, bounds, engine[1])
+            return workers.judged_by_dask(names, how, bounds, engine[1])
         return workers.judged(names, how, bounds)
 
     with _journal(place, told) as journal:

@@ -13,7 +13,7 @@ from auditor.data.platforms import ANY, filled
 from auditor.derive import kernel_log as derived
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, word_of
 from auditor.text import harmless
-from auditor.verify import device_flushes, trial
+from auditor.verify import device_flushes
 from auditor.verify import trial as verify_trial
 from auditor.verify.profile import Section
 from auditor.verify.result import FOREIGN_LOAD, KERNEL_LOG, LIMITED, Chain, Job, Link, Run, Zil
@@ -144,7 +144,7 @@ def away(runs: Sequence[Ran], pool: Subject) -> dict[str, str]:
 
 def _states(runs: Sequence[Ran], pool: Subject) -> tuple[dict[str, Row], dict[str, Row]]:
     """The vdevs before the runs and after them."""
-    key = f"{trial.STATUS}{pool.name}"
+    key = f"{verify_trial.STATUS}{pool.name}"
     return _rows(runs[0].before.text.get(key, ""), pool), _rows(runs[-1].after.text.get(key, ""), pool)
 
 

@@ -21,7 +21,7 @@ from auditor.host.live import ENVIRONMENT, Host
 from auditor.host.process import Time, within
 from auditor.host.request import Read, Run
 from auditor.text import harmless
-from auditor.verify import fio, ledger, place, trial
+from auditor.verify import fio, ledger, place
 from auditor.verify import plan as verify_plan
 from auditor.verify import trial as verify_trial
 from auditor.verify.ledger import CALLER, ROOT, Actor, Place, PlaceError
@@ -95,7 +95,7 @@ def reading(host: Host, patterns: Sequence[str]) -> Reading:
     """The witnesses now."""
     at, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC_RAW)  # as gethrtime() of the SPL
     files = host.read(Read(tuple(pattern for pattern in patterns if pattern.startswith("/"))))
-    asked = {key: host.run(each) for key in patterns if (each := trial.question(key))}
+    asked = {key: host.run(each) for key in patterns if (each := verify_trial.question(key))}
     said = {key: answer.stdout.decode("utf-8", "replace") for key, answer in asked.items()}
     return Reading(at, up, {**files.text, **said}, dict(files.errors))
 
@@ -110,7 +110,7 @@ def step(
     idle = reading(host, patterns)
     if what.purpose not in ("warm", "calls", "sweep"):
         _wait(IDLE_S, "idle before " + what.name, progress)
-    with _unnamed("trace") as trace, _job(job) as given, trial.listening() as logged:
+    with _unnamed("trace") as trace, _job(job) as given, verify_trial.listening() as logged:
         before = reading(host, patterns)
         ran = _fio(host, plan, what, here, given, trace, progress, patterns)
         ran = ran._replace(idle=idle, before=before, after=reading(host, patterns), logged=logged())

@@ -9,7 +9,6 @@ import pytest
 
 from auditor.checklist.lists import ANSWERS, Checklist, Said
 from auditor.report.checklist import sheet
-from auditor.report.checklist import sheet as json_report
 from tests.checklist import schema, worlds
 from tests.golden import CHECKLIST_SCHEMA, CHECKLISTS, checklist_reports
 
@@ -63,7 +62,7 @@ def test_names_of_others_are_harmless() -> None:
 def test_json_is_what_its_schema_says() -> None:
     assert json.loads(CHECKLIST_SCHEMA.read_text()) == json.loads(json.dumps(schema.schema()))
     for found in (worlds.listed(worlds.slow()), worlds.listed(worlds.seen()), hostile()):
-        document = json.loads(json_report.render_json(found, zaudit="0.1.0"))
+        document = json.loads(sheet.render_json(found, zaudit="0.1.0"))
         VALIDATOR.validate(document)
         assert [each["answer"] for each in document["checklist"]["lines"]] == [each.answer for each in found.lines]
 

@@ -13,7 +13,6 @@ from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Named, Process, Stacks, Waited
 from auditor.report.diagnose import diagnosis_page, diagnosis_text
-from auditor.report.diagnose import diagnosis_text as json_report
 from tests.diagnose import databases, schema, worlds
 from tests.golden import DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA, diagnosis_reports
 
@@ -82,7 +81,7 @@ def test_what_a_database_says_is_harmless() -> None:
     assert "<h2>The database" in page
     assert "<script" not in page
     assert "\x1b" not in page
-    VALIDATOR.validate(json.loads(json_report.render_json(found, zaudit="0.1.0")))
+    VALIDATOR.validate(json.loads(diagnosis_text.render_json(found, zaudit="0.1.0")))
 
 
 def test_json_is_what_its_schema_says() -> None:
@@ -94,7 +93,7 @@ def test_json_is_what_its_schema_says() -> None:
         worlds.several(),
         diagnose(worlds.observation(worlds.load(), None), worlds.facts()),
     ):
-        document = json.loads(json_report.render_json(found, zaudit="0.1.0"))
+        document = json.loads(diagnosis_text.render_json(found, zaudit="0.1.0"))
         VALIDATOR.validate(document)
         assert document["diagnosis"]["outcome"] == found.outcome
 
@@ -143,7 +142,7 @@ def test_threads_of_the_kernel_are_one_row_for_each_volume(width: int) -> None:
     page = diagnosis_page.render(worlds.several())
     assert "<td>zvol (3 threads of the kernel)</td><td>240</td><td>5.3 ms</td><td>27%</td><td>flush, FUA</td>" in page
     assert "<td>nfsd (2 threads of the kernel)</td><td>55</td>" in page
-    document = json.loads(json_report.render_json(worlds.several()))
+    document = json.loads(diagnosis_text.render_json(worlds.several()))
     assert {each["pid"] for each in document["diagnosis"]["committers"] if each["service"] == "zvol"} == {120, 121, 122}
 
 

@@ -28,8 +28,7 @@ from auditor.registry import collectors, registry, specs
 from auditor.report import formats
 from auditor.report.audit import json as report_json
 from auditor.report.audit import terminal
-from auditor.report.diagnose import diagnosis_text as diagnosis_json
-from auditor.report.diagnose import diagnosis_text as diagnosis_terminal
+from auditor.report.diagnose import diagnosis_text
 from auditor.report.formats import _told
 from auditor.verify import comparison, fio, profile, trial
 from auditor.verify.fio import FILES
@@ -338,8 +337,8 @@ def _observations() -> list[Case]:
 def _observation(text: str) -> None:
     """Whatever a recording holds: it is refused, or there is a report of it."""
     found = diagnose(observation.from_text(text), worlds.facts())
-    diagnosis_terminal.render(found, verbose=True)
-    diagnosis_json.render_json(found)
+    diagnosis_text.render(found, verbose=True)
+    diagnosis_text.render_json(found)
 
 
 def _fio(text: str) -> None:

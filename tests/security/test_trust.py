@@ -21,7 +21,6 @@ import pytest
 from auditor.fleet.inputs import Journal
 from auditor.host import process, trust, user_files
 from auditor.verify import ledger
-from auditor.verify import ledger as verify_tools
 from auditor.verify.ledger import ROOT
 from tests.fake import CommandLine
 from tests.golden import CANONICAL, HOSTS
@@ -477,11 +476,11 @@ def test_no_program_that_others_could_change_is_found_by_whoever_starts_it(
     (ground / "bin" / "setpriv").symlink_to(str(shutil.which("setpriv")))
     (ground / "bin" / "rm").write_text(f"#!/bin/sh\ntouch {ground}/ran\n")
     (ground / "bin" / "rm").chmod(0o757)
-    monkeypatch.setattr(verify_tools, "PATH", (str(ground / "bin"),))
-    monkeypatch.setattr(verify_tools, "ENVIRONMENT", {"PATH": str(ground / "bin")})
+    monkeypatch.setattr(ledger, "PATH", (str(ground / "bin"),))
+    monkeypatch.setattr(ledger, "ENVIRONMENT", {"PATH": str(ground / "bin")})
     descriptor = os.open(ground, os.O_RDONLY)
     try:
-        code, said = verify_tools.act(ROOT, descriptor, ("rm", "x"))
+        code, said = ledger.act(ROOT, descriptor, ("rm", "x"))
     finally:
         os.close(descriptor)
     assert (code, "another user could have put it there" in said) == (127, True)

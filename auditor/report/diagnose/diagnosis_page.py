@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.diagnose.diagnosis import Diagnosis
-from auditor.report.diagnose import diagnosis_text
+from auditor.diagnose.diagnosis import Diagnosis, View
+from auditor.report.diagnose import diagnosis_text as words
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
 from auditor.report.verify import charts
@@ -23,15 +23,15 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
         section("When commits were slow", _heat(found)),
         section("How many were slow", _curve(found)),
         section("Who commits", _committers(found)),
-        section(diagnosis_text.sampled(found), _waiters(found)),
+        section(words.sampled(found), _waiters(found)),
         section("Datasets", _datasets(found)),
         section("Devices", _devices(found)),
-        section("Transaction groups", [paragraph(diagnosis_text.groups(found))]),
-        section(diagnosis_text.DATABASE_TITLE, diagnosis_text.database_page(found.database)),
+        section("Transaction groups", [paragraph(words.groups(found))]),
+        section(words.DATABASE_TITLE, _database(found.database)),
         section("What stands out", _causes(found), "long"),
         section("What zaudit check says of the same datasets", _beside(found, report)),
         section("Seen by", _commands(found), "long"),
-        f"<p><b>Next:</b> {escaped(diagnosis_text.next_step(found))}</p>",
+        f"<p><b>Next:</b> {escaped(words.next_step(found))}</p>",
         f"<footer>{escaped(f'zaudit {zaudit} · {found.seconds:.0f} s')}</footer>",
     ]
     return page(title, (part for part in parts if part))
@@ -39,14 +39,14 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
 
 def _commands(found: Diagnosis) -> Iterator[str]:
     yield from (f"<pre>{escaped(each)}</pre>" for each in found.commands)
-    yield paragraph(diagnosis_text.SINCE, "dim small")
+    yield paragraph(words.SINCE, "dim small")
 
 
 def _verdict(found: Diagnosis) -> str:
-    told = "".join(paragraph(f"Not seen: {each}.") for each in diagnosis_text.unseen(found))
+    told = "".join(paragraph(f"Not seen: {each}.") for each in words.unseen(found))
     return (
-        f'<div class="verdict {diagnosis_text.KINDS[found.outcome]}"><div class="word">{escaped(found.outcome)}</div>'
-        f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>{''.join(map(paragraph, diagnosis_text.own(found)))}"
+        f'<div class="verdict {words.KINDS[found.outcome]}"><div class="word">{escaped(found.outcome)}</div>'
+        f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>{''.join(map(paragraph, words.own(found)))}"
     )
 
 
@@ -69,7 +69,7 @@ def _shares(found: Diagnosis) -> Iterator[str]:
 
 
 def _heat(found: Diagnosis) -> Iterator[str]:
-    run = diagnosis_text.pictured(found)
+    run = words.pictured(found)
     yield from heat(run, (), "commits") if run else ()
 
 
@@ -77,8 +77,8 @@ def _curve(found: Diagnosis) -> Iterator[str]:
     if found.latency.samples:
         yield charts.histogram(found.latency, "commits")
         yield from curve([charts.Curve(found.target, found.latency, ())], "commits")
-        yield from _table(("", "latency"), diagnosis_text.percentiles(found.latency))
-        yield paragraph(f"{found.latency.samples:,} commits. {diagnosis_text.BY_POWERS}", "dim small")
+        yield from _table(("", "latency"), words.percentiles(found.latency))
+        yield paragraph(f"{found.latency.samples:,} commits. {words.BY_POWERS}", "dim small")
 
 
 def _committers(found: Diagnosis) -> Iterator[str]:
@@ -88,20 +88,20 @@ def _committers(found: Diagnosis) -> Iterator[str]:
             f"{each.commits:,}",
             duration(each.mean_ns),
             f"{each.part:.0%}",
-            *([diagnosis_text.by(each)] if found.calls else []),
+            *([words.by(each)] if found.calls else []),
             each.dataset or "?",
             each.within,
         )
-        for who, each in diagnosis_text.committers(found)
+        for who, each in words.committers(found)
     ]
     how = ("by",) if found.calls else ()
     yield from _table(("thread", "commits", "mean", "time", *how, "to", "within"), rows)
-    yield from (paragraph(each, "dim small") for each in diagnosis_text.how_called(found))
+    yield from (paragraph(each, "dim small") for each in words.how_called(found))
 
 
 def _waiters(found: Diagnosis) -> Iterator[str]:
     rows = [
-        (diagnosis_text.who(each), f"{each.samples:,}", f"{each.part:.0%}", each.within)
+        (words.who(each), f"{each.samples:,}", f"{each.part:.0%}", each.within)
         for each in (found.stacked.waiters if found.stacked else ())
     ]
     yield from _table(("thread", "samples", "of the waiting", "within"), rows)
@@ -118,9 +118,9 @@ def _datasets(found: Diagnosis) -> Iterator[str]:
 def _devices(found: Diagnosis) -> Iterator[str]:
     rows = [
         (
-            each.device, f"{each.kind} {each.top}", f"{each.writes:,}", diagnosis_text.took(each.write_ns),
-            "?" if each.flushes is None else f"{each.flushes:,}", diagnosis_text.took(each.flush_ns),
-            diagnosis_text.took(each.block_ns), f"{each.busy:.0%}",
+            each.device, f"{each.kind} {each.top}", f"{each.writes:,}", words.took(each.write_ns),
+            "?" if each.flushes is None else f"{each.flushes:,}", words.took(each.flush_ns),
+            words.took(each.block_ns), f"{each.busy:.0%}",
         )
         for each in found.devices
     ]  # fmt: skip
@@ -141,5 +141,17 @@ def _causes(found: Diagnosis) -> Iterator[str]:
 
 
 def _beside(found: Diagnosis, report: Report | None) -> Iterator[str]:
-    told = [(each.severity.upper(), each.rule.id, each.rule.title) for each in diagnosis_text.beside(found, report)]
+    told = [(each.severity.upper(), each.rule.id, each.rule.title) for each in words.beside(found, report)]
     yield from _table(("severity", "rule", ""), told)
+
+
+def _database(view: View | None) -> Iterator[str]:
+    """Nothing without a view."""
+    if view is None:
+        return
+    yield paragraph(f"{view.first}." if view.first else "")
+    yield from _table(("", "counted", "mean", ""), list(words.database_counts(view)))
+    yield from _table((words.database_active(view), "mean", "most"), words.database_waits(view))
+    yield paragraph(", ".join(view.settings), "dim small")
+    yield from (paragraph(f"Not seen: {each}.") for each in view.unseen)
+    yield from (f"<pre>{escaped(each)}</pre>" for each in view.commands)

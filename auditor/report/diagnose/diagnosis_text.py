@@ -16,7 +16,6 @@ from auditor.judge.finding import Finding
 from auditor.report.audit import json as audit_json
 from auditor.report.console import body, printed
 from auditor.report.model import Report
-from auditor.report.page import escaped, paragraph
 from auditor.report.verify import charts
 from auditor.report.verify.verification_text import drawn, title
 from auditor.text import harmless, quoted, valid_unicode
@@ -286,7 +285,7 @@ DATABASE_TITLE = "The database's view"
 INDENT = (0, 0, 0, 2)
 
 
-def _database_counts(view: View) -> Iterator[tuple[str, str, str, str]]:
+def database_counts(view: View) -> Iterator[tuple[str, str, str, str]]:
     """(what, how many, mean, why one of them is missing), the kernel's row behind the one that it stands beside."""
     for number, row in enumerate(view.rows):
         yield _cells(row, row.what)
@@ -298,11 +297,11 @@ def _cells(row: Row, what: str) -> tuple[str, str, str, str]:
     return what, "?" if row.counted is None else f"{row.counted:,}", took(row.mean_ns), row.why
 
 
-def _waits(view: View) -> list[tuple[str, str, str]]:
+def database_waits(view: View) -> list[tuple[str, str, str]]:
     return [(each.what, f"{each.mean:.1f}", f"{each.most:,}") for each in view.waits]
 
 
-def _active(view: View) -> str:
+def database_active(view: View) -> str:
     return f"{view.active:.1f} backends at work, which waited for"
 
 
@@ -315,12 +314,12 @@ def database_terminal(view: View | None) -> Iterator[RenderableType]:
         yield Padding(Text(f"{harmless(view.first)}."), INDENT)
     if view.rows:
         table = _grid(("", "counted", "mean", ""))
-        for what, *cells in _database_counts(view):
+        for what, *cells in database_counts(view):
             table.add_row(Text(harmless(what)), *cells[:2], Text(harmless(cells[2]), "dim"))
         yield Padding(table, INDENT)
     if view.waits:
-        table = _grid((_active(view), "mean", "most", ""))
-        for what, mean, most in _waits(view):
+        table = _grid((database_active(view), "mean", "most", ""))
+        for what, mean, most in database_waits(view):
             table.add_row(Text(harmless(what)), mean, most, "")
         yield Padding(table, INDENT)
     if view.settings:
@@ -337,26 +336,6 @@ def _grid(head: tuple[str, str, str, str]) -> Table:
     table.add_column(overflow="fold")
     table.add_row(*(Text(each, "dim") for each in head))
     return table
-
-
-def database_page(view: View | None) -> Iterator[str]:
-    """Nothing without a view."""
-    if view is None:
-        return
-    yield paragraph(f"{view.first}." if view.first else "")
-    if view.rows:
-        yield _database_table(("", "counted", "mean", ""), list(_database_counts(view)))
-    if view.waits:
-        yield _database_table((_active(view), "mean", "most"), _waits(view))
-    yield paragraph(", ".join(view.settings), "dim small")
-    yield from (paragraph(f"Not seen: {each}.") for each in view.unseen)
-    yield from (f"<pre>{escaped(each)}</pre>" for each in view.commands)
-
-
-def _database_table(head: tuple[str, ...], rows: list[tuple[str, str, str, str]] | list[tuple[str, str, str]]) -> str:
-    names = "".join(f"<th>{escaped(each)}</th>" for each in head)
-    cells = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="table" tabindex="0"><table><tr>{names}</tr>{cells}</table></div>'
 
 
 # A diagnosis for a person: one sentence, then the shares, who commits, the devices, what stands out, and what to do.

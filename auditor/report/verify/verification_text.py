@@ -18,7 +18,6 @@ from auditor.report.audit import json as audit_json
 from auditor.report.console import MARGIN, body, printed
 from auditor.report.finding_words import listed
 from auditor.report.model import Report
-from auditor.report.page import escaped, paragraph, section
 from auditor.report.verify import charts
 from auditor.report.verify.charts import Bar, Picture
 from auditor.text import harmless, quoted, valid_unicode
@@ -262,21 +261,6 @@ def comparison_lines(comparison: Comparison) -> Iterator[RenderableType]:
     yield from (Padding(Text(note), (0, 0, 0, 2)) for note in comparison_notes(comparison))
 
 
-def comparison_section(comparison: Comparison) -> str:
-    """The section of a page."""
-    rows = []
-    for row in comparison.rows:
-        *figures, change = comparison_cells(row)
-        told = "".join(f"<td>{escaped(figure)}</td>" for figure in figures)
-        badge = f'<span class="badge {CHANGE_KINDS[row.change]}">{change}</span>'
-        rows.append(f"<tr><td><b>{escaped(row.run)}</b></td>{told}<td>{badge}</td></tr>")
-    heads = "".join(f"<th>{head}</th>" for head in COMPARISON_HEADS)
-    table = f'<div class="table" tabindex="0"><table><tr>{heads}</tr>{"".join(rows)}</table></div>' if rows else ""
-    said = (paragraph(note, "small") for note in comparison_notes(comparison))
-    names = paragraph(f"{comparison.before} -> {comparison.after}", "dim small")
-    return section(COMPARISON_TITLE, [f"<p><b>{escaped(comparison_summary(comparison))}</b></p>", names, table, *said])
-
-
 # ``--sweep``, as a part of a report: for a terminal, as a page and as data.
 
 SWEEP_TITLE = "What a sync costs"
@@ -327,28 +311,6 @@ def sweep_lines(sweep: Sweep, width: int) -> Iterator[RenderableType]:
     else:
         yield from (Text(f"{named(step.every):>14}  {spread(step)}") for step in sweep.steps)
     yield from (Padding(Text(sentence), (0, 0, 0, 2)) for sentence in others)
-
-
-def sweep_section(sweep: Sweep) -> str:
-    """The section of a page."""
-    first, *others = find(sweep).says
-    drawn = sweep_rows(sweep)
-    if drawn:
-        picture = charts.bars(drawn, TIMES, MARK)
-    else:
-        told = "".join(f"<tr><td>{named(step.every)}</td><td>{spread(step)}</td></tr>" for step in sweep.steps)
-        picture = f"<table>{told}</table>"
-    says = "Bars on a log axis from one sync at the end, by the medians; the line is from the fastest to the slowest trial."
-    return section(
-        SWEEP_TITLE,
-        [
-            f"<p><b>{escaped(first)}</b></p>",
-            paragraph(f"{size(sweep.amount)} written with a sync …", "dim small"),
-            picture,
-            paragraph(says, "dim small") if drawn else "",
-            *(paragraph(sentence) for sentence in others),
-        ],
-    )
 
 
 def sweep_data(sweep: Sweep) -> dict[str, Any]:
