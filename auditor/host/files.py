@@ -1,5 +1,5 @@
 """Reading the files that a collector asks for: the machine's own here, those of others with their rights (``owner``). Sizes
-and numbers are bounded (``limits``), and of what may hold passwords only a part is kept (``allowed``)."""
+and numbers are bounded (``request``), and of what may hold passwords only a part is kept (``allowed``)."""
 
 from __future__ import annotations
 

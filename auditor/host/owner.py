@@ -244,7 +244,7 @@ def frames(heard: bytearray) -> Iterator[Answer]:
 # start of another program, which closes a file there. So a separate process of zaudit reads them (``others``), one after
 # the other; if it is silent for too long it is killed and left behind, and another one continues with the next process. A user
 # whose processes together took too much time, or had too much to say, is skipped from then on, so that the others are read
-# (``accounts``). (Linux mm/memory.c __access_remote_vm, kernel/fork.c mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and
+# (``Accounts``). (Linux mm/memory.c __access_remote_vm, kernel/fork.c mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and
 # exec_update_lock, fs/fuse/dev.c request_wait_answer)
 
 # what is told of every process without either; of process 1, which is root's, everything is

@@ -264,7 +264,7 @@ JUDGING = (UntrustedServer, judge, peer_of, row_of, status_of, process_with, of_
 # option file that the DSN names.
 #
 # A connection alone does not say on which host the server runs, nor who runs it. The process at the other end of the socket
-# does, and it is judged before it is told anything (:mod:`.sql_peer`). (PostgreSQL manual, libpq, Connection Strings)
+# does, and it is judged before it is told anything (above). (PostgreSQL manual, libpq, Connection Strings)
 
 REDACTED = "redacted"  # stands for a DSN that is not told
 NAME = "sql"  # argv: (NAME, engine, DSN); no program of that name is started

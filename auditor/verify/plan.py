@@ -225,7 +225,7 @@ def _whole_number(*candidates: Judged) -> int | None:
     return next((each.value for each in candidates if isinstance(each, Known) and isinstance(each.value, int)), None)
 
 
-# ``--sweep``: the same amount written with a sync never, at the end, and ever more often; :mod:`knee` says what it means.
+# ``--sweep``: the same amount written with a sync never, at the end, and ever more often; ``comparison`` says what it means.
 #
 # fio's job_runtime holds the final sync (end_fsync) as well as the syncs between. Each trial begins with a fresh file, and
 # trials of all intervals take turns, so that a pool that grows slower does so for all of them.

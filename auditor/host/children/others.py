@@ -3,7 +3,7 @@
 ``KIND WHERE SECONDS WORDS LIMIT...`` as arguments, patterns on standard input, each ended by a NUL byte and begun with
 ``+`` where more than links is wanted, with ``=`` for sizes of blocks. What came of them goes to standard output
 (:func:`frame`); the last frame is END. Of KIND memory the patterns have no such mark, and
-DONE is said of each before the next is begun: see ``memory``.
+DONE is said of each before the next is begun: see ``owner``.
 
 Everything is imported and opened before it enters the mount namespace of another: from then on no name that is looked up
 means what it means on this host. (man 2 setns, openat2, capset, prctl; man 7 capabilities, user_namespaces; man 5
