@@ -113,12 +113,7 @@ def faulty(failed: Sequence[Failure], facts: Facts) -> Iterator[Cause]:
     for each in failed:
         if each.kind != FLUSHES or _keeps(each, facts):
             yield Cause(
-                "device-fails",
-                each.text,
-                (Evidence(each.text, LOG),),
-                _replace(each.disk),
-                "drive-path-faults",
-                True,
+                "device-fails", each.text, (Evidence(each.text, LOG),), _replace(each.disk), "drive-path-faults", True
             )
 
 

@@ -193,11 +193,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         CauseContext(counted, facts, pool, kind, crowd(trace.threads), busy, woken, failed, bool(others))
     )
     standing = (*standing, *causes.of_database(theirs))
-    lost = (
-        *_not_durable(counted, facts, trace, where),
-        *causes.flushes(failed, facts),
-        *causes.not_durable(theirs),
-    )
+    lost = (*_not_durable(counted, facts, trace, where), *causes.flushes(failed, facts), *causes.not_durable(theirs))
     stacks = stacked(seen, counted, facts)
     told, mine = attribute_to_process(seen, trace, facts, where, stacks)
     how = called(seen.traced, trace.threads, disabled=bool(silent(counted, facts, idle=True)))

@@ -163,9 +163,7 @@ class Family:
 
 
 def _opened(host: Host, pids: Iterable[int]) -> Files:
-    return host.read(
-        Read(tuple(f"/proc/{pid}/{each}" for pid in pids for each in ("fd/*", "fdinfo/*", "mountinfo"))),
-    )
+    return host.read(Read(tuple(f"/proc/{pid}/{each}" for pid in pids for each in ("fd/*", "fdinfo/*", "mountinfo"))))
 
 
 def _of(files: Files, still: Collection[int]) -> Files:

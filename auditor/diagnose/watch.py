@@ -186,9 +186,7 @@ def _sampling(*, wanted: bool) -> Iterator[Sampler | None]:
 
 
 @contextlib.contextmanager
-def _tracing(
-    wanted: bool,
-) -> Iterator[tuple[trace.Look | None, Callable[[list[Tick]], Traced] | None, str]]:
+def _tracing(wanted: bool) -> Iterator[tuple[trace.Look | None, Callable[[list[Tick]], Traced] | None, str]]:
     """Without a trace: why there is none."""
     with contextlib.ExitStack() as stack:
         why = "" if wanted else NOT_ASKED

@@ -242,8 +242,7 @@ def comparison_section(comparison: Comparison) -> str:
     said = (paragraph(note, "small") for note in words.comparison_notes(comparison))
     names = paragraph(f"{comparison.before} -> {comparison.after}", "dim small")
     return section(
-        words.COMPARISON_TITLE,
-        [f"<p><b>{escaped(words.comparison_summary(comparison))}</b></p>", names, table, *said],
+        words.COMPARISON_TITLE, [f"<p><b>{escaped(words.comparison_summary(comparison))}</b></p>", names, table, *said]
     )
 
 

@@ -282,13 +282,7 @@ def sweep_rows(sweep: Sweep) -> list[Bar]:
         return []
     unit = ends[0].median_s
     return [
-        Bar(
-            named(step.every),
-            step.median_s / unit,
-            min(step.seconds) / unit,
-            max(step.seconds) / unit,
-            spread(step),
-        )
+        Bar(named(step.every), step.median_s / unit, min(step.seconds) / unit, max(step.seconds) / unit, spread(step))
         for step in sweep.steps
         if _drawable(step)
     ]
