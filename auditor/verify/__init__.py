@@ -8,6 +8,6 @@
                  bytes)   is held)                              followed?)
 
 ``trial`` is everything that was read, as text: a recording of it is judged again to the same report. ``place`` makes, holds and
-removes what is written to, ``ledger`` remembers it, and whatever is written there is written by a process with the rights of the
-owner of the place, never with those of root. ``plan`` refuses where a run would harm or say nothing.
+removes what is written to, ``ledger`` remembers it, and whatever is written there is written by a process with the rights of
+the owner of the place, never with those of root. ``plan`` refuses where a run would harm or say nothing.
 """
