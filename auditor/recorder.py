@@ -20,8 +20,8 @@ from auditor.gather.collectors import collectors
 from auditor.gather.gatherer import Progress
 from auditor.gather.look import LookOptions, gather
 from auditor.host import process
-from auditor.host.limits import DEADLINE_S
 from auditor.host.live import Host, LiveHost
+from auditor.host.request import DEADLINE_S
 from auditor.recording import recording, redaction, replacing
 from auditor.recording.recording import Recording, RecordingHost
 from auditor.streams import open_streams, progress

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from auditor.collect import _pool_tree, _status_json, _status_text, device_reply, kstat, zfs_properties
-from auditor.host import lzc
+from auditor.host import libraries
 from auditor.host.request import Capture, Files
 from auditor.selftest.faults import (
     BINARY,
@@ -29,7 +29,15 @@ from auditor.selftest.faults import (
     of_text,
 )
 
-HELPERS: tuple[ModuleType, ...] = (_pool_tree, _status_json, _status_text, device_reply, kstat, lzc, zfs_properties)
+HELPERS: tuple[ModuleType, ...] = (
+    _pool_tree,
+    _status_json,
+    _status_text,
+    device_reply,
+    kstat,
+    libraries,
+    zfs_properties,
+)
 __all__ = [
     "BINARY",
     "EMPTY",

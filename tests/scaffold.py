@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from auditor.recording import text_archive
+from auditor.recording import archive
 
 FILL = "FILL IN"
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,7 +119,7 @@ def collector(name: str) -> dict[str, str]:
 
 def _archive(members: dict[str, str]) -> str:
     file = io.BytesIO()
-    text_archive.write(((name, text.encode()) for name, text in members.items()), file)
+    archive.write_text(((name, text.encode()) for name, text in members.items()), file)
     return file.getvalue().decode()
 
 

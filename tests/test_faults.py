@@ -26,8 +26,8 @@ from auditor.host.request import Capture, Files, Read, Run
 from auditor.model.release import OWN
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest.anew import Before, Outcomes, outcomes
-from auditor.selftest.trials import NO_END_MARK
+from auditor.selftest.faults import Before, Outcomes, outcomes
+from auditor.selftest.law import NO_END_MARK
 from tests import golden, shared
 from tests.faults import (
     BINARY,

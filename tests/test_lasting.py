@@ -10,7 +10,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import Subject
-from auditor.host import kmsg, lzc
+from auditor.host import kmsg, libraries
 from auditor.judge import verdict
 from auditor.judge.rule import digest
 from auditor.recording import questions, recording
@@ -19,7 +19,7 @@ from auditor.report import finding_words
 from auditor.report.audit import changes, terminal
 from auditor.report.audit import json as json_report
 from auditor.report.model import Report
-from auditor.report.verify import html as verify_html
+from auditor.report.verify import verification_page as verify_html
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER, cases, report_of
@@ -46,7 +46,7 @@ def more(argv: tuple[str, ...]) -> tuple[str, ...]:
     """The command with another word in each list, in the middle of it where it has one, and another argument."""
     if argv[0] in ("sql", kmsg.NAME):  # what is asked of a server, or of the log, has no list in its words
         return argv
-    if argv[0] == lzc.NAME:
+    if argv[0] == libraries.LZC_NAME:
         return (*argv, "later")
     longer = list(argv)
     if "-o" in argv and argv[0] != "nvme":

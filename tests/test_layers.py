@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 AUDITOR = Path(__file__).parent.parent / "auditor"
-VERIFIED = {
-    f"verify.{name}" for name in ("histogram", "result", "model", "compare", "knee", "codec", "document")
-}  # types and arithmetic
-DIAGNOSED = {"diagnose.model", "diagnose.shares", "diagnose.view"}  # the same
-LISTED = {"checklist.model"}  # the same
+VERIFIED = {f"verify.{name}" for name in ("result", "comparison", "codec")}  # types and arithmetic
+DIAGNOSED = {"diagnose.diagnosis"}  # the same
+LISTED = {"checklist.lists"}  # the same
 STAGES: dict[str, set[str]] = {
     "errors": set(),
     "facts": set(),
@@ -31,13 +29,12 @@ STAGES: dict[str, set[str]] = {
         "host.guest_settings",
         "host.hostid",
         "host.kmsg",
-        "host.limits",
         "host.module_list",
         "host.mount_units",
         "host.pool_cache",
         "host.request",
         "host.sql",
-        "host.lzc",
+        "host.libraries",
         "host.target_settings",
         "host.zed_settings",
         "text",
@@ -67,21 +64,20 @@ STAGES: dict[str, set[str]] = {
         *("text", "judge", "report", "report.formats", *VERIFIED, *DIAGNOSED, *LISTED),
     },
     "registry": {"facts", "collect", "gather", "model", "verify.specs"},
-    "rulebook": {"judge", "registry", "data", "host.input_file"},
+    "rulebook": {"judge", "registry", "data", "host.user_files"},
     **{name: {"errors", "text", "units", *VERIFIED} for name in VERIFIED},
     **{name: {*DIAGNOSED, *VERIFIED} for name in DIAGNOSED},
-    "verify.specs": {"facts", "verify.words"},
-    "verify.words": set(),
+    "verify.specs": {"facts"},
     "audit": {"errors", "facts", "data", "databases", "model", "gather", "host", "judge", "registry", "report"},
     "verify": {
         *("errors", "facts", "text", "units", "data", "host", "collect", "model", "judge", "report", "audit"),
-        *("verify.specs", "verify.words", *VERIFIED),
+        *("verify.specs", *VERIFIED),
     },
     "diagnose": {
         *("errors", "facts", "text", "units", "databases", "host", "collect", "verify", *VERIFIED, *DIAGNOSED),
         "interrupt",
     },
-    **{name: {"judge"} for name in LISTED},
+    **{name: {"facts", "text", "data", "judge", "report"} for name in LISTED},
     "checklist": {
         *("facts", "text", "units", "data", "judge", "report", *VERIFIED, *DIAGNOSED, *LISTED),
     },
@@ -119,52 +115,39 @@ MACHINE = {
 SEAM = {
     "__main__.py",
     "interrupt.py",
-    "host/_owner_child.py",
-    "host/_reading.py",
-    "host/accounts.py",
+    "host/children/others.py",
+    "host/children/reader.py",
+    "host/child.py",
+    "host/owner.py",
     "host/files.py",
-    "host/folder.py",
+    "host/trust.py",
     "host/libraries.py",
-    "host/input_file.py",
+    "host/user_files.py",
     "host/kmsg.py",
     "host/live.py",
-    "host/memory.py",
-    "host/owner.py",
     "host/process.py",
     "recorder.py",
     "recording/replacing.py",
     "streams.py",
-    "host/udev_db.py",
-    "host/lzc.py",
     "host/sql.py",
-    "host/sql_peer.py",
     "host/sql_watch.py",
-    "host/tools.py",
-    "host/trust.py",
-    "host/writing.py",
     "cli.py",
-    "fleet/child.py",
-    "fleet/inputs.py",
-    "fleet/journal.py",
     "fleet/workers.py",
+    "fleet/inputs.py",
     "commands/_terminal.py",
     "gather/collectors.py",
     "registry.py",
     "rulebook.py",
     "data/__init__.py",
-    "diagnose/_stack_child.py",
-    "diagnose/ending.py",
+    "host/children/stack_reader.py",
+    "diagnose/watch.py",
     "diagnose/stacks.py",
     "diagnose/tracing.py",
     "report/formats/__init__.py",
-    "verify/conduct.py",
-    "verify/held.py",
-    "verify/kmsg.py",
-    "verify/ledger.py",
-    "verify/place.py",
     "verify/run.py",
-    "verify/scratch.py",
-    "verify/tools.py",
+    "verify/place.py",
+    "verify/trial.py",
+    "verify/ledger.py",
 }
 
 
@@ -216,16 +199,16 @@ def test_every_stage_imports_only_what_comes_before_it() -> None:
 
 def test_a_report_knows_what_was_verified_and_not_how() -> None:
     names = [
-        "auditor.verify.model",
+        "auditor.verify.result",
         "auditor.verify.run",
         "auditor.verify",
         "auditor.host.live",
-        "auditor.report.verify.svg",
+        "auditor.report.verify.charts",
         "auditor.report.page",
     ]
-    assert forbidden(Path("report/verify/html.py"), names) == names[1:4]
+    assert forbidden(Path("report/verify/verification_page.py"), names) == names[1:4]
     assert forbidden(Path("report/audit/html.py"), names) == names[:5]
-    assert forbidden(Path("verify/knee.py"), ["auditor.verify.place", "auditor.facts"]) == [
+    assert forbidden(Path("verify/comparison.py"), ["auditor.verify.place", "auditor.facts"]) == [
         "auditor.verify.place",
         "auditor.facts",
     ]

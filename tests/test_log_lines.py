@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from auditor import audit
 from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces
 from auditor.facts import HOST, Fact, Facts, Subject, known
-from auditor.host.output import Lines
+from auditor.host.process import Lines
 from auditor.host.request import Output, Run
 from auditor.judge import verdict
 from auditor.judge.cell import ORDER
@@ -31,7 +31,7 @@ from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
 from auditor.model.kernel_log import host_faults, logged_faults
 from auditor.model.pool import suspensions
-from auditor.recording import dmesg
+from auditor.recording import questions
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
 from tests import pairs, shared
@@ -253,7 +253,7 @@ def changed(past: Recording, change: Change) -> Recording:
     """With another text of each answer of the log."""
     commands = dict(past.commands)
     for request in (module.request(HOST, Facts()) for module in MODULES.values()):
-        for argv in (request.argv, *(old for old, new in dmesg.ASKED.items() if new == request.argv)):
+        for argv in (request.argv, *(old for old, new in questions.ASKED.items() if new == request.argv)):
             if (answer := commands.get(argv)) and answer.exit == 0 and answer.keep == request.keep:
                 text = change(request, answer.stdout.decode())
                 commands[argv] = answer._replace(stdout=text.encode())

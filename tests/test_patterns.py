@@ -23,8 +23,8 @@ from auditor.collect import (
     zpool_history,
 )
 from auditor.data import drives, firmware
-from auditor.host.output import branches
-from auditor.recording import host_names
+from auditor.host.process import branches
+from auditor.recording import identities
 from tests.backtracking import Machine, TooMany, example, hostile, worse
 from tests.folded import for_each
 from tests.pattern_syntax import UnknownSyntax, parse
@@ -129,8 +129,8 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.collect._status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
     ("auditor.collect.zpool_history", "commands"): [{"commands": "import|clear"}],
     ("auditor.collect.dmidecode", "{title}"): [{"title": "Memory Device"}],
-    ("auditor.verify.strace_output", "{flag}"): [{"flag": "O_DSYNC"}],
-    ("auditor.host.output", "each.encode()"): [
+    ("auditor.verify.fio", "{flag}"): [{"flag": "O_DSYNC"}],
+    ("auditor.host.process", "each.encode()"): [
         {"each": each}
         for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP, unit_start.KEEP)
         for each in branches(keep)
@@ -141,11 +141,11 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
         {"entry": {"x": bug.pattern}, "key": "x"} for each in firmware.load() for bug in (each.model, each.firmware)
     ],
     # what was found in a recording, escaped, between two ends
-    ("auditor.recording.host_names", "any_of(ways)"): [{"ways": VALUES}],
+    ("auditor.recording.identities", "any_of(ways)"): [{"ways": VALUES}],
     ("auditor.recording.redaction", "any_of(long_enough)"): [{"long_enough": VALUES}],
-    ("auditor.recording.host_names", "each.replace"): [{"each": each, "word": b"db1"} for each in host_names._ORDINARY],
-    ("auditor.recording.stand_ins", "any_of(each)"): [{"frame": b"(?<!%s)%%s" % rb"\d", "each": VALUES}],
-    ("auditor.recording.stand_ins", "for each in passes"): [{"passes": [re.compile(b"LAB|NVME")]}],
+    ("auditor.recording.identities", "each.replace"): [{"each": each, "word": b"db1"} for each in identities._ORDINARY],
+    ("auditor.recording.identities", "any_of(each)"): [{"frame": b"(?<!%s)%%s" % rb"\d", "each": VALUES}],
+    ("auditor.recording.identities", "for each in passes"): [{"passes": [re.compile(b"LAB|NVME")]}],
 }
 
 

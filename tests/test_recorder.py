@@ -18,7 +18,7 @@ import pytest
 
 from auditor import __version__
 from auditor.data import drives, text
-from auditor.host import sql_peer
+from auditor.host import sql
 from auditor.recording import recording
 from tests.recorder import asked_again, build, lower, older
 from tests.security import namespaces, prove
@@ -30,7 +30,7 @@ AGAIN = asked_again.__file__
 FEW = ("2.3-db-postgres-fsync-off",)
 ALL = tuple(HOSTS.names())
 MINORS = range(6, 15)
-JUDGING = {each.__name__ for each in sql_peer.JUDGING}
+JUDGING = {each.__name__ for each in sql.JUDGING}
 # functions whose text another Python is given
 GIVEN = {"read", "answer", "postgres", "postgres_at", "bounded", "mysql", "mysql_at", *JUDGING}
 
@@ -259,7 +259,7 @@ def test_it_can_be_read_and_is_the_same_every_time(recorder: Path) -> None:
             parts[ast.literal_eval(node.targets[0].slice)] = ast.literal_eval(node.value)
     assert {f"{name.replace('.', '/')}.py" for name in build.ALONE} < set(parts)
     for name in build.ALONE:
-        assert "import auditor" not in parts[f"{name.replace('.', '/')}.py"].replace("auditor.host._reading", "")
+        assert "import auditor" not in parts[f"{name.replace('.', '/')}.py"].replace("auditor.host.children.reader", "")
     for name in ("lzc", "sql", "sql_peer"):  # whose functions other Pythons are given
         functions = ast.parse(parts[f"auditor/host/{name}.py"]).body
         ours = {each.name for one in functions if isinstance(one, ast.ImportFrom) for each in one.names}

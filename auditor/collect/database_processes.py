@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from auditor.databases import SERVERS
 from auditor.facts import HOST, Fact, Facts, Subject, known, links, word, words
-from auditor.host import limits
+from auditor.host import request as host_request
 from auditor.host.request import UNANSWERED, Files, Read
 
 PER = "host"
@@ -61,7 +61,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     command = f"pgrep -x '{'|'.join(SERVERS)}'"
     if not any(f"{name}()" in reply.unkept for name in SERVERS):
         yield Fact(HOST, "other_databases", known((), "every kind of server was looked for", command))
-    if len(servers) > limits.SERVERS_OF_A_USER:
+    if len(servers) > host_request.SERVERS_OF_A_USER:
         each_of = tuple(f"{number} {name} {_start(reply, number)}" for number, name in servers)
         text = f"{len(servers):,} processes have the name of a database server"
         yield Fact(HOST, "server_processes", known(each_of, text, command))

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from auditor.collect import zfs_get, zfs_properties
 from auditor.facts import HOST, Fact, Facts, Known, Subject
-from auditor.host import lzc
+from auditor.host import libraries
 from auditor.host.request import Output, Request, Run, Skip
 
 PER = "target"
 SUBJECT = "dataset"
-FACTS = {name: spec for name, spec in zfs_properties.FACTS.items() if name not in lzc.CANNOT_SAY}
+FACTS = {name: spec for name, spec in zfs_properties.FACTS.items() if name not in libraries.LZC_CANNOT_SAY}
 
 
 def request(target: Subject, facts: Facts) -> Request:
@@ -23,7 +23,7 @@ def request(target: Subject, facts: Facts) -> Request:
         case Known(True):
             names = [name for name in zfs_properties.known_to(facts, "zfs_version") if name in FACTS]
             pool = target.name.partition("/")[0]
-            return Run((lzc.NAME, pool, target.name, *names), package="python3-pyzfs")
+            return Run((libraries.LZC_NAME, pool, target.name, *names), package="python3-pyzfs")
         case _:
             return Skip("asked only with --consistent", "--consistent", applies=False)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from auditor.collect import zfs_properties
 from auditor.facts import HOST, Fact, Facts, Known, Subject
-from auditor.host import lzc
+from auditor.host import libraries
 from auditor.host.request import Output, Request, Run
 
 PER = "target"
@@ -28,7 +28,7 @@ def request(target: Subject, facts: Facts) -> Request:
     """
     names = [name for name in zfs_properties.known_to(facts, "zfs_userland_version") if name in FACTS]
     if consistent(facts):
-        names = [name for name in names if name in lzc.CANNOT_SAY]
+        names = [name for name in names if name in libraries.LZC_CANNOT_SAY]
     return question(target, names, facts)._replace(part=True)
 
 

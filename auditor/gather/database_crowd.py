@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from auditor.databases import SERVERS
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known, number, unknown
-from auditor.host import limits
+from auditor.host import request
 from auditor.host.request import Files, Read
 from auditor.text import harmless
 
@@ -48,8 +48,8 @@ def choose(facts: Facts, read: Callable[[Read], Files]) -> Mapping[Subject, Unkn
     of_user: Counter[str] = Counter()
     rest: Counter[tuple[str, str]] = Counter()  # by name and user
     for each in servers:
-        crowded = len(chosen) >= limits.SERVERS or of_user[each.user] >= limits.SERVERS_OF_A_USER
-        doubtful = each.foreign and every[each.user] > limits.SERVERS_OF_A_USER
+        crowded = len(chosen) >= request.SERVERS or of_user[each.user] >= request.SERVERS_OF_A_USER
+        doubtful = each.foreign and every[each.user] > request.SERVERS_OF_A_USER
         if each.process in asked or not (crowded or doubtful):
             of_user[each.user] += 1
             chosen.append(each)

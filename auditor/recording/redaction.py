@@ -14,13 +14,27 @@ from functools import cache
 
 from auditor.databases import kept
 from auditor.databases.engine import WITHHELD
-from auditor.host import guest_lines, hostid, lzc, sql
+from auditor.host import guest_lines, hostid, libraries, sql
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files
-from auditor.recording.host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
-from auditor.recording.identities import FILES, identities, is_short, ways, with_parts
+from auditor.recording.identities import (
+    FILES,
+    HOST_FILE,
+    HOSTNAME,
+    StandIns,
+    any_of,
+    datasets,
+    hosts,
+    identities,
+    is_short,
+    made_with,
+    ordinary,
+    replacer,
+    ways,
+    with_parts,
+    words,
+)
 from auditor.recording.recording import Recording
-from auditor.recording.stand_ins import StandIns, any_of, replacer
 
 # of these nothing but what a rule reads stays: clients, users and comments are names of people and hosts
 _EXPORTS = re.compile(r"/etc/exports(?:\.d/.*)?|/var/lib/nfs/etab")
@@ -175,7 +189,7 @@ def _texts(recording: Recording) -> Iterator[tuple[tuple[str, ...], bytes]]:
 
 def _is_table(argv: tuple[str, ...]) -> bool:
     """Whether a command prints properties of datasets; the channel program prints them as zfs get does."""
-    return argv[:2] in TABLES or argv[0] in (lzc.NAME, "python3")
+    return argv[:2] in TABLES or argv[0] in (libraries.LZC_NAME, "python3")
 
 
 def _cut(recording: Recording) -> Recording:

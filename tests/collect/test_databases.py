@@ -21,7 +21,7 @@ from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, FolderDevice,
 from auditor.gather import database_crowd, database_walk
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer
-from auditor.host import limits
+from auditor.host import request
 from auditor.host.allowed import allowed_part
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run, Skip
@@ -519,7 +519,7 @@ def test_of_a_crowd_a_few_are_looked_at_and_the_others_are_one() -> None:
     found = facts.linked(HOST, "database_processes")
     assert PG in found
     assert [each.name for each in found[1:]] == [
-        *(f"postgres {number}" for number in range(1000, 1000 + limits.SERVERS_OF_A_USER)),
+        *(f"postgres {number}" for number in range(1000, 1000 + request.SERVERS_OF_A_USER)),
         "postgres of user 5000",
         "etcd of user 5000",
     ]
@@ -545,14 +545,14 @@ def test_of_many_crowds_no_more_are_looked_at_than_in_all() -> None:
     many = {path: text for user in range(30) for path, text in crowd(12, user, 1000 + 100 * user).items()}
     found = seen({**LONG, **many}, pg="standard", wal="standard").linked(HOST, "database_processes")
     assert PG in found  # which started first
-    assert len([each for each in found if each.name.split()[1].isdigit()]) == limits.SERVERS
-    assert len(found) == limits.SERVERS + database_crowd.GROUPS + 1
+    assert len([each for each in found if each.name.split()[1].isdigit()]) == request.SERVERS
+    assert len(found) == request.SERVERS + database_crowd.GROUPS + 1
     assert found[-1].name == "postgres of other users"
 
 
 def test_in_a_crowd_what_runs_another_program_is_not_looked_at() -> None:
     """Nor is it left out; and where nobody can see the program, the name counts."""
-    files = {**LONG, **crowd(limits.SERVERS_OF_A_USER, 110, start=0)}
+    files = {**LONG, **crowd(request.SERVERS_OF_A_USER, 110, start=0)}
     links = {f"/proc/{number}/exe": "/usr/bin/python3" for number in range(1001, 1010)}
     found = seen(
         files, {**links, "/proc/612/exe": "/usr/lib/postgresql/15/bin/postgres"}, pg="standard", wal="standard"

@@ -34,13 +34,13 @@ from auditor.facts import (
     known,
 )
 from auditor.gather.reasons import fault_of, unread
-from auditor.host import kmsg, limits, lzc, output, process
+from auditor.host import kmsg, libraries, process, request
 from auditor.host import live as seam
-from auditor.host._reading import matches
+from auditor.host.children.reader import matches
 from auditor.host.files import read_files
 from auditor.host.live import ENVIRONMENT, LiveHost, permitted
+from auditor.host.process import Time, within
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.host.running import Time, within
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 
@@ -127,7 +127,7 @@ def test_nothing_is_not_permitted() -> None:
         ("smartctl", "-j", "-x", "/dev/sda"),
         ("zpool", "status", "-j", "--json-int", "my pool"),
         ("zdb", "-C", "tank"),
-        (lzc.NAME, "tank", "tank/db", "sync"),
+        (libraries.LZC_NAME, "tank", "tank/db", "sync"),
     ],
 )
 def test_permitted(argv: tuple[str, ...]) -> None:
@@ -276,7 +276,7 @@ def alive(pid: int) -> bool:
 def test_a_command_that_hangs_is_killed_with_all_its_children(script: str) -> None:
     started = time.monotonic()
     capture = run(("/bin/sh", "-c", script), 0.5)
-    assert time.monotonic() - started < 0.5 + limits.AFTER_KILL_S
+    assert time.monotonic() - started < 0.5 + request.AFTER_KILL_S
     assert (capture.exit, capture.fault) == (None, "no answer within 0.5 s")
     children = [int(pid) for pid in re.findall(rb"\d+", capture.stdout)]
     assert children
@@ -294,12 +294,12 @@ def test_what_was_said_before_the_time_out_is_kept_apart_from_an_answer() -> Non
 
 @pytest.mark.parametrize("where", ["", " >&2"])
 def test_output_is_bounded(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(process, "OUTPUT_BYTES", 1 << 20)
     started = time.monotonic()
     capture = run(("/bin/sh", "-c", f"while :; do echo 0123456789012345678901234567890123456789{where}; done"), 30)
     assert capture.fault == "more than 1 MiB of output"
     assert capture.exit is None
-    assert len(capture.stdout) + len(capture.stderr) == limits.HALF_BYTES
+    assert len(capture.stdout) + len(capture.stderr) == request.HALF_BYTES
     assert time.monotonic() - started < 20
 
 
@@ -432,7 +432,7 @@ def test_all_answers_together_are_bounded(tools: Callable[[str, str], None], mon
     """One that is too much is not an answer, and makes room for others."""
     tools("zfs", "head -c 700000 /dev/zero")
     tools("dmidecode", "head -c 200000 /dev/zero")
-    monkeypatch.setattr(seam, "Total", partial(output.Total, 1 << 20))
+    monkeypatch.setattr(seam, "Total", partial(process.Total, 1 << 20))
     host = LiveHost(20)
     assert len(host.run(VERSION).stdout) == 700000
     assert host.run(VERSION).fault == "more than 1 MiB of answers in all"
@@ -447,14 +447,14 @@ def test_a_history_without_an_end_takes_no_memory(
 ) -> None:
     line = "2026-01-01.00:00:00 zfs snapshot tank@x"
     tools("zpool", f"echo 'History for tank:'; yes '{line}'")
-    monkeypatch.setattr(output, "OUTPUT_BYTES", 1 << 20)  # the ring of a history holds more than any other answer
-    monkeypatch.setattr(output, "HISTORY_BYTES", 4 << 20)
-    total = output.Total()
+    monkeypatch.setattr(process, "OUTPUT_BYTES", 1 << 20)  # the ring of a history holds more than any other answer
+    monkeypatch.setattr(process, "HISTORY_BYTES", 4 << 20)
+    total = process.Total()
     monkeypatch.setattr(seam, "Total", lambda: total)
     capture = LiveHost(20).run(Run(("zpool", "history", "tank"), keep=zpool_history.KEEP))
     assert capture.fault == "more than 4 MiB of output"
     assert capture.stdout == b"History for tank:\n"
-    assert total.take(limits.ANSWERS_BYTES - len(capture.stdout))  # it holds no more than that
+    assert total.take(request.ANSWERS_BYTES - len(capture.stdout))  # it holds no more than that
     assert not total.take(1)
 
 
@@ -469,7 +469,7 @@ def test_a_line_of_a_history_has_an_end(tools: Callable[[str, str], None], bytes
 def test_lines_are_the_same_however_they_come() -> None:
     text = b"History for tank:\n1 zpool create tank a\n2 zfs snapshot x\n\n3 zpool trim tank\n4 zfs"
     for size in range(1, len(text)):
-        lines = output.Lines(zpool_history.KEEP)
+        lines = process.Lines(zpool_history.KEEP)
         kept = b"".join(lines.of(text[at : at + size]) for at in range(0, len(text), size)) + lines.end()
         assert kept == b"History for tank:\n1 zpool create tank a\n\n3 zpool trim tank\n"
 
@@ -480,7 +480,7 @@ def test_of_the_first_line_of_a_history_the_time_is_kept() -> None:
     for start, kept in ((b"zfs set user:pass=secret tank", b""), (b"zpool create tank a", b"zpool create tank a")):
         text = b"History for 'tank':\n" + stamp + start + b"\n" + stamp + b"zfs snapshot tank@x\n\n"
         for size in range(1, len(text)):
-            lines = output.Lines(zpool_history.KEEP, zpool_history.FIRST)
+            lines = process.Lines(zpool_history.KEEP, zpool_history.FIRST)
             said = b"".join(lines.of(text[at : at + size]) for at in range(0, len(text), size)) + lines.end()
             assert said == b"History for 'tank':\n" + stamp + kept + b"\n\n"
 
@@ -579,7 +579,7 @@ def errors_for_nobody(patterns: tuple[str, ...]) -> dict[str, str]:
 
 
 def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FILE_BYTES", 1 << 20)
+    monkeypatch.setattr(request, "FILE_BYTES", 1 << 20)
     (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
     (tmp_path / "fits").write_bytes(bytes(1 << 20))
     done = read_files((f"{tmp_path}/large", f"{tmp_path}/fits"))
@@ -588,7 +588,7 @@ def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_all_files_of_a_question_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MACHINE_BYTES", 1 << 20)
+    monkeypatch.setattr(request, "MACHINE_BYTES", 1 << 20)
     for name in "abc":
         (tmp_path / name).write_bytes(bytes(600 << 10))
     done = read_files((f"{tmp_path}/*",))
@@ -597,7 +597,7 @@ def test_all_files_of_a_question_are_bounded(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MACHINE_ENTRIES", 3)
+    monkeypatch.setattr(request, "MACHINE_ENTRIES", 3)
     for name in "abcd":
         (tmp_path / name).touch()
     assert read_files((f"{tmp_path}/*",)).errors == {f"{tmp_path}/*": "more than 3 entries in a folder"}
@@ -658,7 +658,7 @@ def test_live_without_zfs(names: tuple[str, ...]) -> None:
     ],
 )
 def test_branches(pattern: str, says: list[str]) -> None:
-    assert output.branches(pattern) == says
+    assert process.branches(pattern) == says
 
 
 @pytest.mark.parametrize(
@@ -676,5 +676,5 @@ def test_branches(pattern: str, says: list[str]) -> None:
 )
 def test_branches_find_what_the_whole_pattern_finds(name: str) -> None:
     keep = str(registry.collectors()[name].KEEP)
-    assert all(re.compile(each) for each in output.branches(keep))
-    assert "|".join(output.branches(keep)) == keep
+    assert all(re.compile(each) for each in process.branches(keep))
+    assert "|".join(process.branches(keep)) == keep

@@ -17,7 +17,7 @@ from auditor.facts import HOST, Facts, Known
 from auditor.gather.answer import answer_of
 from auditor.host import kmsg
 from auditor.host.live import LiveHost, permitted
-from auditor.host.output import Output, Total
+from auditor.host.process import Output, Total
 from auditor.host.request import Capture, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording, RecordingHost, ReplayHost

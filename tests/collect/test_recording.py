@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.host.folder import NoPlace
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.host.writing import CannotWrite
+from auditor.host.trust import NoPlace
+from auditor.host.user_files import CannotWrite
 from auditor.recording import archive as members_of
 from auditor.recording import recording, replacing
 from auditor.recording.recording import MANIFEST, Recording, RecordingError, ReplayHost

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.recording import archive, layout, recording
+from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, RecordingError, ReplayHost
 from auditor.verify import codec, trial
 from tests.collect.test_recording import RECORDINGS
@@ -22,7 +22,7 @@ GET = ("zfs", "get", "-Hp", "-r", "-o", "name,property,value,source", "sync", "t
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that small recordings reach."""
-    for module in (archive, layout):
+    for module in (archive, recording):
         monkeypatch.setattr(module, "MEMBER_LIMIT", 400)
         monkeypatch.setattr(module, "TOTAL_LIMIT", 1500)
         monkeypatch.setattr(module, "COUNT_LIMIT", 8)
@@ -128,7 +128,7 @@ def test_a_small_recording_with_very_many_values(tmp_path: Path, member: str, mo
 def test_files_of_very_many_lines_are_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of their lines would be a value."""
     monkeypatch.setattr("auditor.text.VALUES", 1000)
-    monkeypatch.setattr(layout, "PARTED", 500)
+    monkeypatch.setattr(recording, "PARTED", 500)
     answer = Files({"/proc/a": "a\n" * 3000, "/proc/b": "b"})
     past = Recording(1.0, 0, ("tank",), files={("/proc/*",): answer})
     assert recording.write(past, tmp_path / "rec") == []
@@ -161,7 +161,7 @@ def test_the_values_of_all_members_are_bounded(monkeypatch: pytest.MonkeyPatch) 
 
 def test_several_answers_of_many_lines_are_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.text.VALUES", 1000)
-    monkeypatch.setattr(layout, "PARTED", 500)
+    monkeypatch.setattr(recording, "PARTED", 500)
     files: dict[tuple[str, ...], Files] = {(f"/proc/{name}",): Files({f"/proc/{name}": "a\n" * 400}) for name in "abc"}
     past = Recording(1.0, 0, ("tank",), files=files)
     assert recording.write(past, tmp_path / "rec") == []

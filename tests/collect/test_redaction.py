@@ -20,8 +20,8 @@ from auditor.collect.mounts import mounts
 from auditor.facts import Facts, Kind, Known
 from auditor.host.request import Capture, Files, Run
 from auditor.recording import recording, redaction
+from auditor.recording.identities import any_of
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.recording.stand_ins import any_of
 from tests import golden, shared
 from tests.fake import CommandLine, FakeHost
 from tests.shared import name_of

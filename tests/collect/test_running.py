@@ -19,10 +19,10 @@ from auditor import interrupt
 from auditor.facts import HOST, Facts, Subject
 from auditor.gather import by_name, in_words
 from auditor.gather.gatherer import Gatherer
-from auditor.host import process, running
+from auditor.host import process
 from auditor.host.live import ENVIRONMENT, LiveHost
+from auditor.host.process import Time, Workers, slices, within
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.host.running import Time, Workers, slices, within
 from auditor.registry import collectors
 from tests.fake import FakeHost
 
@@ -32,7 +32,7 @@ import sys
 from auditor import __main__, cli
 from auditor.host import process
 from auditor.host.live import ENVIRONMENT, LiveHost
-from auditor.host.running import Time
+from auditor.host.process import Time
 def run(script, seconds=30):
     return process.run(("/bin/sh", "-c", script), Time.of(seconds), ENVIRONMENT)
 def main(does):
@@ -119,14 +119,14 @@ def test_commands_run_beside_each_other() -> None:
 def test_a_wait_counts_no_longer_than_it_was_meant_to_take() -> None:
     """Ten times as long as it had passed for somebody else, who was stopped meanwhile: it waits as often as ever."""
     waits = []
-    for wait in slices(4 * running.SLICE_S):
+    for wait in slices(4 * process.SLICE_S):
         waits.append(wait)
         if len(waits) <= 2:
-            time.sleep(5 * running.SLICE_S)
+            time.sleep(5 * process.SLICE_S)
         else:
             time.sleep(wait)
     assert len(waits) == 4
-    assert set(waits) == {running.SLICE_S}
+    assert set(waits) == {process.SLICE_S}
 
 
 @pytest.mark.slow
@@ -190,8 +190,8 @@ def test_a_parent_that_ignores_its_children_does_not_hide_their_exit_codes() -> 
 def test_a_command_that_asks_no_host_hears_exit_codes_as_well() -> None:
     """``zaudit clean`` would forget what zfs destroy did not remove."""
     script = (
-        "import os\nfrom auditor import interrupt\nfrom auditor.verify import tools\ninterrupt.install(os._exit)\n"
-        "print(tools.call(('false',)))"
+        "import os\nfrom auditor import interrupt\nfrom auditor.verify import ledger\ninterrupt.install(os._exit)\n"
+        "print(ledger.call(('false',)))"
     )
     argv = (*IGNORING, script)
     assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "(1, '')\n"
@@ -229,7 +229,7 @@ def test_what_left_the_group_of_a_command_ends_with_it(name: str) -> None:
 def test_who_is_interrupted_leaves_nothing_running(number: int, code: int, how: str, tmp_path: Path) -> None:
     """Whether the main thread waits for the command itself or for a thread that does."""
     script = f"setsid sleep 60 & {telling(tmp_path / 'pids')}; wait"
-    program = f"from auditor.host.running import Workers\nw = Workers(2)\nmain(lambda: ({how.format(repr(script))}))\n"
+    program = f"from auditor.host.process import Workers\nw = Workers(2)\nmain(lambda: ({how.format(repr(script))}))\n"
     with started(program) as zaudit:
         pids = [int(pid) for pid in waited_for(tmp_path / "pids").split()]
         zaudit.send_signal(number)
@@ -408,7 +408,7 @@ def test_without_a_thread_there_is_a_reason_or_the_main_thread_does_it(monkeypat
     before = descriptors()
     workers: Workers[int, Capture] = Workers(4)
     with monkeypatch.context() as patch:
-        patch.setattr(running, "start_new_thread", none)
+        patch.setattr(process, "start_new_thread", none)
         assert within(Time.of(5), lambda: "here", str) == "cannot be started: can't start new thread"
         for number in range(3):
             workers.start(number, partial(shell, f"echo {number}"))
@@ -418,8 +418,8 @@ def test_without_a_thread_there_is_a_reason_or_the_main_thread_does_it(monkeypat
 
 
 def test_calls_whose_threads_ended_before_they_began_are_made_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "start_new_thread", lambda *_: None)
-    monkeypatch.setattr(running, "PATIENCE", 1)
+    monkeypatch.setattr(process, "start_new_thread", lambda *_: None)
+    monkeypatch.setattr(process, "PATIENCE", 1)
     workers: Workers[int, str] = Workers(4)
     for number in range(3):
         workers.start(number, partial(str, number))

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from auditor.gather.reasons import command_line, fault_of
-from auditor.host import sql, sql_peer
+from auditor.host import sql
 from auditor.host.live import LiveHost, permitted
 from auditor.host.request import Run
 from tests.drivers import Installed, listening
@@ -100,7 +100,7 @@ def test_nothing_else_is_asked() -> None:
 
 
 def judged(client: socket.socket, name: str = ME, path: str = "") -> Any:
-    return sql_peer.judge(client.fileno(), path, (name,), "postgres")
+    return sql.judge(client.fileno(), path, (name,), "postgres")
 
 
 def test_the_other_end_of_a_unix_socket_is_the_process_that_listens(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_the_other_end_of_a_tcp_connection_is_found_by_its_inode(family: int, ho
         server.listen()
         client.connect(server.getsockname())
         with server.accept()[0] as accepted:
-            row = sql_peer.row_of(client.getpeername(), client.getsockname())
+            row = sql.row_of(client.getpeername(), client.getsockname())
             assert row == (os.geteuid(), str(os.fstat(accepted.fileno()).st_ino))
             found, named = judged(client, "postgres")
             assert (found.keys(), named) == ({"unseen"}, True)
@@ -145,12 +145,12 @@ def test_a_connection_to_another_host_is_that_of_the_server_that_was_named(monke
 
 def test_on_the_loop_there_is_no_other_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    monkeypatch.setattr(sql_peer, "row_of", lambda *_: None)
+    monkeypatch.setattr(sql, "row_of", lambda *_: None)
     with socket.socket() as server, socket.socket() as client:
         server.bind(("127.0.0.1", 0))
         server.listen()
         client.connect(server.getsockname())
-        with pytest.raises(sql_peer.UntrustedServer, match="no process of this host"):
+        with pytest.raises(sql.UntrustedServer, match="no process of this host"):
             judged(client)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.recording import archive, recording, tar
+from auditor.recording import archive, recording
 from auditor.recording.recording import RecordingError
 from tests.folded import for_each
 
@@ -19,7 +19,7 @@ from tests.folded import for_each
 # that they write, and with a name that is too long for one field of a header
 ARCHIVES = Path(__file__).parent.parent.parent / "fixtures/archives"
 NAMES = {path.name for path in (ARCHIVES / "recording").iterdir()}
-END = bytes(2 * tar.BLOCK)
+END = bytes(2 * archive.BLOCK)
 
 
 @for_each("path", sorted(ARCHIVES.glob("*.tar.gz")), ids=lambda path: path.name)
@@ -45,12 +45,12 @@ def block(name: str, kind: bytes = b"0", size: int | bytes = 0, magic: bytes = b
             b"0" * 11 + b"\0" + b" " * 8 + kind,
             bytes(100) + magic,
         )
-    ).ljust(tar.BLOCK, b"\0")
+    ).ljust(archive.BLOCK, b"\0")
     return whole[:148] + b"%06o\0 " % sum(whole) + whole[156:]
 
 
 def member(name: str, data: bytes = b"x", kind: bytes = b"0") -> bytes:
-    return block(name, kind, len(data)) + data + bytes(-len(data) % tar.BLOCK)
+    return block(name, kind, len(data)) + data + bytes(-len(data) % archive.BLOCK)
 
 
 def record(text: str) -> bytes:
@@ -150,7 +150,7 @@ def test_what_is_read(parts: tuple[bytes, ...], found: Any) -> None:
             ((member("x", data, b"x"), member("a")), "extended header in it is damaged")
             for data in (b"6 a=b", b"99 a=b\n", b"5 a=b\n", b"0 a=b\n", b" a=b\n", b"x a=b\n", b"1" * 30 + b" a=b\n")
         ),
-        ((block("x", b"x", tar.HEADER_LIMIT + 1),), "extended tar headers are larger"),
+        ((block("x", b"x", archive.HEADER_LIMIT + 1),), "extended tar headers are larger"),
         ((block("x", b"g", 1 << 30),), "extended tar headers are larger"),
         ((block("x", b"L", 1 << 32),), "extended tar headers are larger"),
         # whole blocks
@@ -197,24 +197,24 @@ def extended(size: int, records: bytes = b"6 a=b\n") -> bytes:
 
 @for_each(
     "parts",
-    [extended(1 << 24) * 8, extended(1 << 14) * 2000, extended(tar.HEADER_LIMIT) * 3000, extended(600) * 40_000],
+    [extended(1 << 24) * 8, extended(1 << 14) * 2000, extended(archive.HEADER_LIMIT) * 3000, extended(600) * 40_000],
     ids=len,
 )
 def test_few_extended_records_are_taken_apart(parts: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """200 kB of archive with 20 million records took most of a minute."""
     taken: list[int] = []
-    usual = tar._records
+    usual = archive._records
 
     def counted(data: bytes) -> dict[str, Any]:
         taken.append(len(data))
         return usual(data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(tar, "_records", counted)
+        patch.setattr(archive, "_records", counted)
         with pytest.raises(RecordingError, match="extended tar headers are larger"):
             read(parts)
-    assert max(taken, default=0) <= tar.HEADER_LIMIT
-    assert sum(taken) <= tar.HEADERS_LIMIT
+    assert max(taken, default=0) <= archive.HEADER_LIMIT
+    assert sum(taken) <= archive.HEADERS_LIMIT
 
 
 class Counted(io.BytesIO):
@@ -233,7 +233,7 @@ def test_behind_what_is_refused_nothing_is_unpacked(first: bytes) -> None:
     file = Counted(gzip.compress(first + bytes(64 << 20), 0))
     with pytest.raises(RecordingError, match=r"too large|are larger|symbolic link"):
         archive.unpacked(file, Path("rec"))
-    assert file.taken <= 4 * tar.PIECE
+    assert file.taken <= 4 * archive.PIECE
 
 
 def test_zeros_at_the_end_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,6 +277,6 @@ def test_headers_of_every_kind_are_counted(header: bytes, monkeypatch: pytest.Mo
 def test_as_many_members_as_a_recording_may_have_fit_in_every_format() -> None:
     """With an extended header each, as tar --format=posix writes them."""
     usual = record("mtime=1764187270.123456789") + record("atime=1764187270.123456789") + record("ctime=1764187270.1")
-    assert len(usual) * archive.COUNT_LIMIT <= tar.HEADERS_LIMIT
-    fill = 4 * tar.BLOCK * archive.COUNT_LIMIT
+    assert len(usual) * archive.COUNT_LIMIT <= archive.HEADERS_LIMIT
+    fill = 4 * archive.BLOCK * archive.COUNT_LIMIT
     assert fill <= archive.STREAM_LIMIT - archive.TOTAL_LIMIT

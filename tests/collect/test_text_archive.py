@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.host.request import Capture, Files
-from auditor.recording import archive, layout, recording, text_archive
+from auditor.recording import archive, recording
 from auditor.recording.archive import RecordingError
 from auditor.recording.recording import MANIFEST, Recording
 from tests.fake import CommandLine
 from tests.golden import CANONICAL
 from tests.shared import HOSTS, host
 
-HEAD = text_archive.HEAD
+HEAD = archive.HEAD
 PATH = Path("rec.zaudit")
 MEMBERS = st.dictionaries(
     st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True),
@@ -29,7 +29,7 @@ MEMBERS = st.dictionaries(
 
 def written(members: dict[str, bytes]) -> bytes:
     file = io.BytesIO()
-    text_archive.write(members.items(), file)
+    archive.write_text(members.items(), file)
     return file.getvalue()
 
 
@@ -59,7 +59,7 @@ def test_what_it_looks_like() -> None:
 def test_lines_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     for data in (b"x" * (3 << 20), b"x" * (1 << 20) + b"\n", b"\xff\n" * 5 + b"\\" * ((1 << 20) + 7)):
         assert read(written({"a": data})) == {"a": data}
-        assert max(map(len, written({"a": data}).split(b"\n"))) < text_archive.LONGEST
+        assert max(map(len, written({"a": data}).split(b"\n"))) < archive.LONGEST
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_limits_of_a_recording_hold(limit: str, value: int, monkeypatch: pyt
 
 def test_no_line_is_read_whole_that_is_longer_than_one_of_ours() -> None:
     with pytest.raises(RecordingError, match="longer than zaudit writes"):
-        read(HEAD + b"== a\n " + bytes(text_archive.LONGEST) + b"\n")
+        read(HEAD + b"== a\n " + bytes(archive.LONGEST) + b"\n")
 
 
 def test_an_archive_that_is_cut_off_anywhere_is_an_error(tmp_path: Path) -> None:
@@ -127,15 +127,15 @@ def test_an_archive_that_is_cut_off_anywhere_is_an_error(tmp_path: Path) -> None
 
 def test_the_name_of_a_member_depends_on_its_question_alone() -> None:
     past = host(CANONICAL)
-    whole = {name: data for name, data in layout.members(past) if name != MANIFEST}
+    whole = {name: data for name, data in recording.members(past) if name != MANIFEST}
     for left_out in list(past.commands)[::7]:
         fewer = Recording(0.0, 0, (), commands={key: each for key, each in past.commands.items() if key != left_out})
-        some = {name: data for name, data in layout.members(fewer) if name != MANIFEST}
+        some = {name: data for name, data in recording.members(fewer) if name != MANIFEST}
         assert some.items() <= whole.items()
 
 
 def test_questions_that_would_share_a_name_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "DIGEST", 0)
+    monkeypatch.setattr(recording, "DIGEST", 0)
     commands: dict[tuple[str, ...], Capture] = {("zfs", "get", each): Capture(0, each.encode()) for each in "!?+"}
     files: dict[tuple[str, ...], Files] = {
         ("/proc/x!",): Files({"/proc/x!": "1"}),
@@ -148,9 +148,9 @@ def test_questions_that_would_share_a_name_do_not(tmp_path: Path, monkeypatch: p
 
 
 def test_the_longest_name_is_one_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "DIGEST", 0)
+    monkeypatch.setattr(recording, "DIGEST", 0)
     commands: dict[tuple[str, ...], Capture] = {("x" * 200, each): Capture(0, b"1") for each in "12"}
-    assert all(archive.NAME.fullmatch(name) for name, _ in layout.members(Recording(0.0, 0, (), commands=commands)))
+    assert all(archive.NAME.fullmatch(name) for name, _ in recording.members(Recording(0.0, 0, (), commands=commands)))
 
 
 def test_record_converts_between_all_that_hold_a_recording(zaudit: CommandLine, tmp_path: Path) -> None:

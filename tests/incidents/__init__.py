@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces
 from auditor.facts import HOST, Facts
 from auditor.host.request import WITNESS, Capture, Files, Read
-from auditor.recording import dmesg, questions
+from auditor.recording import questions
 from auditor.recording.recording import Recording, load
 from auditor.registry import collectors
 from tests.shared import HOSTS
@@ -37,7 +37,7 @@ GROUPS = ("commits", "pool", "release", "around")
 VERDICTS = ("caught", "partly", "missed", "out")
 KEEP: Mapping[tuple[str, ...], str] = {
     argv: each.KEEP
-    for argv, question in dmesg.ASKED.items()
+    for argv, question in questions.ASKED.items()
     for each in (kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces)
     if each.request(HOST, Facts()).argv == question
 }

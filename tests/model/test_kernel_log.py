@@ -7,7 +7,7 @@ import pytest
 from auditor.collect import kernel_buses, kernel_faults
 from auditor.collect import kernel_log as collector
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, pairs_of, unknown
-from auditor.host.output import Lines
+from auditor.host.process import Lines
 from auditor.host.request import Output
 from auditor.model.disk import used_by
 from auditor.model.kernel_log import logged_faults

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.collect import unit_conditions, unit_start
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
-from auditor.host.output import Lines
+from auditor.host.process import Lines
 from auditor.host.request import Output, Run, Skip
 from auditor.judge.verdict import judge
 from auditor.model.database_start import service_start

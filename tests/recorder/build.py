@@ -19,7 +19,7 @@ from tests.recorder.lower import lowered, older
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENTRY = "auditor.recorder"
-ALONE = {"auditor.host._reading", "auditor.host._owner_child"}  # of the process that reads for others
+ALONE = {"auditor.host.children.reader", "auditor.host.children.others"}  # of the process that reads for others
 DATA = ("auditor/data/drives.toml", "auditor/data/platforms.toml")
 HEAD = '''\
 #!/usr/bin/python3 -I

@@ -8,13 +8,12 @@ from auditor import rulebook
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.judge.verdict import judge_one
 from auditor.model.write_cache import keeps_acknowledged
-from auditor.verify import chain, profile, run_facts
-from auditor.verify.histogram import Histogram
+from auditor.verify import chain, profile, verification
 from auditor.verify.profile import FILE_FORMAT, Profile
-from auditor.verify.result import Run, Txg, Zil
-from auditor.verify.run_facts import THROTTLE
+from auditor.verify.result import Histogram, Run, Txg, Zil
 from auditor.verify.specs import FACTS
 from auditor.verify.trial import UNSEEN
+from auditor.verify.verification import THROTTLE
 from tests.verify.worlds import DATA, FAILED, LEG_A, LEG_B, MIRRORED, SYNCS, World, world
 
 OURS = profile.load("postgres")
@@ -25,7 +24,7 @@ def of(what: World, asked: Profile = OURS, *runs: Run) -> Facts:
     seen = Facts()
     everything = runs or what.runs
     followed = chain.follow(what.trial, everything, what.section, what.facts)
-    for fact in run_facts.facts_of(what.trial, everything, asked, followed, what.facts):
+    for fact in verification.run_facts(what.trial, everything, asked, followed, what.facts):
         seen.put(fact)
     return seen
 
@@ -217,13 +216,13 @@ def disks(**said: object) -> World:
 
 
 def test_the_floor_of_a_class_of_devices() -> None:
-    assert value(disks(virtual=False, hdd=False, plp_grade=1), "floor_us") == run_facts.FLOOR_US["volatile flash"]
-    assert value(disks(virtual=False, hdd=False, plp_grade=3), "floor_us") == run_facts.FLOOR_ANY_US, (
+    assert value(disks(virtual=False, hdd=False, plp_grade=1), "floor_us") == verification.FLOOR_US["volatile flash"]
+    assert value(disks(virtual=False, hdd=False, plp_grade=3), "floor_us") == verification.FLOOR_ANY_US, (
         "its cache is safe"
     )
     assert "plp_grade" in why(disks(virtual=False, hdd=False), "floor_us"), "it may be protected"
-    assert value(disks(virtual=False, hdd=False, volatile_cache=False), "floor_us") == run_facts.FLOOR_ANY_US
-    assert value(disks(virtual=False, hdd=True), "floor_us") == run_facts.FLOOR_US["platter"]
+    assert value(disks(virtual=False, hdd=False, volatile_cache=False), "floor_us") == verification.FLOOR_ANY_US
+    assert value(disks(virtual=False, hdd=True), "floor_us") == verification.FLOOR_US["platter"]
     assert "nvme2n1 is virtual" in why(disks(virtual=True, hdd=True), "floor_us")
     assert "virtual" in why(disks(hdd=True), "floor_us"), "it may be virtual"
     assert "hdd" in why(disks(virtual=False), "floor_us")
