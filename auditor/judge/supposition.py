@@ -363,7 +363,7 @@ class _Host:
     # -- other changes -------------------------------------------------------------------------------------------------
 
     def _release(self, change: Change) -> None:
-        """Its commands come with it."""
+        """Its commands come with it, and its defaults of what nobody has set."""
         numbers = change.value.split(".")
         if len(numbers) != 3 or not all(each.isdecimal() and len(each) <= 4 for each in numbers):
             raise SuppositionError(f"{change.text}: name a release, as in host release=2.4.4")
@@ -375,10 +375,19 @@ class _Host:
             raise SuppositionError(
                 f"{change.text}: OpenZFS has no line {releases.spelt(wanted[:2])}; zaudit knows {lines}"
             )
+        match self._fact(HOST, "zfs_version"):
+            case Known((int(), *_) as before):
+                self._new_defaults(tuple(each for each in before if isinstance(each, int)), wanted, change)
         for name in ("zfs_version", "zfs_userland_version"):
             if name == "zfs_version" or isinstance(self._fact(HOST, name), Known):
                 self._put(HOST, name, wanted, change)
                 self._put(HOST, f"{name}_text", change.value, change)
+
+    def _new_defaults(self, old: releases.Release, new: releases.Release, change: Change) -> None:
+        for name, each in tunables.load().items():
+            now, before, after = self._fact(HOST, name), each.default(old), each.default(new)
+            if isinstance(now, Known) and str(now.value) == before != after and after:
+                self._put(HOST, name, int(after) if isinstance(now.value, int) else after, change)
 
     def _gone(self, disk: Subject, change: Change) -> None:
         """OpenZFS has noticed it: the leaf is REMOVED, its vdev and pool are in the state that follows."""
