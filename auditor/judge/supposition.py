@@ -78,6 +78,7 @@ FLUSH_METHOD = Setting("innodb_flush_method", word, "flush_method", one_of(""), 
 BINLOG = Setting("sync_binlog", word, "sync_binlog", number(""), parse=int)
 REDO = Setting("redo_log", word, "redo_log", flag("ALTER INSTANCE"), parse=boolean)
 DOUBLEWRITE = ("OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "FAST")
+SHOWN = 6  # names, where none is similar
 GUARDS = ("ON", "DETECT_AND_RECOVER", "FAST")
 BESIDES: Mapping[str, tuple[Setting, ...]] = {  # settings that their readers take together with others
     "postgres": (Setting("full_page_writes", word, "torn_page_guard", flag(""), parse=boolean),),
@@ -257,9 +258,8 @@ class _Host:
             found += engines
         if not found:
             there = [name for kind in kinds for each in self._all(kind) for name in _called(each)]
-            raise SuppositionError(
-                f"{change.text}: no {' or '.join(kinds)} {harmless(said)} was seen{near(said, dict.fromkeys(there))}"
-            )
+            hint = near(said, dict.fromkeys(there)) or f"; there is {', '.join(map(harmless, there[:SHOWN]))}" * bool(there)
+            raise SuppositionError(f"{change.text}: no {' or '.join(kinds)} {harmless(said)} was seen{hint}")
         return found
 
     def _all(self, kind: Kind) -> Iterator[Subject]:
