@@ -133,8 +133,8 @@ def check(template: str, kind: Kind, registry: Registry) -> None:
         if not every:
             raise SuppositionError(f"sets: no database has a setting {change.name}")
         return
-    if change.name not in _names(about):
-        raise SuppositionError(f"sets: {about} has no {change.name}{near(change.name, _names(about))}")
+    if change.name not in properties(about):
+        raise SuppositionError(f"sets: {about} has no {change.name}{near(change.name, properties(about))}")
     if "{" not in change.value:
         _value(about, change, registry)
 
@@ -166,7 +166,7 @@ def _settings(engine: str) -> dict[str, Setting]:
     return found
 
 
-def _names(kind: Kind) -> tuple[str, ...]:
+def properties(kind: Kind) -> tuple[str, ...]:
     """What can be supposed of a kind of subject."""
     of: dict[Kind, tuple[str, ...]] = {"dataset": (*INHERITED, *OWN), "pool": POOL, "disk": DISK}
     return tuple(tunables.load()) if kind == "host" else of.get(kind, ())
@@ -258,7 +258,9 @@ class _Host:
             found += engines
         if not found:
             there = [name for kind in kinds for each in self._all(kind) for name in _called(each)]
-            hint = near(said, dict.fromkeys(there)) or f"; there is {', '.join(map(harmless, there[:SHOWN]))}" * bool(there)
+            hint = near(said, dict.fromkeys(there)) or f"; there is {', '.join(map(harmless, there[:SHOWN]))}" * bool(
+                there
+            )
             raise SuppositionError(f"{change.text}: no {' or '.join(kinds)} {harmless(said)} was seen{hint}")
         return found
 
@@ -275,7 +277,7 @@ class _Host:
         for subject in found:
             if subject.kind == "database" and name in _settings(subject.name.partition(" ")[0]):
                 return self._of_database(subject, change)
-            if subject.kind != "database" and name in _names(subject.kind):
+            if subject.kind != "database" and name in properties(subject.kind):
                 return self._of(subject, change)
         names = [name for each in found for name in _can_be_supposed(each)]
         there = near(name, names) or f"; there are {', '.join(names)}"
@@ -351,14 +353,13 @@ class _Host:
         changed = {_settings(engine)[change.name].fact: value}
         if "doublewrite" in changed:
             changed["torn_page_guard"] = value in GUARDS
-        spelt = {True: "on", False: "off", "": "default"}
-        said = dict(each.split(" = ", 1) for each in words_of(self._fact(database, "configured")) if " = " in each)
         for fact, each in changed.items():
             self._put(database, fact, each, change)
-            if fact in ENGINES[engine].compared:
-                said[fact] = spelt.get(each, str(each)) if isinstance(each, bool | str) else str(each)
-        if isinstance(self._fact(database, "configured"), Known):
-            self._put(database, "configured", tuple(f"{name} = {each}" for name, each in sorted(said.items())), change)
+        said = {name: _spelt(each) for name, each in changed.items() if name in ENGINES[engine].compared}
+        for listed in ("in_force", "configured"):  # by the server, and in its files
+            if isinstance(found := self._fact(database, listed), Known):
+                pairs = dict(each.split(" = ", 1) for each in words_of(found)) | said
+                self._put(database, listed, tuple(f"{name} = {each}" for name, each in sorted(pairs.items())), change)
 
     # -- other changes -------------------------------------------------------------------------------------------------
 
@@ -480,7 +481,12 @@ def _called(subject: Subject) -> tuple[str, ...]:
 
 def _can_be_supposed(subject: Subject) -> tuple[str, ...]:
     engine = subject.name.partition(" ")[0]
-    return tuple(_settings(engine)) if subject.kind == "database" and engine in ENGINES else _names(subject.kind)
+    return tuple(_settings(engine)) if subject.kind == "database" and engine in ENGINES else properties(subject.kind)
+
+
+def _spelt(value: Value) -> str:
+    """As the lists of what is configured spell it."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value) or "default"
 
 
 def _is_read(value: Judged) -> bool:
