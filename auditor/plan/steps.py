@@ -22,21 +22,22 @@ from auditor.judge.finding import RANK, Finding
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
 from auditor.judge.supposition import Change, SuppositionError
 from auditor.judge.verdict import fill
-from auditor.report import finding_words
-from auditor.report.audit.comparison import OUTCOMES, Side, difference, ranks
+from auditor.report import event_words, finding_words
+from auditor.report.audit.comparison import OUTCOMES, CellName, Side, difference, ranks
 from auditor.report.model import Report
 from auditor.text import quoted
 
 TOGETHER = 3  # steps of one block at most
 LOSING = ("commits", "corruption")  # harms of rules that can be in series
 CANDIDATES = 12  # of which pairs and triples are tried
-UNSURE = OUTCOMES.index("unknown") * 10  # from this rank on blocks are looked for
+UNSURE = OUTCOMES.index("unknown")  # from this rank on blocks are looked for
 NOT_KNOWN = "(unknown)"
 PARAMETERS = "/sys/module/zfs/parameters/"
 HARDWARE = re.compile(r"zpool (attach|replace|add|remove) ")
 RAW = re.compile(
     r"[^=]+=(.*?)(?:, supposed)?(?: \((?:local|default|received|temporary)\)|, inherited from .*)?", re.DOTALL
 )
+_WAITS = "after the steps before it"
 LOCAL = ("local", "temporary")
 WATCH: Mapping[str, str] = {
     **dict.fromkeys(
@@ -67,7 +68,7 @@ class Step(NamedTuple):
     findings: tuple[Finding, ...]
     settings: tuple[Setting, ...]
     person: str
-    better: tuple[tuple[str, str], ...] = ()
+    better: tuple[CellName, ...] = ()
     report: Report | None = None
 
     @property
@@ -118,6 +119,15 @@ class _Candidate(NamedTuple):
     changes: tuple[Change, ...]
     findings: tuple[Finding, ...]
 
+    @property
+    def ready(self) -> bool:
+        """Does no fix of it say that something comes before?"""
+        return not any(verdict.fix.needs.startswith("After") for each in self.findings for verdict in each.verdicts)
+
+    @property
+    def loses(self) -> bool:
+        return any(each.rule.harm in LOSING for each in self.findings)
+
 
 class _Gain(NamedTuple):
     """What a candidate comes to. order: the more, the sooner. why_not: why it is no step now, or empty."""
@@ -125,8 +135,16 @@ class _Gain(NamedTuple):
     candidates: tuple[_Candidate, ...]
     state: _State
     order: tuple[int, ...]
-    better: tuple[tuple[str, str], ...]
+    better: tuple[CellName, ...]
     why_not: str
+
+    @property
+    def ready(self) -> bool:
+        return all(each.ready for each in self.candidates)
+
+    @property
+    def loses(self) -> bool:
+        return any(each.loses for each in self.candidates)
 
 
 def make(seen: Look, judge: Callable[[Look], Report]) -> Plan:
@@ -169,13 +187,12 @@ class _Planner:
             findings = tuple(each for candidate in chosen.candidates for each in candidate.findings)
             changes = [each for candidate in chosen.candidates for each in candidate.changes]
             settings = tuple(_setting(each, state.look.facts) for each in changes)
-            why = _person(findings, settings)
-            if not why and alone is not state:
-                after = self._suppose(alone.look, changes)
-                why = "it may make things worse without the steps before it" if _worse(alone, after) else ""
+            there = {_key(each): each for each in _failed(alone.report)}  # without the steps that a person makes
+            why = _person([there.get(_key(each)) for each in findings], settings)
+            if not why:
+                after = chosen.state if alone is state else self._suppose(alone.look, changes)
+                why = _WAITS if _worse(alone, after) else ""
                 alone = alone if why else after
-            elif not why:
-                alone = chosen.state
             self._done |= {(each.subject, each.name): each.value for each in changes}
             state = chosen.state
             yield Step(findings, settings, why, chosen.better, state.report), state
@@ -186,12 +203,15 @@ class _Planner:
         gains = [gain for each in candidates if (gain := self._gain(state, (each,)))]
         good = [each for each in gains if not each.why_not]
         if max(ranks(state.report).values(), default=0) >= UNSURE and not any(each.order[0] > 0 for each in good):
-            lose = [each for each in candidates if any(one.rule.harm in LOSING for one in each.findings)][:CANDIDATES]
+            lose = [each for each in candidates if each.loses][:CANDIDATES]
             for size in range(2, TOGETHER + 1):
                 blocks = (self._gain(state, each) for each in combinations(lose, size))
                 if found := [each for each in blocks if each and not each.why_not and each.order[0] > 0]:
                     return max(found, key=lambda each: each.order)
-        return max(good, key=lambda each: each.order, default=None)
+        best = max(good, key=lambda each: each.order, default=None)
+        if best and not best.ready:  # what it waits for may be one of these
+            return max((each for each in good if each.ready and each.loses), key=lambda each: each.order, default=best)
+        return best
 
     def _gain(self, state: _State, candidates: tuple[_Candidate, ...]) -> _Gain | None:
         """None where the host does not know what it sets."""
@@ -224,9 +244,10 @@ def _worse(before: _State, after: _State) -> str:
     """What a change makes worse, in words; nothing where it makes nothing worse."""
     changed = difference(before.side, after.side)
     if changed.worse:
-        dataset, event = changed.worse[0]
-        return f"it makes {event} worse for {dataset}"
-    return f"it brings {changed.new[0].rule}" if changed.new else ""
+        dataset, event, take = changed.worse[0]
+        happening = next(event_words.happening([each]) for each in after.report.events if each == event)
+        return f"alone it makes {happening} worse for {dataset}{f' (it takes {take})' if take else ''}"
+    return f"it brings {changed.new[0].rule} ({changed.new[0].text})" if changed.new else ""
 
 
 def _failed(report: Report) -> list[Finding]:
@@ -295,9 +316,11 @@ def reason(finding: Finding) -> str:
     return "a restart" if fix.cost == "needs restart" else "a decision"
 
 
-def _person(findings: Sequence[Finding], settings: Sequence[Setting]) -> str:
-    """Why a script must not make it."""
-    for fix in (verdict.fix for each in findings for verdict in each.verdicts):
+def _person(findings: Sequence[Finding | None], settings: Sequence[Setting]) -> str:
+    """Why a script must not make it. findings: as they are where nobody has made the steps of a person; None: not there."""
+    if None in findings:
+        return _WAITS
+    for fix in (verdict.fix for each in findings if each for verdict in each.verdicts):
         if fix.cost != "safe":
             return fix.cost
         if fix.needs:

@@ -21,11 +21,11 @@ from auditor.report.model import Report
 from auditor.text import harmless, valid_unicode
 
 SCHEMA = "zaudit-supposed/2"
-OUTCOMES = ("kept", "word", "unknown", "lost")
+OUTCOMES = ("kept", "word", "unknown", "lost")  # the better first
 NOTE = "Supposed, not measured: nothing on this host was changed, and this is no baseline."
 BUGS = ("bugs_fixed_later", "bugs_not_fixed")
 
-CellName = tuple[str, str]  # dataset, event
+CellName = tuple[str, str, str]  # dataset, event; and what goes, or empty: whatever it is
 
 
 class Side(NamedTuple):
@@ -58,14 +58,17 @@ class Difference(NamedTuple):
 
 
 def ranks(report: Report) -> dict[CellName, int]:
-    """How bad each cell is, 0 where nothing is lost; more is worse. What takes more than commits is worse than commits."""
-    return {
-        (name, event): OUTCOMES.index(cell.outcome) * 10 + (len(cell.takes) if cell.outcome == "lost" else 0)
-        for column in report.columns
-        for name in column.names
-        for event, cell in column.cells.items()
-        if event in report.events
-    }
+    """How bad each cell is, as OUTCOMES has it; and for each thing that certainly goes."""
+    found: dict[CellName, int] = {}
+    for column in report.columns:
+        for event in report.events:
+            cell = column.cells[event]
+            rank = OUTCOMES.index(cell.outcome)
+            for name in column.names:
+                found[name, event, ""] = rank
+                if cell.outcome == "lost":
+                    found |= {(name, event, take): rank for take in cell.takes}
+    return found
 
 
 def difference(before: Side, after: Side) -> Difference:
@@ -162,7 +165,10 @@ def document(before: Side, after: Side, supposed: Sequence[str]) -> str:
         "supposed": list(map(valid_unicode, supposed)),
         **{name: [_entry(each) for each in getattr(changed, name)] for name in ("gone", "new", "open", "stays")},
         **{
-            name: [{"dataset": valid_unicode(dataset), "event": event} for dataset, event in getattr(changed, name)]
+            name: [
+                {"dataset": valid_unicode(dataset), "event": event}
+                for dataset, event in dict.fromkeys(each[:2] for each in getattr(changed, name))
+            ]
             for name in ("better", "worse")
         },
         "exit_code": after.report.exit_code,
