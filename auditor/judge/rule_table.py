@@ -275,6 +275,8 @@ def _one_fix(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Co
     if needs and not needs.startswith(CONDITIONS):
         raise RuleError(f"needs begins with one of {', '.join(CONDITIONS)}")
     sets = _texts(table, "sets", least=1) if "sets" in table else ()
+    if len(sets) > CASES:
+        raise RuleError(f"sets are at most {CASES}")
     try:
         for each in sets:
             supposition.check(each, kind, registry)

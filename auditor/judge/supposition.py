@@ -429,9 +429,12 @@ class _Host:
         vdev = Subject("vdev", next(name for i in count() if (name := f"mirror-{i}") not in names), pool.name)
         leaves = []
         for model in models:
-            disk = next(each for i in count(1) if not self.facts.of(each := Subject("disk", f"new{i}")))
+            number = next(i for i in count(1) if not self.facts.of(Subject("disk", f"new{i}")))
+            disk = Subject("disk", f"new{number}")
             leaf = Subject("leaf", disk.name, pool.name)
             self._new_drive(disk, change, model, "nvme")
+            bus = f"/devices/pciffff:00/ffff:{number:02x}:00.0"  # each at a controller of its own
+            self._put(disk, "sysfs_path", f"{bus}/nvme/{disk.name}", change)
             self._working(leaf, change)
             self._put_all(leaf, NEW_LEAF | {"vdev": vdev, "pool": pool, "node": disk.name, "disks": (disk,),
                                             "nodes": (disk.name,)}, change)  # fmt: skip
@@ -559,9 +562,13 @@ NEW_DRIVE: Mapping[str, Value] = {  # healthy, with its newest firmware and a vo
     "logical_block_bytes": 512,
     "physical_block_bytes": 512,
     "writes": 20,
+    "write_sectors": 160,
+    "write_ms": 20,
+    "flush_ms": 20,
     "flushes": 20,
     "smart_firmware": "(the newest)",
     "smart_passed": True,
+    "smart_write_cache": True,
     "smart_percent_used": 0,
     "smart_media_errors": 0,
     "smart_temperature_c": 30,

@@ -20,8 +20,9 @@ from auditor.facts import HOST, Evidence, Facts, Known, Subject, word_of
 from auditor.judge import supposition
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
+from auditor.judge.rule import Template
 from auditor.judge.supposition import Change, SuppositionError
-from auditor.judge.verdict import fill
+from auditor.judge.verdict import Verdict, fill
 from auditor.report import event_words, finding_words
 from auditor.report.audit.comparison import OUTCOMES, CellName, Side, difference, ranks
 from auditor.report.model import Report
@@ -50,8 +51,9 @@ WATCH: Mapping[str, str] = {
 
 
 class Setting(NamedTuple):
-    """One change, for a person and for a script. read, found: the command that prints its value, and what it prints before the
-    step; empty where no command does. run, undo: commands or sentences that make it and take it back."""
+    """One change, for a person and for a script. read: the command that prints its value, or empty where none does; found:
+    what it prints before the step, and first before all steps. run, undo: commands or sentences that make it and take it
+    back."""
 
     change: Change
     read: str
@@ -59,6 +61,7 @@ class Setting(NamedTuple):
     wanted: str
     run: str
     undo: str
+    first: str = ""
 
 
 class Step(NamedTuple):
@@ -186,7 +189,10 @@ class _Planner:
         while chosen := self._next(state):
             findings = tuple(each for candidate in chosen.candidates for each in candidate.findings)
             changes = [each for candidate in chosen.candidates for each in candidate.changes]
-            settings = tuple(_setting(each, state.look.facts) for each in changes)
+            before = self._first.look.facts
+            settings = tuple(
+                _setting(each, state.look.facts)._replace(first=_setting(each, before).found) for each in changes
+            )
             there = {_key(each): each for each in _failed(alone.report)}  # without the steps that a person makes
             why = _person([there.get(_key(each)) for each in findings], settings)
             if not why:
@@ -260,12 +266,28 @@ def _key(finding: Finding) -> tuple[str, str]:
 
 def _sets(finding: Finding, facts: Facts) -> tuple[Change, ...]:
     """What its fix sets, of each of its subjects once; nothing where a value is not known."""
-    texts = [
-        fill(template, verdict.subject, verdict.origin, facts, shell=False)
-        for verdict in finding.verdicts
-        for template in verdict.fix.sets
-    ]
-    return () if any(NOT_KNOWN in each for each in texts) else tuple(map(supposition.parse, dict.fromkeys(texts)))
+    found: dict[Change, None] = {}
+    for verdict in finding.verdicts:
+        for template in verdict.fix.sets:
+            each = _change(template, verdict, facts)
+            if each is None:
+                return ()
+            found[each] = None
+    return tuple(found)
+
+
+def _change(template: Template, verdict: Verdict, facts: Facts) -> Change | None:
+    """With the names put in place of its places: they are not taken apart again."""
+    form, subject = supposition.parse(template.source), verdict.subject
+    words = fill(template, subject, verdict.origin, facts, shell=False)
+    places = {
+        "{subject}": subject.name,
+        "{origin}": verdict.origin or subject.name,
+        "{pool}": subject.within or subject.name.partition("/")[0],
+    }
+    who = places.get(form.subject, form.subject)
+    value = words.removeprefix(f"{who} {form.name}=")
+    return None if NOT_KNOWN in value else Change(words, who, form.name, value)
 
 
 def _candidates(state: _State, done: Mapping[tuple[str, str], str]) -> Iterator[_Candidate]:
@@ -321,10 +343,10 @@ def _person(findings: Sequence[Finding | None], settings: Sequence[Setting]) -> 
     if None in findings:
         return _WAITS
     for fix in (verdict.fix for each in findings if each for verdict in each.verdicts):
-        if fix.cost != "safe":
-            return fix.cost
         if fix.needs:
             return f"{fix.needs[0].lower()}{fix.needs[1:]}"
+        if fix.cost != "safe":
+            return fix.cost
     return "" if all(each.read for each in settings) else "zaudit has no command for it"
 
 
@@ -332,7 +354,7 @@ def _setting(change: Change, facts: Facts) -> Setting:
     """change: of a supposition that was made, so its subject is there."""
     name, value, who = change.name, change.value, change.subject
     assignment = f"{name}={value}"
-    if who == "zfs":
+    if who == "zfs" and supposition.PARAMETERS.fullmatch(name):
         path = f"{PARAMETERS}{name}"
         found = _value(facts, HOST, name)
         return Setting(

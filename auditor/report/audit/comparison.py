@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rich.console import RenderableType
 from rich.text import Text
 
-from auditor.facts import HOST, Facts, word_of, words_of
+from auditor.facts import HOST, Facts, Known, word_of, words_of
 from auditor.judge.event import SEVERITIES
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
 from auditor.report import finding_words
@@ -79,10 +79,11 @@ def difference(before: Side, after: Side) -> Difference:
         return {key: each for key, each in found.items() if each.failed}
 
     was, has = failed(old), failed(new)
+    listed = all(isinstance(after.facts.get(HOST, name), Known) for name in BUGS)  # else none is known to be gone
     graver = {key for key in was.keys() & has.keys() if _graver(has[key], was[key])}
     cells = {name: (then.get(name, 0), now.get(name, 0)) for name in (*then, *now)}
     return Difference(
-        gone=tuple(each for key, each in was.items() if key not in new),
+        gone=tuple(each for key, each in was.items() if key not in new and (each.rule != KNOWN_BUGS or listed)),
         new=tuple(each for key, each in has.items() if key not in was or key in graver),
         open=tuple(each for key, each in new.items() if not each.failed and (key not in old or old[key].failed)),
         stays=tuple(each for key, each in has.items() if key in was and key not in graver),
@@ -113,6 +114,9 @@ def entries(side: Side) -> dict[object, Entry]:
         if verdict.rule.head and verdict.outcome in ("fail", "unknown"):
             failed = verdict.outcome == "fail"
             found[verdict.rule.id] = Entry(verdict.rule.id, "", verdict.severity, failed, verdict.rule.title)
+        elif verdict.rule.id == KNOWN_BUGS and verdict.outcome == "unknown":
+            why = verdict.reasons[0].text if verdict.reasons else verdict.rule.title
+            found[verdict.rule.id] = Entry(verdict.rule.id, "", verdict.severity, False, why)
     if any(each.rule.id == KNOWN_BUGS for each in side.report.verdicts):
         release = _release(side)
         for words in (each for name in BUGS for each in words_of(side.facts.get(HOST, name))):
