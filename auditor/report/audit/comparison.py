@@ -58,11 +58,11 @@ class Difference(NamedTuple):
 
 
 def ranks(report: Report) -> dict[CellName, int]:
-    """How bad each cell is, as OUTCOMES has it; and for each thing that certainly goes."""
+    """How bad each cell is, as OUTCOMES has it; and for each thing that certainly goes. Of an event that cannot happen here,
+    too: where there is no log device, to lose one as well costs no more than the power cut."""
     found: dict[CellName, int] = {}
     for column in report.columns:
-        for event in report.events:
-            cell = column.cells[event]
+        for event, cell in column.cells.items():
             rank = OUTCOMES.index(cell.outcome)
             for name in column.names:
                 found[name, event, ""] = rank
