@@ -18,6 +18,7 @@ import pytest
 from auditor import audit
 from auditor.facts import Fact, Facts, Known, Subject, known
 from auditor.judge.event import SEVERITIES
+from auditor.judge.supposition import parse
 from auditor.judge.rule import Rule
 from auditor.plan import pages, steps
 from auditor.plan.steps import Plan, Step
@@ -82,7 +83,7 @@ def test_what_is_left_after_the_walk_has_a_reason(capsys: pytest.CaptureFixture[
     """Every finding of medium or more that had something to set is gone; each of the others has a reason."""
     fixed: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    kept = {}
+    kept: dict[tuple[str, str], str] = {}
     for name in HOSTS.names():
         found = plan_of(name)
         grave = {(each.rule.id, each.place) for each in found.now.findings if each.failed and each.severity != "low"}
@@ -145,7 +146,7 @@ def test_a_restart_comes_after_what_may_keep_the_host_from_coming_up() -> None:
 def test_two_steps_that_only_help_together_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """sync=disabled below a module that flushes nothing: either fix alone leaves the commits lost."""
     seen = look("2.3-sync-disabled-local")
-    seen = audit.suppose(seen, [steps.supposition.parse("zfs zil_nocacheflush=1")])
+    seen = audit.suppose(seen, [parse("zfs zil_nocacheflush=1")])
     real = difference
 
     def in_series(before: Side, after: Side) -> object:

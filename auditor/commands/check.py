@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -160,19 +161,18 @@ def check(
         if changes:
             from auditor.report.audit import comparison
 
-            sides = [
+            before, after = (
                 comparison.Side(
                     audit.judge(each, rules, names, fail_on, left_out=left_out, failed_only=failed_only), each.facts
                 )
                 for each in (narrowed, audit.focus(then, host, focus) if focus else then)
-            ]
+            )
             for choice in wanted:
                 words = [each.text for each in changes]
-                if choice.name == "json":
-                    write(comparison.document(*sides, words), choice.file, "supposed")
-                else:
-                    write(comparison.page(*sides, words, **looking_at(choice.file)), choice.file, "supposed")
-            sys.exit(sides[1].report.exit_code)
+                page = partial(comparison.page, **looking_at(choice.file))
+                form = comparison.document if choice.name == "json" else page
+                write(form(before, after, words), choice.file, f"supposed: {after.report.headline}")
+            sys.exit(after.report.exit_code)
         report = audit.judge(
             narrowed,
             rules,

@@ -286,7 +286,7 @@ class _Host:
         )
 
     def _known_as(self, name: str) -> bool:
-        return any(name == each.name for kind in ("dataset", "pool") for each in self._all(cast(Kind, kind)))
+        return any(name == each.name for kind in ("dataset", "pool") for each in self._all(kind))
 
     def _of(self, subject: Subject, change: Change) -> None:
         match subject.kind, change.name:
@@ -436,10 +436,10 @@ class _Host:
             bus = f"/devices/pciffff:00/ffff:{number:02x}:00.0"  # each at a controller of its own
             self._put(disk, "sysfs_path", f"{bus}/nvme/{disk.name}", change)
             self._working(leaf, change)
-            self._put_all(leaf, NEW_LEAF | {"vdev": vdev, "pool": pool, "node": disk.name, "disks": (disk,),
-                                            "nodes": (disk.name,)}, change)  # fmt: skip
+            place: dict[str, Value] = {"vdev": vdev, "pool": pool, "node": disk.name, "nodes": (disk.name,)}
+            self._put_all(leaf, {**NEW_LEAF, **place, "disks": (disk,)}, change)
             leaves.append(leaf)
-        self._put_all(vdev, NEW_VDEV | {"pool": pool, "leaves": tuple(leaves)}, change)
+        self._put_all(vdev, {**NEW_VDEV, "pool": pool, "leaves": tuple(leaves)}, change)
         first = next(iter(self.facts.linked(pool, "vdevs")), vdev)
         self.facts.replace(Fact(vdev, "ashift", self._fact(first, "ashift")))
         for name, more in (("vdevs", (vdev,)), ("leaves", tuple(leaves))):
@@ -449,11 +449,12 @@ class _Host:
         """Nothing of the old one is left but where it is attached."""
         kept = {name: self._fact(disk, name) for name in ("sysfs_path", "lies_on", "dm_targets")}
         for name in list(self.facts.of(disk)):
-            self.facts.replace(Fact(disk, name, self.facts.get(Subject("disk", "\0"), name)))
+            self.facts.replace(Fact(disk, name, unknown(f"supposed: {change.text}, and nobody has asked that drive")))
         for name, value in kept.items():
             if isinstance(value, Known):
                 self.facts.replace(Fact(disk, name, value))
-        self._put_all(disk, NEW_DRIVE | {"smart_model": model, "smart_serial": f"the new {disk.name}"}, change)
+        named: dict[str, Value] = {"smart_model": model, "smart_serial": f"the new {disk.name}"}
+        self._put_all(disk, {**NEW_DRIVE, **named}, change)
         if transport:
             self._put(disk, "transport", transport, change)
 

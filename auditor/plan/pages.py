@@ -116,8 +116,8 @@ def _step(plan: Plan, step: Step) -> Iterator[str]:
         yield f"- And {len(actions) - COMMANDS_SHOWN} more such commands (--format json has all)."
     yield from (f"- {text(harmless(each))}" for each in _texts(step))
     yield from (f"- Watch: {text(each)}" for each in step.watch or (_check(plan),))
-    for each in step.settings[:COMMANDS_SHOWN]:
-        yield f"- Undo: {code(harmless(each.undo)) if each.read else text(harmless(each.undo))}"
+    for setting in step.settings[:COMMANDS_SHOWN]:
+        yield f"- Undo: {(code if setting.read else text)(harmless(setting.undo))}"
 
 
 def _table(report: Report) -> Iterator[str]:
