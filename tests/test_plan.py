@@ -18,8 +18,8 @@ import pytest
 from auditor import audit
 from auditor.facts import Fact, Facts, Known, Subject, known
 from auditor.judge.event import SEVERITIES
-from auditor.judge.supposition import parse
 from auditor.judge.rule import Rule
+from auditor.judge.supposition import parse
 from auditor.plan import pages, steps
 from auditor.plan.steps import Plan, Step
 from auditor.recording.recording import ReplayHost
