@@ -215,6 +215,31 @@ def test_programs_read_it_as_json(zaudit: CommandLine) -> None:
     assert (found["now"]["exit_code"], first["then"]["exit_code"]) == (14, 13)
 
 
+def test_a_live_host_is_planned_for_like_its_recording(zaudit: CommandLine) -> None:
+    recorded = zaudit("plan", "--replay", HOSTS / "2.3-sync-disabled-local")
+    past = host("2.3-sync-disabled-local")
+    zaudit.host = ReplayHost(past)  # type: ignore[assignment]
+    live = zaudit("plan", *past.targets)
+    assert (live.code, live.out) == (0, recorded.out)
+
+
+def test_a_target_that_is_not_there_is_an_error(zaudit: CommandLine) -> None:
+    done = zaudit("plan", "tank/dbb", "--replay", HOSTS / "2.3-sync-disabled-local")
+    assert done.code == 3
+    assert "tank/dbb" in done.err
+
+
+def test_what_is_waived_needs_no_step(zaudit: CommandLine, tmp_path: Path) -> None:
+    policy = tmp_path / "zaudit.toml"
+    policy.write_text(
+        '[[waiver]]\nrule = "sync-disabled"\ndataset = "tank/db"\nowner = "ann"\nreason = "lab"\nexpires = 2099-01-01\n'
+    )
+    done = zaudit("plan", "--replay", HOSTS / "2.3-sync-disabled-local", "--policy", policy, "--format", "json")
+    rules = {each["rule"] for step in json.loads(done.out)["steps"] for each in step["findings"]}
+    assert rules
+    assert "sync-disabled" not in rules
+
+
 def test_a_file_is_written_for_its_owner_alone(zaudit: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "plan.sh"
     done = zaudit("plan", "--replay", HOSTS / REDUNDANT, "--format", "sh", "-o", file)

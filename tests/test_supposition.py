@@ -366,6 +366,13 @@ def test_a_target_of_the_recording_alone(zaudit: CommandLine) -> None:
     assert (found["gone"], found["better"], found["worse"]) == ([], [], [])
 
 
+def test_a_live_host_is_supposed_like_its_recording(zaudit: CommandLine) -> None:
+    recorded = check(zaudit, DISABLED, "--suppose", "tank/db sync=standard")
+    zaudit.host = ReplayHost(host(DISABLED))  # type: ignore[assignment]
+    live = zaudit("check", *host(DISABLED).targets, "--suppose", "tank/db sync=standard")
+    assert (live.code, live.out) == (recorded.code, recorded.out)
+
+
 def test_programs_read_it_as_json(zaudit: CommandLine) -> None:
     done = check(zaudit, DISABLED, "--suppose", "host release=2.4.1", "--format", "json")
     found = json.loads(done.out)

@@ -131,6 +131,10 @@ class _Candidate(NamedTuple):
     def loses(self) -> bool:
         return any(each.rule.harm in LOSING for each in self.findings)
 
+    @property
+    def severity(self) -> int:
+        return max(RANK[each.severity] for each in self.findings)
+
 
 class _Gain(NamedTuple):
     """What a candidate comes to. order: the more, the sooner. why_not: why it is no step now, or empty."""
@@ -159,6 +163,7 @@ class _Planner:
     def __init__(self, seen: Look, judge: Callable[[Look], Report]) -> None:
         self._judge = judge
         self._first = self._suppose(seen, ())
+        self._flat: set[tuple[Change, ...]] = set()  # what changed no cell is not simulated again before its turn
         self._done: dict[tuple[str, str], str] = {}  # (subject, property) -> value that a step has set
 
     def plan(self) -> Plan:
@@ -206,7 +211,9 @@ class _Planner:
     def _next(self, state: _State) -> _Gain | None:
         """The best step from here."""
         candidates = list(_candidates(state, self._done))
-        gains = [gain for each in candidates if (gain := self._gain(state, (each,)))]
+        flat = sorted((each for each in candidates if each.changes in self._flat), key=lambda each: -each.severity)
+        gains = [gain for each in candidates if each not in flat and (gain := self._gain(state, (each,)))]
+        self._flat |= {each.candidates[0].changes for each in gains if not each.loses and not any(each.order[:2])}
         good = [each for each in gains if not each.why_not]
         if max(ranks(state.report).values(), default=0) >= UNSURE and not any(each.order[0] > 0 for each in good):
             lose = [each for each in candidates if each.loses][:CANDIDATES]
@@ -217,6 +224,11 @@ class _Planner:
         best = max(good, key=lambda each: each.order, default=None)
         if best and not best.ready:  # what it waits for may be one of these
             return max((each for each in good if each.ready and each.loses), key=lambda each: each.order, default=best)
+        for one in flat:
+            if best and (any(best.order[:2]) or best.order[2] >= one.severity):
+                break
+            if (gain := self._gain(state, (one,))) and not gain.why_not:
+                return gain
         return best
 
     def _gain(self, state: _State, candidates: tuple[_Candidate, ...]) -> _Gain | None:
@@ -232,7 +244,7 @@ class _Planner:
         order = (
             sum(worst - now.get(name, 0) for name in at) if worst else 0,
             sum(then[name] - now.get(name, 0) for name in then),
-            max(RANK[finding.severity] for each in candidates for finding in each.findings),
+            max(each.severity for each in candidates),
         )
         return _Gain(candidates, after, order, changed.better, _worse(state, after))
 
