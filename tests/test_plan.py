@@ -83,7 +83,7 @@ def test_what_is_left_after_the_walk_has_a_reason(capsys: pytest.CaptureFixture[
     """Every finding of medium or more that had something to set is gone; each of the others has a reason."""
     fixed: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    kept: dict[tuple[str, str], str] = {}
+    unfixed: dict[tuple[str, str], str] = {}
     for name in HOSTS.names():
         found = plan_of(name)
         grave = {(each.rule.id, each.place) for each in found.now.findings if each.failed and each.severity != "low"}
@@ -97,10 +97,10 @@ def test_what_is_left_after_the_walk_has_a_reason(capsys: pytest.CaptureFixture[
             assert key in by_hand or key in left, f"{name}: {key} has neither a step nor a reason"
             reason = by_hand[key].person if key in by_hand else "a step would make something worse"
             reasons[reason] += 1
-        kept |= {(name, id): reason for (id, _), reason in left.items() if (id, _) in still}
+        unfixed |= {(name, id): reason for (id, _), reason in left.items() if (id, _) in still}
     assert set(reasons) <= {*REASONS, "a step would make something worse"}
-    assert [key for key, reason in kept.items() if not reason.startswith(("it brings", "alone it makes"))] == []
-    assert list(kept) == [("2.3-network-attached", "multihost-off-shared")], "and no other"
+    assert [key for key, reason in unfixed.items() if not reason.startswith(("it brings", "alone it makes"))] == []
+    assert list(unfixed) == [("2.3-network-attached", "multihost-off-shared")], "and no other"
     assert sum(fixed.values()) > 20
     with capsys.disabled():
         print(f"\n{sum(fixed.values())} findings of medium or more are gone: {dict(fixed)}")

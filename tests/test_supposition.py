@@ -47,7 +47,7 @@ def cell(report: Report, dataset: str, event: str) -> str:
     return next(str(column.cells[event].outcome) for column in report.columns if dataset in column.names)  # type: ignore[index]
 
 
-def seen(facts: Facts, subject: Subject, name: str) -> object:
+def value(facts: Facts, subject: Subject, name: str) -> object:
     found = facts.get(subject, name)
     return found.value if isinstance(found, Known) else None
 
@@ -93,7 +93,7 @@ def test_children_inherit_what_they_have_no_value_of_their_own_for() -> None:
         ("tank/db2", known("standard", "sync=standard (default)")),
     )
     after = supposition.suppose(facts, [parse("tank/db sync=disabled")], registry(), ())
-    assert {each.name: seen(after, each, "sync") for each in after.subjects("dataset")} == {
+    assert {each.name: value(after, each, "sync") for each in after.subjects("dataset")} == {
         "tank": "standard",
         "tank/db": "disabled",
         "tank/db/own": "always",
@@ -116,7 +116,7 @@ def test_a_nearer_value_comes_before_one_further_up() -> None:
     )
     both = [parse("tank/a sync=always"), parse("tank sync=standard")]
     after = supposition.suppose(facts, both, registry(), ())
-    assert [seen(after, each, "sync") for each in after.subjects("dataset")] == ["standard", "always", "always"]
+    assert [value(after, each, "sync") for each in after.subjects("dataset")] == ["standard", "always", "always"]
 
 
 def test_changes_are_made_from_left_to_right() -> None:
@@ -151,7 +151,7 @@ def test_a_parameter_of_the_module() -> None:
     _, then, changed = supposed("2.2-zil-nocacheflush", "zfs zil_nocacheflush=0")
     assert "zil-nocacheflush" in [each.rule for each in changed.gone]
     assert changed.worse == ()
-    assert seen(then.facts, HOST, "zil_nocacheflush") == 0
+    assert value(then.facts, HOST, "zil_nocacheflush") == 0
 
 
 def test_counters_of_the_time_before_say_nothing_of_flushes_that_are_supposed() -> None:
@@ -160,14 +160,14 @@ def test_counters_of_the_time_before_say_nothing_of_flushes_that_are_supposed() 
     assert "zfs-nocacheflush" in [each.rule for each in changed.gone]
     leaves = [each for each in then.facts.subjects("leaf") if isinstance(then.facts.get(each, "disks"), Known)]
     assert leaves
-    assert {seen(then.facts, leaf, "flushes_reach_disk") for leaf in leaves} == {None}
+    assert {value(then.facts, leaf, "flushes_reach_disk") for leaf in leaves} == {None}
 
 
 def test_a_setting_of_a_database_by_its_engine_or_its_name() -> None:
     for who in ("postgres", "postgres 362"):
         _, then, changed = supposed(POSTGRES, f"{who} fsync=on")
         assert "pg-fsync-off" in [each.rule for each in changed.gone]
-        assert "fsync = on" in seen(then.facts, Subject("database", "postgres 362"), "configured")  # type: ignore[operator]
+        assert "fsync = on" in value(then.facts, Subject("database", "postgres 362"), "configured")  # type: ignore[operator]
         assert changed.new == ()
 
 
@@ -204,7 +204,7 @@ def test_a_log_mirror_of_drives_that_keep_what_they_acknowledged() -> None:
     assert changed.worse == ()
     assert {each.rule for each in changed.new} == set()
     (log,) = then.facts.linked(Subject("pool", "tank"), "log_vdevs")
-    assert [seen(then.facts, log, name) for name in ("type", "failures_tolerated")] == ["mirror", 1]
+    assert [value(then.facts, log, name) for name in ("type", "failures_tolerated")] == ["mirror", 1]
     unguarded = supposed("2.3-full-92", f"tank add log mirror {BAD} {BAD}")[2]
     assert "no-power-loss-protection" in [each.rule for each in unguarded.new]
 
@@ -318,7 +318,7 @@ def test_several_databases_of_an_engine_are_named() -> None:
     with pytest.raises(SuppositionError, match="which postgres\\? There are postgres 1, postgres 2"):
         supposition.suppose(facts, [parse("postgres fsync=on")], registry(), ())
     after = supposition.suppose(facts, [parse("postgres 2 fsync=on")], registry(), ())
-    assert [seen(after, each, "fsync") for each in after.subjects("database")] == [False, True]
+    assert [value(after, each, "fsync") for each in after.subjects("database")] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -169,8 +170,9 @@ def check(
             )
             for choice in wanted:
                 words = [each.text for each in changes]
-                page = partial(comparison.page, **looking_at(choice.file))
-                form = comparison.document if choice.name == "json" else page
+                form: Callable[..., str] = comparison.document
+                if choice.name != "json":
+                    form = partial(comparison.page, **looking_at(choice.file))
                 write(form(before, after, words), choice.file, f"supposed: {after.report.headline}")
             sys.exit(after.report.exit_code)
         report = audit.judge(

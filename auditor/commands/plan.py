@@ -66,8 +66,8 @@ def plan(
         seen = audit.focus(seen, host, targets)
     names = targets or asked
     found = steps.make(seen, lambda look: audit.judge(look, rules, names, "low", left_out=left_out))
-    written = {"markdown": pages.markdown, "json": pages.document, "sh": pages.script}[format_](found)
-    write(written, output, f"{len(found.steps)} steps", encoded=format_ == "sh")
+    page = {"markdown": pages.markdown, "json": pages.document, "sh": pages.script}[format_](found)
+    write(page, output, f"{len(found.steps)} steps", encoded=format_ == "sh")
 
 
 COMMAND = plan

@@ -248,20 +248,20 @@ class _Host:
 
     def _named(self, change: Change, kinds: Collection[Kind]) -> list[Subject]:
         """The subjects of these kinds that the words mean. Raises SuppositionError where there is none."""
-        said = change.subject
-        found = [each for kind in kinds for each in self._all(kind) if said in _called(each)]
-        engines = [each for each in self._all("database") if each.name.partition(" ")[0] == said]
+        who = change.subject
+        found = [each for kind in kinds for each in self._all(kind) if who in _names_of(each)]
+        engines = [each for each in self._all("database") if each.name.partition(" ")[0] == who]
         if "database" in kinds and not any(each.kind == "database" for each in found):
             if len(engines) > 1:
                 names = ", ".join(harmless(each.name) for each in engines)
-                raise SuppositionError(f"{change.text}: which {said}? There are {names}")
+                raise SuppositionError(f"{change.text}: which {who}? There are {names}")
             found += engines
         if not found:
-            there = [name for kind in kinds for each in self._all(kind) for name in _called(each)]
-            hint = near(said, dict.fromkeys(there)) or f"; there is {', '.join(map(harmless, there[:SHOWN]))}" * bool(
+            there = [name for kind in kinds for each in self._all(kind) for name in _names_of(each)]
+            hint = near(who, dict.fromkeys(there)) or f"; there is {', '.join(map(harmless, there[:SHOWN]))}" * bool(
                 there
             )
-            raise SuppositionError(f"{change.text}: no {' or '.join(kinds)} {harmless(said)} was seen{hint}")
+            raise SuppositionError(f"{change.text}: no {' or '.join(kinds)} {harmless(who)} was seen{hint}")
         return found
 
     def _all(self, kind: Kind) -> Iterator[Subject]:
@@ -329,7 +329,9 @@ class _Host:
 
     def _parameter(self, change: Change) -> None:
         name = change.name
-        read = [each for each, value in self.facts.of(HOST).items() if PARAMETERS.fullmatch(each) and _is_read(value)]
+        read = [
+            each for each, value in self.facts.of(HOST).items() if PARAMETERS.fullmatch(each) and _is_parameter(value)
+        ]
         there = dict.fromkeys((*read, *tunables.load()))
         if name not in there:
             raise SuppositionError(
@@ -355,10 +357,10 @@ class _Host:
             changed["torn_page_guard"] = value in GUARDS
         for fact, each in changed.items():
             self._put(database, fact, each, change)
-        said = {name: _spelt(each) for name, each in changed.items() if name in ENGINES[engine].compared}
+        compared = {name: _spelt(each) for name, each in changed.items() if name in ENGINES[engine].compared}
         for listed in ("in_force", "configured"):  # by the server, and in its files
             if isinstance(found := self._fact(database, listed), Known):
-                pairs = dict(each.split(" = ", 1) for each in words_of(found)) | said
+                pairs = dict(each.split(" = ", 1) for each in words_of(found)) | compared
                 self._put(database, listed, tuple(f"{name} = {each}" for name, each in sorted(pairs.items())), change)
 
     # -- other changes -------------------------------------------------------------------------------------------------
@@ -447,10 +449,10 @@ class _Host:
 
     def _new_drive(self, disk: Subject, change: Change, model: str, transport: str) -> None:
         """Nothing of the old one is left but where it is attached."""
-        kept = {name: self._fact(disk, name) for name in ("sysfs_path", "lies_on", "dm_targets")}
+        attached = {name: self._fact(disk, name) for name in ("sysfs_path", "lies_on", "dm_targets")}
         for name in list(self.facts.of(disk)):
             self.facts.replace(Fact(disk, name, unknown(f"supposed: {change.text}, and nobody has asked that drive")))
-        for name, value in kept.items():
+        for name, value in attached.items():
             if isinstance(value, Known):
                 self.facts.replace(Fact(disk, name, value))
         named: dict[str, Value] = {"smart_model": model, "smart_serial": f"the new {disk.name}"}
@@ -478,7 +480,7 @@ class _Host:
             self._put(subject, name, value, change)
 
 
-def _called(subject: Subject) -> tuple[str, ...]:
+def _names_of(subject: Subject) -> tuple[str, ...]:
     """The names by which a user may mean it."""
     return (subject.name, f"/dev/{subject.name}") if subject.kind == "disk" else (subject.name,)
 
@@ -493,7 +495,7 @@ def _spelt(value: Value) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value) or "default"
 
 
-def _is_read(value: Judged) -> bool:
+def _is_parameter(value: Judged) -> bool:
     """Was it read as a parameter of a module?"""
     return isinstance(value, Known) and value.evidence[0].command.startswith("cat /sys/module/")
 
