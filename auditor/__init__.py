@@ -36,11 +36,11 @@ subject    what a fact is about: a pool, vdev, leaf, disk, dataset, database, th
 leaf       a device of a pool as ``zpool status`` lists it; the disk is the physical device behind it
 fact       a value of one subject: known with evidence, or unknown with reasons
 reason     why a fact is unknown, in a sentence that names the command or file; its remedy is what would help
-rule       what must hold of the facts of a subject, with what its failure loses, examples and sources
+rule       what must hold of the facts of a subject, with the elements that its failure breaks, examples and sources
 verdict    what one rule says of one subject: pass, fail, unknown, not applicable, waived
 finding    equal verdicts that did not pass, told as one, with where to fix them
-strike     what a failure does: from which event on something is lost, what, and who is believed where nothing is
-cell       what one event costs one dataset: kept, kept on the word of somebody, unknown or lost
+element    a part of the path of a commit that can be broken (auditor/durability/elements.py)
+cell       what one event costs one dataset: no loss, no loss that relies on somebody, unknown or lost
 recording  all answers of one host, from which every report can be made again
 =========  ==========================================================================================================
 """

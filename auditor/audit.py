@@ -23,6 +23,7 @@ from auditor.host.live import Host
 from auditor.judge import baseline, finding, policy_files, supposition, verdict, waivers
 from auditor.judge.answers import Answers
 from auditor.judge.baseline import Baseline
+from auditor.judge.event_table import EventTable
 from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
@@ -190,6 +191,8 @@ def judge(
     rules = _spoken(rules, seen.facts)
     about_waivers = [rule for rule in rules if rule.subject == "waiver"]
     verdicts = verdict.judge([rule for rule in rules if rule.subject != "waiver"], seen.facts)
+    table = EventTable(seen.facts)
+    verdicts = table.ranked(verdicts)
     answers = Answers(seen.policy, seen.facts)
     verdicts = waivers.apply(seen.policy, seen.facts, verdicts, answers)
     verdicts += verdict.judge(about_waivers, seen.facts)
@@ -207,7 +210,8 @@ def judge(
         threshold=threshold,
         policy=seen.policy.path,
         left_out=tuple(left_out),
-        answers=answers,
+        columns=table.columns(verdicts, answers),
+        events=table.events,
         failed_only=failed_only,
         rules=digest(rules),
         recorder=seen.recorder,

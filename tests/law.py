@@ -131,7 +131,10 @@ def exit_codes(before: Iterable[Verdict], after: Iterable[Verdict]) -> Iterator[
 
 
 def events(before: Audited, after: Audited) -> Iterator[str]:
-    """Cells of the table that became better. A dataset that is not listed any more fares as its pool does."""
+    """Cells of the table that became better. A dataset that is not listed any more fares as its pool does; a page that opens with a
+    pool that does not work has no table of it, and calms nobody."""
+    if after.report.standing == "stalled":
+        return
     for name, cells in before.cells.items():
         now = after.cells.get(name) or after.cells.get(name.partition("/")[0])
         for event in before.report.events:

@@ -33,7 +33,7 @@ class Store:
 
     name: str
     party: Party = "drive"
-    place: Place = "device"  # where its cache is: memory of this host, of the device, or of the hypervisor
+    place: Place | None = "device"  # where its cache is: memory of this host, of the device, or of the hypervisor
     cache: Cache | None = "protected"
     passes: bool | None = True  # a flush reaches it, and goes on to what is below: queue/write_cache, dm targets
     completes: bool | None = True  # no flush of it has failed
@@ -181,7 +181,9 @@ class Host:
 
     def store(self, name: str) -> Store:
         """One of which nobody knows anything, where nothing is known of it."""
-        return self.stores.get(name) or Store(name, cache=None, passes=None, completes=None, honours=None, alone=None)
+        return self.stores.get(name) or Store(
+            name, place=None, cache=None, passes=None, completes=None, honours=None, alone=None
+        )
 
     def knows(self, program: Program) -> bool:
         """Are all of its datasets and their pools here?"""

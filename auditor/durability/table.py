@@ -73,6 +73,12 @@ class Judge:
         choices = self.choices(program, event)
         return self._cell(program, question, choices) if choices else None
 
+    def data_left(self, program: Program, name: EventName) -> bool:
+        """Is all data of its pools left for certain, or on promises? What the pool question asks beyond that is the import."""
+        choices = self.choices(program, name)
+        pools = self.copies.host.pools_of(program)
+        return all(self.copies.data(pool, event).rank >= Rank.RELIES for event in choices for pool in pools)
+
     def _cell(self, program: Program, question: Question, choices: Mapping[Event, tuple[str, ...]]) -> Cell | None:
         found = [(answer(self.copies, program, event, question), drives) for event, drives in choices.items()]
         answers = [(each, drives) for each, drives in found if each]

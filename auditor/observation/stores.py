@@ -78,9 +78,10 @@ class Stores:
         return self._physical(disk, name)
 
     def _shown(self, disk: Subject, name: str, party: Party) -> Store:
-        """What is below is not visible: neither its redundancy nor its cache, unless it is offered without one."""
+        """What is below is not visible: its redundancy, and whether what it says of its cache is so."""
         through = self._reading.word(disk, "virtio_cache_type") == "write through"
-        cache: Cache | None = "none" if through else None
+        volatile = self._reading.flag(disk, "volatile_cache")
+        cache: Cache | None = "none" if through else None if volatile is None else "volatile" if volatile else "none"
         place: Place = "hypervisor" if party == "hypervisor" else "device"
         return Store(name, party, place, cache, self._flushed(disk), honours=None, redundant=None, alone=None)
 

@@ -278,7 +278,7 @@ def test_releases_that_lose_the_syncs_of_volumes() -> None:
         "2.3.1-1": "unknown",
         "2.3.2-1": "pass",
     }
-    assert (lost.severity, lost.harm) == ("critical", "commits")
+    assert (lost.gravest, lost.elements, lost.harm) == ("critical", ("defect",), "commits")
 
 
 def test_a_known_bug_that_does_not_touch_this_host_is_no_question_of_the_build() -> None:

@@ -296,12 +296,11 @@ TRACED = Chain("TRACED", ())
 def test_after_traced_it_says_what_is_left_to_believe() -> None:
     guest, losing = judged("", edited.unused(shared.earlier("2.4-healthy-mirrored-slog"))), report_of(HOSTS / CANONICAL)
     drives, protected = report_of(OLDER / "2.4-sata-cache-on"), report_of(HOSTS / "2.4-healthy-physical-no-cache")
-    assert words.left_to_believe(TRACED, guest) == "After that a power cut rests on the word of the hypervisor alone."
-    assert "not known: " in words.left_to_believe(TRACED, drives), "nobody saw whether there are databases"
     assert (
-        words.left_to_believe(TRACED, protected)
-        == "After that a power cut rests on nobody's word, in all that was seen."
+        words.left_to_believe(TRACED, guest) == "What is left to rely on at a power cut: the hypervisor (not verified)."
     )
+    assert "not known: " in words.left_to_believe(TRACED, drives), "nobody saw whether there are databases"
+    assert words.left_to_believe(TRACED, protected) == "At a power cut nothing else is relied on, in all that was seen."
     assert words.left_to_believe(TRACED, losing) == "", "the headline says that it loses"
     assert words.left_to_believe(TRACED, None) == ""
     assert words.left_to_believe(Chain("INCONCLUSIVE", ()), guest) == ""

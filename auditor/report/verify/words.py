@@ -40,14 +40,14 @@ def left_to_believe(chain: Chain, report: Report | None) -> str:
     and that of others is not. Empty where it was not followed, or where the table says that something goes anyway."""
     if chain.outcome != "TRACED" or report is None:
         return ""
-    power = event_words.worst(report.columns)
+    power = event_words.of_a_cut(report.columns)
     match power.outcome:
         case "word":
-            return f"After that a power cut rests on the word of {event_words.parties(power)} alone."
+            return f"What is left to rely on at a power cut: {event_words.parties(power)}."
         case "unknown":
             return f"What else a power cut would take is not known: {listed(list(map(harmless, power.rules)))}."
         case "kept":
-            return "After that a power cut rests on nobody's word, in all that was seen."
+            return "At a power cut nothing else is relied on, in all that was seen."
     return ""
 
 
