@@ -19,7 +19,8 @@ what of them is kept at all.
 ``observation`` fills these from facts.
 
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
-third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off.
+third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off. ``plan``
+judges again and again what a fix would make of the facts.
 
 Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts, and ``databases`` their
 types alone; ``collect``, ``model`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``

@@ -19,7 +19,7 @@ from auditor.gather.look import LookOptions, gather
 from auditor.gather.look import NothingToAudit as NothingToAudit
 from auditor.host import sql
 from auditor.host.live import Host
-from auditor.judge import baseline, finding, policy_files, verdict, waivers
+from auditor.judge import baseline, finding, policy_files, supposition, verdict, waivers
 from auditor.judge.answers import Answers
 from auditor.judge.baseline import Baseline
 from auditor.judge.event_table import EventTable
@@ -27,6 +27,7 @@ from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity, digest
+from auditor.judge.supposition import Change
 from auditor.model import derivation
 from auditor.model.database import databases
 from auditor.report.model import Report
@@ -102,11 +103,23 @@ def look(host: Host, names: Sequence[str], options: Options, progress: Progress 
         raise
     gathered = time.process_time()
     facts.put_all(waivers.facts_of(options.policy, facts))
-    derivation.run(registry.derivations(), facts)
-    _no_empty_links(facts)
+    _derive(facts)
     seconds = {"gather": gathered - started, "derive": time.process_time() - gathered}
     recorder, edited = (getattr(host, name, "") for name in ("recorder", "edited"))  # of a replay
     return Look(facts, roots, seconds, options.policy, recorder, unasked, edited)
+
+
+def suppose(seen: Look, changes: Sequence[Change]) -> Look:
+    """The same look with changes of what was collected, as a copy. Raises SuppositionError."""
+    derived = {key for each in registry.derivations() for key in each.specs}
+    facts = supposition.suppose(seen.facts, changes, registry.registry(), derived)
+    _derive(facts)
+    return seen._replace(facts=facts)
+
+
+def _derive(facts: Facts) -> None:
+    derivation.run(registry.derivations(), facts)
+    _no_empty_links(facts)
 
 
 def _no_empty_links(facts: Facts) -> None:

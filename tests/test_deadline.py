@@ -77,6 +77,7 @@ def test_every_command_that_reads_a_recording_has_a_deadline() -> None:
         "checklist",
         "diagnose",
         "diff",
+        "plan",
         "policy init",
         "record",
         "show",

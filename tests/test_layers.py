@@ -63,6 +63,7 @@ STAGES: dict[str, set[str]] = {
     "report.checklist": {
         *("text", "judge", "report", "report.formats", *VERIFIED, *DIAGNOSED, *LISTED),
     },
+    "plan": {"facts", "text", "judge", "report", "report.audit", "report.formats", "audit"},
     "registry": {"facts", "collect", "gather", "model", "verify.specs"},
     "rulebook": {"judge", "registry", "data", "host.user_files"},
     **{name: {"errors", "text", "units", *VERIFIED} for name in VERIFIED},
@@ -90,7 +91,7 @@ STAGES: dict[str, set[str]] = {
         *("errors", "facts", "text", "units", "data", "databases", "host", "recording", "model", "judge", "rulebook"),
         *("report", "report.audit", "report.formats", "report.verify", "report.fleet", "audit", "fleet", "selftest"),
         *("interrupt", "streams", "verify", *VERIFIED, "report.diagnose", "diagnose", *DIAGNOSED),
-        *("report.checklist", "checklist", *LISTED),
+        *("report.checklist", "checklist", *LISTED, "plan"),
     },
     "cli": {"errors", "text", "commands"},
     "streams": {"text"},

@@ -44,13 +44,15 @@ class Template(NamedTuple):
 
 class Fix(NamedTuple):
     """How to mend it. command: one line to paste, or empty; cost: one of COSTS. cases: the first whose condition is known to
-    be true counts in place of it. needs: the condition on which the command helps, printed before it, or empty."""
+    be true counts in place of it. needs: the condition on which the command helps, printed before it, or empty. sets: what it
+    changes, each as a supposition (:mod:`auditor.judge.supposition`)."""
 
     command: Template | None
     text: str
     cost: str
     cases: tuple[tuple[Fix, Expression], ...] = ()
     needs: str = ""
+    sets: tuple[Template, ...] = ()
 
 
 class Case(NamedTuple):

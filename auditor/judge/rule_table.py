@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast, get_args
 from auditor.data.platforms import ANY, WORD, filled, load
 from auditor.durability.elements import ELEMENTS
 from auditor.facts import KINDS, Kind
+from auditor.judge import supposition
 from auditor.judge.compiler import Registry, compile_condition, compile_words, deferred
 from auditor.judge.event import ANSWER, ANSWERING, SEVERITIES, Severity
 from auditor.judge.expression import Expression
@@ -253,10 +254,10 @@ def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Te
 def _fix(table: Any, kind: Kind, registry: Registry, compilers: _Compilers, platform: str) -> Fix:
     if not isinstance(table, dict):
         raise RuleError("fix must be a table")
-    _keys(table, {"text", "cost"}, {"command", "needs", "cases"}, "fix")
+    _keys(table, {"text", "cost"}, {"command", "needs", "sets", "cases"}, "fix")
     cases = []
     for each in _tables(table.get("cases", [])):
-        _keys(each, {"when", "text", "cost"}, {"command", "needs"}, "a case of a fix")
+        _keys(each, {"when", "text", "cost"}, {"command", "needs", "sets"}, "a case of a fix")
         condition = compilers.condition(_text(each, "when"), kind, registry)
         cases.append((_one_fix(each, kind, registry, compilers.value, platform), condition))
     return _one_fix(table, kind, registry, compilers.value, platform)._replace(cases=tuple(cases))
@@ -271,7 +272,16 @@ def _one_fix(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Co
     needs = filled(_text(table, "needs"), platform) if "needs" in table else ""
     if needs and not needs.startswith(CONDITIONS):
         raise RuleError(f"needs begins with one of {', '.join(CONDITIONS)}")
-    return Fix(template, text, _one_of(table, "cost", COSTS), needs=needs)
+    sets = _texts(table, "sets", least=1) if "sets" in table else ()
+    if len(sets) > CASES:
+        raise RuleError(f"sets are at most {CASES}")
+    try:
+        for each in sets:
+            supposition.check(each, kind, registry)
+    except supposition.SuppositionError as error:
+        raise RuleError(str(error)) from None
+    templates = tuple(_template(each, kind, registry, value) for each in sets)
+    return Fix(template, text, _one_of(table, "cost", COSTS), needs=needs, sets=templates)
 
 
 def _examples(tables: Any, with_when: bool) -> tuple[Example, ...]:
