@@ -305,7 +305,7 @@ static void
 command(char *line)
 {
 	static int marks = -1;
-	char *verb = strtok(line, " \n"), *name, *word[4];
+	char *verb = strtok(line, " "), *name, *word[4];
 	if (strcmp(verb, "create") == 0) {
 		marks = open(path("marks"), O_RDWR | O_CREAT | O_APPEND, 0600);
 		VERIFY0(spa_create("p", tree(), NULL, NULL, NULL));
@@ -495,8 +495,10 @@ main(int argc, char **argv)
 	if (strcmp(argv[1], "check") == 0)
 		check(argv + 3);
 	else
-		while (fgets(line, sizeof (line), stdin) != NULL)
+		while (fgets(line, sizeof (line), stdin) != NULL) {
+			line[strcspn(line, "\n")] = 0;
 			command(line);
+		}
 	(void) fflush(stdout);
 	_exit(0);
 }
