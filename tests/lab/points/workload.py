@@ -191,7 +191,9 @@ PLANS = (
     Plan("no log", "d0"),
     Plan("throughput", "d0 l0", logbias="throughput"),
     Plan("large writes without a log", "d0", page=65536, record=65536, pages=16, burst=8),
-    Plan("two datasets", "d0 l0", datasets=("a", "b"), burst=6, steps=("burst", "snapshot a s", "burst", "txg", "burst")),
+    Plan(
+        "two datasets", "d0 l0", datasets=("a", "b"), burst=6, steps=("burst", "snapshot a s", "burst", "txg", "burst")
+    ),
     Plan("mirrors", "mirror d0 d1 mirror l0 l1", burst=8),
     Plan("two logs", "d0 l0 l1", burst=24),
     Plan("log added", "d0", burst=8, steps=("burst", "add l0", "burst", "txg", "burst")),
