@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tests.lab.points.recording import MARKS, Block, Entry, Kind, log_blocks, read
 from tests.lab.points.workload import Finding, Observation, Promise, Script, judge
 
-SIZE = 96 << 20  # of a device, as in points.c
+SIZE = 64 << 20  # of a device, as in points.c
 SECTOR = 4096
 REMEMBERED = 48  # results that a point is compared with
 

@@ -50,7 +50,7 @@
 extern char *spa_config_path;
 extern int zfs_nocacheflush;
 
-enum { SIZE = 96 << 20, LARGEST = 1 << 20, IMMEDIATE = 32768, NAMES = 8, CELL = 8 };
+enum { SIZE = 64 << 20, LARGEST = 1 << 20, IMMEDIATE = 32768, NAMES = 8, CELL = 8 };
 typedef enum { FSYNC, ALWAYS, DSYNC } how_t;
 
 typedef struct {

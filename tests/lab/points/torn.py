@@ -1,5 +1,5 @@
-"""The table of torn pages: can a page of a database that was fsynced come back in parts, at which byte, for which lengths of the
-writes next to it? make points-torn LINE=2.3.
+"""The table of torn pages: can a page of a database that was fsynced come back in parts, at which byte, for which lengths of
+the writes next to it? make points-torn LINE=2.3.
 
 A page comes apart where its records lie in more than one block of the intent log: a crash between the two leaves the first. So
 one run of all lengths is enough, without a crash: the blocks themselves say it. Then a sample is confirmed by crash points.
@@ -30,6 +30,7 @@ TABLE = HERE / "torn_pages.toml"
 KIB = 1024
 LENGTHS = (0, 152, 1936, *range(8, 16 * KIB, 520))  # of what is written before each page
 PAGES = 16
+GROUP = 6  # bursts to a transaction group, which frees the log
 
 
 class Setting(NamedTuple):
@@ -56,25 +57,14 @@ class Setting(NamedTuple):
                     lines += ["commit a part"] if self.how == "always" else []
                 lines.append(f"write a {number * self.page} {self.page} {generation} {self.how}")
                 lines += ["commit a part"] if self.how == "always" else []
-            lines += [f"commit a {length}", "txg"]
+            lines += [f"commit a {length}"] + ["txg"] * (generation % GROUP == 0)
         return Script(tuple(lines))
 
     def plan(self, neighbour: int) -> Plan:
         """One length, for crash points."""
         burst = 12 if self.how == "fsync" else 3
-        steps = ("burst",)
-        return Plan(
-            "torn",
-            self.layout,
-            self.page,
-            self.record,
-            self.logbias,
-            neighbour,
-            self.how,
-            burst=burst,
-            pages=PAGES,
-            steps=steps,
-        )
+        plan = Plan("torn", self.layout, self.page, self.record, self.logbias, neighbour, self.how)
+        return plan._replace(burst=burst, pages=PAGES, steps=("burst",))
 
 
 def settings() -> Iterator[Setting]:
@@ -139,7 +129,7 @@ def formula(setting: Setting, release: str) -> tuple[bool | None, bool | None]:
 
 
 def row(program: Program, work: Path, setting: Setting, confirm: bool) -> dict[str, Any]:
-    entries = program.run(work / "pool", work / "run.log", setting.sweep(), RECORD_LOG_BLOCKS="1")
+    entries = program.run(work / "pool", work / "run.log", setting.sweep(), RECORD_LOG_BLOCKS="1", RECORD_LAG="0")
     found = apart(entries, setting.page)
     assert len(found) == len(set(LENGTHS)), "a burst has no acknowledgement"
     splitting = [length for length, places in found.items() if places]
@@ -179,12 +169,17 @@ def confirmed(program: Program, work: Path, plan: Plan) -> dict[str, Any]:
 def differences(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """safe: the formula says whole, and a page came apart: it is wrong. loose: it says that one may, and none did."""
     for each in rows:
-        name = f"page {each['page']}K recordsize {each['recordsize']}K {each['logbias']} sync={each['sync']} slog={each['slog']}"
+        name = f"page {each['page']}K recordsize {each['recordsize']}K {each['logbias']}"
+        name += f" sync={each['sync']} slog={each['slog']}"
         whole = each["within_block"] and each["log_splits"] is False
         if whole and (each["apart"] or each.get("torn")):
             yield f"WRONG {name}: the formula says whole, {each['apart']} of {each['lengths']} lengths come apart"
         if not whole and not each["apart"]:
             yield f"loose {name}: the formula says that it may come apart, no length of {each['lengths']} does"
+
+
+def tables() -> dict[str, Any]:
+    return tomllib.loads(TABLE.read_text()) if TABLE.exists() else {}
 
 
 def written(tables: Mapping[str, Mapping[str, Any]]) -> str:
@@ -226,9 +221,8 @@ def main() -> int:
             confirm = options.confirm == "all" or (options.confirm == "own" and each.page == each.record)
             rows.append(row(program, work, each, confirm))
             print(" ".join(f"{name}={value}" for name, value in rows[-1].items()), flush=True)
-    tables = tomllib.loads(TABLE.read_text()) if TABLE.exists() else {}
-    tables[options.line] = {"first": program.release, "last": program.release, "rows": rows}
-    TABLE.write_text(written(tables))
+    found = tables() | {options.line: {"first": program.release, "last": program.release, "rows": rows}}
+    TABLE.write_text(written(found))
     for words in differences(rows):
         print(words)
     print(f"{options.line}: {len(rows)} settings, {time.monotonic() - begun:.0f} s")
