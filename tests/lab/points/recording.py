@@ -72,7 +72,8 @@ def log_blocks(entries: Iterable[Entry]) -> Iterator[Block]:
         if entry.kind != Kind.WRITE or entry.device == MARKS:
             continue
         before = begun.pop(entry.thread, None)
-        if before and before[1].device == entry.device and before[1].offset + len(before[2]) == entry.offset:
+        follows = before and before[1].device == entry.device and before[1].offset + len(before[2]) == entry.offset
+        if before and follows and not _begins_block(entry.data):
             numbers, first, data = before[0] + (number,), before[1], before[2] + entry.data
         else:
             if before and (block := _parse(*before)):
@@ -86,8 +87,12 @@ def log_blocks(entries: Iterable[Entry]) -> Iterator[Block]:
             yield block
 
 
+def _begins_block(data: bytes) -> bool:
+    return len(data) >= CHAIN and bool(struct.unpack_from("<Q", data, MAGIC_AT)[0] == MAGIC)
+
+
 def _parse(entries: tuple[int, ...], first: Entry, data: bytes) -> Block | None:
-    if len(data) < CHAIN or struct.unpack_from("<Q", data, MAGIC_AT)[0] != MAGIC:
+    if not _begins_block(data):
         return None
     used = struct.unpack_from("<Q", data, NEXT_USED)[0]
     return Block(entries, first.device, first.offset, len(data), used, tuple(_records(data[:used])))
