@@ -206,10 +206,10 @@ def test_a_page_is_apart_where_its_records_lie_in_two_blocks() -> None:
     entries = [
         mark("start"),
         write("l0", 0, log_block((0, 16384, b""), (16384, 8192, b"12345678"), (24576, 8192, b"12345678"))),
-        mark("0"),
+        mark("0.0"),
         write("l0", 8192, log_block((0, 10760, b"12345678"))),
         write("l0", 16384, log_block((10760, 5624, b"12345678"))),
-        mark("152"),
+        mark("152.1"),
     ]
     assert torn.apart(entries, 16384) == {0: Counter(), 152: Counter({10760: 1})}
 

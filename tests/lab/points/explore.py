@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.lab.points.recording import MARKS, Block, Entry, Kind, log_blocks, read
 from tests.lab.points.workload import Finding, Observation, Promise, Script, judge
@@ -245,6 +245,11 @@ class Tally:
             )
             if sum(line.startswith(f"{each.what}:") for line in self.examples) < 3:
                 self.examples.append(words)
+
+    def row(self) -> dict[str, Any]:
+        numbers = {"points": self.points, "pruned": self.pruned, "seconds": round(self.seconds, 1)}
+        counters = {"kinds": self.kinds, "found": self.found, "torn_at": self.torn_at}
+        return numbers | {name: dict(each) for name, each in counters.items()} | {"examples": self.examples}
 
     def add(self, other: Tally) -> None:
         self.points += other.points

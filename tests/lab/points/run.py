@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -211,9 +210,9 @@ class Run:
             "plan": plan.name,
             "control": control,
         }
-        row |= asdict(tally) | {"seconds": round(tally.seconds, 1)}
+        row |= tally.row()
         if replay:
-            row["replay"] = asdict(replay) | {"seconds": round(replay.seconds, 1)}
+            row["replay"] = replay.row()
         self.rows.append(row)
         words = (
             ", ".join(f"{count} {what}" for what, count in sorted(tally.found.items())) or "nothing lost, nothing torn"

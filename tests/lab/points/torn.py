@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,9 +30,10 @@ from tests.lab.points.workload import APART, NEIGHBOURS, Plan, Script
 
 TABLE = HERE / "torn_pages.toml"
 KIB = 1024
-LENGTHS = (0, 152, 1936, *range(8, 16 * KIB, 520))  # of what is written before each page
-PAGES = 16
-GROUP = 6  # bursts to a transaction group, which frees the log
+LENGTHS = (0, 152, 1936, *range(8, 16 * KIB, 1096))  # of what is written before each page
+MEDIUM = 16  # pages of a burst that 2.3 divides evenly over log blocks
+LARGE = 1300 * KIB  # bytes of one that it does not: more than eight log blocks (zil.c zil_lwb_plan())
+GROUP = 4  # lengths to a transaction group, which frees the log
 
 
 class Setting(NamedTuple):
@@ -44,58 +47,65 @@ class Setting(NamedTuple):
     def layout(self) -> str:
         return "d0 l0" if self.slog else "d0"
 
+    @property
+    def pages(self) -> int:
+        return max(MEDIUM, LARGE // self.page) if self.how == "fsync" else MEDIUM // 4
+
     def sweep(self) -> Script:
-        """A burst of pages for each length."""
+        """For each length a large burst of pages, and one of medium size."""
         lines = [f"create {self.layout}", f"dataset a {self.record} {self.logbias}"]
-        lines += [f"write a {number * self.page} {self.page} 1 fsync" for number in range(PAGES)]
+        lines += [f"write a {number * self.page} {self.page} 1 fsync" for number in range(self.pages)]
         lines += ["txg", "commit a start"]
-        burst = PAGES if self.how == "fsync" else PAGES // 4
-        for generation, length in enumerate(LENGTHS, 2):
-            for number in range(burst):
-                if length:
-                    lines.append(f"write a {NEIGHBOURS + number * APART} {length} {generation} {self.how}")
-                    lines += ["commit a part"] if self.how == "always" else []
-                lines.append(f"write a {number * self.page} {self.page} {generation} {self.how}")
-                lines += ["commit a part"] if self.how == "always" else []
-            lines += [f"commit a {length}"] + ["txg"] * (generation % GROUP == 0)
+        for turn, length in enumerate(LENGTHS):
+            for part, burst in enumerate((self.pages, MEDIUM) if self.how == "fsync" else (self.pages,)):
+                for number in range(burst):
+                    if length:
+                        lines += self._write(NEIGHBOURS + number * APART, length, turn + 2)
+                    lines += self._write(number * self.page, self.page, turn + 2)
+                lines.append(f"commit a {length}.{part}")
+            lines += ["txg"] * (turn % GROUP == 0)
         return Script(tuple(lines))
+
+    def _write(self, offset: int, length: int, generation: int) -> list[str]:
+        alone = ["commit a part"] if self.how == "always" else []
+        return [f"write a {offset} {length} {generation} {self.how}", *alone]
 
     def plan(self, neighbour: int) -> Plan:
         """One length, for crash points."""
-        burst = 12 if self.how == "fsync" else 3
         plan = Plan("torn", self.layout, self.page, self.record, self.logbias, neighbour, self.how)
-        return plan._replace(burst=burst, pages=PAGES, steps=("burst",))
+        return plan._replace(burst=self.pages, pages=self.pages, steps=("burst",))
 
 
 def settings() -> Iterator[Setting]:
-    for page in (4, 8, 16, 32, 64):
-        for record in sorted({page, 8, 128}):
-            for slog in (True, False):
+    """Records of the page, of 128 KiB and of 8 KiB; where each write is committed by itself, and where the log holds pointers,
+    those of the page and of 8 KiB."""
+    for slog in (True, False):
+        for page in (8, 16, 32, 64, 4):
+            for record in dict.fromkeys((page, 128, max(page // 2, 8))):
                 yield Setting(page * KIB, record * KIB, "latency", "fsync", slog)
-                yield Setting(page * KIB, record * KIB, "latency", "always", slog)
-                yield Setting(page * KIB, record * KIB, "throughput", "fsync", slog)
+            yield Setting(page * KIB, page * KIB, "latency", "always", slog)
+    for page, record in ((16, 16), (16, 8), (64, 64), (64, 8)):
+        yield Setting(page * KIB, record * KIB, "throughput", "fsync", True)
 
 
 def apart(entries: Sequence[Entry], page: int) -> dict[int, Counter[int]]:
     """Length of the neighbours -> the bytes at which pages lie in more than one log block, and how many do."""
     marks = [(number, each.data.decode()) for number, each in enumerate(entries) if each.device == MARKS]
-    ends = [(number, int(words)) for number, words in marks if words.isdigit()]
-    found: dict[int, Counter[int]] = {length: Counter() for _, length in ends}
-    places: dict[int, dict[int, list[tuple[int, int]]]] = {length: {} for _, length in ends}
+    bursts = [(number, words) for number, words in marks if words not in ("start", "part")]
+    places: dict[tuple[str, int], list[tuple[int, int]]] = {}
     started = next(number for number, words in marks if words == "start")
     for which, block in enumerate(log_blocks(entries)):
         if block.entries[0] < started:
             continue
-        length = next(length for number, length in ends if number > block.entries[0])
+        burst = next(words for number, words in bursts if number > block.entries[0])
         for record in block.records:
             if record.offset < NEIGHBOURS:
-                places[length].setdefault(record.offset // page, []).append((record.offset % page, which))
-    for length, pages in places.items():
-        for parts in pages.values():
-            parts.sort()
-            found[length].update(
-                at for (at, block), (_, before) in zip(parts[1:], parts, strict=False) if block != before
-            )
+                places.setdefault((burst, record.offset // page), []).append((record.offset % page, which))
+    found: dict[int, Counter[int]] = {int(words.partition(".")[0]): Counter() for _, words in bursts}
+    for (burst, _), parts in places.items():
+        parts.sort()
+        length = int(burst.partition(".")[0])
+        found[length].update(at for (at, block), (_, before) in zip(parts[1:], parts, strict=False) if block != before)
     return found
 
 
@@ -211,16 +221,24 @@ def main() -> int:
     parser.add_argument(
         "--confirm", choices=("all", "own", "none"), default="own", help="own: records as large as pages"
     )
+    parser.add_argument("--jobs", type=int, default=4)
     options = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
-        program, rows = build(options.line, Path(folder) / "build"), []
-        work = Path(folder) / "work"
-        work.mkdir()
-        for each in settings():
-            confirm = options.confirm == "all" or (options.confirm == "own" and each.page == each.record)
-            rows.append(row(program, work, each, confirm))
-            print(" ".join(f"{name}={value}" for name, value in rows[-1].items()), flush=True)
+        program = build(options.line, Path(folder) / "build")
+
+        def one(number: int, setting: Setting) -> dict[str, Any]:
+            confirm = options.confirm == "all" or (options.confirm == "own" and setting.page == setting.record)
+            work = Path(folder) / f"work-{number}"
+            work.mkdir()
+            found = row(program, work, setting, confirm)
+            shutil.rmtree(work)
+            print(" ".join(f"{name}={value}" for name, value in found.items()), flush=True)
+            return found
+
+        # a run waits more than it computes
+        with ThreadPoolExecutor(options.jobs) as pool:
+            rows = list(pool.map(one, *zip(*enumerate(settings()), strict=True)))
     found = tables() | {options.line: {"first": program.release, "last": program.release, "rows": rows}}
     TABLE.write_text(written(found))
     for words in differences(rows):
