@@ -125,7 +125,7 @@ def test_only_what_no_flush_followed_may_be_lost(tmp_path: Path) -> None:
 
 
 def test_a_lying_drive_loses_across_a_flush(tmp_path: Path) -> None:
-    points = Points(RUN, cut=0, lying=True, prefixes=False)
+    points = Points(RUN, cut=0, lying=True, stride=0)
     found = [point.kept for point in points.walk(Disks(tmp_path, ("d0", "l0")), 2) if point.at == len(RUN)]
     assert (("d0", 0, b"data"),) in found
 

@@ -65,12 +65,12 @@ def merge(extents: Iterable[Extent]) -> list[Extent]:
 
 class Points:
     """The points of a recording, in order. lying: drives that acknowledge a flush and do nothing. width: see subsets().
-    cut: so many log blocks are torn at each 4 KiB."""
+    cut: so many log blocks are torn at each 4 KiB. stride: a prefix after each nth write."""
 
     def __init__(
-        self, entries: Sequence[Entry], *, width: int = 16, lying: bool = False, cut: int = 2, prefixes: bool = True
+        self, entries: Sequence[Entry], *, width: int = 16, lying: bool = False, cut: int = 2, stride: int = 1
     ) -> None:
-        self.entries, self.width, self.lying, self.prefixes = entries, width, lying, prefixes
+        self.entries, self.width, self.lying, self.stride = entries, width, lying, stride
         self.blocks = {each.entries[-1]: each for each in log_blocks(entries) if each.length > SECTOR} if cut else {}
         self.left = cut
         self.pending: list[tuple[int, Entry]] = []
@@ -90,14 +90,14 @@ class Points:
                 self.pending.append((number, entry))
                 if number < start:
                     continue
-                if self.prefixes:
+                if self.stride and number % self.stride == 0:
                     yield Point(after, "prefix", tuple(_writes(self.pending)))
                 if self.left and (block := self.blocks.get(number)):
                     self.left -= 1
                     yield from self._cuts(after, block)
             if self.lying and number < start:
                 self._flush(disks, None)
-        if self.prefixes:
+        if self.stride:
             yield Point(len(self.entries), "prefix", tuple(_writes(self.pending)))
 
     def _flush(self, disks: Disks, device: str | None) -> None:
@@ -282,14 +282,10 @@ class Explorer:
                 found = self.promises[entry.data.decode().strip()]
         return found
 
-    def explore(self, entries: Sequence[Entry], points: Points, until: float | None = None) -> Tally:
-        """until: the time at which it ends (the tally says how far it came)."""
+    def explore(self, entries: Sequence[Entry], points: Points) -> Tally:
         tally, begun = Tally(), time.monotonic()
         disks = Disks(self.folder_for_disks(), self.script.devices)
         for point in points.walk(disks, self.start(entries)):
-            if until and time.monotonic() > until:
-                tally.found["not finished"] = 1
-                break
             seen = self.see(disks, point, tally).seen
             tally.count(point, list(judge(seen, self.script.slots, self.promise(entries, point.at))))
         disks.close()
@@ -313,7 +309,7 @@ class Explorer:
     def _known(self, disks: Disks) -> Result | None:
         return next((each for each in self.results if disks.holds(each)), None)
 
-    def replay(self, entries: Sequence[Entry], at: int, width: int = 4) -> Tally:
+    def replay(self, entries: Sequence[Entry], at: int, *, width: int, stride: int) -> Tally:
         """A crash while the check after a crash imports and replays: it must not change what the next one finds. The last
         point is a second import after the replay."""
         tally, begun = Tally(), time.monotonic()
@@ -324,7 +320,7 @@ class Explorer:
         again = Disks(self.folder_for_disks(), self.script.devices, disks.durable)
         disks.close()
         promise = self.promise(entries, at)
-        for point in Points(whole.entries, width=width, cut=0).walk(again, 0):
+        for point in Points(whole.entries, width=width, cut=0, stride=stride).walk(again, 0):
             seen = self.see(again, point, tally).seen
             findings = list(judge(seen, self.script.slots, promise))
             if seen.runs != whole.seen.runs:

@@ -13,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,7 +87,7 @@ def disagreements(plan: Plan, tally: Tally, control: Control = "") -> Iterator[s
             yield f"{plan.name}, {control}: the model does not say that commits are lost"
 
 
-def exact(program: Program, work: Path, entries: Sequence[Entry], devices: Sequence[str]) -> bool:
+def exact(work: Path, entries: Sequence[Entry], devices: Sequence[str]) -> bool:
     """The last prefix of the recording is what is on the devices, byte by byte."""
     images = {name: bytearray(SIZE) for name in devices}
     for each in entries:
@@ -135,23 +137,23 @@ def _chain_start(entries: Sequence[Entry], last: int) -> int:
 class Run:
     """One line: what was found, as a row each."""
 
-    def __init__(self, program: Program, work: Path, *, until: float | None = None) -> None:
-        self.program, self.work, self.until = program, work, until
+    def __init__(self, program: Program) -> None:
+        self.program = program
         self.rows: list[dict[str, Any]] = []
         self.bad: list[str] = []
         self.void: list[str] = []
 
-    def plan(self, plan: Plan, *, width: int, cut: int, replays: int, crash_only: bool = False) -> None:
+    def plan(self, plan: Plan, work: Path, *, width: int, stride: int) -> None:
+        """stride: of the writes of the replay, where a crash is tried within it."""
         script = plan.script()
-        explorer = Explorer(self.program, self.work, script)
-        entries = self.program.run(self.work / "pool", self.work / "run.log", script)
-        if not exact(self.program, self.work, entries, script.devices):
+        explorer = Explorer(self.program, work, script)
+        entries = self.program.run(work / "pool", work / "run.log", script)
+        if not exact(work, entries, script.devices):
             self.void.append(f"{plan.name}: the recording is not what is on the devices")
-        tally = explorer.explore(entries, Points(entries, width=width, cut=cut), self.until)
+        tally = explorer.explore(entries, Points(entries, width=width, cut=1))
         again = Tally()
-        marks = [number + 1 for number, each in enumerate(entries) if each.device == MARKS]
-        for at in marks[-replays:] if replays else ():
-            again.add(explorer.replay(entries, at))
+        last = max(number + 1 for number, each in enumerate(entries) if each.device == MARKS)
+        again.add(explorer.replay(entries, last, width=width, stride=stride))
         self._row(plan, "", tally, replay=again)
         if not tally.points:
             self.void.append(f"{plan.name}: no point")
@@ -159,39 +161,39 @@ class Run:
             self.bad += [f"{plan.name}: {words}" for words in each.examples if words.split(":")[0] in HARM]
         self.bad += disagreements(plan, tally)
 
-    def control(self, plan: Plan, control: Control, *, width: int) -> None:
+    def control(self, plan: Plan, control: Control, work: Path, *, width: int) -> None:
         lines = plan.script().lines
         if control == "zfs_nocacheflush":
             begun = lines.index("txg")  # after the pool is made: else no point can be imported
             lines = (*lines[: begun + 1], "nocacheflush", *lines[begun + 1 :])
         script = plan.script()._replace(lines=lines)
-        explorer = Explorer(self.program, self.work, script)
+        explorer = Explorer(self.program, work, script)
         environment = {"ZIL_NOCACHEFLUSH": "1"} if control == "zil_nocacheflush" else {}
-        entries = self.program.run(self.work / "pool", self.work / "run.log", script, **environment)
-        points = Points(entries, width=width, cut=0, lying=control == "lying drives", prefixes=False)
-        tally = explorer.explore(entries, points, self.until)
+        entries = self.program.run(work / "pool", work / "run.log", script, **environment)
+        points = Points(entries, width=width, cut=0, lying=control == "lying drives", stride=0)
+        tally = explorer.explore(entries, points)
         self._row(plan, control, tally)
         if not tally.found["lost"] and not tally.found["import"]:
             self.void.append(f"control {control} lost nothing at {tally.points} points")
         self.bad += disagreements(plan, tally, control)
 
-    def omissions(self, plan: Plan) -> None:
+    def omissions(self, plan: Plan, work: Path) -> None:
         script = plan.script()
-        explorer = Explorer(self.program, self.work, script)
-        entries = self.program.run(self.work / "pool", self.work / "run.log", script)
+        explorer = Explorer(self.program, work, script)
+        entries = self.program.run(work / "pool", work / "run.log", script)
         needed, noticed = omissions(explorer, entries)
         print(f"{self.program.line} writes left out: {noticed} of {needed} noticed", flush=True)
         self.rows.append({"line": self.program.line, "check": "omissions", "needed": needed, "noticed": noticed})
         if not needed or noticed < NOTICED * needed:
             self.void.append(f"of {needed} writes that a commit depends on {noticed} were missed when left out")
 
-    def pruning(self, plan: Plan) -> None:
+    def pruning(self, plan: Plan, work: Path) -> None:
         """The same points with and without pruning."""
         script = plan.script()
-        entries = self.program.run(self.work / "pool", self.work / "run.log", script)
+        entries = self.program.run(work / "pool", work / "run.log", script)
         found = []
         for prune in (True, False):
-            explorer = Explorer(self.program, self.work, script, prune=prune)
+            explorer = Explorer(self.program, work, script, prune=prune)
             tally = explorer.explore(entries, Points(entries, width=2, cut=1))
             found.append((tally.points, tally.kinds, tally.found, tally.torn_at))
         print(
@@ -225,18 +227,22 @@ class Run:
         )
 
 
-def run(program: Program, work: Path, *, quick: bool, only: Sequence[str] = ()) -> Run:
-    found = Run(program, work)
+def run(program: Program, folder: Path, *, quick: bool, only: Sequence[str] = (), jobs: int = 2) -> Run:
+    """Side by side, for a check waits more than it computes."""
+    found = Run(program)
     small = QUICK._replace(burst=10, pages=16, steps=("burst", "burst"))
+    tasks: list[Callable[[Path], None]] = []
     if not only:
-        for control in CONTROLS:
-            found.control(small, control, width=8)
-        found.omissions(QUICK._replace(steps=("burst", "txg", "burst", "burst")))
-        if not quick:
-            found.pruning(small)
-    for plan in (small,) if quick else PLANS:
-        if not only or plan.name in only:
-            found.plan(plan, width=4 if quick else 8, cut=1, replays=1)
+        tasks += [partial(found.control, small, each, width=8) for each in CONTROLS]
+        tasks.append(partial(found.omissions, QUICK._replace(steps=("burst", "txg", "burst", "burst"))))
+        tasks += [] if quick else [partial(found.pruning, small)]
+    chosen = [small] if quick else [each for each in PLANS if not only or each.name in only]
+    width, stride = (4, 16) if quick else (8, 8)
+    tasks += [partial(found.plan, each, width=width, stride=stride) for each in chosen]
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(task, folder / f"work-{number}") for number, task in enumerate(tasks)]
+        for each in waiting:
+            each.result()
     return found
 
 
@@ -246,13 +252,20 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="five minutes: one workload with its controls")
     parser.add_argument("--results", type=Path, help="JSON of all rows")
     parser.add_argument("plan", nargs="*", help="these workloads alone, without controls")
+    parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     status, rows = 0, list[dict[str, Any]]()
     # a file system in memory: a point rewrites some MiB
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         for line in options.line or ["2.1", "2.3", "2.4"]:
             begun = time.monotonic()
-            found = run(build(line, Path(folder) / line), Path(folder) / "work", quick=options.quick, only=options.plan)
+            found = run(
+                build(line, Path(folder) / line / "build"),
+                Path(folder) / line,
+                quick=options.quick,
+                only=options.plan,
+                jobs=options.jobs,
+            )
             rows += found.rows
             for words in found.bad:
                 print(f"{line} BAD {words}")
