@@ -49,6 +49,7 @@
 #endif
 extern char *spa_config_path;
 extern int zfs_nocacheflush;
+extern int spa_asize_inflation;
 
 enum { SIZE = 64 << 20, LARGEST = 1 << 20, IMMEDIATE = 32768, NAMES = 8, CELL = 8 };
 typedef enum { FSYNC, ALWAYS, DSYNC } how_t;
@@ -491,6 +492,7 @@ main(int argc, char **argv)
 	folder = argv[2];
 	spa_config_path = path("none/zpool.cache");
 	dprintf_setup(&argc, argv);
+	spa_asize_inflation = 1;	/* small pools: else a burst of 1 MiB reserves all, and waits for a transaction group */
 	kernel_init(SPA_MODE_READ | SPA_MODE_WRITE);
 	if (strcmp(argv[1], "check") == 0)
 		check(argv + 3);

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from auditor.derive import torn_pages
@@ -26,7 +27,7 @@ from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known
 from tests.lab.points.explore import Explorer, Points, Program
 from tests.lab.points.recording import MARKS, Entry, log_blocks
 from tests.lab.points.run import HERE, build
-from tests.lab.points.workload import APART, NEIGHBOURS, Plan, Script
+from tests.lab.points.workload import APART, FIRST, NEIGHBOURS, Plan, Script
 
 TABLE = HERE / "torn_pages.toml"
 KIB = 1024
@@ -55,7 +56,7 @@ class Setting(NamedTuple):
         """For each length a large burst of pages, and one of medium size."""
         lines = [f"create {self.layout}", f"dataset a {self.record} {self.logbias}"]
         lines += [f"write a {number * self.page} {self.page} 1 fsync" for number in range(self.pages)]
-        lines += ["txg", "commit a start"]
+        lines += ["txg", f"write a {FIRST} 512 1 fsync", "commit a start"]
         for turn, length in enumerate(LENGTHS):
             for part, burst in enumerate((self.pages, MEDIUM) if self.how == "fsync" else (self.pages,)):
                 for number in range(burst):
@@ -77,15 +78,18 @@ class Setting(NamedTuple):
 
 
 def settings() -> Iterator[Setting]:
-    """Records of the page, of 128 KiB and of 8 KiB; where each write is committed by itself, and where the log holds pointers,
-    those of the page and of 8 KiB."""
+    """Those that a database has first: records of the page with a SLOG and without, each write committed by itself, pointers in
+    the log; then records of other sizes."""
+    pages = (16, 8, 32, 64, 4)
     for slog in (True, False):
-        for page in (8, 16, 32, 64, 4):
-            for record in dict.fromkeys((page, 128, max(page // 2, 8))):
-                yield Setting(page * KIB, record * KIB, "latency", "fsync", slog)
-            yield Setting(page * KIB, page * KIB, "latency", "always", slog)
-    for page, record in ((16, 16), (16, 8), (64, 64), (64, 8)):
+        yield from (Setting(page * KIB, page * KIB, "latency", "fsync", slog) for page in pages)
+    yield from (Setting(page * KIB, page * KIB, "latency", "always", True) for page in pages)
+    for page, record in ((16, 8), (16, 128), (16, 16), (64, 8), (64, 64)):
         yield Setting(page * KIB, record * KIB, "throughput", "fsync", True)
+    for slog in (True, False):
+        for page, record in ((16, 8), (16, 128), (8, 128), (32, 16), (32, 128), (64, 128), (64, 8)):
+            yield Setting(page * KIB, record * KIB, "latency", "fsync", slog)
+    yield from (Setting(page * KIB, page * KIB, "latency", "always", False) for page in pages)
 
 
 def apart(entries: Sequence[Entry], page: int) -> dict[int, Counter[int]]:
@@ -99,7 +103,7 @@ def apart(entries: Sequence[Entry], page: int) -> dict[int, Counter[int]]:
             continue
         burst = next(words for number, words in bursts if number > block.entries[0])
         for record in block.records:
-            if record.offset < NEIGHBOURS:
+            if record.offset < FIRST:
                 places.setdefault((burst, record.offset // page), []).append((record.offset % page, which))
     found: dict[int, Counter[int]] = {int(words.partition(".")[0]): Counter() for _, words in bursts}
     for (burst, _), parts in places.items():
@@ -188,8 +192,8 @@ def differences(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield f"loose {name}: the formula says that it may come apart, no length of {each['lengths']} does"
 
 
-def tables() -> dict[str, Any]:
-    return tomllib.loads(TABLE.read_text()) if TABLE.exists() else {}
+def tables(path: Path = TABLE) -> dict[str, Any]:
+    return tomllib.loads(path.read_text()) if path.exists() else {}
 
 
 def written(tables: Mapping[str, Mapping[str, Any]]) -> str:
@@ -221,26 +225,34 @@ def main() -> int:
     parser.add_argument(
         "--confirm", choices=("all", "own", "none"), default="own", help="own: records as large as pages"
     )
+    parser.add_argument("--table", type=Path, default=TABLE)
     parser.add_argument("--jobs", type=int, default=4)
     options = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         program = build(options.line, Path(folder) / "build")
 
-        def one(number: int, setting: Setting) -> dict[str, Any]:
+        done: dict[int, dict[str, Any]] = {}
+        writing = Lock()
+
+        def one(number: int, setting: Setting) -> None:
             confirm = options.confirm == "all" or (options.confirm == "own" and setting.page == setting.record)
             work = Path(folder) / f"work-{number}"
             work.mkdir()
             found = row(program, work, setting, confirm)
             shutil.rmtree(work)
             print(" ".join(f"{name}={value}" for name, value in found.items()), flush=True)
-            return found
+            with writing:  # a run that ends early leaves what it has
+                done[number] = found
+                rows = [each for _, each in sorted(done.items())]
+                table = {"first": program.release, "last": program.release, "rows": rows}
+                options.table.write_text(written(tables(options.table) | {options.line: table}))
 
         # a run waits more than it computes
         with ThreadPoolExecutor(options.jobs) as pool:
-            rows = list(pool.map(one, *zip(*enumerate(settings()), strict=True)))
-    found = tables() | {options.line: {"first": program.release, "last": program.release, "rows": rows}}
-    TABLE.write_text(written(found))
+            for each in [pool.submit(one, *each) for each in enumerate(settings())]:
+                each.result()
+    rows = tables(options.table)[options.line]["rows"]
     for words in differences(rows):
         print(words)
     print(f"{options.line}: {len(rows)} settings, {time.monotonic() - begun:.0f} s")

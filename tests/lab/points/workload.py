@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 NEIGHBOURS, APART = 8 << 20, 64 << 10  # where what is written next to the pages goes
+FIRST = 6 << 20  # where the first commit writes: it makes the log, which waits for a transaction group (zil_create())
 
 
 class Slot(NamedTuple):
@@ -161,6 +162,7 @@ class Plan(NamedTuple):
             yield from (f"write {name} {number * self.page} {self.page} 1 fsync" for number in range(self.pages))
         yield "txg"
         for name in self.datasets:
+            yield f"write {name} {FIRST} 512 1 fsync"
             yield f"commit {name} start-{name}"
         generation, place = 1, 0
         for step in self.steps:
