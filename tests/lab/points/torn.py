@@ -34,6 +34,9 @@ KIB = 1024
 LENGTHS = (0, 152, 1936, *range(8, 16 * KIB, 1096))  # of what is written before each page
 MEDIUM = 16  # pages of a burst that 2.3 divides evenly over log blocks
 LARGE = 1300 * KIB  # bytes of one that it does not: more than eight log blocks (zil.c zil_lwb_plan())
+ALONE = (
+    9  # commits before each page that is committed by itself: 2.3 sizes a block by the last eight (zil_lwb_predict())
+)
 GROUP = 4  # lengths to a transaction group, which frees the log
 
 
@@ -61,7 +64,8 @@ class Setting(NamedTuple):
             for part, burst in enumerate((self.pages, MEDIUM) if self.how == "fsync" else (self.pages,)):
                 for number in range(burst):
                     if length:
-                        lines += self._write(NEIGHBOURS + number * APART, length, turn + 2)
+                        times = ALONE if self.how == "always" else 1
+                        lines += self._write(NEIGHBOURS + number * APART, length, turn + 2) * times
                     lines += self._write(number * self.page, self.page, turn + 2)
                 lines.append(f"commit a {length}.{part}")
             lines += ["txg"] * (turn % GROUP == 0)
