@@ -10,7 +10,7 @@ import pytest
 
 from auditor.durability.answers import Rank
 from tests.lab.points import recording, run, torn
-from tests.lab.points.explore import SECTOR, Disks, Points, cuts, merge, subsets
+from tests.lab.points.explore import SECTOR, Disks, Point, Points, Tally, cuts, merge, subsets
 from tests.lab.points.recording import MARKS, Block, Entry, Kind, Record
 from tests.lab.points.workload import PLANS, Finding, Observation, Plan, Script, Slot, generations, judge
 
@@ -244,8 +244,8 @@ def test_a_page_of_which_the_log_holds_a_pointer_is_whole() -> None:
 
 
 def test_a_finding_that_the_model_excludes_is_a_disagreement() -> None:
-    tally = run.Tally()
-    tally.count(torn_point := run.Point(1, "prefix", ()), [Finding("torn", A, 8)])
+    tally = Tally()
+    tally.count(torn_point := Point(1, "prefix", ()), [Finding("torn", A, 8)])
     assert list(run.disagreements(PLANS[0], tally)) == []  # with a log pages come apart
     assert len(list(run.disagreements(next(each for each in PLANS if each.name == "throughput"), tally))) == 1
     tally.count(torn_point, [Finding("lost", A)])

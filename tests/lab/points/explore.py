@@ -247,9 +247,16 @@ class Tally:
                 self.examples.append(words)
 
     def row(self) -> dict[str, Any]:
-        numbers = {"points": self.points, "pruned": self.pruned, "seconds": round(self.seconds, 1)}
-        counters = {"kinds": self.kinds, "found": self.found, "torn_at": self.torn_at}
-        return numbers | {name: dict(each) for name, each in counters.items()} | {"examples": self.examples}
+        """Plain values, for JSON."""
+        return {
+            "points": self.points,
+            "pruned": self.pruned,
+            "seconds": round(self.seconds, 1),
+            "kinds": dict(self.kinds),
+            "found": dict(self.found),
+            "torn_at": dict(self.torn_at),
+            "examples": self.examples,
+        }
 
     def add(self, other: Tally) -> None:
         self.points += other.points

@@ -51,8 +51,8 @@ def host(plan: Plan, control: Control = "") -> Host:
     for word in words:
         names = (next(words), next(words)) if word == "mirror" else (word,)
         tops[names[0][0]].append(Vdev(names[0], tuple(Leg(name, (name,)) for name in names)))
-    names = tuple(leg.name for vdevs in tops.values() for vdev in vdevs for leg in vdev.legs)
-    stores = {name: Store(name, cache="volatile", honours=control != "lying drives") for name in names}
+    devices = tuple(leg.name for vdevs in tops.values() for vdev in vdevs for leg in vdev.legs)
+    stores = {name: Store(name, cache="volatile", honours=control != "lying drives") for name in devices}
     flushes = control != "zfs_nocacheflush"
     pool = Pool(
         "p",
