@@ -32,7 +32,7 @@ ALL = tuple(HOSTS.names())
 MINORS = range(6, 15)
 JUDGING = {each.__name__ for each in sql.JUDGING}
 # functions whose text another Python is given
-GIVEN = {"read", "answer", "postgres", "postgres_at", "bounded", "mysql", "mysql_at", *JUDGING}
+GIVEN = {"read_properties", "answer", "postgres", "postgres_at", "bounded", "mysql", "mysql_at", *JUDGING}
 
 
 def python_of(minor: int) -> str | None:
