@@ -32,7 +32,7 @@ ALL = tuple(HOSTS.names())
 MINORS = range(6, 15)
 JUDGING = {each.__name__ for each in sql.JUDGING}
 # functions whose text another Python is given
-GIVEN = {"read", "answer", "postgres", "postgres_at", "bounded", "mysql", "mysql_at", *JUDGING}
+GIVEN = {"read_properties", "answer", "postgres", "postgres_at", "bounded", "mysql", "mysql_at", *JUDGING}
 
 
 def python_of(minor: int) -> str | None:
@@ -260,7 +260,7 @@ def test_it_can_be_read_and_is_the_same_every_time(recorder: Path) -> None:
     assert {f"{name.replace('.', '/')}.py" for name in build.ALONE} < set(parts)
     for name in build.ALONE:
         assert "import auditor" not in parts[f"{name.replace('.', '/')}.py"].replace("auditor.host.children.reader", "")
-    for name in ("lzc", "sql", "sql_peer"):  # whose functions other Pythons are given
+    for name in ("libraries", "sql"):  # whose functions other Pythons are given
         functions = ast.parse(parts[f"auditor/host/{name}.py"]).body
         ours = {each.name for one in functions if isinstance(one, ast.ImportFrom) for each in one.names}
         given = [each for each in functions if getattr(each, "name", "") in GIVEN]

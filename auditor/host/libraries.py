@@ -130,10 +130,10 @@ def lzc_script() -> str:
 
     return f"""from __future__ import annotations
 import sys
-PROGRAM = {LZC_PROGRAM!r}
+LZC_PROGRAM = {LZC_PROGRAM!r}
 {inspect.getsource(read_properties)}
 try:
-    text = read(sys.argv[1], sys.argv[2], sys.argv[3:])
+    text = read_properties(sys.argv[1], sys.argv[2], sys.argv[3:])
 except Exception as error:
     sys.exit(type(error).__name__ + ": " + str(error))
 sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
