@@ -207,6 +207,14 @@ class Host:
                 todo += self._next(pool)
         return list(found.values())
 
+    def path_of(self, program: Program) -> Host:
+        """What the program depends on, and nothing else."""
+        pools = {each.name: each for each in self.pools_below(program)}
+        legs = (leg for pool in pools.values() for vdev in pool.data + pool.log for leg in vdev.legs)
+        names = dict.fromkeys((*(use.dataset for use in program.uses), *(leg.on for leg in legs)))
+        datasets = {name: self.datasets[name] for name in names if name in self.datasets}
+        return replace(self, pools=pools, datasets=datasets, programs={program.name: program})
+
     def _next(self, pool: Pool) -> list[Pool]:
         """Pools with datasets on which its legs lie."""
         on = dict.fromkeys(leg.on for vdev in pool.data + pool.log for leg in vdev.legs)

@@ -41,9 +41,9 @@ class Repairs:
     """Of one program on one host. Repaired hosts are evaluated once for all cells."""
 
     def __init__(self, host: Host, name: str) -> None:
-        self._host, self._name = host, name
+        self._host, self._name = host.path_of(host.programs[name]), name
         self._judges: dict[Elements, Judge] = {}
-        self._broken = broken(host, host.programs[name])
+        self._broken = broken(self._host, host.programs[name])
         self._candidates = frozenset(each.element for each in self._broken)
 
     def levels(self, event: EventName, question: Question) -> Iterator[Level]:

@@ -12,6 +12,8 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 Event = events.EventName
 EVENTS: tuple[Event, ...] = events.EVENTS
+# what comes to every host by itself, the mildest first, then what takes a broken device as well
+NEXT: tuple[Event, ...] = ("process", "restart", "crash", "power", "below", "drive", "log", "power+log", "power+drive")
 Take = Literal[
     "commits", "consistency", "pool", "import"
 ]  # import: a log device is missing, or another host had the pool

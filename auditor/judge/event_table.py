@@ -23,7 +23,7 @@ from auditor.durability.table import Judge, Table
 from auditor.facts import DATA, HOST, Facts, Subject, Unknown, is_true, word_of
 from auditor.judge.answers import Answers
 from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Word, merged
-from auditor.judge.event import EVENTS, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take
+from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take
 from auditor.judge.verdict import Verdict
 from auditor.observation import grounds
 from auditor.observation.host import Observation, read
@@ -83,6 +83,7 @@ class EventTable:
         self._now = _side(Reading(facts))
         then = _side(Reading(facts, next_boot=True))
         self._then = None if then.host == self._now.host else then
+        self._relations = Relations(facts)
         self._subjects: dict[tuple[bool, str], frozenset[Subject]] = {}
 
     @property
@@ -99,7 +100,7 @@ class EventTable:
 
     def columns(self, verdicts: Iterable[Verdict], answers: Answers) -> tuple[Column, ...]:
         """Datasets to which the same happens together, the worst first; none of a pool that does not work."""
-        behind = _Behind(verdicts)
+        behind = _Behind(verdicts, self._relations)
         groups: dict[tuple[object, ...], list[tuple[list[str], Mapping[Event, Cell], Mapping[Event, Cell]]]] = {}
         for pool in self._facts.linked(HOST, "pools"):
             if _works(pool, self._facts):
@@ -151,7 +152,7 @@ class EventTable:
         verdicts, amounts = dict[int, Verdict](), dict[str, None]()
         for each in deciding:
             for reason in each.answer.why:
-                for found in behind.of(reason.element, self._about(side, reason, each.program, names), self._facts):
+                for found in behind.of(reason.element, self._about(side, reason, each.program, names)):
                     verdicts[id(found)] = found
                     if each.question == "commits" and _outcome(found) == "fail":
                         amounts[found.amount] = None
@@ -220,20 +221,15 @@ class EventTable:
         # where one subject of a rule is undecided, each of them may be as bad as any other, whose loss hides it
         doubtful = {each.rule.id for each in verdicts if _counts(each) and each.outcome == "unknown"}
         return [
-            self._ranked(each, carried, doubtful=each.rule.id in doubtful) if _counts(each) else each
+            self._ranked(each, carried, HOST if each.rule.id in doubtful else each.subject) if _counts(each) else each
             for each in verdicts
         ]
 
-    def _ranked(
-        self, verdict: Verdict, carried: Mapping[str, Mapping[frozenset[Subject], list[_Cost]]], *, doubtful: bool
-    ) -> Verdict:
-        costs = list[_Cost]()
-        parties = set[str]()
-        for element in verdict.rule.elements:
-            for subjects, found in carried.get(element, {}).items():
-                if doubtful or concerns(verdict.subject, subjects, self._facts):
-                    costs += found
-                    parties |= {element} & set(STORE_PARTIES)
+    def _ranked(self, verdict: Verdict, carried: Mapping[str, Mapping[Subject, set[_Cost]]], place: Subject) -> Verdict:
+        """place: of whose costs it has part; the host has part of all."""
+        found = {element: carried.get(element, {}).get(place, set[_Cost]()) for element in verdict.rule.elements}
+        costs = set[_Cost]().union(*found.values())
+        parties = {element for element, each in found.items() if each} & set(STORE_PARTIES)
         severity, least = verdict.severity, verdict.least
         if not verdict.rule.fixed:
             severity = _worst(severity, *(each.severity for each in costs))
@@ -245,7 +241,7 @@ class EventTable:
         return verdict._replace(
             severity=severity,
             least=least,
-            event=next((each for each in EVENTS if each in events), ""),
+            event=next((each for each in NEXT if each in events), ""),
             relies=tuple(sorted(parties)) if costs and all(each.rank is Rank.RELIES for each in costs) else (),
         )
 
@@ -261,9 +257,9 @@ class EventTable:
         ]
         return _worst(*found) if found else None
 
-    def _carried(self) -> Mapping[str, Mapping[frozenset[Subject], list[_Cost]]]:
-        """Element -> what has it -> the cells that hang on it, now or from the next boot on."""
-        found: dict[str, dict[frozenset[Subject], list[_Cost]]] = {}
+    def _carried(self) -> Mapping[str, Mapping[Subject, set[_Cost]]]:
+        """Element -> whom it concerns -> the cells that hang on it, now or from the next boot on."""
+        found: dict[str, dict[Subject, set[_Cost]]] = {}
         datasets: dict[str, list[str]] = {}
         for name, programs in self._now.observation.programs.items():
             for each in programs:
@@ -271,22 +267,22 @@ class EventTable:
         for side in self._sides:
             for name, program in side.host.programs.items():
                 for reason, cells in self._hang_on(side.host, name):
-                    subjects = self._about(side, reason, program, datasets.get(name, ()))
-                    costs = [
-                        _Cost(cell.event, cell.rank, _severity(cell, program))
-                        for cell in cells
-                        if self._matters(side, name, cell)
-                    ]
+                    matter = [cell for cell in cells if self._matters(side, name, cell)]
+                    costs = {_Cost(cell.event, cell.rank, _severity(cell, program)) for cell in matter}
                     if costs:
-                        found.setdefault(reason.element, {}).setdefault(subjects, []).extend(costs)
+                        of_element = found.setdefault(reason.element, {})
+                        for subject in self._about(side, reason, program, datasets.get(name, ())):
+                            for related in self._relations.of(subject):
+                                of_element.setdefault(related, set()).update(costs)
         return found
 
     @staticmethod
     def _hang_on(host: Host, name: str) -> Iterator[tuple[Reason, Sequence[Carried]]]:
         """As far as it was seen, and what is certain of it: what was not seen hides nothing that is broken."""
         yield from Repairs(host, name).carried().items()
-        certain = settled(host)
-        if certain != host:
+        path = host.path_of(host.programs[name])
+        certain = settled(path)
+        if certain != path:
             yield from Repairs(certain, name).carried().items()
 
     def _matters(self, side: _Side, name: str, cell: Carried) -> bool:
@@ -304,23 +300,25 @@ class _Cost(NamedTuple):
 class _Behind:
     """The verdicts that explain a cell, by the elements of their rules."""
 
-    def __init__(self, verdicts: Iterable[Verdict]) -> None:
-        self._by_element: dict[str, list[Verdict]] = {}
+    def __init__(self, verdicts: Iterable[Verdict], relations: Relations) -> None:
+        self._relations = relations
+        self._by_element: dict[str, dict[Subject, list[Verdict]]] = {}
         self._waivers: dict[str, list[object]] = {}
         for each in verdicts:
             if each.rule.elements and _outcome(each) in ("fail", "unknown"):
                 for element in each.rule.elements:
-                    self._by_element.setdefault(element, []).append(each)
+                    self._by_element.setdefault(element, {}).setdefault(each.subject, []).append(each)
                 if each.waiver and each.subject.kind == "dataset":
                     self._waivers.setdefault(each.subject.name, []).append(each.waiver)
 
     def waivers(self, dataset: str) -> tuple[object, ...]:
         return tuple(self._waivers.get(dataset, ()))
 
-    def of(self, element: str, subjects: frozenset[Subject], facts: Facts) -> Iterator[Verdict]:
-        for each in self._by_element.get(element, ()):
-            if concerns(each.subject, subjects, facts):
-                yield each
+    def of(self, element: str, subjects: frozenset[Subject]) -> Iterator[Verdict]:
+        if there := self._by_element.get(element):
+            for subject in sorted(subjects):
+                for related in self._relations.of(subject):
+                    yield from there.get(related, ())
 
 
 def _side(reading: Reading) -> _Side:
@@ -335,35 +333,48 @@ def _works(pool: Subject, facts: Facts) -> bool:
     return not any(map(is_true, (facts.get(pool, "suspended"), *(facts.get(each, "too_few_devices") for each in data))))
 
 
-def concerns(subject: Subject, others: frozenset[Subject], facts: Facts) -> bool:
-    """Is what was judged one of these, or a part or the whole of one?"""
-    if subject in others or subject == HOST:
-        return True
-    match subject.kind:
-        case "pool":  # it goes on without its log, of whose devices other rules speak
-            return any(
-                subject.name in (each.within, each.name.partition("/")[0])
-                and word_of(facts.get(each, "allocation_class")) != "log"
-                for each in others
-            )
-        case "vdev":
-            leaves = facts.linked(subject, "leaves")
-            return any(each in others or not others.isdisjoint(facts.linked(each, "disks")) for each in leaves)
-        case "leaf":
-            vdevs = {each for each in others if each.kind == "vdev"}
-            return not others.isdisjoint(facts.linked(subject, "disks")) or any(
-                subject in facts.linked(each, "leaves") for each in vdevs
-            )
-        case "disk":
-            return any(subject in facts.linked(each, "disks") for each in others if each.kind == "leaf") or any(
-                subject in facts.linked(leaf, "disks")
-                for each in others if each.kind == "vdev" for leaf in facts.linked(each, "leaves")
-            )  # fmt: skip
-        case "dataset":
-            return any(subject in facts.linked(each, "datasets") for each in others if each.kind == "database")
-        case "database":
-            return not others.isdisjoint(facts.linked(subject, "datasets"))
-    return False
+class Relations:
+    """Which subjects a fault of another one concerns: the parts of what has it, its whole, and the host."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._vdev: dict[Subject, Subject] = {}
+        self._leaves: dict[Subject, list[Subject]] = {}
+        self._databases: dict[Subject, list[Subject]] = {}
+        for pool in facts.linked(HOST, "pools"):
+            for vdev in facts.linked(pool, "vdevs"):
+                for leaf in facts.linked(vdev, "leaves"):
+                    self._vdev[leaf] = vdev
+                    for disk in facts.linked(leaf, "disks"):
+                        self._leaves.setdefault(disk, []).append(leaf)
+        for database in facts.linked(HOST, "databases"):
+            for dataset in facts.linked(database, "datasets"):
+                self._databases.setdefault(dataset, []).append(database)
+
+    def of(self, subject: Subject) -> Iterator[Subject]:
+        """Of a pool its data alone: it goes on without its log, of whose devices other rules speak."""
+        yield HOST
+        yield subject
+        match subject.kind:
+            case "vdev":
+                for leaf in self._facts.linked(subject, "leaves"):
+                    yield from (leaf, *self._facts.linked(leaf, "disks"))
+            case "leaf":
+                yield from (*self._facts.linked(subject, "disks"), *self._above(subject))
+            case "disk":
+                for leaf in self._leaves.get(subject, ()):
+                    yield from (leaf, *self._above(leaf))
+            case "dataset":
+                yield from self._databases.get(subject, ())
+                yield Subject("pool", subject.name.partition("/")[0])
+            case "database":
+                yield from self._facts.linked(subject, "datasets")
+        if subject.within and word_of(self._facts.get(subject, "allocation_class")) != "log":
+            yield Subject("pool", subject.within)
+
+    def _above(self, leaf: Subject) -> Iterator[Subject]:
+        if leaf in self._vdev:
+            yield self._vdev[leaf]
 
 
 def _worst(*severities: Severity) -> Severity:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.facts import Facts, Reason
 from auditor.judge import known_bugs
-from auditor.judge.event import EVENTS, Event
+from auditor.judge.event import NEXT, Event
 from auditor.judge.rule import SEVERITIES, Fix, Rule, Severity
 from auditor.judge.threshold import Threshold
 from auditor.judge.verdict import Verdict
@@ -58,7 +58,7 @@ class Finding(NamedTuple):
     def event(self) -> Event | None:
         """The mildest at which something may go by it."""
         events = {verdict.event for verdict in self.verdicts}
-        return next((each for each in EVENTS if each in events), None)
+        return next((each for each in NEXT if each in events), None)
 
     @property
     def least(self) -> Severity:
@@ -161,7 +161,7 @@ def _order(finding: Finding) -> tuple[object, ...]:
 
     Known bugs of the release come after what this host itself shows."""
     kind = [*HARDWARE, finding.rule.subject].index(finding.rule.subject)
-    when = EVENTS.index(finding.event) if finding.event else len(EVENTS)
+    when = NEXT.index(finding.event) if finding.event else len(NEXT)
     return (
         *(-RANK[finding.severity], not finding.failed, finding.rule.id == known_bugs.ID),
         *((False, kind) if finding.rule.damage else (True, when, kind)),
@@ -169,9 +169,10 @@ def _order(finding: Finding) -> tuple[object, ...]:
     )
 
 
-def opening(found: Sequence[Finding], *, cut: bool, other: bool) -> Finding | None:
+def opening(found: Sequence[Finding], *, cut: bool, other: bool, calm: bool = False) -> Finding | None:
     """The failure that a page opens with, before what an event would lose: damage that is done, or a severe failure of this
-    host that no event causes (known bugs of its release are none).
+    host that no event causes. calm: no event loses anything, and nothing is relied on; then known bugs of its release
+    count, too.
 
     found: in their order. cut: a killed database, a crash or a power cut loses something; only damage of high or critical
     comes before that. other: another event does; every damage comes before that.
@@ -179,7 +180,7 @@ def opening(found: Sequence[Finding], *, cut: bool, other: bool) -> Finding | No
     failed = [each for each in found if each.failed and each.severity != "low"]
     severe = [each for each in failed if each.severity != "medium"]
     damage = [each for each in (severe if cut else failed) if each.rule.damage]
-    others = [each for each in severe if not each.rule.elements and each.rule.id != known_bugs.ID]
+    others = [each for each in severe if not each.rule.elements and (calm or each.rule.id != known_bugs.ID)]
     outside = [] if cut or other else others
     return next(iter((*damage, *outside)), None)
 

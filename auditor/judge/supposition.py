@@ -107,10 +107,11 @@ class Change(NamedTuple):
 def parse(text: str) -> Change:
     """The form alone; whether there is such a subject, :func:`suppose` sees. No name of ZFS has an equals sign."""
     plain = text.strip()
-    if found := re.fullmatch(r"([^=]+?) add log mirror (\S.*)", plain):
-        return Change(plain, found[1], "add log mirror", found[2], verb=True)
-    if found := re.fullmatch(r"([^=]+?) gone", plain):
-        return Change(plain, found[1], "gone", "", verb=True)
+    pool, mirror, models = plain.partition(" add log mirror ")
+    if mirror and pool and models.strip() and "=" not in pool:
+        return Change(plain, pool, "add log mirror", models.strip(), verb=True)
+    if (disk := plain.removesuffix(" gone")) != plain and disk and "=" not in disk:
+        return Change(plain, disk, "gone", "", verb=True)
     head, equals, value = plain.partition("=")
     subject, _, name = head.rpartition(" ")
     if not equals or not subject.strip() or not name or not value:

@@ -57,6 +57,9 @@ def exports(host: Subject, facts: Facts) -> Iterator[Fact]:
     An export belongs to the dataset with the longest mount point that holds its path; with crossmnt or nohide also
     to those mounted below. A property that says so counts even while the share is not active: it will be.
     """
+    for each in facts.subjects("dataset"):
+        if word_of(kind := facts.get(each, "type")) == "volume":
+            yield Fact(each, "nfs_exported_now", _false(kind))
     datasets = [each for each in facts.subjects("dataset") if word_of(facts.get(each, "type")) != "volume"]
     given, shares = facts.get(HOST, "nfs_exports"), facts.get(HOST, "smb_shares_without_sync")
     everywhere = facts.get(HOST, "smb_global_without_sync")

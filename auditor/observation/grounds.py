@@ -91,8 +91,9 @@ def because(facts: Facts, observation: Observation, reason: Reason) -> tuple[Fac
 def subjects(facts: Facts, observation: Observation, name: str) -> Iterator[Subject]:
     """Whatever the model calls so."""
     yield from observation.about.get(name, ())
-    parts = [each for each in facts.linked(HOST, "pools") if name.startswith(f"{each.name} ")]
-    inside = (Subject(kind, name.removeprefix(f"{pool} "), pool.name) for pool in parts for kind in INSIDE)
+    words = name.split(" ")  # a name of a pool may have blanks
+    parts = ((" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words)))
+    inside = (Subject(kind, part, pool) for pool, part in parts for kind in INSIDE)
     for subject in (*(Subject(kind, name) for kind in CALLED), *inside):
         if facts.of(subject):
             yield subject

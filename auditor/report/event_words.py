@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.judge.cell import KEPT, Cell, Word, both, joined
+from auditor.judge.cell import KEPT, ORDER, Cell, Word, both, joined
 from auditor.judge.event import EVENTS, Event, Party, Take, milder
 from auditor.judge.event_table import Column
 from auditor.text import harmless
@@ -49,12 +49,17 @@ class Line(NamedTuple):
 
 
 def lines(column: Column, events: Sequence[Event]) -> Iterator[Line]:
-    """What happens to these datasets, one line for all events that end alike; that of the power cut first."""
+    """What happens to these datasets, one line for all events that end alike."""
     together: dict[tuple[object, ...], list[Event]] = {}
     for event in events:
         cell, later = column.cells[event], column.next_boot.get(event)
         together.setdefault((_same(cell), later and _same(later)), []).append(event)
-    for at in sorted(together.values(), key=lambda each: ("power" not in each, EVENTS.index(each[0]))):
+
+    def place(at: Sequence[Event]) -> tuple[int, bool, int]:
+        """The worst first; of equal ones that of the power cut."""
+        return -ORDER[column.cells[at[0]].outcome], "power" not in at, EVENTS.index(at[0])
+
+    for at in sorted(together.values(), key=place):
         cell = joined(column.cells[event] for event in at)
         yield Line(tuple(at), cell, sentence(cell), tuple(map(harmless, cell.rules)))
         if then := [column.next_boot[event] for event in at if event in column.next_boot]:

@@ -120,7 +120,8 @@ class Report(NamedTuple):
             (each for each in counted if each.rule.damage and not each.failed and RANK[each.severity] >= RANK["high"]),
             None,
         )
-        lead = opening(found, cut=event_words.of_a_cut(columns).outcome == "lost", other=event_words.loses(columns))
+        power = event_words.of_a_cut(columns).outcome
+        lead = opening(found, cut=power == "lost", other=event_words.loses(columns), calm=power == "kept")
         return cls(
             zaudit=zaudit,
             hostname=word_of(facts.get(HOST, "hostname"), "unknown"),

@@ -18,11 +18,11 @@ def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0) -> st
 
     No rich here: this must start fast.
     """
-    ordered = sorted(rules, key=lambda rule: (-RANK[rule.severity], rule.id))
+    ordered = sorted(rules, key=lambda rule: (-RANK[rule.gravest], rule.id))
     ids = max((len(rule.id) for rule in ordered), default=0)
     lines = []
     for rule in ordered:
-        head = f"{rule.severity:<9}{rule.id:<{ids + 2}}{rule.subject:<9}"
+        head = f"{rule.gravest:<9}{rule.id:<{ids + 2}}{rule.subject:<9}"
         if width is None:
             lines.append(head + rule.title)
             continue
@@ -165,9 +165,7 @@ def page(rule: Rule, width: int, entries: Sequence[Rule] = ()) -> str:
 
 def _page(rule: Rule, width: int, entries: Sequence[Rule]) -> Iterator[str]:
     yield from textwrap.wrap(f"{rule.id}: {rule.title}", width, subsequent_indent="  ", break_on_hyphens=False)
-    table = (
-        Field("" if i else "Table", f"{each.id} ({each.severity}): {each.title}") for i, each in enumerate(entries)
-    )
+    table = (Field("" if i else "Table", f"{each.id} ({each.gravest}): {each.title}") for i, each in enumerate(entries))
     for label, text, code in (*fields(rule), *table):
         if label not in ("", "About", "When", "Must hold"):
             yield ""

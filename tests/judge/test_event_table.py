@@ -15,7 +15,7 @@ from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.judge.answers import Answers
 from auditor.judge.cell import KEPT, ORDER, Cell, Word, joined
 from auditor.judge.event import EVENTS, Event, milder
-from auditor.judge.event_table import Column, EventTable, concerns
+from auditor.judge.event_table import Column, EventTable, Relations
 from auditor.judge.finding import exit_code
 from auditor.judge.policy import NONE, Answer, Policy
 from auditor.judge.verdict import Verdict
@@ -208,6 +208,9 @@ DATASET, SERVER = Subject("dataset", "tank/db"), Subject("database", "postgres 1
 @cache
 def linked() -> Facts:
     facts = Facts()
+    facts.put(Fact(HOST, "pools", Known((TANK,), ())))
+    facts.put(Fact(HOST, "databases", Known((SERVER,), ())))
+    facts.put(Fact(TANK, "vdevs", Known((Subject("vdev", "mirror-0", "tank"),), ())))
     facts.put(Fact(LEAF, "disks", Known((DISK,), ())))
     facts.put(Fact(Subject("vdev", "mirror-0", "tank"), "leaves", Known((LEAF,), ())))
     facts.put(Fact(SERVER, "datasets", Known((DATASET,), ())))
@@ -224,7 +227,7 @@ def linked() -> Facts:
     ],
 )  # fmt: skip
 def test_whom_a_fault_concerns(subject: Subject, other: Subject, wanted: bool) -> None:
-    assert concerns(subject, frozenset({other}), linked()) is wanted
+    assert (subject in Relations(linked()).of(other)) is wanted
 
 
 @pytest.mark.parametrize(
