@@ -53,7 +53,7 @@ def _label(device: udev.Device, disk: udev.Device) -> tuple[str, str] | None:
     """GUID and name of the pool; None where it bears no label, or is not this host's own."""
     get = device.properties.get
     guid, pool = get("ID_FS_UUID", ""), get("ID_FS_LABEL", "")
-    if get("ID_FS_TYPE") != "zfs_member" or not (guid.isascii() and guid.isdigit()):
+    if get("ID_FS_TYPE") != "zfs_member" or not (guid or pool) or not ((guid.isascii() and guid.isdigit()) or not guid):
         return None
     if _OF_OTHERS.fullmatch(device.name) or disk.properties.get("DM_MULTIPATH_DEVICE_PATH") == "1":
         return None

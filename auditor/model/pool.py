@@ -270,20 +270,27 @@ def pools_not_imported(host: Subject, facts: Facts) -> Iterator[Fact]:
     # udev writes a blank in a label as an underscore (systemd src/udev/udev-builtin-blkid.c, ID_FS_LABEL)
     names = {each for pool in facts.linked(HOST, "imported_pools") for each in (pool.name, pool.name.replace(" ", "_"))}
     others: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}  # by whether another one of that name is imported
-    called: dict[str, list[str]] = {}
-    for guid, node, disk, name in rows_of(labels, Label):
+    rows, incomplete = list(rows_of(labels, Label)), list[str]()
+    for guid, node, disk, name in rows:
         if guid not in mine and not {node, disk} & (taken if name in names else taken | of_guests):
-            others[name in names].setdefault(f"{name} (GUID {guid})", []).append(node)
-            called.setdefault(name, []).append(node)
+            if guid and name:
+                others[name in names].setdefault(f"{name} (GUID {guid})", []).append(node)
+            else:
+                incomplete.append(node)
     doubts = gaps((*guids, *leaves))
     of_opened = [opened] if guests and isinstance(opened, Unknown) else []
+    hidden = list[Unknown]()
+    if not rows and leaves and not none_imported:
+        hidden = [unknown("udev knows no label of a pool, although pools are imported")]
+    elif incomplete:
+        hidden = [unknown(f"{', '.join(sorted(incomplete))}: a label without the name or the GUID of its pool")]
     for fact, twice in zip(pools_not_imported.facts, (False, True), strict=True):
         found = tuple(f"{pool} on {', '.join(sorted(devices))}" for pool, devices in others[twice].items())
         text = "; ".join(found) or "every label is that of an imported pool, or its device is in use"
         why = doubts if twice else [*doubts, *of_opened]
-        if twice and not found and "" in called:
-            why, found = [unknown(f"{', '.join(sorted(called['']))}: a label without the name of its pool")], ("",)
-        yield Fact(HOST, fact, join(why) if found and why else known(found, text, COMMAND))
+        if not found:
+            why = hidden if twice else []
+        yield Fact(HOST, fact, join(why) if why else known(found, text, COMMAND))
 
 
 def _is_there(leaf: Subject, facts: Facts) -> bool:
