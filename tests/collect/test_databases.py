@@ -141,7 +141,7 @@ def seen(
     machine = Machine({**FILES, **(files or {})}, {**LINKS, **(links or {})}, denied)
     machine.changed = changed
     machine.answer = connection[2] if connection else machine.answer
-    gatherer = Gatherer(machine, registry.collectors())
+    gatherer = Gatherer(machine, registry.sources())
     for collector in ("database_processes", "database_sql"):
         gatherer.ask(collector, [HOST], facts)
     database_walk.look_at(gatherer, facts, inventory or Facts())
@@ -589,7 +589,7 @@ def test_a_database_that_does_not_run_is_judged_by_its_files() -> None:
     for name, value in (("database", "postgres"), ("database_directory", "/srv/pg")):
         facts.put(Fact(HOST, name, known(value, value)))
     machine = Machine({"/proc/1/stat": FILES["/proc/1/stat"], **files}, {"/proc/self/cwd": "/"})
-    gatherer = Gatherer(machine, registry.collectors())
+    gatherer = Gatherer(machine, registry.sources())
     gatherer.ask("database_processes", [HOST], facts)
     database_walk.look_at(gatherer, facts, Facts())
     gatherer.close()

@@ -16,7 +16,7 @@ from auditor.gather.gatherer import Gatherer
 from auditor.host.request import Capture, Run
 from auditor.judge.verdict import judge
 from auditor.recording.recording import ReplayHost, load
-from auditor.registry import collectors
+from auditor.registry import sources
 from tests.collect.test_databases import STAT, Machine
 from tests.shared import HOSTS, rules
 
@@ -84,7 +84,7 @@ def seen(machine: Systemd, of_host: str = MOUNTS) -> Facts:
     ):
         facts.put(Fact(HOST, name, known(value, name)))
     facts.put(Fact(HOST, "mount_table", known(tuple(of_host.splitlines()), "")))
-    gatherer = Gatherer(machine, collectors())
+    gatherer = Gatherer(machine, sources())
     for collector in ("database_processes", "database_sql"):
         gatherer.ask(collector, [HOST], facts)
     database_walk.look_at(gatherer, facts, Facts())
