@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
-from auditor.collect import kstat
 from auditor.diagnose.counters import Counted, Leg
 from auditor.facts import Facts, Subject
+from auditor.sources import kstat
 from auditor.text import quoted
 from auditor.verify.failures import Failure
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from auditor.collect import kstat
 from auditor.diagnose.commits import FEW
 from auditor.diagnose.counters import Counted
 from auditor.diagnose.model import Stacked, Waiter
 from auditor.diagnose.observation import KERNEL, Observation, Stacks
 from auditor.facts import HOST, Facts, is_true
+from auditor.sources import kstat
 from auditor.units import duration
 from auditor.verify import witnesses
 

@@ -9,9 +9,10 @@ from importlib import import_module
 from types import ModuleType
 
 import auditor.collect
+from auditor.sources import kstat
 from auditor.sources.source import Source, source
 
-MODULES: tuple[ModuleType, ...] = ()
+MODULES: tuple[ModuleType, ...] = (kstat,)
 
 
 @cache

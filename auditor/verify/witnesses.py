@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from auditor.collect import kstat
 from auditor.collect.device_reply import counter, document
 from auditor.derive.flush_counters import counted_elsewhere
 from auditor.facts import Facts, Known, Subject, Unknown, is_true
 from auditor.host.request import Run
+from auditor.sources import kstat
 from auditor.verify.result import Device, Txg, Zil
 from auditor.verify.trial import Reading
 
@@ -64,7 +64,7 @@ def objsets(reading: Reading) -> dict[str, Counts]:
 
 
 def _counts(rows: Mapping[str, tuple[str, str]]) -> Counts:
-    return {row: number for row, cell in rows.items() if (number := kstat.number(*cell)) is not None}
+    return {row: number for row, cell in rows.items() if (number := kstat.count_of(*cell)) is not None}
 
 
 def table(reading: Reading, path: str) -> Counts:

@@ -14,13 +14,6 @@ from hypothesis import strategies as st
 from auditor.collect import (
     dmi,
     identity,
-    kstat_arcstats,
-    kstat_dmu_tx,
-    kstat_iostats,
-    kstat_objset,
-    kstat_state,
-    kstat_txgs,
-    kstat_zil,
     memory,
     module_params,
     virtualization,
@@ -38,6 +31,7 @@ from auditor.collect.mounts import mount_of, mounts
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host import lzc
 from auditor.host.request import Files, Output, Run, Skip
+from auditor.sources import kstat
 from tests import pairs, shared
 from tests.pairs import Pair
 
@@ -45,10 +39,10 @@ TANK = Subject("dataset", "tank")
 POOL = Subject("pool", "tank")
 RUNS = (zfs_get, zfs_get_text, zfs_get_ancestors, zfs_list, zfs_userland, zpool_list, virtualization)
 READS = (
-    *((module, HOST) for module in (kstat_arcstats, kstat_dmu_tx, kstat_zil, zfs_version, module_params)),
+    *((module, HOST) for module in (kstat.arcstats, kstat.dmu_tx, kstat.zil, zfs_version, module_params)),
     *((module, HOST) for module in (memory, dmi, identity)),
-    *((module, POOL) for module in (kstat_iostats, kstat_state, kstat_txgs)),
-    (kstat_objset, TANK),
+    *((module, POOL) for module in (kstat.iostats, kstat.state, kstat.txgs)),
+    (kstat.objset, TANK),
 )
 FREE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30)
 REAL = pairs.output("zfs_get", "2.3.9-odd-names-encrypted-zvol")

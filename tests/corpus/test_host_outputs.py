@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from auditor.collect import kstat_arcstats, kstat_dmu_tx, kstat_objset, kstat_state, kstat_zil, zfs_get, zpool_list
+from auditor.collect import zfs_get, zpool_list
 from auditor.collect.zfs_properties import PROPERTIES
 from auditor.facts import HOST, Fact, Known, Subject
 from auditor.host.request import Files, Output
+from auditor.sources import kstat
 from tests.corpus import CORPUS
 
 KSTAT = "/proc/spl/kstat/zfs"
@@ -133,33 +134,33 @@ def test_zpool_list_of_freebsd(name: str) -> None:
 
 def test_kstat_zil() -> None:
     name = "kstat/nodeexp/zil"
-    found = read(kstat_zil, HOST, kstat_zil.PATH, text(name))
+    found = read(kstat.zil, HOST, kstat.ZIL_PATH, text(name))
     agree(found, expected(name), {row: row for row in ("zil_commit_count", "zil_itx_metaslab_slog_bytes")})
     assert "zil_itx_needcopy_bytes" not in found  # 18446744073709537686: went below 0
 
 
 def test_kstat_dmu_tx() -> None:
     name = "kstat/nodeexp/dmu_tx"
-    found = read(kstat_dmu_tx, HOST, kstat_dmu_tx.PATH, text(name))
+    found = read(kstat.dmu_tx, HOST, kstat.DMU_TX_PATH, text(name))
     agree(found, expected(name), {row: row for row in ("dmu_tx_assigned", "dmu_tx_dirty_delay")})
 
 
 def test_kstat_arcstats() -> None:
     """arc_meta_used is expected too; it went with 2.2 and is not a fact."""
     name = "kstat/nodeexp/arcstats"
-    found = read(kstat_arcstats, HOST, kstat_arcstats.PATH, text(name))
-    agree(found, expected(name), {row: kstat_arcstats.ROWS[row] for row in ("hits", "misses", "size", "c", "c_max")})
+    found = read(kstat.arcstats, HOST, kstat.PATH, text(name))
+    agree(found, expected(name), {row: kstat.ROWS[row] for row in ("hits", "misses", "size", "c", "c_max")})
 
 
 @pytest.mark.parametrize("pool", ["pool1", "pool2"])
 def test_kstat_state(pool: str) -> None:
     name = f"kstat/nodeexp/{pool}/state"
-    found = read(kstat_state, Subject("pool", pool), f"{KSTAT}/{pool}/state", text(name))
+    found = read(kstat.state, Subject("pool", pool), f"{KSTAT}/{pool}/state", text(name))
     assert found == {"kstat_state": expected(name)["state"]}
 
 
 def test_kstat_objset() -> None:
     name = "kstat/nodeexp/pool1/objset-1"
-    found = read(kstat_objset, Subject("dataset", "pool1"), f"{KSTAT}/pool1/objset-1", text(name))
+    found = read(kstat.objset, Subject("dataset", "pool1"), f"{KSTAT}/pool1/objset-1", text(name))
     agree(found, expected(name), {row: row for row in ("writes", "nwritten", "reads")})
     assert not any(fact.startswith("zil_") for fact in found)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.collect import kstat
 from auditor.diagnose import counters, observation
 from auditor.diagnose import seen as standing
 from auditor.diagnose.diagnosis import diagnose
@@ -17,6 +16,7 @@ from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import KERNEL, Process, Traced
 from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.report.diagnose import words
+from auditor.sources import kstat
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds
 from tests.shared import ROOT
