@@ -10,10 +10,10 @@ from types import ModuleType
 from typing import cast
 
 import auditor.derive
-from auditor.collect import _blocks as blocks
 from auditor.collect import database_paths
 from auditor.facts import Kind, Spec
 from auditor.gather import brought, database_walk, layers, users, walk
+from auditor.sources import block_tree
 from auditor.sources.catalog import sources as sources
 from auditor.sources.source import Source
 from auditor.verify.specs import FACTS as RUN_FACTS
@@ -55,12 +55,20 @@ def qualified(facts: Mapping[str, Spec], subject: str = "") -> dict[tuple[Kind, 
     return found
 
 
+def every() -> Iterator[tuple[tuple[Kind, str], Spec]]:
+    """((kind, fact), spec) of every source and derivation."""
+    for source in sources().values():
+        yield from specs(source)
+    for derivation in derivations().values():
+        yield from specs(derivation)
+
+
 @cache
 def registry() -> dict[tuple[Kind, str], Spec]:
     """(kind, fact) -> spec of every fact that anything can provide."""
     found: dict[tuple[Kind, str], Spec] = {}
     walked: dict[tuple[Kind, str], Spec] = {
-        **qualified(blocks.PROVIDES),
+        **qualified(block_tree.PROVIDES),
         **qualified(walk.PROVIDES),
         **qualified(brought.PROVIDES),
         **qualified(layers.PROVIDES),
@@ -72,7 +80,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
     }
     for key, spec in (
         *walked.items(),
-        *(each for module in (*sources().values(), *derivations().values()) for each in specs(module)),
+        *(each for each in every()),
     ):
         if key in found and found[key] != spec:
             raise TypeError(f"{'.'.join(key)} is already something else")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect.zfs_version import versions
 from auditor.data import releases
 from auditor.derive import fixes_ahead, kernel_support, release, tunables, version_gap
 from auditor.facts import HOST, Fact, Facts, Known, Unknown, known
 from auditor.judge import verdict
+from auditor.sources.zfs import versions
 from tests.shared import rules
 
 NO_RELEASES = ("2.1.99-1", "2.2.99-1", "2.3.99-0", "2.3.0-rc3", "2.4.0-rc1", "2.2.5-12_g0123abcde", "2.3.0-1-g0123abcd")

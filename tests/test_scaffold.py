@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.facts import HOST
+from auditor.facts import HOST, Known
 from auditor.host.request import Files
 from auditor.judge import example, rule_file
 from auditor.judge.rule import RuleError
@@ -36,6 +36,7 @@ def test_a_new_source_fails_its_pair_until_it_is_filled_in(tmp_path: Path) -> No
     reply = Files(**json.loads(pair["usual.in.json"]))
     (fact,) = source.parse(reply, HOST)
     wanted = json.loads(pair["usual.json"])["facts"]["host host"]
+    assert isinstance(fact.value, Known)
     assert {fact.name: fact.value.value} != wanted == {"block_scheduler": scaffold.FILL}
     with pytest.raises(FileExistsError, match="is there already"):
         scaffold.lay_out(scaffold.source("block_scheduler"), tmp_path)

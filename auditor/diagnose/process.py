@@ -12,13 +12,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from auditor.collect import mounts
 from auditor.databases import SERVERS
 from auditor.diagnose.observation import Named
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.host import memory
 from auditor.host.live import Host
 from auditor.host.request import Files, Read
+from auditor.sources import mounts
 from auditor.text import harmless
 
 PID = re.compile(r"[0-9]{1,20}")

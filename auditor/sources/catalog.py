@@ -9,10 +9,52 @@ from importlib import import_module
 from types import ModuleType
 
 import auditor.collect
-from auditor.sources import kstat
+from auditor.sources import (
+    block_devices,
+    guests,
+    kernel_log,
+    kernel_module,
+    kstat,
+    machine,
+    mounts,
+    nvme,
+    raid,
+    shares,
+    smartctl,
+    targets,
+    udev,
+    units,
+    upkeep,
+    zdb,
+    zfs,
+    zpool,
+    zpool_history,
+    zpool_status,
+)
 from auditor.sources.source import Source, source
 
-MODULES: tuple[ModuleType, ...] = (kstat,)
+MODULES: tuple[ModuleType, ...] = (
+    block_devices,
+    guests,
+    kernel_log,
+    kernel_module,
+    kstat,
+    machine,
+    mounts,
+    nvme,
+    raid,
+    shares,
+    smartctl,
+    targets,
+    udev,
+    units,
+    upkeep,
+    zdb,
+    zfs,
+    zpool,
+    zpool_history,
+    zpool_status,
+)
 
 
 @cache

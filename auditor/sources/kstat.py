@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from auditor.collect._json import integer
 from auditor.facts import HOST, Fact, Known, Spec, Subject, known, number, real, word, words
 from auditor.host.request import Files, Read
+from auditor.sources.replies import integer
 from auditor.sources.source import source
 from auditor.text import argument, quoted
 

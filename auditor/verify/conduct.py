@@ -7,12 +7,12 @@ import fcntl
 import os
 from collections.abc import Iterator
 
-from auditor.collect import mounts
 from auditor.data.platforms import ANY, filled
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.host.live import Host
 from auditor.host.request import Read, Run
+from auditor.sources import mounts
 from auditor.text import harmless
 from auditor.verify import fio_output, place, run, scratch, sweeping, tools, witnesses
 from auditor.verify.actor import CALLER, ROOT, Actor, PlaceError

@@ -11,8 +11,8 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-from auditor.collect.kernel_log import KEEP
 from auditor.host import kmsg
+from auditor.sources.kernel_log import KEEP
 from auditor.verify.trial import Logged
 
 KEPT = 1000  # lines

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from auditor.collect.device_reply import counter, document
 from auditor.derive.flush_counters import counted_elsewhere
 from auditor.facts import Facts, Known, Subject, Unknown, is_true
 from auditor.host.request import Run
 from auditor.sources import kstat
+from auditor.sources.replies import counter, first_object
 from auditor.verify.result import Device, Txg, Zil
 from auditor.verify.trial import Reading
 
@@ -232,7 +232,7 @@ def heat(before: Reading, after: Reading) -> dict[str, int]:
 
 def _heat(text: str) -> int | None:
     try:
-        said = document(text) or {}
+        said = first_object(text) or {}
     except ValueError:  # nvme printed an error in place of it
         return None
     counted = [counter(said[name]) for name in HEAT if name in said]

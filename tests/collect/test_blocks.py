@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect import _blocks as blocks
-from auditor.collect import dmsetup_table
 from auditor.facts import HOST, DeviceName, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
 from auditor.host.request import Run
+from auditor.sources import block_devices, block_tree
 
 LEAF = Subject("leaf", "14412502418488260279", "tank")
 WAS = "was /dev/disk/by-id/nvme-A-part1"
@@ -27,7 +26,7 @@ WAS = "was /dev/disk/by-id/nvme-A-part1"
 def test_a_missing_device_is_named_by_where_it_was(note: str, why: str) -> None:
     facts = Facts()
     facts.put(Fact(LEAF, "note", known(note, note, "zpool status -p tank")))
-    found = {fact.name: fact.value for fact in blocks.links(facts, Facts())}
+    found = {fact.name: fact.value for fact in block_tree.links(facts, Facts())}
     assert set(found) >= {"disks"}
     for value in found.values():
         assert isinstance(value, Unknown)
@@ -39,7 +38,7 @@ def test_a_stacked_device_that_names_nothing_below_it_is_not_taken_for_a_disk() 
     facts.put(Fact(LEAF, "type", known("disk", "")))
     facts.put(Fact(LEAF, "path", known("/dev/dm-3", "")))
     inventory.put(Fact(Subject("disk", "dm-3"), "transport", known("dm", "")))
-    disks = {fact.name: fact.value for fact in blocks.links(facts, inventory)}["disks"]
+    disks = {fact.name: fact.value for fact in block_tree.links(facts, inventory)}["disks"]
     assert isinstance(disks, Unknown)
     assert [reason.text for reason in disks.reasons] == [
         "/sys/class/block/dm-3/slaves: does not say what dm-3 is made of"
@@ -56,7 +55,7 @@ def behind(top: str, **devices: dict[str, Value | Judged]) -> dict[str, Judged]:
         seen: dict[str, Value | Judged] = {"slaves": (), "transport": "sata"}
         for fact, value in (seen | own).items():
             inventory.put(Fact(disk, fact, value if isinstance(value, Known | Unknown) else known(value, fact)))
-    return {fact.name: fact.value for fact in blocks.links(facts, inventory)}
+    return {fact.name: fact.value for fact in block_tree.links(facts, inventory)}
 
 
 def md(level: str, *slaves: str, md_degraded: int | Unknown = 0) -> dict[str, Value | Judged]:
@@ -163,4 +162,4 @@ def test_device_mapper_is_asked_only_where_a_device_is_seen() -> None:
     ):
         facts = Facts()
         facts.put(Fact(HOST, "dev_links", links))
-        assert isinstance(dmsetup_table.request(HOST, facts), Run) is asked
+        assert isinstance(block_devices.dmsetup.request(HOST, facts), Run) is asked

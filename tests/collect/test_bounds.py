@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from types import ModuleType
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from auditor.collect import _json, dmsetup_table, zpool_status
-from auditor.facts import HOST, Fact, Spec, Unknown
+from auditor.facts import HOST, Fact, Unknown
 from auditor.gather import bounds
 from auditor.gather.answer import answer_of
 from auditor.host.request import Capture, Files, Output, Read, Run
+from auditor.sources import block_devices, replies, zpool_status
+from auditor.sources.source import source
 
 
 class Asked:
     """A host, as far as a reason asks, and a collector that counts how often it was shown something."""
 
     euid, now = 0, 0.0
-    FORM = "text"
-    FACTS: Mapping[str, Spec] = {}
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error, self.seen = error, 0
@@ -35,7 +33,7 @@ class Asked:
 
 def reason(asked: Asked, reply: Capture | Files) -> str:
     request = Read(("/proc/x",)) if isinstance(reply, Files) else Run(("tool", "x"))
-    answer = answer_of(cast(ModuleType, asked), HOST, request, reply, asked)  # type: ignore[arg-type]
+    answer = answer_of(source("x", "host", ask=request, facts={})(asked.parse), HOST, request, reply, asked)  # type: ignore[arg-type]
     assert isinstance(answer.failure, Unknown)
     return answer.failure.reasons[0].text
 
@@ -66,9 +64,11 @@ def test_a_command_that_puts_all_on_one_line_may_have_a_long_one() -> None:
     )
     text = ";".join(f"mpath{i},mpath-{i:017x},{i},rw,{table} service-time 0 1 2 65:1 1 1" for i in range(800)) + "\n"
     assert len(text) > bounds.LINE
-    assert not bounds.over(Output(text, "dmsetup table --concise"), dmsetup_table.FORM)
-    assert len(list(dmsetup_table.parse(Output(text, "dmsetup table --concise"), HOST))) == 800
-    assert "a line of more than 4096 KiB" in bounds.over(Output("x" * bounds.ONE_LINE + "x", ""), dmsetup_table.FORM)
+    assert not bounds.over(Output(text, "dmsetup table --concise"), block_devices.dmsetup.form)
+    assert len(list(block_devices.dmsetup.parse(Output(text, "dmsetup table --concise"), HOST))) == 800
+    assert "a line of more than 4096 KiB" in bounds.over(
+        Output("x" * bounds.ONE_LINE + "x", ""), block_devices.dmsetup.form
+    )
 
 
 def test_json_may_stand_on_one_line_and_not_nest_for_ever() -> None:
@@ -99,26 +99,26 @@ def test_a_parser_refuses_or_zaudit_is_at_fault() -> None:
 
 
 def test_numbers_are_of_64_bits() -> None:
-    assert [_json.integer(each) for each in ("0", "-9223372036854775808", "18446744073709551615")] == [
+    assert [replies.integer(each) for each in ("0", "-9223372036854775808", "18446744073709551615")] == [
         *(0, -(1 << 63), (1 << 64) - 1)
     ]
     for text in ("", "-", "--1", "1 ", "²", "１", "1" + "0" * 20, "9" * 5_000_000, "-9223372036854775809", "0x1", "+1"):
         with pytest.raises(ValueError, match="is not a number of 64 bits"):
-            _json.integer(text)
+            replies.integer(text)
 
 
 def test_json_of_another_shape_names_the_key() -> None:
     for text, why in (("[]", "the document"), ('{"a": 1}', "settings"), ('{"settings": [1]}', "settings")):
         with pytest.raises(ValueError, match=why):
-            _json.rows(_json.document(text), "settings", 2)
+            replies.rows(replies.document(text), "settings", 2)
     with pytest.raises(ValueError, match="nested too deeply"):
-        _json.document("[" * 100_000)
-    assert _json.texts({"roles": [[None, "a"]]}, "roles", 2) == [["", "a"]]
+        replies.document("[" * 100_000)
+    assert replies.texts({"roles": [[None, "a"]]}, "roles", 2) == [["", "a"]]
     with pytest.raises(ValueError, match="roles is 1, not str"):
-        _json.texts({"roles": [[1, "a"]]}, "roles", 2)
+        replies.texts({"roles": [[1, "a"]]}, "roles", 2)
 
 
 def test_a_status_of_many_columns_is_none() -> None:
     table = f"  pool: tank\nconfig:\n\n\tNAME STATE READ WRITE CKSUM {'SLOW ' * 9}\n\ttank ONLINE 0 0 0\n"
     with pytest.raises(ValueError, match="9 columns after CKSUM"):
-        list(zpool_status.parse(Output(table, "zpool status"), HOST._replace(kind="pool", name="tank")))
+        list(zpool_status.status.parse(Output(table, "zpool status"), HOST._replace(kind="pool", name="tank")))

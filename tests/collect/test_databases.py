@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from auditor import registry
-from auditor.collect import _mysql, database_links, database_paths, database_settings, mounts
+from auditor.collect import _mysql, database_links, database_paths, database_settings
 from auditor.collect._database_files import Tree
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
 from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, FolderDevice, Known, Subject, Unknown, known, unknown
@@ -28,6 +28,7 @@ from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.judge.verdict import judge
 from auditor.recording import recording, redaction
+from auditor.sources import mounts
 from tests import pairs, shared
 from tests.tables import typed
 

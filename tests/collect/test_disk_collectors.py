@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from auditor.collect import block_sysfs, udev
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host.request import Files, Output, Run, Skip
+from auditor.sources import block_devices, udev
+from auditor.sources.catalog import sources
+from auditor.sources.source import Source
 from tests import pairs, shared
 
 ROOT = Path(__file__).resolve().parents[2]
 COLLECTORS = {
-    name: import_module(f"auditor.collect.{name}")
+    name: sources()[name]
     for name in (
         "udev", "block_sysfs", "nvme_id_ctrl", "nvme_smart_log", "nvme_write_cache", "nvme_list",
         "smartctl", "hdparm", "nvme_ocp_smart",
@@ -28,16 +28,16 @@ COLLECTORS = {
 NVME, SATA = Subject("disk", "nvme0n1"), Subject("disk", "sda")
 
 
-def parsed(module: ModuleType, text: str, disk: Subject) -> dict[str, object]:
+def parsed(source: Source, text: str, disk: Subject) -> dict[str, object]:
     """What the parser takes from a text, each value held to its declaration."""
-    return checked(module, list(module.parse(Output(text, "command"), disk)))
+    return checked(source, list(source.parse(Output(text, "command"), disk)))
 
 
-def checked(module: ModuleType, facts: list[Fact]) -> dict[str, object]:
+def checked(source: Source, facts: list[Fact]) -> dict[str, object]:
     found: dict[str, object] = {}
     for subject, name, value in facts:
-        spec = module.FACTS[name]
-        assert subject.kind == module.SUBJECT
+        spec = source.facts[name]
+        assert subject.kind == source.subject
         assert isinstance(value, Known)
         assert type(value.value) is spec.type, (name, value.value)
         assert not spec.values or value.value in spec.values, (name, value.value)
@@ -127,7 +127,7 @@ def path_under(folder: str) -> st.SearchStrategy[str]:
 )
 def test_any_sysfs(links: dict[str, str], text: dict[str, str]) -> None:
     with suppress(ValueError):
-        checked(block_sysfs, list(block_sysfs.parse(Files(text, links), HOST)))
+        checked(block_devices.sysfs, list(block_devices.sysfs.parse(Files(text, links), HOST)))
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------
@@ -172,15 +172,15 @@ def test_who_is_asked(name: str, disk: str, transport: str, asked: bool) -> None
 
 def test_one_name_one_collector() -> None:
     """A fact that two tools could give stands under two names: they can disagree, and both are facts."""
-    names = [name for module in COLLECTORS.values() for name in module.FACTS]
+    names = [name for module in COLLECTORS.values() for name in module.facts]
     assert len(names) == len(set(names))
 
 
 def test_names_of_several_devices() -> None:
     """A link that several devices claim denotes the one with the highest priority, and nothing when none has."""
     text = pairs.output("udev", "zoo")
-    names = udev.names(udev.devices(text))
+    names = udev.names(udev.devices_devices(text))
     assert names["/dev/disk/by-id/wwn-0x5000c500a1b2c3d4"] == "dm-0"
     assert "/dev/disk/by-partlabel/zlog" not in names
     assert names["/dev/zvol/tank/my+vol-part1"] == "zd0p1"
-    assert udev.devices(text)["cciss/c0d0p1"].disk == "cciss/c0d0"
+    assert udev.devices_devices(text)["cciss/c0d0p1"].disk == "cciss/c0d0"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from auditor.collect import zfs_mounts
-from auditor.collect.mounts import DEEP
 from auditor.facts import HOST, Known
 from auditor.host.request import Files
+from auditor.sources import mounts
+from auditor.sources.mounts import DEEP
 
 ROOT = "25 1 254:0 / / rw - ext4 /dev/vda rw\n"
 HOME = "40 25 0:30 / /home/bob rw - zfs tank/bob rw\n"
@@ -13,8 +13,8 @@ INNER = "41 40 0:31 / /home/bob/data rw - zfs tank/bob/data rw\n"
 
 
 def told(*lines: str) -> dict[str, object]:
-    reply = Files({zfs_mounts.TABLES[0]: "".join(lines)})
-    found = {fact.name: fact.value for fact in zfs_mounts.parse(reply, HOST)}
+    reply = Files({mounts.TABLES[0]: "".join(lines)})
+    found = {fact.name: fact.value for fact in mounts.zfs_mounts.parse(reply, HOST)}
     return {name: value.value for name, value in found.items() if isinstance(value, Known)}
 
 

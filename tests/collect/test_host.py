@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import audit, registry
-from auditor.collect import zpool_history, zpool_history_internal
 from auditor.facts import (
     HOST,
     DeviceName,
@@ -43,6 +42,8 @@ from auditor.host.request import Capture, Files, Read, Run
 from auditor.host.running import Time, within
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
+from auditor.sources import zpool_history
+from tests import question
 
 T = TypeVar("T")
 
@@ -337,7 +338,7 @@ def test_of_what_the_kernel_did_by_itself_only_who_took_the_pool_up_is_kept(
     (tmp_path / "zpool").write_text("#!/bin/sh\nprintf 'History for tank:\\n" + "\\n".join(lines) + "\\n\\n'\n")
     (tmp_path / "zpool").chmod(0o755)
     monkeypatch.setattr(seam, "PATH", (str(tmp_path),))
-    request = zpool_history_internal.request(Subject("pool", "tank"), Facts(0.0))
+    request = question.run(zpool_history.internal_history, Subject("pool", "tank"))
     assert LiveHost(5).run(request).stdout.decode().split("\n") == [
         "History for tank:",
         lines[0],
@@ -675,6 +676,6 @@ def test_branches(pattern: str, says: list[str]) -> None:
     ],
 )
 def test_branches_find_what_the_whole_pattern_finds(name: str) -> None:
-    keep = str(registry.sources()[name].KEEP)
+    keep = question.run(registry.sources()[name], Subject("pool", "tank")).keep
     assert all(re.compile(each) for each in output.branches(keep))
     assert "|".join(output.branches(keep)) == keep

@@ -11,45 +11,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.collect import (
-    dmi,
-    identity,
-    memory,
-    module_params,
-    virtualization,
-    zfs_channel_program,
-    zfs_get,
-    zfs_get_ancestors,
-    zfs_get_text,
-    zfs_list,
-    zfs_properties,
-    zfs_userland,
-    zfs_version,
-    zpool_list,
-)
-from auditor.collect.mounts import mount_of, mounts
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host import lzc
 from auditor.host.request import Files, Output, Run, Skip
-from auditor.sources import kstat
+from auditor.sources import kernel_module, kstat, machine, zfs, zpool
+from auditor.sources.mounts import mount_of, mounts
+from auditor.sources.source import Source
 from tests import pairs, shared
 from tests.pairs import Pair
+from tests.question import patterns
 
 TANK = Subject("dataset", "tank")
 POOL = Subject("pool", "tank")
-RUNS = (zfs_get, zfs_get_text, zfs_get_ancestors, zfs_list, zfs_userland, zpool_list, virtualization)
+RUNS = (zfs.properties, zfs.free_text, zfs.ancestors, zfs.datasets, zfs.userland, zpool.pools, machine.virtualization)
 READS = (
-    *((module, HOST) for module in (kstat.arcstats, kstat.dmu_tx, kstat.zil, zfs_version, module_params)),
-    *((module, HOST) for module in (memory, dmi, identity)),
-    *((module, POOL) for module in (kstat.iostats, kstat.state, kstat.txgs)),
+    *((source, HOST) for source in (kstat.arcstats, kstat.dmu_tx, kstat.zil, zfs.loaded, kernel_module.parameters)),
+    *((source, HOST) for source in (machine.memory, machine.dmi, machine.identity)),
+    *((source, POOL) for source in (kstat.iostats, kstat.state, kstat.txgs)),
     (kstat.objset, TANK),
 )
 FREE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30)
 REAL = pairs.output("zfs_get", "2.3.9-odd-names-encrypted-zvol")
 
 
-def name_of(module: object) -> str:
-    return str(getattr(module, "__name__", "")).rpartition(".")[2]
+def name_of(source: object) -> str:
+    return source.name if isinstance(source, Source) else ""
 
 
 # -- zfs get ------------------------------------------------------------------------------------------------------
@@ -65,7 +51,9 @@ def test_free_text_comes_back_whole(mountpoint: str, sharenfs: str, source: str)
         "readonly\toff\tlocal",
     )
     text = "".join(f"tank/db\t{line}\n" for line in lines)
-    found = {fact.name: fact.value for each in (zfs_get, zfs_get_text) for fact in each.parse(Output(text, ""), TANK)}
+    found = {
+        fact.name: fact.value for each in (zfs.properties, zfs.free_text) for fact in each.parse(Output(text, ""), TANK)
+    }
     for name, value in (("mountpoint", mountpoint), ("sharenfs", sharenfs)):
         match found.get(name):
             case Known(got, (evidence,)):
@@ -81,16 +69,16 @@ def test_a_forged_record_is_refused() -> None:
     mountpoint = "/x\tlocal\ntank\tsync\talways"
     text = f"tank\ttype\tfilesystem\t-\ntank\tmountpoint\t{mountpoint}\tlocal\ntank\tsync\tdisabled\tlocal\n"
     with pytest.raises(ValueError, match="records of tank contradict each other"):
-        list(zfs_get.parse(Output(text, ""), TANK))
+        list(zfs.properties.parse(Output(text, ""), TANK))
 
 
 @shared.examples(60, deadline=None)
 @given(share=st.floats(0, 1))
 def test_a_cut_zfs_get_gives_fewer_facts_never_others(share: float) -> None:
     subject, whole = Subject("dataset", "my pool"), REAL
-    every = set(zfs_get.parse(Output(whole, ""), subject))
+    every = set(zfs.properties.parse(Output(whole, ""), subject))
     try:
-        some = set(zfs_get.parse(Output(whole[: int(len(whole) * share)], ""), subject))
+        some = set(zfs.properties.parse(Output(whole[: int(len(whole) * share)], ""), subject))
     except ValueError:
         return
     assert some <= every
@@ -98,14 +86,14 @@ def test_a_cut_zfs_get_gives_fewer_facts_never_others(share: float) -> None:
 
 def test_a_zfs_get_cut_at_any_line() -> None:
     subject, lines = Subject("dataset", "my pool"), REAL.splitlines(keepends=True)
-    every = set(zfs_get.parse(Output("".join(lines), ""), subject))
+    every = set(zfs.properties.parse(Output("".join(lines), ""), subject))
     for end in range(1, len(lines)):
-        assert set(zfs_get.parse(Output("".join(lines[:end]), ""), subject)) < every
+        assert set(zfs.properties.parse(Output("".join(lines[:end]), ""), subject)) < every
 
 
 def test_ten_thousand_datasets_share_what_reads_alike() -> None:
     record = "tank/{}\tsync\tdisabled\tinherited from tank\n"
-    facts = zfs_get.parse(Output("".join(record.format(n) for n in range(10_000)), ""), TANK)
+    facts = zfs.properties.parse(Output("".join(record.format(n) for n in range(10_000)), ""), TANK)
     assert len({id(fact.value) for fact in facts if fact.name in ("sync", "ancestors", "pool")}) == 3
 
 
@@ -116,63 +104,63 @@ def test_only_properties_of_the_release_are_asked_for(release: tuple[int, ...] |
     facts = Facts()
     if release:
         facts.put(Fact(HOST, "zfs_userland_version", known(release, "")))
-    request = zfs_get.request(TANK, facts)
+    request = zfs.properties.request(TANK, facts)
     assert isinstance(request, Run)
     assert ("direct" in request.argv[-2].split(",")) == asked
     assert request.argv[-1] == "tank"
 
 
 def test_ancestors_are_asked_for_nearest_first() -> None:
-    request = zfs_get_ancestors.request(Subject("dataset", "tank/db/wal"), Facts())
+    request = zfs.ancestors.request(Subject("dataset", "tank/db/wal"), Facts())
     assert isinstance(request, Run)
     assert request.argv[-2:] == ("tank/db", "tank")
-    assert isinstance(zfs_get_ancestors.request(TANK, Facts()), Skip)
+    assert isinstance(zfs.ancestors.request(TANK, Facts()), Skip)
 
 
 # -- any output ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", RUNS, ids=name_of)
+@pytest.mark.parametrize("source", RUNS, ids=name_of)
 @shared.examples(50)
 @given(
     text=st.text(max_size=200)
     | st.lists(st.sampled_from(["tank", "\t", "\n", "sync", "-", "local", "1", "zfs-2.3.9"])).map("".join)
 )
-def test_garbage_from_a_command_raises_only_value_error(module: object, text: str) -> None:
+def test_garbage_from_a_command_raises_only_value_error(source: Source, text: str) -> None:
     with contextlib.suppress(ValueError):
-        assert all(isinstance(fact.value, Known) for fact in module.parse(Output(text, ""), TANK))  # type: ignore[attr-defined]
+        assert all(isinstance(fact.value, Known) for fact in source.parse(Output(text, ""), TANK))
 
 
-@pytest.mark.parametrize(("module", "subject"), READS, ids=name_of)
+@pytest.mark.parametrize(("source", "subject"), READS, ids=name_of)
 @shared.examples(50)
 @given(data=st.data())
-def test_garbage_in_a_file_raises_only_value_error(module: object, subject: Subject, data: st.DataObject) -> None:
-    paths = [path.replace("*", "x") for path in module.request(subject, Facts()).patterns]  # type: ignore[attr-defined]
+def test_garbage_in_a_file_raises_only_value_error(source: Source, subject: Subject, data: st.DataObject) -> None:
+    paths = [path.replace("*", "x") for path in patterns(source, subject)]
     word = st.sampled_from(
         ["1 1 0x01 2 3 4 5\n", "name type data\n", "dataset_name 7 tank\n", "C", "O", "\n", " ", "-1", "4"]
     )
     text = data.draw(st.text(max_size=100) | st.lists(word).map("".join))
     with contextlib.suppress(ValueError):
-        list(module.parse(Files(dict.fromkeys(paths, text)), subject))  # type: ignore[attr-defined]
+        list(source.parse(Files(dict.fromkeys(paths, text)), subject))
 
 
 CASES = [
-    (module, subject, pair)
-    for module, subject in READS
-    for pair in pairs.of(name_of(module))
+    (source, subject, pair)
+    for source, subject in READS
+    for pair in pairs.of(source.name)
     if pair.case.startswith("2.") and "space" not in pair.case
 ]
 
 
-@pytest.mark.parametrize(("module", "subject", "pair"), CASES, ids=lambda each: getattr(each, "case", ""))
-def test_a_cut_file_gives_fewer_facts_never_others(module: object, subject: Subject, pair: Pair) -> None:
+@pytest.mark.parametrize(("source", "subject", "pair"), CASES, ids=lambda each: getattr(each, "case", ""))
+def test_a_cut_file_gives_fewer_facts_never_others(source: Source, subject: Subject, pair: Pair) -> None:
     assert isinstance(pair.reply, Files)
     whole = pair.reply.text
-    every = set(module.parse(Files(whole), subject))  # type: ignore[attr-defined]
+    every = set(source.parse(Files(whole), subject))
     for name, text in whole.items():
         for end in {*range(0, len(text), 1 + len(text) // 150), len(text) - 1}:
             try:
-                some = set(module.parse(Files({**whole, name: text[:end]}), subject))  # type: ignore[attr-defined]
+                some = set(source.parse(Files({**whole, name: text[:end]}), subject))
             except ValueError:
                 continue
             assert some <= every, (name, end)
@@ -196,7 +184,7 @@ def test_the_script_stands_alone_and_prints_what_zfs_get_would(tmp_path: Path) -
     )
     command = [sys.executable, "-I", "-c", script, "tank", "tank/db", "sync", "mountpoint"]
     done = subprocess.run(command, capture_output=True, timeout=60, check=True, cwd="/")
-    facts = zfs_channel_program.parse(
+    facts = zfs.channel_program.parse(
         Output(done.stdout.decode("utf-8", "surrogateescape"), ""), Subject("dataset", "tank/db")
     )
     found = [
@@ -217,12 +205,12 @@ def test_the_script_says_in_one_line_why_not() -> None:
 
 def test_the_channel_program_is_asked_only_when_wanted() -> None:
     facts = Facts()
-    assert isinstance(zfs_channel_program.request(TANK, facts), Skip)
+    assert isinstance(zfs.channel_program.request(TANK, facts), Skip)
     facts.put(Fact(HOST, "consistent", known(True, "--consistent")))
-    request = zfs_channel_program.request(Subject("dataset", "tank/db"), facts)
+    request = zfs.channel_program.request(Subject("dataset", "tank/db"), facts)
     assert isinstance(request, Run)
     assert request.argv[:3] == (lzc.NAME, "tank", "tank/db")
-    assert set(request.argv[3:]) == set(zfs_properties.PROPERTIES) - lzc.CANNOT_SAY - {"direct"}
+    assert set(request.argv[3:]) == set(zfs.PROPERTIES) - lzc.CANNOT_SAY - {"direct"}
 
 
 # -- mounts -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from auditor.collect import kernel_faults, kernel_hangs, kernel_log
 from auditor.facts import HOST, Facts, Known
 from auditor.gather.answer import answer_of
 from auditor.host import kmsg
@@ -21,12 +20,14 @@ from auditor.host.output import Output, Total
 from auditor.host.request import Capture, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording, RecordingHost, ReplayHost
+from auditor.sources import kernel_log
+from tests import question
 from tests.folded import for_each
 from tests.logs import record, replay
 
 ERROR = "I/O error, dev sda, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 prio class 0"
 CACHE = "sd 0:0:0:0: [sda] Write cache: enabled, read cache: enabled, doesn't support DPO or FUA"
-DISKS = kernel_log.request(HOST, Facts())
+DISKS = question.run(kernel_log.log)
 Log = list[bytes | OSError]
 
 
@@ -162,7 +163,7 @@ def test_who_may_not_read_it_is_told_to_be_root(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(kmsg, "opened", denied)
     host = LiveHost(5)
     host.euid = 1000
-    found = answer_of(kernel_log, HOST, DISKS, host.run(DISKS), host)
+    found = answer_of(kernel_log.log, HOST, DISKS, host.run(DISKS), host)
     assert found.failure
     assert found.failure.reasons[0] == ("/dev/kmsg (disks): operation not permitted", "run as root")
 
@@ -238,21 +239,21 @@ FORGED = f"tmpfs: Unknown parameter 'x\\x0a{ERROR}\\x0aINFO: task txg_sync:1 blo
 
 
 def test_a_log_with_forged_lines_is_whole_and_says_nothing_of_them() -> None:
-    found = facts(kernel_log, [record("Linux version 6.12.48 #1", 0), record(FORGED, 1)])
+    found = facts(kernel_log.log, [record("Linux version 6.12.48 #1", 0), record(FORGED, 1)])
     assert found["kernel_log_whole"] is True
     assert found["kernel_log_flush_errors"] == ()
-    assert facts(kernel_hangs, [record("Linux version 6.12.48 #1", 0), record(FORGED, 1)])["hung_tasks"] == ()
+    assert facts(kernel_log.hangs, [record("Linux version 6.12.48 #1", 0), record(FORGED, 1)])["hung_tasks"] == ()
 
 
 def test_a_ring_that_was_filled_says_nothing_by_its_silence() -> None:
     for first in (record("[    0.000000] Linux version 6.12.48 #1", 150), record("Linux version 6.12.48 #1", 1)):
-        assert facts(kernel_hangs, [first]) == {}
-        assert "kernel_log_whole" not in facts(kernel_log, [first])
+        assert facts(kernel_log.hangs, [first]) == {}
+        assert "kernel_log_whole" not in facts(kernel_log.log, [first])
 
 
 def test_a_name_can_only_add() -> None:
     found = facts(
-        kernel_faults, [record("Linux version 6.12.48 #1", 0), record("PANIC: [4242]: segfault at 0 ip 0", 1)]
+        kernel_log.faults, [record("Linux version 6.12.48 #1", 0), record("PANIC: [4242]: segfault at 0 ip 0", 1)]
     )
     assert found["zfs_panics"] == ("OpenZFS=1",)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect import zfs_get, zfs_get_text, zpool_get, zpool_list, zpool_status
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.host.request import Run
+from auditor.sources import zfs, zpool, zpool_status
 
 POOL, ROOT = Subject("pool", "tank"), Subject("dataset", "tank")
 NEW = {
@@ -30,8 +30,8 @@ def asked(module: tuple[int, ...], commands: tuple[int, ...] | None) -> set[str]
     say = unknown("zfs version: unrecognized command") if commands is None else Known(commands, ())
     facts.put(Fact(HOST, "zfs_userland_version", say))
     requests = [
-        zpool_list.request(HOST, facts), zpool_status.request(POOL, facts), zpool_get.request(POOL, facts),
-        zfs_get.request(ROOT, facts), zfs_get_text.request(ROOT, facts),
+        zpool.pools.request(HOST, facts), zpool_status.status.request(POOL, facts), zpool.properties.request(POOL, facts),
+        zfs.properties.request(ROOT, facts), zfs.free_text.request(ROOT, facts),
     ]  # fmt: skip
     words = {part for each in requests if isinstance(each, Run) for word in each.argv for part in word.split(",")}
     exact = {"-Hp"} if isinstance(requests[0], Run) and "-Hp" in requests[0].argv else set()

@@ -15,13 +15,13 @@ from typing import cast
 import pytest
 
 from auditor import audit
-from auditor.collect import nfs_exports
-from auditor.collect.mounts import mounts
 from auditor.facts import Facts, Kind, Known
 from auditor.host.request import Capture, Files, Run
 from auditor.recording import recording, redaction
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.recording.stand_ins import any_of
+from auditor.sources import shares
+from auditor.sources.mounts import mounts
 from tests import golden, shared
 from tests.fake import CommandLine, FakeHost
 from tests.shared import name_of
@@ -303,7 +303,7 @@ def test_of_exports_and_smb_conf_only_what_rules_read_is_left() -> None:
     made = redaction.redact(Recording(0.0, 0, (), files={("/etc/exports", "/etc/samba/smb.conf"): files}))
     text = made.files["/etc/exports", "/etc/samba/smb.conf"].text
     assert not re.search(r"alice|bob|example|10\.1|staff|acme", " ".join(text.values()), re.I)
-    before, after = (list(nfs_exports.exports(each)) for each in (exports, text["/etc/exports"]))
+    before, after = (list(shares.exports(each)) for each in (exports, text["/etc/exports"]))
     plain = [[(each.path, re.sub(r".*\(", "(", each.client)) for each in some] for some in (before, after)]
     assert plain[0] == plain[1]
     assert text["/etc/samba/smb.conf"] == "[global]\n[vm]\nPath = /tank/vm\nstrict sync = no\n"
@@ -698,14 +698,14 @@ def test_an_archive_does_not_keep_its_name_and_is_the_same_each_time(tmp_path: P
 
 
 def test_the_names_of_other_hosts_that_took_a_pool_up_go_and_that_one_had_none_stays() -> None:
-    from auditor.collect import zpool_history_internal
+    from auditor.sources import zpool_history
 
     told = "2026-11-21.08:00:00 [txg:9] open pool version 5000; software version zfs-2.4.4-1; uts {} 6.12.57 #1 x86_64"
     names = ("zlab", "(none)", "otherhost.example.net", "localhost", "zlab")
     text = "\n".join(("History for 'tank':", *(told.format(name) for name in names), "", ""))
     past = recording.load(golden.HOSTS / "2.4-healthy-raidz1")
     argv = ("zpool", "history", "-i", "tank")
-    answer = Capture(0, text.encode(), keep=zpool_history_internal.KEEP)
+    answer = Capture(0, text.encode(), keep=zpool_history.INTERNAL_HISTORY_KEEP)
     left = redaction.redact(replace(past, commands={**past.commands, argv: answer})).commands[argv].stdout.decode()
     shown = [line.partition(" uts ")[2].split()[0] for line in left.splitlines()[1:-1]]
     assert (shown[1], shown[3], shown[0] == shown[4]) == ("(none)", "localhost", True)

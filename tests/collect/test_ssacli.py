@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect import ssacli
 from auditor.facts import HOST, Known
 from auditor.host.request import Output
+from auditor.sources import raid
 
 TEXT = """
 Smart Array P410i in Slot 0 (Embedded)
@@ -31,7 +31,7 @@ Smart Array P410i in Slot 0 (Embedded)
     ],
 )
 def test_policy_of_writes(said: str, name: str, policy: dict[str, str]) -> None:
-    facts = list(ssacli.parse(Output(TEXT.format(said=said, name=name), ssacli.COMMAND), HOST))
+    facts = list(raid.ssacli.parse(Output(TEXT.format(said=said, name=name), raid.COMMAND), HOST))
     found = {
         each.subject.name: each.value.value
         for each in facts

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from auditor import audit
-from auditor.collect import boot_units, unit_conditions, unit_start
+from auditor.collect import unit_conditions, unit_start
 from auditor.derive import databases, unit_waits
 from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known, value_of
 from auditor.gather import database_walk
@@ -17,6 +17,7 @@ from auditor.host.request import Capture, Run
 from auditor.judge.verdict import judge
 from auditor.recording.recording import ReplayHost, load
 from auditor.registry import sources
+from auditor.sources import units
 from tests.collect.test_databases import STAT, Machine
 from tests.shared import HOSTS, rules
 
@@ -221,9 +222,7 @@ def test_an_older_recording_is_to_be_made_again() -> None:
     """Of a host whose databases were seen when nobody asked for their services."""
     past = load(HOSTS / "2.3-db-postgres-healthy")
     files = {
-        patterns: each._replace(text={**each.text, boot_units.FIRST: "systemd\n"})
-        if boot_units.FIRST in each.text
-        else each
+        patterns: each._replace(text={**each.text, units.FIRST: "systemd\n"}) if units.FIRST in each.text else each
         for patterns, each in past.files.items()
     }
     facts = audit.look(
