@@ -18,6 +18,7 @@ from auditor.text import often
 HEAD = r"^(?:\[ *\d+\.\d+\])?(?:\[ *[TC]\d+\])? ?"
 BOOT = r"Linux version \S+ .*"
 COMMAND = "dmesg -k"  # shows the same to a reader
+NONE = "nothing of the kind in what is left of the kernel's log"
 WHOLE = Evidence("the kernel's log reaches back to its start", f"{COMMAND} | head -1")
 _RECORDS = re.compile(r"records (\d{1,20}) to \d{1,20}(, some lost)?")
 _DMESG = "dmesg"
@@ -88,6 +89,14 @@ def matched(told: Sequence[str], patterns: Mapping[str, re.Pattern[str]]) -> lis
             raise ValueError(f"a line that was not asked for: {line[:80]}")
         found.append((kind, match))
     return found
+
+
+def tallied(fact: str, named: Sequence[tuple[str, str]], none: str = NONE) -> Fact:
+    """How often each was named, with the last line that did. named: (what, line)."""
+    times, last = Counter(what for what, _ in named), dict(named)
+    lines = tuple(Evidence(f"{last[what].strip()} ({often(count)})", COMMAND) for what, count in times.items())
+    entries = tuple(f"{what}={count}" for what, count in times.items())
+    return Fact(HOST, fact, Known(entries, lines or (Evidence(none, COMMAND),)))
 
 
 # DISCARD, SECURE_ERASE, WRITE_ZEROES: drives refuse what they cannot do (include/linux/blk_types.h enum req_op)
@@ -214,9 +223,8 @@ def counted(told: Sequence[str]) -> Iterator[Fact]:
             last[fact, what] = match[0]
     for fact, times_of in found.items():
         lines = [Evidence(f"{last[fact, each].strip()} ({often(times)})", COMMAND) for each, times in times_of.items()]
-        none = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
         entries = tuple(f"{device}={times}" for (device, _), times in times_of.items())
-        yield Fact(HOST, fact, Known(entries, (*lines,) or (none,)))
+        yield Fact(HOST, fact, Known(entries, (*lines,) or (Evidence(NONE, COMMAND),)))
 
 
 def _told(name: str, part: Mapping[str, str | None], line: str) -> list[tuple[str, str]]:
@@ -283,16 +291,13 @@ def hangs(reply: Output, host: Subject) -> Iterator[Fact]:
     What is there; that nothing is, where the log is whole. Raises ValueError for a line that was not asked for.
     """
     found, whole = lines(reply.text, _HANGS_PATTERNS)
-    none = Evidence("nothing of the kind in the kernel's log, which reaches back to its start", COMMAND)
+    none = "nothing of the kind in the kernel's log, which reaches back to its start"
     for fact, kind in (("hung_tasks", "hung"), ("machine_checks", "check")):
-        named = [(each.part or "mce", each.text.strip()) for each in found if each.kind == kind]
-        times, last = Counter(what for what, _ in named), dict(named)
-        if times or whole:
-            seen = tuple(Evidence(f"{last[what]} ({often(count)})", COMMAND) for what, count in times.items())
-            yield Fact(HOST, fact, Known(tuple(f"{what}={count}" for what, count in times.items()), seen or (none,)))
+        named = [(each.part or "mce", each.text) for each in found if each.kind == kind]
+        if named or whole:
+            yield tallied(fact, named, none)
 
 
-NONE = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
 _SCSI = r"sd (\d+:\d+:\d+:\d+): "
 _FAULTS_LINES = {
     "boot": BOOT,
@@ -368,18 +373,12 @@ def faults(reply: Output, host: Subject) -> Iterator[Fact]:
     found = [(each.kind, each.part or "OpenZFS", each.text.strip()) for each in told]
     stopped = {hit[1]: text for kind, _, text in found if kind == "zfs_panics" and (hit := _STOPPED_IN.search(text))}
     if stopped or whole:
-        yield Fact(
-            HOST,
-            "zfs_stopped_in",
-            Known(tuple(stopped), tuple(Evidence(text, COMMAND) for text in stopped.values()) or (NONE,)),
-        )
+        places = tuple(Evidence(text, COMMAND) for text in stopped.values())
+        yield Fact(HOST, "zfs_stopped_in", Known(tuple(stopped), places or (Evidence(NONE, COMMAND),)))
     for fact in faults.facts:
         named = [(what, text) for kind, what, text in found if kind == fact]
-        times, last = Counter(what for what, _ in named), dict(named)
-        if fact not in ("faults_whole", "zfs_stopped_in") and (times or whole or fact.startswith("scsi_")):
-            lines_of = tuple(Evidence(f"{last[what]} ({often(count)})", COMMAND) for what, count in times.items())
-            entries = tuple(f"{what}={count}" for what, count in times.items())
-            yield Fact(HOST, fact, Known(entries, lines_of or (NONE,)))
+        if fact not in ("faults_whole", "zfs_stopped_in") and (named or whole or fact.startswith("scsi_")):
+            yield tallied(fact, named)
 
 
 SOON_S = 2.0  # in which even a slow serial console has printed the innermost frames
@@ -438,14 +437,11 @@ def traces(reply: Output, host: Subject) -> Iterator[Fact]:
     traces, unsure = _traces(found)
     if not traces and (not whole or unsure or len(tasks) >= WARNINGS):
         return
-    times, last = Counter(task.part for task, _ in traces), {task.part: task.text for task, _ in traces}
-    none = Evidence("no task hung in OpenZFS, says the kernel's log, which reaches back to its start", COMMAND)
-    told = tuple(Evidence(f"{last[name].strip()} ({often(count)})", COMMAND) for name, count in times.items())
-    entries = tuple(f"{name}={count}" for name, count in times.items())
-    yield Fact(HOST, "hung_in_zfs", Known(entries, told or (none,)))
+    none = "no task hung in OpenZFS, says the kernel's log, which reaches back to its start"
+    yield tallied("hung_in_zfs", [(task.part, task.text) for task, _ in traces], none)
     stacks = {" ".join(functions): task.text for task, functions in traces}
     where = tuple(Evidence(f"{text.strip()} in {stack}", COMMAND) for stack, text in stacks.items())
-    yield Fact(HOST, "hung_traces", Known(tuple(stacks), where or (none,)))
+    yield Fact(HOST, "hung_traces", Known(tuple(stacks), where or (Evidence(none, COMMAND),)))
 
 
 def _traces(found: Sequence[Line]) -> tuple[list[tuple[Line, list[str]]], bool]:
@@ -486,7 +482,6 @@ _BUSES_FACTS = {
         " all of them as old kernels print it"
     ),
 }
-BUSES_NONE = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
 _SHORT = r"[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _BUSES_SCSI = r"sd (\d+:\d+:\d+:\d+): \[sd[a-z]{1,4}\] +(?:tag#\d+ +)?"
 _RECORD = r"\{(\d{1,10})\}\[Hardware Error\]: +"
@@ -567,12 +562,9 @@ def buses(reply: Output, host: Subject) -> Iterator[Fact]:
         elif each.kind == "zfs_faults_beside":
             found.append((each.kind, each.part, each.text))
     for kind in (*KINDS, *ALONE):
-        named = [(what, text.strip()) for fact, what, text in found if fact == kind]
-        times, last = Counter(what for what, _ in named), dict(named)
-        if kind in ALONE and not times and not whole:  # no derivation looks at buses_whole for it
-            continue
-        told_of = tuple(Evidence(f"{last[at]} ({often(count)})", COMMAND) for at, count in times.items())
-        yield Fact(HOST, kind, Known(tuple(f"{at}={count}" for at, count in times.items()), told_of or (BUSES_NONE,)))
+        named = [(what, text) for fact, what, text in found if fact == kind]
+        if named or whole or kind not in ALONE:  # no derivation looks at buses_whole for these
+            yield tallied(kind, named)
 
 
 def _sections(told: Sequence[Line]) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.facts import HOST, Facts, Known
+from auditor.facts import HOST, Known
 from auditor.gather.answer import answer_of
 from auditor.host import kmsg
 from auditor.host.live import LiveHost, permitted
@@ -21,6 +21,7 @@ from auditor.host.request import Capture, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording, RecordingHost, ReplayHost
 from auditor.sources import kernel_log
+from auditor.sources.source import Source
 from tests import question
 from tests.folded import for_each
 from tests.logs import record, replay
@@ -217,20 +218,20 @@ def test_lines_that_a_user_has_put_into_this_kernels_log() -> None:
 # -- and what is made of it --------------------------------------------------------------------------------------------------
 
 
-def facts(module: object, log_: Log) -> dict[str, object]:
+def facts(source: Source, log_: Log) -> dict[str, object]:
     """What a live host's log yields, and a replay of what was recorded of it."""
     with pytest.MonkeyPatch.context() as patch:
         replay(patch, log_)
         host = RecordingHost(LiveHost(5))
-        request = module.request(HOST, Facts())  # type: ignore[attr-defined]
+        request = question.run(source)
         host.run(request)
     past = host.recording((), {}, "test")
     assert past.commands[request.argv].keep == request.keep
     again = ReplayHost(past)
-    found = answer_of(module, HOST, request, again.run(request), again).facts  # type: ignore[arg-type]
+    found = answer_of(source, HOST, request, again.run(request), again).facts
     return {
         name.rpartition(".")[2]: each.value
-        for name in module.FACTS  # type: ignore[attr-defined]
+        for name in source.facts
         if isinstance(each := found.get(HOST, name.rpartition(".")[2]), Known)
     }
 
