@@ -18,8 +18,8 @@ from auditor.judge.verdict import judge
 from auditor.recording.recording import ReplayHost, load
 from auditor.registry import sources
 from auditor.sources import units
-from tests.collect.test_databases import STAT, Machine
 from tests.shared import HOSTS, rules
+from tests.sources.test_databases import STAT, Machine
 
 (RULE,) = (each for each in rules() if each.id == "service-starts-unmounted")
 ETCD = "/usr/bin/etcd\0--data-dir\0/var/lib/etcd/default\0"

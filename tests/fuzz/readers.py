@@ -34,10 +34,10 @@ from auditor.sources.source import Source
 from auditor.verify import document, fio_output, profile, strace_output, trial
 from auditor.verify.reading import FILES
 from tests import shared
-from tests.collect.test_pairs import CASES, check_type
 from tests.diagnose import worlds
 from tests.fuzz.target import ROOT, Case, Flaw, Texts, printable, sound
 from tests.golden import verifications
+from tests.sources.test_pairs import CASES, check_type
 from tests.verify import samples
 
 SYNCS = {"log": "fdatasync", "data": "fsync"}

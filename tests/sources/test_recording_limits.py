@@ -14,7 +14,7 @@ from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import archive, layout, recording
 from auditor.recording.recording import Recording, RecordingError, ReplayHost
 from auditor.verify import codec, trial
-from tests.collect.test_recording import RECORDINGS
+from tests.sources.test_recording import RECORDINGS
 
 GET = ("zfs", "get", "-Hp", "-r", "-o", "name,property,value,source", "sync", "tank")
 
