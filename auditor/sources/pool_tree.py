@@ -1,7 +1,7 @@
-"""The tree of a pool, as ``zpool status`` and ``zdb -C`` have it: how vdevs are called, how numbers look; and ``zpool status
--j``.
+"""The tree of a pool, as ``zpool status -j`` and ``zdb -C`` have it: how vdevs are called, how numbers look.
 
-Names follow zpool_vdev_name() in lib/libzfs/libzfs_pool.c.
+Names follow zpool_vdev_name() in lib/libzfs/libzfs_pool.c. The layout of the JSON (2.3 and later) is that of
+status_callback_json() in cmd/zpool/zpool_main.c.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def controllers(text: str) -> Iterator[tuple[str, Mapping[str, object]]]:
         "storcli_controller": word("number of the controller that it is a volume of"),
     },
     subject="disk",
-    after=("ssacli",),
+    after=("ssacli",),  # no volume is behind two controllers
     form="json",
 )
 def volumes(reply: Output, host: Subject) -> Iterator[Fact]:

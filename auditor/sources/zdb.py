@@ -1,4 +1,4 @@
-"""X"""
+"""``zdb -C``: the configuration of a pool, as its labels and the cache file have it. (man 8 zdb)"""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def configs(text: str) -> list[Node]:
         "leaf.path": PATH,
         "leaf.whole_disk": flag("OpenZFS was given the whole disk and partitioned it"),
     },
-    after=("zpool_status",),
+    after=("zpool_status",),  # the kernel module says what the pool is made of now
 )
 def config(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zdb -C``: the configuration of a pool as it is on disk: ashift of each vdev, paths, GUIDs. Needs root.

@@ -282,8 +282,8 @@ def below(target: Subject, facts: Facts) -> tuple[str, ...]:
     "target",
     ask=_ask_properties,
     facts={name: spec for name, spec in FACTS.items() if name not in FREE_TEXT},
-    after=("zfs_channel_program",),
-    part=True,
+    after=("zfs_channel_program",),  # which reads all datasets in one transaction group
+    part=True,  # of thousands of datasets some are known when the time is over: see gather/by_name.py
     title="properties of {datasets} of",
 )
 def properties(reply: Output, target: Subject) -> Iterator[Fact]:
@@ -364,7 +364,7 @@ def _ask_free_text(target: Subject, facts: Facts) -> Run | Skip:
     facts={name: spec for name, spec in PROPERTIES.items() if name in FREE_TEXT},
     after=("zfs_channel_program", "zfs_get", "zfs_list"),
     part=True,
-    adds=False,
+    adds=False,  # a line that somebody has made up may name a dataset that is not there
     title="mount points and shares of {datasets} of",
 )
 def free_text(reply: Output, target: Subject) -> Iterator[Fact]:

@@ -1,4 +1,4 @@
-"""X"""
+"""``zpool status`` and ``zpool status -P``: the tree of vdevs, their states and errors, the last scan. (man 8 zpool-status)"""
 
 from __future__ import annotations
 

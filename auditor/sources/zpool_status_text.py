@@ -1,4 +1,6 @@
-"""X"""
+"""``zpool status`` as text, as releases before 2.3 print it: indentation is the tree. Layout: print_status_config() in
+cmd/zpool/zpool_main.c. Raises ValueError for what it does not know, or where the text is cut off.
+"""
 
 from __future__ import annotations
 
