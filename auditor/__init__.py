@@ -6,7 +6,7 @@ The folder listing is the way the data goes::
                 (which     (known,   (facts     (rules,    (terminal,
                  question)  unknown)  from       three      JSON)
                    │                  facts)     values)
-                   ├─ collect   one module a question: what to ask, what the answer says
+                   ├─ sources   one module a source: what to ask, what the answer says
                    └─ host      the machine: commands, files, libraries, and nothing else touches it
 
 ``recording`` keeps what a host answered, and answers in its place. ``audit`` is that drawing as a program; ``cli`` and
@@ -23,7 +23,7 @@ third: it watches the existing load. ``checklist`` puts what the three saw besid
 judges again and again what a fix would make of the facts.
 
 Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts, and ``databases`` their
-types alone; ``collect``, ``model`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``
+types alone; ``sources``, ``model`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``
 imports ``judge`` and ``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as
 well; ``audit``, ``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine,
 a parser cannot run a command, and a report cannot look anything up.

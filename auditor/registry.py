@@ -1,21 +1,21 @@
-"""Which facts exist: every collector and every derivation, discovered by folder. A stray module is an error."""
+"""Which facts exist: those of every source, and of every derivation, discovered by folder. A stray module is an error."""
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from types import ModuleType
 from typing import cast
 
 import auditor.model
-from auditor.collect import _blocks as blocks
 from auditor.collect import database_paths
 from auditor.facts import Kind, Spec
 from auditor.gather import brought, database_walk, layers, users, walk
-from auditor.gather.collectors import collectors as collectors
 from auditor.model.derivation import Derivation
+from auditor.sources import block_tree
+from auditor.sources.catalog import sources as sources
+from auditor.sources.source import Source
 from auditor.verify.specs import FACTS as RUN_FACTS
 from auditor.verify.specs import HOST_FACTS
 
@@ -28,10 +28,9 @@ def derivations() -> tuple[Derivation, ...]:
     return tuple(dict.fromkeys(each for values in found for each in values if isinstance(each, Derivation)))
 
 
-def specs(module: ModuleType) -> list[tuple[tuple[Kind, str], Spec]]:
-    """((kind, fact), spec) of one module. A module about one kind names its facts bare, others qualify them."""
-    subject = module.SUBJECT if isinstance(module.SUBJECT, str) else ""
-    return list(qualified(module.FACTS, subject).items())
+def specs(source: Source) -> list[tuple[tuple[Kind, str], Spec]]:
+    """((kind, fact), spec) of a source. One about one kind names its facts bare, others qualify them."""
+    return list(qualified(source.facts, source.subject).items())
 
 
 def qualified(facts: Mapping[str, Spec], subject: str = "") -> dict[tuple[Kind, str], Spec]:
@@ -43,12 +42,20 @@ def qualified(facts: Mapping[str, Spec], subject: str = "") -> dict[tuple[Kind, 
     return found
 
 
+def every() -> Iterator[tuple[tuple[Kind, str], Spec]]:
+    """((kind, fact), spec) of every source and derivation."""
+    for source in sources().values():
+        yield from specs(source)
+    for derivation in derivations():
+        yield from derivation.specs.items()
+
+
 @cache
 def registry() -> dict[tuple[Kind, str], Spec]:
     """(kind, fact) -> spec of every fact that anything can provide."""
     found: dict[tuple[Kind, str], Spec] = {}
     walked: dict[tuple[Kind, str], Spec] = {
-        **qualified(blocks.PROVIDES),
+        **qualified(block_tree.PROVIDES),
         **qualified(walk.PROVIDES),
         **qualified(brought.PROVIDES),
         **qualified(layers.PROVIDES),
@@ -58,9 +65,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
         **qualified(RUN_FACTS, "run"),
         **qualified(HOST_FACTS, "host"),
     }
-    collected = (each for module in collectors().values() for each in specs(module))
-    derived = (each for derivation in derivations() for each in derivation.specs.items())
-    for key, spec in (*walked.items(), *collected, *derived):
+    for key, spec in (*walked.items(), *every()):
         if key in found and found[key] != spec:
             raise TypeError(f"{'.'.join(key)} is already something else")
         found[key] = spec

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import audit
-from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.process import Lines
 from auditor.host.request import Output, Run
@@ -34,12 +32,11 @@ from auditor.model.pool import suspensions
 from auditor.recording import questions
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
+from auditor.sources import kernel_log
 from tests import pairs, shared
+from tests.question import run
 
-MODULES: dict[str, ModuleType] = {
-    each.__name__.rpartition(".")[2]: each
-    for each in (kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces)
-}
+SOURCES = {each.name: each for each in kernel_log.SOURCES}
 BOOT = "[    0.000000] Linux version 6.12.48 (a@b) #1"
 FIRST = ("dmesg", f"dmesg\n{BOOT}", "records 0 to 90210", "records 523 to 90210", "records 0 to 90210, some lost")
 OUTCOMES = {"pass": 0, "not applicable": 0, "unknown": 1, "fail": 2}
@@ -70,7 +67,7 @@ def logs() -> tuple[tuple[str, ...], ...]:
     """The lines of each pair, and of one disk, without their times."""
     said = [
         pair.reply.text.split("\n")[1:-1]
-        for name in MODULES
+        for name in SOURCES
         for pair in pairs.of(name)
         if isinstance(pair.reply, Output)
     ]
@@ -117,7 +114,7 @@ POOL, LEAF, PATHS = Subject("pool", "tank"), Subject("leaf", "luks", "tank"), Su
 @cache
 def resting() -> tuple[Rule, ...]:
     """The rules that rest on the log."""
-    names = {name for module in MODULES.values() for name in module.FACTS} | {
+    names = {name for source in SOURCES.values() for name in source.facts} | {
         name.partition(".")[2] for name in logged_faults.facts
     }
     names |= {*host_faults.facts, *suspensions.facts}
@@ -150,9 +147,9 @@ def world(log: Log, first: str) -> Facts:
     said[HOST]["kernel_failures"] = ()
     for subject, of_it in said.items():
         facts.put_all([Fact(subject, name, known(value, "")) for name, value in of_it.items()])
-    for name, module in MODULES.items():
+    for name, source in SOURCES.items():
         text = "".join(f"{line}\n" for line in (first, *log[name]))
-        facts.put_all(module.parse(Output(text, "/dev/kmsg"), HOST))
+        facts.put_all(source.parse(Output(text, "/dev/kmsg"), HOST))
     facts.put_all(list(logged_faults.derive(HOST, facts)))
     facts.put_all(list(host_faults.derive(HOST, facts)))
     facts.put_all(list(suspensions.derive(POOL, facts)))
@@ -160,7 +157,7 @@ def world(log: Log, first: str) -> Facts:
 
 
 def verdicts(told: list[str], first: str) -> dict[tuple[str, Subject], Verdict]:
-    log = {name: kept(module.KEEP, told) for name, module in MODULES.items()}
+    log = {name: kept(run(source).keep, told) for name, source in SOURCES.items()}
     return {(each.rule.id, each.subject): each for each in verdict.judge(resting(), world(log, first))}
 
 
@@ -252,7 +249,7 @@ def events(found: Report) -> dict[tuple[str, Event], int]:
 def changed(past: Recording, change: Change) -> Recording:
     """With another text of each answer of the log."""
     commands = dict(past.commands)
-    for request in (module.request(HOST, Facts()) for module in MODULES.values()):
+    for request in map(run, SOURCES.values()):
         for argv in (request.argv, *(old for old, new in questions.ASKED.items() if new == request.argv)):
             if (answer := commands.get(argv)) and answer.exit == 0 and answer.keep == request.keep:
                 text = change(request, answer.stdout.decode())

@@ -14,17 +14,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor.collect import (
-    _status_text,
-    kernel_log,
-    redis_unit,
-    unit_start,
-    zpool_events_all,
-    zpool_history,
-)
+from auditor.collect import redis_unit, unit_start
 from auditor.data import drives, firmware
 from auditor.host.process import branches
 from auditor.recording import identities
+from auditor.sources import kernel_log, zpool_history, zpool_status_text
 from tests.backtracking import Machine, TooMany, example, hostile, worse
 from tests.folded import for_each
 from tests.pattern_syntax import UnknownSyntax, parse
@@ -125,14 +119,20 @@ HOW = {("auditor.host.live", "READ_ONLY"): "fullmatch"}
 VALUES = [b"LABNVME0", b"S3Z8NB0K", b"aaaaaaaaaaaaaaaaaaaaaaaaa"]
 # what a pattern is made of where it is used: one way of each, or all there are
 MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
-    ("auditor.collect._status_text", "pattern"): [{"pattern": each[0]} for each in _status_text._SCANS],
-    ("auditor.collect._status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
-    ("auditor.collect.zpool_history", "commands"): [{"commands": "import|clear"}],
-    ("auditor.collect.dmidecode", "{title}"): [{"title": "Memory Device"}],
+    ("auditor.sources.zpool_status_text", "pattern"): [{"pattern": each[0]} for each in zpool_status_text._SCANS],
+    ("auditor.sources.zpool_status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
+    ("auditor.sources.zpool_history", "commands"): [{"commands": "import|clear"}],
+    ("auditor.sources.machine", "{title}"): [{"title": "Memory Device"}],
     ("auditor.verify.fio", "{flag}"): [{"flag": "O_DSYNC"}],
     ("auditor.host.process", "each.encode()"): [
         {"each": each}
-        for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP, unit_start.KEEP)
+        for keep in (
+            kernel_log.KEEP,
+            zpool_history.KEEP,
+            zpool_history.ALL_EVENTS_KEEP,
+            redis_unit.KEEP,
+            unit_start.KEEP,
+        )
         for each in branches(keep)
     ],
     # our own tables, of models that a drive may say of itself
@@ -171,7 +171,7 @@ def test_patterns_of_every_kind_are_found() -> None:
     assert len(patterns()) > 200
     assert {each.module for each in patterns()} <= PATHS.keys()
     wheres = {each.where for each in patterns()}
-    assert {"auditor.collect.zpool_history._KINDS"} <= wheres
+    assert {"auditor.sources.zpool_history._KINDS"} <= wheres
 
 
 # -- the counter itself ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, registry
-from auditor.collect import zpool_history, zpool_list
 from auditor.databases import ENGINES, kept
 from auditor.facts import AGAIN, HOST, Facts, Known, Subject, Unknown
 from auditor.gather.answer import Answer, answer_of
@@ -17,6 +16,7 @@ from auditor.host.request import UNASKED, WITNESS, Capture, Files, Read, Request
 from auditor.judge import verdict
 from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
+from auditor.sources import zpool, zpool_history
 from tests import shared
 
 TANK = Subject("pool", "tank")
@@ -101,7 +101,7 @@ def test_columns_are_read_by_their_names() -> None:
     assert value(found, TANK, "list_health") == "ONLINE"
     assert value(found, TANK, "list_size_bytes") == 100
     assert value(found, TANK, "list_capacity_percent") == AGAIN
-    assert zpool_list.COLUMNS["capacity"] in found.facts.of(TANK)
+    assert zpool.COLUMNS["capacity"] in found.facts.of(TANK)
 
 
 def test_a_property_that_was_not_asked_for_is_unknown_and_no_other() -> None:
@@ -296,7 +296,7 @@ def facts(past: Recording) -> Facts:
 
 
 def asked(name: str, subject: Subject, past: Recording) -> Answer:
-    module = registry.collectors()[name]
+    module = registry.sources()[name]
     request: Request = module.request(subject, Facts())
     host = ReplayHost(past)
     assert isinstance(request, Run | Read)

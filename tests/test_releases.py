@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect.zfs_version import versions
 from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, Unknown, known
 from auditor.judge import verdict
 from auditor.model.kernel_module import kernel_unsupported
 from auditor.model.next_boot import parameters
 from auditor.model.release import BUGS, known_bugs, release, version_gap
+from auditor.sources.zfs import versions
 from tests.shared import rules
 
 NO_RELEASES = ("2.1.99-1", "2.2.99-1", "2.3.99-0", "2.3.0-rc3", "2.4.0-rc1", "2.2.5-12_g0123abcde", "2.3.0-1-g0123abcd")

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.collect import pid_namespace, zpool_events
-from auditor.collect._pool_tree import Told
 from auditor.facts import HOST, Fact, Facts, FolderDevice, Known, Subject, SymbolicLink, Unknown, known, unknown
 from auditor.gather import database_mounts, mounted, past_events, pool_lists, same_disk, vdev_trees
 from auditor.host.request import Capture, Files
@@ -19,6 +17,8 @@ from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
 from auditor.selftest import faults, law
+from auditor.sources import machine, zpool_history
+from auditor.sources.pool_tree import Told
 from tests import golden, second_looks, shared
 from tests.model.test_pool_facts import POOL, World, leaf, vdev
 from tests.shared import name_of
@@ -245,7 +245,7 @@ def test_a_read_only_bind_mount_is_no_read_only_dataset() -> None:
 
 
 def test_the_report_says_that_zaudit_stands_in_a_container() -> None:
-    own = pid_namespace.OWN
+    own = machine.OWN
     past = recorded("2.3-sync-disabled-local")
     inside = replace(past, files={**past.files, (own,): Files({}, {own: "pid:[4026532289]"})})
     assert report(inside).seen_from.startswith("Seen from a container")
@@ -361,7 +361,7 @@ def test_events_of_no_pool_and_of_others() -> None:
     facts, tank = Facts(0.0), Subject("pool", "tank")
     seen = "2026-11-21 10:00:00.1 sysevent.fs.zfs.pool_import", "2026-11-21 10:00:03.1 ereport.fs.zfs.io_failure"
     facts.put(Fact(HOST, "pools", known((tank,), "")))
-    facts.put_all(zpool_events.counts(tank, seen, ""))
+    facts.put_all(zpool_history.counts(tank, seen, ""))
     facts.put(Fact(tank, "events", known(seen, "")))
     rows = (f"1 {seen[0]} tank", f"2 {seen[1]} tank", "3 2026-11-21 10:00:02.1 ereport.fs.zfs.deadman my data")
     facts.put(Fact(HOST, "events", known(rows, "")))

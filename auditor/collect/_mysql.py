@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping
 
 from auditor.collect import _database_files as files
 from auditor.collect._database_files import Found, Settings, setting
-from auditor.collect._json import integer, is_integer
 from auditor.databases import ENGINES
 from auditor.databases.engine import DOUBT
 from auditor.databases.mysql import SKIPPED, persisted
 from auditor.facts import Evidence, Known
 from auditor.host.request import Files
+from auditor.sources.replies import integer, is_integer
 from auditor.text import argument
 
 ALWAYS = ("/etc/my.cnf", "/etc/mysql/my.cnf")

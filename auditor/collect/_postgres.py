@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from auditor.collect import _database_files as files
 from auditor.collect._database_files import Found, Settings, setting
-from auditor.collect._json import integer
 from auditor.databases import ENGINES
 from auditor.facts import Evidence, Known
 from auditor.host.request import Files
+from auditor.sources.replies import integer
 from auditor.text import argument
 
 ENGINE = ENGINES["postgres"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from auditor.collect import mounts
 from auditor.collect._database_files import Tree, folders, plain, root_of
 from auditor.databases import ENGINES
 from auditor.facts import Fact, Facts, FolderDevice, Known, Subject, SymbolicLink, known, rows, rows_of, words, words_of
 from auditor.host.request import BARRED, Files, Read, Skip
+from auditor.sources import mounts
 from auditor.text import harmless
 
 PER = "database"

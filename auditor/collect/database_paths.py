@@ -11,9 +11,8 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from auditor.collect import database_links, mounts
+from auditor.collect import database_links
 from auditor.collect._database_files import ELSEWHERE, Tree, folders, plain, root_of
-from auditor.collect._holders import Holders, Place
 from auditor.facts import (
     HOST,
     Evidence,
@@ -36,6 +35,8 @@ from auditor.facts import (
     words_of,
 )
 from auditor.host.request import Files, Read, Skip
+from auditor.sources import mounts
+from auditor.sources.block_tree import Holders, Place
 from auditor.text import harmless
 
 PER = "database"

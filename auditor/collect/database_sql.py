@@ -13,12 +13,12 @@ from typing import Any
 
 from auditor.collect import _mysql, _postgres, database_process, database_processes, database_settings
 from auditor.collect._database_files import ELSEWHERE, Settings, in_words
-from auditor.collect._json import document, rows, text_of, texts
 from auditor.databases import ENGINES, SERVERS
 from auditor.databases.mysql import SKIPPED
 from auditor.facts import HOST, Fact, Facts, Known, Subject, flag, known, link, word, words
 from auditor.host import sql
 from auditor.host.request import Output, Run, Skip
+from auditor.sources.replies import document, rows, text_of, texts
 
 PER = "host"
 AFTER = ("database_processes",)  # the kernel says who runs here

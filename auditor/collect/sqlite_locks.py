@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.mounts import mounts
-from auditor.collect.zfs_mounts import TABLES
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
 from auditor.host.request import Files, Read
+from auditor.sources.mounts import TABLES, mounts
 
 PER = "host"
 SUBJECT = "host"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from auditor.collect import kstat
 from auditor.diagnose import database_counters
 from auditor.diagnose.commits import FEW
 from auditor.diagnose.database_counters import CounterSnapshot, DatabaseFindings, number
 from auditor.diagnose.diagnosis import Cause, Evidence
 from auditor.diagnose.observation import FALLBACKS, THROTTLES, Counted, Leg
 from auditor.facts import HOST, Facts, Known, Subject, word_of
+from auditor.sources import kstat
 from auditor.text import quoted
 from auditor.units import duration, size
 from auditor.verify import trial

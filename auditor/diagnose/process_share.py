@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from auditor.collect import mounts
 from auditor.databases import SERVERS
 from auditor.diagnose.commits import Thread, Trace, of_kernel, volumes
 from auditor.diagnose.diagnosis import Own, Stacked
@@ -17,6 +16,7 @@ from auditor.facts import HOST, Facts, is_true
 from auditor.host import owner
 from auditor.host.live import Host
 from auditor.host.request import Files, Read
+from auditor.sources import mounts
 from auditor.text import harmless
 from auditor.units import duration
 

@@ -10,13 +10,13 @@ import subprocess
 import time
 from collections.abc import Iterator
 
-from auditor.collect import kstat
 from auditor.diagnose.commits import FEW
 from auditor.diagnose.diagnosis import Stacked, Waiter
 from auditor.diagnose.observation import KERNEL, Counted, Observation, Stacks, Waited
 from auditor.facts import HOST, Facts, is_true
 from auditor.host import child
 from auditor.host.children.stack_reader import MOST_REST
+from auditor.sources import kstat
 from auditor.units import duration
 from auditor.verify import trial
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.collect import database_paths, mounts
+from auditor.collect import database_paths
 from auditor.collect._database_files import Tree, folders
 from auditor.facts import Fact, Facts, FolderDevice, Subject, SymbolicLink, rows_of, unknown, value_of, words_of
 from auditor.host.request import Files
+from auditor.sources import mounts
 from auditor.text import harmless
 
 VOLUMES = (

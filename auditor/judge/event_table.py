@@ -22,8 +22,8 @@ from auditor.durability.repairs import Carried, Repairs
 from auditor.durability.table import Judge, Table
 from auditor.facts import DATA, HOST, Facts, Subject, Unknown, is_true, word_of
 from auditor.judge.answers import Answers
-from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Word, merged
-from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take
+from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Word, joined, merged
+from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
 from auditor.judge.verdict import Verdict
 from auditor.observation import grounds
 from auditor.observation.host import Observation, read
@@ -130,7 +130,12 @@ class EventTable:
     def _cells(self, side: _Side, names: Sequence[str], behind: _Behind, answers: Answers) -> Mapping[Event, Cell]:
         """Of datasets that are alike."""
         programs = [side.host.programs[each] for each in side.observation.programs.get(names[0], ())]
-        return {event: self._cell(side, programs, event, names, behind, answers) for event in EVENTS}
+        alone = {event: self._cell(side, programs, event, names, behind, answers) for event in EVENTS}
+        # what is gone at a milder event is gone at a graver one, whatever that leaves to ask about
+        return {
+            event: joined((cell, *(alone[mild] for mild in EVENTS if mild in milder(event))))
+            for event, cell in alone.items()
+        }
 
     def _cell(
         self,

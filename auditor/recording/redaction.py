@@ -14,7 +14,7 @@ from functools import cache
 
 from auditor.databases import kept
 from auditor.databases.engine import WITHHELD
-from auditor.host import guest_lines, hostid, libraries, sql
+from auditor.host import hostid, libraries, sql
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files
 from auditor.recording.identities import (
@@ -35,6 +35,7 @@ from auditor.recording.identities import (
     words,
 )
 from auditor.recording.recording import Recording
+from auditor.sources import guests
 
 # of these nothing but what a rule reads stays: clients, users and comments are names of people and hosts
 _EXPORTS = re.compile(r"/etc/exports(?:\.d/.*)?|/var/lib/nfs/etab")
@@ -259,8 +260,8 @@ def _without(path: str, content: str, others: Files) -> str:
     if _ENVIRON.fullmatch(path):  # of this server alone
         engine = kept.server(others.text.get(path.replace("environ", "cmdline"), "").partition("\0")[0])
         return kept.variables(content, engine.variables if engine else {})
-    if path.endswith("/cmdline") and content.startswith(guest_lines.GUEST):
-        return re.sub(r"^guest .*", f"{guest_lines.GUEST}{WITHHELD}", content)
+    if path.endswith("/cmdline") and content.startswith(guests.GUEST):
+        return re.sub(r"^guest .*", f"{guests.GUEST}{WITHHELD}", content)
     if _OF_DATABASES.fullmatch(path):  # an older zaudit kept more than this one
         return allowed_part(path, content) or ""
     return content

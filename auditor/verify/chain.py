@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from auditor.collect import kernel_log as collector
-from auditor.collect import zpool_status
-from auditor.collect._pool_tree import Row
 from auditor.data.platforms import ANY, filled
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, word_of
 from auditor.model.kernel_log import FAILED_IO, LINES_KEPT, RESETS, of_disks
 from auditor.model.kernel_log import FLUSHES as FAILED_FLUSHES
+from auditor.sources import kernel_log, zpool_status
+from auditor.sources.pool_tree import Row
 from auditor.text import harmless
 from auditor.verify import device_flushes
 from auditor.verify import trial as verify_trial
@@ -89,7 +88,7 @@ def _counted(logged: Logged, disks: Sequence[str], facts: Facts) -> dict[tuple[s
     for disk in disks:
         found.add(Subject("disk", disk))
     try:
-        for fact in collector.counted(logged.lines):
+        for fact in kernel_log.counted(logged.lines):
             found.replace(fact)
     except ValueError as error:
         raise ValueError(f"the kernel's log could not be understood: {harmless(str(error))}") from None

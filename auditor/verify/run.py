@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from auditor.collect import mounts
 from auditor.data.platforms import ANY, filled
 from auditor.errors import EXIT_INTERRUPTED, EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, Known, Subject, word_of
@@ -20,6 +19,7 @@ from auditor.host import trust
 from auditor.host.live import ENVIRONMENT, Host
 from auditor.host.process import Time, within
 from auditor.host.request import Read, Run
+from auditor.sources import mounts
 from auditor.text import harmless
 from auditor.verify import fio, ledger, place
 from auditor.verify import plan as verify_plan

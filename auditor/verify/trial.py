@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from auditor.collect import kstat
-from auditor.collect.device_reply import counter, document
-from auditor.collect.kernel_log import KEEP
 from auditor.facts import Facts, Known, Subject, Unknown, is_true
 from auditor.host import kmsg
 from auditor.host.request import Run
 from auditor.model.flushes import counted_elsewhere
+from auditor.sources import kstat
+from auditor.sources.kernel_log import KEEP
+from auditor.sources.replies import counter, first_object
 from auditor.verify import codec
 from auditor.verify.result import Device, Txg, Zil
 
@@ -171,7 +171,7 @@ def objsets(reading: Reading) -> dict[str, Counts]:
 
 
 def _counts(rows: Mapping[str, tuple[str, str]]) -> Counts:
-    return {row: number for row, cell in rows.items() if (number := kstat.number(*cell)) is not None}
+    return {row: number for row, cell in rows.items() if (number := kstat.count_of(*cell)) is not None}
 
 
 def table(reading: Reading, path: str) -> Counts:
@@ -339,7 +339,7 @@ def heat(before: Reading, after: Reading) -> dict[str, int]:
 
 def _heat(text: str) -> int | None:
     try:
-        said = document(text) or {}
+        said = first_object(text) or {}
     except ValueError:  # nvme printed an error in place of it
         return None
     counted = [counter(said[name]) for name in HEAT if name in said]

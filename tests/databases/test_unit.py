@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from auditor import audit
-from auditor.collect import boot_units, unit_conditions, unit_start
+from auditor.collect import unit_conditions, unit_start
 from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known, value_of
 from auditor.gather import database_walk
 from auditor.gather.fill import fill
@@ -17,9 +17,10 @@ from auditor.judge.verdict import judge
 from auditor.model.database import databases
 from auditor.model.database_start import service_start
 from auditor.recording.recording import ReplayHost, load
-from auditor.registry import collectors
-from tests.collect.test_databases import STAT, Machine
+from auditor.registry import sources
+from auditor.sources import units
 from tests.shared import HOSTS, rules
+from tests.sources.test_databases import STAT, Machine
 
 (RULE,) = (each for each in rules() if each.id == "service-starts-unmounted")
 ETCD = "/usr/bin/etcd\0--data-dir\0/var/lib/etcd/default\0"
@@ -85,7 +86,7 @@ def seen(machine: Systemd, of_host: str = MOUNTS) -> Facts:
     ):
         facts.put(Fact(HOST, name, known(value, name)))
     facts.put(Fact(HOST, "mount_table", known(tuple(of_host.splitlines()), "")))
-    gatherer = Gatherer(machine, collectors())
+    gatherer = Gatherer(machine, sources())
     for collector in ("database_processes", "database_sql"):
         gatherer.ask(collector, [HOST], facts)
     database_walk.look_at(gatherer, facts, Facts())
@@ -222,9 +223,7 @@ def test_an_older_recording_is_to_be_made_again() -> None:
     """Of a host whose databases were seen when nobody asked for their services."""
     past = load(HOSTS / "2.3-db-postgres-healthy")
     files = {
-        patterns: each._replace(text={**each.text, boot_units.FIRST: "systemd\n"})
-        if boot_units.FIRST in each.text
-        else each
+        patterns: each._replace(text={**each.text, units.FIRST: "systemd\n"}) if units.FIRST in each.text else each
         for patterns, each in past.files.items()
     }
     facts = audit.look(

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.collect import kstat
 from auditor.diagnose import causes as standing
 from auditor.diagnose import observation
 from auditor.diagnose.conclusion import diagnose
@@ -17,6 +16,7 @@ from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import KERNEL, Process, Traced
 from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.report.diagnose import diagnosis_text
+from auditor.sources import kstat
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds
 from tests.shared import ROOT

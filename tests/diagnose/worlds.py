@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.collect import kstat
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
 from auditor.facts import HOST, Fact, Facts, Subject, known
+from auditor.sources import kstat
 from auditor.verify import trial
 from auditor.verify.trial import Logged, Reading
 from tests.diagnose.test_histograms import log2

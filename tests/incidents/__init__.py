@@ -22,12 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces
 from auditor.facts import HOST, Facts
 from auditor.host.request import WITNESS, Capture, Files, Read
 from auditor.recording import questions
 from auditor.recording.recording import Recording, load
-from auditor.registry import collectors
+from auditor.registry import sources
+from auditor.sources import kernel_log
+from tests.question import run
 from tests.shared import HOSTS
 
 TABLE = Path(__file__).with_name("incidents.toml")
@@ -36,10 +37,10 @@ RELEASE = "2.4.4-1~bpo13+1"  # of that host
 GROUPS = ("commits", "pool", "release", "around")
 VERDICTS = ("caught", "partly", "missed", "out")
 KEEP: Mapping[tuple[str, ...], str] = {
-    argv: each.KEEP
+    argv: run(each).keep
     for argv, question in questions.ASKED.items()
-    for each in (kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces)
-    if each.request(HOST, Facts()).argv == question
+    for each in kernel_log.SOURCES
+    if run(each).argv == question
 }
 
 
@@ -123,7 +124,7 @@ def _asked(past: Recording, path: str) -> Recording:
     """With the answer to the question about that file, where the base was recorded before there was one: there is none."""
     if any(_among(path, patterns) for patterns in past.files):
         return past
-    asked = (module.request(HOST, Facts()) for module in collectors().values() if module.PER == "host")
+    asked = (module.request(HOST, Facts()) for module in sources().values() if module.per == "host")
     patterns = next(each.patterns for each in asked if isinstance(each, Read) and _among(path, each.patterns))
     witness = {WITNESS: "nodev\tsysfs\n"} if WITNESS in patterns else {}
     gone = {each: "no such file" for each in patterns if each not in witness}

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from auditor import rulebook
-from auditor.collect.zfs_version import versions
 from auditor.data import TableError, builds
 from auditor.facts import HOST, Fact, Facts, known
 from auditor.judge import advisory
@@ -16,6 +15,7 @@ from auditor.judge.rule import RuleError
 from auditor.judge.verdict import Verdict, judge_one
 from auditor.model.release import BUGS, release
 from auditor.registry import registry
+from auditor.sources.zfs import versions
 
 RULES = {rule.id: rule for rule in rulebook.advisories()}
 NEARBY = (

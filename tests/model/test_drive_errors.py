@@ -7,10 +7,10 @@ import json
 import pytest
 
 from auditor import registry
-from auditor.collect import smartctl
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, Value, known
 from auditor.host.request import Output
 from auditor.model import derivation
+from auditor.sources import smartctl
 
 DISK = Subject("disk", "sda")
 NVME: dict[str, Value] = {"nvme_critical_warning": 0, "nvme_media_errors": 0}
@@ -70,9 +70,9 @@ def test_whose_attributes_have_a_meaning(listed: bool | None, rpm: int, named: b
     answer = {"smartctl": {"exit_status": 0}, "rotation_rate": rpm, "ata_smart_attributes": {"table": table}}
     if listed is not None:
         answer["in_smartctl_database"] = listed
-    found = {fact.name: fact.value for fact in smartctl.parse(Output(json.dumps(answer), "smartctl", 0, ""), DISK)}.get(
-        "smart_attributes_named"
-    )
+    found = {
+        fact.name: fact.value for fact in smartctl.health.parse(Output(json.dumps(answer), "smartctl", 0, ""), DISK)
+    }.get("smart_attributes_named")
     assert (found.value if isinstance(found, Known) else None) is named
 
 

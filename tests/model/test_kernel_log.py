@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect import kernel_buses, kernel_faults
-from auditor.collect import kernel_log as collector
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, pairs_of, unknown
 from auditor.host.process import Lines
 from auditor.host.request import Output
 from auditor.model.disk import used_by
 from auditor.model.kernel_log import logged_faults
 from auditor.model.pool import suspensions
+from auditor.sources import kernel_log as kernel_log_source
 
 BOOT, GONE = "records 0 to 1187\n", "records 523 to 1187\n"
 SDA, SDB = Subject("disk", "sda"), Subject("disk", "sdb")
@@ -30,9 +29,13 @@ NONE = {"logged_faults": (), "logged_fault": "nothing", "logged_flush_errors": 0
 def logged(places: dict[Subject, str], **asked: str) -> Facts:
     """What the log says in answer to each question, and the places of these disks."""
     facts = Facts()
-    for module, name in ((collector, "disks"), (kernel_faults, "faults"), (kernel_buses, "buses")):
+    for source, name in (
+        (kernel_log_source.log, "disks"),
+        (kernel_log_source.faults, "faults"),
+        (kernel_log_source.buses, "buses"),
+    ):
         if name in asked:
-            facts.put_all(module.parse(Output(asked[name], f"/dev/kmsg ({name})"), HOST))
+            facts.put_all(source.parse(Output(asked[name], f"/dev/kmsg ({name})"), HOST))
     for disk in (SDA, SDB, NVME):
         facts.add(disk)
         if place := places.get(disk):
@@ -208,7 +211,7 @@ def test_a_question_that_was_not_asked_takes_no_fault_back_and_makes_none() -> N
 def flushes(text: str, layers: tuple[str, ...] = ("multipath",)) -> Judged:
     """logged_flush_errors of sda, a path of dm-0, on which the leaf lies by way of dm-1."""
     facts, leaf = Facts(), Subject("leaf", "mpatha", "tank")
-    facts.put_all(collector.parse(Output(text, "/dev/kmsg (disks)"), HOST))
+    facts.put_all(kernel_log_source.log.parse(Output(text, "/dev/kmsg (disks)"), HOST))
     facts.put(Fact(leaf, "disks", known((SDA, SDB), "sda and sdb")))
     facts.put(Fact(leaf, "layers", known(layers, "")))
     facts.put(Fact(leaf, "nodes", known(("dm-1", "dm-0"), "")))
@@ -269,7 +272,7 @@ def test_without_multipath_every_failed_flush_counts() -> None:
 def test_a_suspension_that_one_remembers_counts(events: int | None, line: str, times: int | None) -> None:
     facts, pool = Facts(), Subject("pool", "tank")
     text = f"[9.0] WARNING: Pool '{line}' has encountered an uncorrectable I/O failure and has been suspended.\n"
-    facts.put_all(collector.parse(Output(BOOT + (text if line else ""), "/dev/kmsg (disks)"), HOST))
+    facts.put_all(kernel_log_source.log.parse(Output(BOOT + (text if line else ""), "/dev/kmsg (disks)"), HOST))
     if events is not None:
         facts.put(Fact(pool, "events_io_failure", known(events, f"{events} events")))
     (fact,) = suspensions.derive(pool, facts)
@@ -287,4 +290,4 @@ def test_a_suspension_that_one_remembers_counts(events: int | None, line: str, t
 )
 def test_of_the_log_only_lines_that_are_read_are_kept(line: str) -> None:
     first = "[    0.000000] Linux version 6.12.48 (ann@build7) #1 SMP\n"
-    assert Lines(collector.KEEP).of(f"{first}{line}\n".encode()).decode() == first
+    assert Lines(kernel_log_source.KEEP).of(f"{first}{line}\n".encode()).decode() == first

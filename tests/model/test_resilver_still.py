@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect import _status_text, zpool_status
 from auditor.facts import Known, Subject, Unknown, unknown
 from auditor.host.request import Output
+from auditor.sources import zpool_status, zpool_status_text
 from tests.model.test_pool_facts import MIRROR, POOL, World
 
 NOT_SAID = unknown("zpool status: does not report it")
@@ -64,9 +64,10 @@ STATUS = "".join(
 )
 def test_rates_say_whether_it_moves(progress: str, moved: bool | None) -> None:
     text = STATUS.replace("PROGRESS", progress)
-    assert _status_text.pools(text)[0].complete
+    assert zpool_status_text.pools(text)[0].complete
     found = {
-        fact.name: fact.value for fact in zpool_status.parse(Output(text, "zpool status tank"), Subject("pool", "tank"))
+        fact.name: fact.value
+        for fact in zpool_status.status.parse(Output(text, "zpool status tank"), Subject("pool", "tank"))
     }
     seen = found.get("scan_moved")
     assert (seen.value if isinstance(seen, Known) else None) is moved

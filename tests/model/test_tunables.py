@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from auditor import registry
-from auditor.collect import module_params
 from auditor.data import tunables
 from auditor.data.tunables import TunablesError
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Unknown, known, unknown
 from auditor.model.next_boot import DURABILITY, LOSES_COMMITS, parameters
 from auditor.model.release import release, version_gap
 from auditor.recording import recording
+from auditor.sources import kernel_module
 from tests.shared import HOSTS, name_of
 
 HEALTHY = [case for case in HOSTS.cases() if name_of(case).endswith("-healthy-mirrored-slog")]
@@ -49,7 +49,7 @@ def test_the_defaults_are_those_of_real_hosts(case: Path) -> None:
 
 
 def test_the_table_is_of_parameters_that_are_read() -> None:
-    assert set(tunables.load()) <= set(module_params.FACTS)
+    assert set(tunables.load()) <= set(kernel_module.parameters.facts)
     assert set(DURABILITY) <= set(tunables.load())
     assert len(HEALTHY) == 4
     assert all(("host", f"{name}_boot") in registry.registry() for name in LOSES_COMMITS)

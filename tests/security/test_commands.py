@@ -16,7 +16,7 @@ from auditor.facts import Evidence, Known, Subject
 from auditor.host.request import Files
 from auditor.judge import policy_file
 from auditor.recording.recording import ReplayHost
-from auditor.registry import collectors
+from auditor.registry import sources
 from auditor.text import argument, quoted, starred
 from tests import pairs, shared
 from tests.folded import for_each
@@ -101,7 +101,7 @@ def test_no_path_and_no_name_is_more_than_a_word(case: Pair, how: Callable[[str]
         )
         reply = Files(text, links, errors, reply.devices, reply.changed)
     with suppress(ValueError):
-        for fact in collectors()[case.collector].parse(reply, subject._replace(name=name)):
+        for fact in sources()[case.collector].parse(reply, subject._replace(name=name)):
             for command in commands(fact.value):
                 assert whole(command.replace("{subject}", quoted(fact.subject.name))), (fact.name, command)
 

@@ -8,10 +8,11 @@ from itertools import pairwise
 
 import pytest
 
-from auditor.collect import database_links, mounts
+from auditor.collect import database_links
 from auditor.collect._database_files import Tree, postgres
 from auditor.facts import SymbolicLink
 from auditor.host.request import Files
+from auditor.sources import mounts
 
 ROOT = "/proc/9/root"
 SOON_S = 30.0  # of a slow machine; each takes many minutes or more where it grows with the square

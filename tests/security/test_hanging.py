@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from auditor.collect import database_processes, guests
+from auditor.collect import database_processes
 from auditor.facts import HOST, Facts, Known
 from auditor.host import owner
 from auditor.host.live import LiveHost
 from auditor.host.request import UNANSWERED, Files, Read
+from auditor.sources import guests
 from auditor.verify import run
+from tests import question
 from tests.security import hanging
 from tests.security.fakes import server
 from tests.security.hanging import MEMORY, PROGRAM
@@ -43,7 +45,7 @@ def facts_of(collector: object, found: Files) -> Facts:
 
 def test_who_holds_his_memory_hides_no_guest_of_another() -> None:
     with hanging.hanging(MEMORY, "sleep", HIS) as number, guest() as other:
-        found = read(*guests.request(HOST, Facts()).patterns)
+        found = read(*question.patterns(guests.running))
         assert found.errors[f"/proc/{number}/cmdline"].startswith(UNANSWERED)
         assert [path for path in found.errors if "*" in path] == []
     told = guests.told(found)
