@@ -310,8 +310,8 @@ def running(reply: Files, host: Subject) -> Iterator[Fact]:
     proc_pid_cmdline)
 
     What is kept of a command line is said in ``keep_command_line``. Anybody may give a process any name and any arguments: what
-    such a process has open (``guest_files``) decides whether its disks are what it says. There is no bound on their number but the
-    share of a user in what is read at all (``host/owner.py``): over a bound on all of them, a user with a thousand such
+    such a process has open (``guest_files``) decides whether its disks are what it says. There is no bound on their number but
+    the share of a user in what is read at all (``host/owner.py``): over a bound on all of them, a user with a thousand such
     processes would hide the guests of the others.
 
     Raises ValueError where processes are hidden, or one of them may not be read. One that lets its reader wait, or
