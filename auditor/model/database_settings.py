@@ -42,6 +42,8 @@ def changes_at_restart(database: Subject, facts: Facts) -> Judged:
     seen = (*now.evidence, *then.evidence)
     found = tuple(f"{_setting(name, seen)} is {value} now but {said[name]} in its files" for name, value in changes)
     names = tuple(name for name, _ in changes)
+    if not found and (hidden := sorted(said.keys() - _pairs(now).keys())):
+        return unknown(f"{database}: the server did not say what is in force of {', '.join(hidden)}")
     return Known(found, tuple(each for each in seen if not names or each.text.startswith(_spelt(names))))
 
 

@@ -105,10 +105,14 @@ SOUP = st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=60).map("
 
 @pytest.mark.slow
 @given(st.sampled_from(SOURCES), st.text() | SOUP | SOUP.map(lambda soup: HEAD + soup))
-@example(zpool_status, HEAD + "".join(f"\t{' ' * depth}tank  ONLINE 0 0 0\n" for depth in range(2000)))
-@example(zpool_status, '{"output_version":{"command":"zpool status"},"pools":{"tank":' + '{"vdevs":' * 900 + "}" * 902)
-@example(zpool_status, '{"output_version":{"command":"zpool status"},"pools":{"tank":{"name":"tank","state":["x"]}}}')
-@example(zpool_status, "[" * 100000)
+@example(zpool_status.status, HEAD + "".join(f"\t{' ' * depth}tank  ONLINE 0 0 0\n" for depth in range(2000)))
+@example(
+    zpool_status.status, '{"output_version":{"command":"zpool status"},"pools":{"tank":' + '{"vdevs":' * 900 + "}" * 902
+)
+@example(
+    zpool_status.status, '{"output_version":{"command":"zpool status"},"pools":{"tank":{"name":"tank","state":["x"]}}}'
+)
+@example(zpool_status.status, "[" * 100000)
 def test_anything_else_is_a_value_error(source: Source, text: str) -> None:
     with contextlib.suppress(ValueError):
         list(source.parse(Output(text, "command"), TANK))
