@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal, get_args
 
 from auditor.durability import answers, events
@@ -58,6 +59,7 @@ GOES: dict[Event, str] = {
 }
 
 
+@cache
 def milder(event: Event) -> frozenset[Event]:
     """Events of which this one destroys everything, too."""
     found = {mild for mild, grave in events.ORDER if grave == event}

@@ -32,10 +32,6 @@ from auditor.observation.reading import Reading
 OUTCOMES: Mapping[Rank, Outcome] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
 ANSWERS: Mapping[Rank, str] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "relies"}
 IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name tells their pool
-WITHOUT_DEVICE: Mapping[Event, Event] = {
-    "power+log": "power",
-    "power+drive": "power",
-}  # where there is none that could go
 
 
 class Column(NamedTuple):
@@ -395,11 +391,10 @@ def _severity(cell: Carried, program: Program) -> Severity:
 
 
 def _asked(table: Table, event: Event, program: Program) -> Iterator[_Asked]:
-    """The questions that arise; where no device could go, those of the power cut alone."""
-    at = event if any((event, each) in table for each in QUESTIONS) else WITHOUT_DEVICE.get(event, event)
+    """The questions that arise; none of an event that cannot happen to its pools."""
     for question in QUESTIONS:
-        if (at, question) in table:
-            yield _Asked(at, question, table[at, question].answer, program)
+        if (event, question) in table:
+            yield _Asked(event, question, table[event, question].answer, program)
 
 
 def _perhaps(side: _Side, name: str, resident: Program, event: Event) -> Iterator[_Asked]:

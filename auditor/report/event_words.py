@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from auditor.judge.cell import KEPT, ORDER, Cell, Word, both, joined
-from auditor.judge.event import EVENTS, Event, Party, Take, milder
+from auditor.judge.event import EVENTS, NEXT, Event, Party, Take, milder
 from auditor.judge.event_table import Column
 from auditor.text import harmless
 
@@ -184,7 +184,7 @@ HAPPENS: dict[Event, str] = {
     "power": "A POWER CUT",
     "below": "A POWER CUT OF THE HOST BELOW",
 }  # what comes to every host by itself, the mildest first
-BROKEN: tuple[Event, ...] = ("drive", "log", "power+log", "power+drive")  # what takes a broken device as well
+BROKEN = tuple(event for event in NEXT if event not in HAPPENS)  # what takes a broken device as well
 
 
 def loses(columns: Sequence[Column]) -> bool:
