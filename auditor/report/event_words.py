@@ -194,7 +194,7 @@ def loses(columns: Sequence[Column]) -> bool:
 
 def headline(columns: Sequence[Column]) -> str:
     """What the mildest event that loses something takes, and what a graver one takes as well; else what could not be told of a
-    power cut; else what the loss of a device takes; else what is relied on."""
+    power cut; else what the loss of a device takes; else what could not be told of that; else what is relied on."""
     said, taken = list[str](), set[Take]()
     for event, happens in HAPPENS.items():
         if (takes := tuple(each for each in _lost(columns, event) if each not in taken)) and len(said) < CLAUSES:
@@ -207,8 +207,10 @@ def headline(columns: Sequence[Column]) -> str:
     for event in BROKEN:
         if takes := _lost(columns, event):
             return f"{NOUNS[event].upper()} {_capital(takes)}"
-    if worst(columns, "below").outcome == "unknown":
-        return f"CANNOT TELL WHETHER {HAPPENS['below']} {_capital(worst(columns, 'below').takes)}"
+    for event in ("below", *BROKEN):
+        if worst(columns, event).outcome == "unknown":
+            happens = HAPPENS.get(event) or NOUNS[event].upper()
+            return f"CANNOT TELL WHETHER {happens} {_capital(worst(columns, event).takes)}"
     cut = of_a_cut(columns)
     if cut.outcome == "word":
         return f"NO LOSS BY A POWER CUT, RELYING ON {parties(cut, str.upper)} (NOT VERIFIED)"

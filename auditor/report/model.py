@@ -259,7 +259,7 @@ OF_THE_SYSTEM = frozenset({"boot-pool", "bpool"})
 def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
     """One command. Latency means nothing while a durability finding stands, so a grave one is mended before it is measured."""
     for finding in found:
-        if finding.failed and finding.severity in ("critical", "high"):
+        if finding.failed and (finding.severity in ("critical", "high") or finding.rule.damage):
             template = finding.fix.command
             whole = template and not finding.fix.needs and not PLACEHOLDER.search(template.source)
             commands = [each.command for each in finding.verdicts if each.command and whole]
