@@ -326,7 +326,7 @@ def test_the_script_makes_the_safe_steps_in_order(world: World) -> None:
     wanted = [each.run for step in settled(plan_of(REDUNDANT)) if not step.person for each in step.settings]
     assert world.done == wanted
     assert len(wanted) > 5
-    assert done.stdout.splitlines()[-1].startswith("Done. Now run: zaudit check")
+    assert done.stdout.splitlines()[-1].startswith("Done; 6 steps are by hand")
 
 
 def test_it_stops_on_another_host(world: World) -> None:

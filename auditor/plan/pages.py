@@ -107,8 +107,9 @@ def _markdown(plan: Plan) -> Iterator[str]:
 def _step(plan: Plan, step: Step) -> Iterator[str]:
     for each in step.findings:
         yield f"- {code(each.rule.id)} at {code(finding_words.where(each))}: {text(finding_words.sentence(each))}"
-    yield from (f"- First: {text(each)}" for each in _needs(step))
-    if step.person:
+    needs = list(_needs(step))
+    yield from (f"- First: {text(each)}" for each in needs)
+    if step.person and step.person.lower() not in map(str.lower, needs):
         yield f"- By hand: {text(harmless(step.person))}"
     actions = _action(step)
     yield from (f"- Do: {code(harmless(each))}" for each in actions[:COMMANDS_SHOWN])
@@ -203,7 +204,10 @@ def _script(plan: Plan) -> Iterator[str]:
         else:
             yield from _lines(number, step)
     yield ""
-    yield f"printf '%s\\n' {quoted(f'Done. Now run: {_check(plan)}')}"
+    by_hand = sum(bool(step.person) for step in plan.steps)
+    done = "Nothing was changed" if by_hand == len(plan.steps) else "Done"
+    left = f"; {by_hand} steps are by hand, and stand above as comments" if by_hand else ""
+    yield f"printf '%s\\n' {quoted(f'{done}{left}. Now run: {_check(plan)}')}"
 
 
 def _guards(plan: Plan) -> Iterator[str]:

@@ -339,7 +339,7 @@ def test_rules_off_and_as_grave_as_the_policy_says() -> None:
 def test_a_rule_that_cannot_become_critical_any_more_counts_as_less() -> None:
     followed = parse("[rules]\nno-power-loss-protection = 'high'\nzil-nocacheflush = 'critical'\n", "p")
     rules = shared.audited()
-    assert {rule.severity for rule in rules if rule.id == "no-power-loss-protection"} == {"low"}
+    assert {rule.severity for rule in rules if rule.id == "no-power-loss-protection"} == {"medium"}
     assert {rule.gravest for rule in shared.rules() if rule.id == "no-power-loss-protection"} == {
         "critical"
     }  # in one case
