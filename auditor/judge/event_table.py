@@ -76,9 +76,9 @@ class EventTable:
         self._unseen = isinstance(facts.get(HOST, "databases"), Unknown)
         every = facts.linked(HOST, "databases")
         self._homeless = [each.name for each in every if isinstance(facts.get(each, "datasets"), Unknown)]
-        self._now = _side(Reading(facts))
-        then = _side(Reading(facts, next_boot=True))
-        self._then = None if then.host == self._now.host else then
+        now, then = read(Reading(facts)), read(Reading(facts, next_boot=True))
+        self._now = _side(now)
+        self._then = None if then.host == now.host else _side(then)
         self._relations = Relations(facts)
         self._subjects: dict[tuple[bool, str], frozenset[Subject]] = {}
 
@@ -322,8 +322,7 @@ class _Behind:
                     yield from there.get(related, ())
 
 
-def _side(reading: Reading) -> _Side:
-    found = read(reading)
+def _side(found: Observation) -> _Side:
     judge = Judge(found.host)
     return _Side(found, judge, {name: judge.table(each) for name, each in found.host.programs.items()})
 
