@@ -9,7 +9,7 @@ from typing import cast
 
 import auditor.derive
 from auditor.collect import _blocks as blocks
-from auditor.collect import database_paths
+from auditor.databases import paths
 from auditor.facts import Kind, Spec
 from auditor.gather import brought, database_walk, layers, users, walk
 from auditor.gather.collectors import collectors as collectors
@@ -52,7 +52,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
         **qualified(layers.PROVIDES),
         **qualified(users.PROVIDES),
         **qualified(database_walk.PROVIDES),
-        **qualified(database_paths.PROVIDES),
+        **qualified(paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),
         **qualified(HOST_FACTS, "host"),
     }

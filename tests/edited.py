@@ -28,7 +28,6 @@ from auditor.collect import (
     mount_units,
     nvme_targets,
     pid_namespace,
-    sqlite_locks,
     swaps,
     taint,
     unit_changes,
@@ -36,6 +35,7 @@ from auditor.collect import (
     zfs_mounts,
     zpool_get,
 )
+from auditor.databases import sqlite
 from auditor.databases.engine import WITHHELD
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host import fstab as kept_fstab
@@ -176,7 +176,7 @@ def _mounted() -> dict[tuple[str, ...], Files]:
     """The table of mounts, of the host itself."""
     tables = dict.fromkeys(MOUNTS[:2], TABLE)
     return {
-        (sqlite_locks.LOCKS, *zfs_mounts.TABLES): Files({sqlite_locks.LOCKS: ""} | tables),
+        (sqlite.LOCKS, *zfs_mounts.TABLES): Files({sqlite.LOCKS: ""} | tables),
         MOUNTS: Files(tables, dict.fromkeys(MOUNTS[2:], "mnt:[4026531841]")),
     }
 

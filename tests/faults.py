@@ -65,7 +65,7 @@ def all_faults(module: ModuleType, answers: Sequence[Capture | Files], names: fr
             lambda text, old=word: re.sub(rb"(?<![\w-])%s(?![\w-])" % old.encode(), LATER.encode(), text),  # type: ignore[misc]
             partial=False,
         )
-    if module.__name__.endswith(".zfs_version"):
+    if module.parse.__module__.endswith(".zfs_version"):
         yield of_text("a later release", lambda _: b"2.9.0-1\n", partial=False)
 
 
@@ -115,7 +115,9 @@ def _more(value: Any) -> Any:
 @cache
 def _vocabulary(module: ModuleType) -> frozenset[str]:
     """The words in the source of a parser and of the modules that it is made of."""
-    parts = [module, *(each for each in HELPERS if each.__name__.rpartition(".")[2] in inspect.getsource(module))]
+    own = inspect.getmodule(module.parse)
+    assert own
+    parts = [own, *(each for each in HELPERS if each.__name__.rpartition(".")[2] in inspect.getsource(own))]
     if _status_json in parts or _status_text in parts:
         parts.append(_pool_tree)
     return frozenset(word for part in parts for word in re.findall(r"[A-Za-z_][\w-]+", inspect.getsource(part)))

@@ -19,13 +19,13 @@ class Parsed:
 
     def __init__(self, original: AnswerOf) -> None:
         self._original = original
-        self._kept: dict[tuple[str, Subject, Run | Read, int], tuple[Capture | Files, Answer]] = {}
+        self._kept: dict[tuple[ModuleType, Subject, Run | Read, int], tuple[Capture | Files, Answer]] = {}
         self.used = 0
 
     def __call__(
         self, module: ModuleType, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host
     ) -> Answer:
-        key = (module.__name__, subject, request, host.euid)
+        key = (module, subject, request, host.euid)
         kept = self._kept.get(key)
         if kept is None:
             kept = self._kept[key] = (reply, self._original(module, subject, request, reply, host))

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from auditor.collect import mounts, zpool_events, zpool_events_all, zpool_history_internal
-from auditor.collect._database_files import Tree
+from auditor.databases.configuration import Tree
 from auditor.host.request import Capture, Files
 from auditor.recording.recording import Recording
 

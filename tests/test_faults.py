@@ -97,7 +97,7 @@ def look(
     def answer_of(
         module: ModuleType, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host
     ) -> answer.Answer:
-        name = module.__name__.rpartition(".")[2]
+        name = next(name for name, each in registry.collectors().items() if each is module)
         if asked is not None:
             asked.setdefault(name, []).append((subject, request))
         if fault and name == collector and only in (None, subject):

@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 
-from auditor.collect import database_paths, mounts
+from auditor.collect import mounts
+from auditor.databases import paths
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.gather import layers, mounted, overlay, targets
 from tests.fake import FakeHost
@@ -75,8 +76,8 @@ def placed(there: FakeHost, facts: Facts, options: str = "", number: str = "0:38
     places = ("data:/pg", "log:/pg/pg_wal")
     for name, value in (("mountinfo", (line,)), ("symlinks", ()), ("directories", places), ("devices", seen)):
         facts.put(Fact(SERVER, name, known(value, "")))
-    layers = overlay.of_databases(database_paths.tables(facts), facts, there)
-    facts.put_all(list(database_paths.lies_on(facts, Facts(), layers)))
+    layers = overlay.of_databases(paths.tables(facts), facts, there)
+    facts.put_all(list(paths.lies_on(facts, Facts(), layers)))
     return facts
 
 

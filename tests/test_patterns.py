@@ -14,15 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor.collect import (
-    _status_text,
-    kernel_log,
-    redis_unit,
-    unit_start,
-    zpool_events_all,
-    zpool_history,
-)
+from auditor.collect import _status_text, kernel_log, zpool_events_all, zpool_history
 from auditor.data import drives, firmware
+from auditor.databases import redis, services
 from auditor.host.output import branches
 from auditor.recording import host_names
 from tests.backtracking import Machine, TooMany, example, hostile, worse
@@ -132,7 +126,7 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.verify.strace_output", "{flag}"): [{"flag": "O_DSYNC"}],
     ("auditor.host.output", "each.encode()"): [
         {"each": each}
-        for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP, unit_start.KEEP)
+        for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis.UNIT.KEEP, services.START.KEEP)
         for each in branches(keep)
     ],
     # our own tables, of models that a drive may say of itself

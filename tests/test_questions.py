@@ -9,7 +9,7 @@ import pytest
 
 from auditor import audit, registry
 from auditor.collect import zpool_history, zpool_list
-from auditor.databases import ENGINES, kept
+from auditor.databases import ENGINES, configuration
 from auditor.facts import AGAIN, HOST, Facts, Known, Subject, Unknown
 from auditor.gather.answer import Answer, answer_of
 from auditor.host import live, lzc
@@ -275,11 +275,13 @@ def test_a_kind_of_server_that_was_not_looked_for_may_run(case: str) -> None:
 @pytest.mark.parametrize("engine", ["postgres", "mysql"])
 def test_doubt_spreads_to_facts_that_are_made_of_several_settings(engine: str) -> None:
     known = ENGINES[engine]
-    own = kept.doubtful(known, (f"{engine} {next(each.name for each in known.settings if each.fact)}",))
+    own = configuration.doubtful(known, (f"{engine} {next(each.name for each in known.settings if each.fact)}",))
     fact = next(each.fact for each in known.settings if each.fact)
     assert own(fact)
     assert not own("directories")
-    several = kept.doubtful(known, (f"{engine} {next(each.name for each in known.settings if not each.fact)}",))
+    several = configuration.doubtful(
+        known, (f"{engine} {next(each.name for each in known.settings if not each.fact)}",)
+    )
     assert several("directories")
     assert several("torn_page_guard")
     assert not several(fact)

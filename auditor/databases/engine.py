@@ -7,10 +7,13 @@ What a reader does not know is never kept. It is either :data:`OTHER`, which no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from auditor.facts import Spec, Value
+from auditor.facts import Evidence, Fact, Facts, Kind, Known, Spec, Subject, Value
+from auditor.host.request import Request
+from auditor.text import argument
 
 WITHHELD = "(withheld)"  # in place of a value, or of all that may be a setting
 ARGUMENT = "(other)"  # in place of a word of a command line that sets nothing that is asked for
@@ -140,3 +143,67 @@ def by_line(text: str, read: Callable[[str], Line]) -> list[Line]:
         return [DOUBT]
     return [DOUBT if len(line) > LINE else read(stripped) if (stripped := line.strip(" \t\r\v\f")) else BLANK
             for line in text.split("\n")]  # fmt: skip
+
+
+Settings = dict[str, tuple[str, str]]  # name -> (value, the path of the file that says so)
+Found = Iterator[tuple[str, Known]]  # names of facts with their values
+GIVEN = ("command line", "environment")  # in place of a file, of what the process was started with
+T = TypeVar("T")
+
+
+def valued(line: Line, path: str) -> tuple[str, str]:
+    """(value, the path of the file that says so). Raises ValueError where the value is withheld."""
+    if line.value == WITHHELD:
+        raise ValueError(f"{path}: the value of {line.name} is withheld, as it does not look like one")
+    return line.value, path
+
+
+def setting(settings: Settings, name: str, default: str) -> tuple[str, Evidence]:
+    """(value, how it is known)."""
+    if name in settings:
+        value, path = settings[name]
+        return value, Evidence(
+            f"{name} = {value} ({path})", f"grep {name} {argument(path)}" if path.startswith("/") else ""
+        )
+    return default, Evidence(f"{name} = {default or 'default'} (not set: the default)")
+
+
+def decided(value: Known) -> bool:
+    """Whether what the process was started with says it, and no file."""
+    return all(each.text.rstrip(")").endswith(tuple(f"({each}" for each in GIVEN)) for each in value.evidence)
+
+
+def setting_facts(engine: Engine, settings: Settings) -> Found:
+    """The facts that are settings of their own."""
+    for each in engine.settings:
+        if each.fact:
+            value, seen = setting(settings, each.name, each.default)
+            yield each.fact, Known(parsed(each.parse, each.name, value), (seen,))
+
+
+def parsed(parse: Callable[[str], T], name: str, value: str) -> T:
+    """Raises ValueError with the name of the setting."""
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise ValueError(f"{name} = {value[:40]!r}: {error}") from None
+
+
+def is_on(value: str, name: str) -> bool:
+    """Whether a setting is on. Raises ValueError."""
+    return parsed(boolean, name, value)
+
+
+@dataclass(frozen=True, eq=False)
+class Collector:
+    """A question about databases and its reader; with the parts of :mod:`auditor.host.request`."""
+
+    name: str
+    PER: Literal["host", "database"]
+    SUBJECT: Kind
+    FACTS: Mapping[str, Spec]
+    request: Callable[[Subject, Facts], Request]
+    parse: Callable[[Any, Subject], Iterator[Fact]]
+    AFTER: tuple[str, ...] = ()
+    FORM: Literal["text", "json"] = "text"
+    KEEP: str = ""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.databases import yaml
-from auditor.databases.arguments import dashed
 from auditor.databases.engine import Engine, Line, Setting, boolean, path, word
+from auditor.databases.forms import dashed, yaml
 from auditor.facts import flag
 
 
@@ -27,7 +26,7 @@ ENGINE = Engine(
         Setting("data-dir", path),
         Setting("wal-dir", path),
     ),
-    files=(("*.yml", yaml.read), ("*.yaml", yaml.read)),
+    files=(("*.yml", yaml), ("*.yaml", yaml)),
     arguments=arguments,
     variables={"ETCD_DATA_DIR": path, "ETCD_WAL_DIR": path, "ETCD_CONFIG_FILE": path, "ETCD_UNSAFE_NO_FSYNC": word},
     data_options=("data-dir",),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.databases import yaml
-from auditor.databases.arguments import dashed
 from auditor.databases.engine import Engine, Line, Setting, Shape, boolean, path, place, word
+from auditor.databases.forms import dashed, yaml
 from auditor.facts import flag, number
 
 _VALUES: dict[str, tuple[str, Shape]] = {
@@ -37,7 +36,7 @@ ENGINE = Engine(
         Setting("storage.dbPath", place),
         Setting("replication.replSetName", word),
     ),
-    files=(("mongo*.conf", yaml.read), ("*.yml", yaml.read), ("*.yaml", yaml.read)),
+    files=(("mongo*.conf", yaml), ("*.yml", yaml), ("*.yaml", yaml)),
     arguments=arguments,
     data_options=("dbpath",),
     passing=("diagnostic.data", "_tmp"),

@@ -1,29 +1,45 @@
-"""PostgreSQL: what is known of it. (PostgreSQL manual of 15 to 17: Setting Parameters, Write Ahead Log, File Locations)"""
+"""PostgreSQL. (PostgreSQL manual of 15 to 17: Setting Parameters, Write Ahead Log, File Locations; src/backend/utils/misc/guc.c
+SelectConfigFiles)
+"""
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from auditor.databases.arguments import getopt
+from auditor.collect._json import integer
 from auditor.databases.engine import (
     DOUBT,
     OTHER,
     REST,
     WITHHELD,
     Engine,
+    Found,
     Line,
     Setting,
+    Settings,
     Shape,
     boolean,
     by_line,
+    is_on,
     kept,
     names,
     path,
     plain,
+    setting,
+    setting_facts,
+    valued,
     word,
 )
-from auditor.facts import flag, words
+from auditor.databases.forms import getopt
+from auditor.facts import Evidence, Known, flag, words
 from auditor.facts import word as one_of
+from auditor.host.request import Files
+from auditor.text import argument
+
+if TYPE_CHECKING:
+    from auditor.databases.configuration import Tree
 
 # of postgres, with a colon after those that have a value (src/backend/postmaster/postmaster.c)
 LETTERS = "B:bC:c:D:d:EeFf:h:ijk:lN:nOPp:r:S:sTt:v:W:"
@@ -130,3 +146,85 @@ ENGINE = Engine(
     compared=("fsync", "synchronous_commit", "torn_page_guard"),
     profile="postgres",
 )  # fmt: skip
+
+
+# what a process of PostgreSQL does that serves no client (GetBackendTypeDesc() of src/backend/utils/init/miscinit.c), behind
+# the name of the cluster (init_ps_display() of utils/misc/ps_status.c); a client's has more words
+TITLE = "postgres: "
+LONGEST_TITLE = 1 << 16  # characters
+TASKS = {
+    *("archiver", "background writer", "checkpointer", "logger", "startup", "walwriter", "walsummarizer"),
+    *("autovacuum launcher", "logical replication launcher"),
+}
+
+
+def task(text: str) -> str:
+    """What a process of PostgreSQL says in its title that it does, empty where it says another thing or is none."""
+    said = text.rstrip("\0 ").rpartition(": ")[2] if text.startswith(TITLE) and len(text) <= LONGEST_TITLE else ""
+    return said if said in TASKS else ""
+
+
+def config_file(given: Settings, variables: Mapping[str, str], home: str) -> str:
+    """The file that a server reads: config_file, or postgresql.conf of the folder that -D or PGDATA names, which need not
+    be that of its data. Raises ValueError for a path that is relative to a folder that nobody saw."""
+    folder = given["-D"][0] if "-D" in given else variables.get("PGDATA") or home
+    path = given["config_file"][0] if "config_file" in given else f"{folder.rstrip('/')}/postgresql.conf"
+    if not path.startswith("/"):
+        raise ValueError(f"{path}: the folder that it was started in is not known")
+    return path
+
+
+def wanted(given: Settings, variables: Mapping[str, str], home: str) -> list[str]:
+    """Files and folders to read."""
+    try:
+        config = config_file(given, variables, home)
+    except ValueError:  # parse() says it
+        config = f"{home}/postgresql.conf"
+    return [config, f"{posixpath.dirname(config)}/conf.d/*.conf", f"{home}/postgresql.auto.conf"]
+
+
+def read(tree: Tree, reply: Files, given: Settings, variables: Mapping[str, str]) -> Found:
+    """What the files come to. Raises ValueError where one that counts was not read."""
+    autos = [path for path in (*reply.text, *reply.errors) if path.endswith("/postgresql.auto.conf")]
+    root = next((path[: path.index("/root") + 5] for path in autos), "")
+    home = posixpath.dirname(autos[0].removeprefix(root)) if autos else ""
+    settings = settings_of(tree, config_file(given, variables, home))
+    settings |= settings_of(tree, f"{home}/postgresql.auto.conf", needed=False)
+    yield from facts_of(settings | given, home)
+
+
+def facts_of(settings: Settings, home: str) -> Found:
+    """What settings come to, whoever said them. home: of its data, or empty where that is not known."""
+    yield from setting_facts(ENGINE, settings)
+    value, seen = setting(settings, "full_page_writes", "on")
+    yield "torn_page_guard", Known(is_on(value, "full_page_writes"), (seen,))
+    if "block_size" in settings:
+        value, seen = setting(settings, "block_size", "")
+        yield "page_bytes", Known(integer(value), (seen,))
+    else:
+        yield (
+            "page_bytes",
+            Known(ENGINE.page_bytes, (Evidence("PostgreSQL pages of 8192 bytes unless built otherwise"),)),
+        )
+    if home:
+        places = (f"data:{home}", f"log:{home}/pg_wal")
+        yield "directories", Known(places, (Evidence(f"data in {home}", f"ls -l {argument(home)}"),))
+
+
+def settings_of(tree: Tree, path: str, *, needed: bool = True, depth: int = 0) -> Settings:
+    """postgresql.conf: the last one counts. (PostgreSQL manual, Setting Parameters)"""
+    found: Settings = {}
+    for line in tree.lines(path, ENGINE, needed=needed, depth=depth):
+        if line.kind != "setting":
+            continue
+        value, _ = found[line.name] = valued(line, path)
+        other = posixpath.join(posixpath.dirname(path), value)
+        match line.name:
+            case "include" | "include_if_exists":
+                found |= settings_of(tree, other, needed=line.name == "include", depth=depth + 1)
+            case "include_dir":
+                for each in tree.folder(posixpath.normpath(other), ".conf"):
+                    if posixpath.basename(each).startswith("."):  # which it passes over; MySQL and MariaDB do not
+                        continue
+                    found |= settings_of(tree, each, depth=depth + 1)
+    return found

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from auditor.databases.kept import task
+from auditor.databases.postgres import task
 from auditor.diagnose import asking, counters, histograms
 from auditor.diagnose import tracing as trace
 from auditor.diagnose.ending import ending, wait

@@ -9,6 +9,7 @@ from importlib import import_module
 from types import ModuleType
 
 import auditor.collect
+import auditor.databases
 
 COLLECTOR = ("PER", "SUBJECT", "FACTS", "request", "parse")
 
@@ -18,11 +19,14 @@ def collectors() -> dict[str, ModuleType]:
     """Name -> module of every collector, those first whose word counts where several know a fact: a collector names in
     AFTER those that it gives way to."""
     found = dict(modules(auditor.collect, COLLECTOR))
+    for info in pkgutil.iter_modules(auditor.databases.__path__):
+        module = import_module(f"auditor.databases.{info.name}")
+        found |= {each.name: each for each in getattr(module, "COLLECTORS", ())}
 
     def depth(name: str) -> int:
         return max((1 + depth(other) for other in getattr(found[name], "AFTER", ())), default=0)
 
-    return dict(sorted(found.items(), key=lambda each: depth(each[0])))
+    return dict(sorted(found.items(), key=lambda each: (depth(each[0]), each[0])))
 
 
 def modules(package: ModuleType, parts: tuple[str, ...]) -> Iterator[tuple[str, ModuleType]]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from auditor.collect import _blocks as blocks
 from auditor.collect import zpool_status
+from auditor.databases import redis
 from auditor.facts import Facts, Kind
-from auditor.gather import database_mounts, mounted, past_commands, past_events, redis_start, same_disk, vdev_trees
+from auditor.gather import database_walk, mounted, past_commands, past_events, same_disk, vdev_trees
 
 _UNSEEN: dict[Kind, tuple[str, ...]] = {
     kind: tuple(
@@ -24,7 +25,7 @@ def compare(facts: Facts) -> None:
     vdev_trees.compare(facts, _UNSEEN)
     same_disk.compare(facts)
     mounted.compare(facts)
-    database_mounts.compare(facts)
+    database_walk.compare(facts)
     past_events.compare(facts)
     past_commands.compare(facts)
-    redis_start.compare(facts)
+    redis.compare(facts)

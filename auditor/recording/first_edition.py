@@ -27,7 +27,7 @@ _OTHERS = (
     "$MARIADB_HOME $MYSQL_GROUP_SUFFIX $MYSQL_HOME $PGDATA etcd() mariadbd() mongod() mysqld() postgres() "
     "redis-server() "
 )
-# after :func:`auditor.databases.kept.allowed`
+# after :func:`auditor.databases.configuration.allowed`
 KEPT = frozenset(
     (*(f"{engine} {name}" for engine, names in _SETTINGS.items() for name in names.split()), *_OTHERS.split())
 )

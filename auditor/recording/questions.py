@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from auditor.databases import kept
+from auditor.databases import configuration
 from auditor.host import lzc
 from auditor.host._reading import matches
 from auditor.host.request import UNASKED, Capture, Files, Read, Run
@@ -135,7 +135,7 @@ class Answers:
         files: Mapping[tuple[str, ...], Files],
         allowed: frozenset[str],
     ) -> None:
-        self._unkept = tuple(sorted(kept.allowed() - allowed))
+        self._unkept = tuple(sorted(configuration.allowed() - allowed))
         self._commands, self._files = dmesg.answers(commands), files
         self._left = COMPARED
 

@@ -8,8 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from auditor.collect import database_links, mounts
-from auditor.collect._database_files import Tree, postgres
+from auditor.collect import mounts
+from auditor.databases import paths
+from auditor.databases.configuration import Tree
+from auditor.databases.postgres import settings_of as postgres
 from auditor.facts import SymbolicLink
 from auditor.host.request import Files
 
@@ -45,10 +47,10 @@ def test_links_that_lead_through_a_thousand_folders_are_not_followed() -> None:
     far = tuple(SymbolicLink(f"/d/pg_tblspc/{at}", f"/{'a/' * 2040}{at}") for at in range(900))
     root = ("1 0 0:1 / / rw - ext4 /dev/sda rw",)
     with pytest.raises(ValueError, match="more folders on the way"):
-        database_links.unseen(("data:/d",), far, root)
+        paths.unseen(("data:/d",), far, root)
     many = tuple(SymbolicLink(f"/d/pg_tblspc/{at}", "/x") for at in range(1800))
     with pytest.raises(ValueError, match="1,800 of its folders are links"):
-        database_links.unseen(("data:/d",), many, root)
+        paths.unseen(("data:/d",), many, root)
 
 
 @pytest.mark.parametrize("path", ["/./l/x", "/../l/x", "/d/../../l/x"])

@@ -1,33 +1,124 @@
-"""The configuration files of database servers, as text: what each says of a setting, includes followed.
+"""The files, command lines and environments of database servers: what is kept of each (allow-lists, from the table of
+engines), and how a file is found among those that were read, includes and links followed.
 
-All raise ValueError where a file that counts was not read: a setting that may be overridden elsewhere is not known.
+A file that counts and was not read is a ValueError: a setting that may be overridden elsewhere is not known.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from math import inf
-from typing import TypeVar
 
-from auditor.databases import ENGINES, kept
-from auditor.databases.engine import DOUBT, WITHHELD, Engine, Line
-from auditor.databases.engine import boolean as on
-from auditor.facts import Evidence, Known, Subject
+from auditor.databases import ENGINES, SERVERS, postgres
+from auditor.databases.engine import (
+    DOUBT,
+    GIVEN,
+    WITHHELD,
+    Engine,
+    Form,
+    Line,
+    Settings,
+    Shape,
+    kept,
+    path,
+    valued,
+)
+from auditor.facts import Known, Subject
 from auditor.host.request import Files
-from auditor.text import argument
 
-Settings = dict[str, tuple[str, str]]  # name -> (value, the path of the file that says so)
-Found = Iterator[tuple[str, Known]]  # names of facts with their values
-GIVEN = ("command line", "environment")  # in place of a file, of what the process was started with
+CHARACTERS, WORDS = 1 << 16, 1 << 12  # of a command line; so many variables of an environment, too
+
+
+def allowed() -> frozenset[str]:
+    """The words of all allow-lists: ``ENGINE SETTING``, ``$VARIABLE`` and the names of servers, ``PROGRAM()``. What is none of
+    them is not kept, so a recording of a zaudit with fewer of them says nothing of the others."""
+    settings = (f"{engine.name} {each.name}" for engine in ENGINES.values() for each in engine.settings)
+    return frozenset((*settings, *(f"${name}" for name in VARIABLES), *(f"{name}()" for name in SERVERS)))
+
+
+def doubtful(engine: Engine, unkept: Collection[str]) -> Callable[[str], bool]:
+    """Whether a fact may rest on one of these words, of which nothing was kept: a setting may decide about its own fact, or
+    about all that are made of several."""
+    lost = [each for each in engine.settings if f"{engine.name} {each.name}" in unkept]
+    several = any(not each.fact for each in lost) or any(f"${name}" in unkept for name in engine.variables)
+    own, kept_facts = {each.fact for each in lost}, {each.fact for each in engine.settings if each not in lost}
+    return lambda fact: fact in own or (several and fact not in kept_facts)
+
+
+def settings(name: str, text: str) -> str | None:
+    """What is kept of a file, line by line; None where no engine has files of this name. name: without its folder."""
+    found = form(name)
+    return None if found is None else "\n".join(each.text for each in found[0](text, found[1]))
+
+
+def form(name: str) -> tuple[Form, dict[str, Shape]] | None:
+    """How a file of this name is read, and the settings of all engines that have files of this name and form."""
+    patterns = [(pattern, form, engine) for engine in ENGINES.values() for pattern, form in engine.files]
+    matching = [each for each in patterns if fnmatchcase(name, each[0])]
+    if not matching:
+        return None
+    longest = max(matching, key=lambda each: len(each[0]))[1]
+    known: dict[str, Shape] = {}
+    for _, found, engine in matching:
+        known |= engine.known if found is longest else {}
+    return longest, known
+
+
+def command_line(text: str) -> str:
+    """Of /proc/PID/cmdline: as many words, those that say where files are and how they are written as they stand. What does
+    not begin with the name of a server is withheld. Of the title of a process of PostgreSQL what it does, where it names
+    nobody."""
+    if not text:
+        return text
+    if said := postgres.task(text):
+        return f"{postgres.TITLE}{said}"
+    words = text.split("\0", WORDS + 1)
+    engine, end = server(words[0]), "\0" if text.endswith("\0") else ""
+    if engine is None or len(text) > CHARACTERS or len(words) > WORDS:
+        return WITHHELD + end
+    lines = engine.arguments(words[1 : -1 if end else None])
+    program, _, title = words[0].partition(" ")
+    length = "\0" * (len(title) + 1) if title else ""  # a title is as long as what it stands for
+    return "\0".join((program, *(each.text for each in lines))) + length + end
+
+
+def server(word: str) -> Engine | None:
+    """Of which engine the server is that a command line begins with; it may put a title behind its name."""
+    program = word.partition(" ")[0]
+    return SERVERS.get(program.rpartition("/")[2]) if path(program) else None
+
+
+def arguments(engine: Engine, text: str) -> list[Line] | None:
+    """The words of the command line of such a server, read anew from what was kept; None: it is another's, or withheld."""
+    words = text.rstrip("\0").split("\0")
+    found = server(words[0])
+    return engine.arguments(words[1:]) if found and found.arguments is engine.arguments else None
+
+
+VARIABLES = {name: shape for engine in ENGINES.values() for name, shape in engine.variables.items()}
+
+
+def variables(text: str, known: Mapping[str, Shape] = VARIABLES) -> str:
+    """Of /proc/PID/environ. known: which; those of all engines, as it does not say of which it is."""
+    return "".join(f"{name}={value}\0" for name, value in environment(text, known))
+
+
+def environment(text: str, known: Mapping[str, Shape] = VARIABLES) -> list[tuple[str, str]]:
+    """The variables that are known, with their values or :data:`WITHHELD`: of each, where there are more than anybody has."""
+    if text.count("\0") > WORDS:
+        return [(name, WITHHELD) for name in known]
+    pairs = (each.partition("=") for each in text.split("\0"))
+    return [(name, kept(value, known[name])) for name, equals, value in pairs if equals and name in known]
+
+
 ELSEWHERE = "connection"  # in place of a process or folder: a server that was not seen on this host
 COMPARED = {name for engine in ENGINES.values() for name in engine.compared}
 DEPTH = 10
 TOGETHER = 8 << 20  # characters of all that one includes: files that each include the next a thousand times have no end
 EACH = 100  # what one counts for besides
 STEPS = 1_000  # of a path and of where the links on it lead
-T = TypeVar("T")
 
 
 def root_of(database: Subject) -> str:
@@ -144,14 +235,19 @@ class Tree:
         if (before := self._said.get((engine.title, path))) is not None:
             return before
         name = posixpath.basename(self.real(path))
-        form = next((form for pattern, form in engine.files if fnmatchcase(name, pattern)), None)
-        if form is None or not (read := kept.form(name)) or read[0] is not form:
+        own = next((each for pattern, each in engine.files if fnmatchcase(name, pattern)), None)
+        if own is None or not (read := form(name)) or read[0] is not own:
             raise ValueError(f"{path}: {engine.title} settings are not read from a file of this name")
-        found = form(text, engine.known)
+        found = own(text, engine.known)
         if DOUBT in found:
             raise ValueError(f"{path}: a line of it could not be told, and may be a setting")
         self._said[engine.title, path] = found
         return found
+
+    def settings(self, path: str, engine: Engine) -> Settings:
+        """Of a file in which each setting stands once, or the last one counts, and nothing is included."""
+        lines = self.lines(path, engine)
+        return {line.name: valued(line, path) for line in lines if line.kind == "setting"}
 
 
 def _backwards(path: str) -> list[str]:
@@ -159,105 +255,12 @@ def _backwards(path: str) -> list[str]:
     return [part for part in reversed(path.split("/")) if part]
 
 
-def said(line: Line, path: str) -> tuple[str, str]:
-    """(value, the path of the file that says so). Raises ValueError where the value is withheld."""
-    if line.value == WITHHELD:
-        raise ValueError(f"{path}: the value of {line.name} is withheld, as it does not look like one")
-    return line.value, path
-
-
 def given(database: str, line: str, process: str) -> Settings:
     """What the command line of a server sets, by the names of :class:`Engine`. line: what was kept of it."""
-    words = kept.arguments(ENGINES[database], line)
+    words = arguments(ENGINES[database], line)
     where = f"/proc/{process}/cmdline"
     if words is None:
         raise ValueError(f"{where}: is not that of a server of {ENGINES[database].title}, and withheld")
     if DOUBT in words:
         raise ValueError(f"{where}: a word of it could not be told, and may be a setting")
-    return {each.name: (said(each, where)[0], GIVEN[0]) for each in words if each.kind == "setting"}
-
-
-def postgres(tree: Tree, path: str, *, needed: bool = True, depth: int = 0) -> Settings:
-    """postgresql.conf: the last one counts. (PostgreSQL manual, Setting Parameters)"""
-    found: Settings = {}
-    for line in tree.lines(path, ENGINES["postgres"], needed=needed, depth=depth):
-        if line.kind != "setting":
-            continue
-        value, _ = found[line.name] = said(line, path)
-        other = posixpath.join(posixpath.dirname(path), value)
-        match line.name:
-            case "include" | "include_if_exists":
-                found |= postgres(tree, other, needed=line.name == "include", depth=depth + 1)
-            case "include_dir":
-                for each in tree.folder(posixpath.normpath(other), ".conf"):
-                    if posixpath.basename(each).startswith("."):  # which it passes over; MySQL and MariaDB do not
-                        continue
-                    found |= postgres(tree, each, depth=depth + 1)
-    return found
-
-
-def mysql(tree: Tree, path: str, groups: Iterable[str], *, needed: bool = True, depth: int = 0) -> Settings:
-    """my.cnf: the options of these groups, the last one counts. (MySQL manual, Using Option Files)"""
-    found: Settings = {}
-    groups = tuple(groups)
-    here, versioned = False, ""
-    for line in tree.lines(path, ENGINES["mysql"], needed=needed, depth=depth):
-        match line.kind, line.name:
-            case "group", name:
-                here = name in groups
-                base, dash, _ = name.rpartition("-")
-                versioned = name if not here and dash and base in groups else ""
-            case "setting", ("!include" | "!includedir") as include:
-                other = said(line, path)[0]
-                for each in tree.folder(other, ".cnf") if include == "!includedir" else [other]:
-                    found |= mysql(tree, each, groups, depth=depth + 1)
-            case "setting", _ if versioned:
-                raise ValueError(f"{path}: [{versioned}] sets {line.text}, and which version runs was not looked at")
-            case "setting", name if here:
-                found[name] = said(line, path)
-    return found
-
-
-def plain_settings(tree: Tree, path: str, engine: Engine) -> Settings:
-    """Files in which each setting stands once, or the last one counts, and nothing is included."""
-    found: Settings = {}
-    for line in tree.lines(path, engine):
-        if line.kind == "setting":
-            found[line.name] = said(line, path)
-    return found
-
-
-def setting(settings: Settings, name: str, default: str) -> tuple[str, Evidence]:
-    """(value, how it is known)."""
-    if name in settings:
-        value, path = settings[name]
-        return value, Evidence(
-            f"{name} = {value} ({path})", f"grep {name} {argument(path)}" if path.startswith("/") else ""
-        )
-    return default, Evidence(f"{name} = {default or 'default'} (not set: the default)")
-
-
-def decided(value: Known) -> bool:
-    """Whether what the process was started with says it, and no file."""
-    return all(each.text.rstrip(")").endswith(tuple(f"({each}" for each in GIVEN)) for each in value.evidence)
-
-
-def facts_of(engine: Engine, settings: Settings) -> Found:
-    """The facts that are settings of their own."""
-    for each in engine.settings:
-        if each.fact:
-            value, seen = setting(settings, each.name, each.default)
-            yield each.fact, Known(parsed(each.parse, each.name, value), (seen,))
-
-
-def parsed(parse: Callable[[str], T], name: str, value: str) -> T:
-    """Raises ValueError with the name of the setting."""
-    try:
-        return parse(value)
-    except ValueError as error:
-        raise ValueError(f"{name} = {value[:40]!r}: {error}") from None
-
-
-def boolean(value: str, name: str) -> bool:
-    """Whether a setting is on. Raises ValueError."""
-    return parsed(on, name, value)
+    return {each.name: (valued(each, where)[0], GIVEN[0]) for each in words if each.kind == "setting"}
