@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local.zaudit
 
-.PHONY: help demo test fleet-test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report clean
+.PHONY: help demo test fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a virtual machine when there are none"
@@ -21,7 +21,7 @@ help:
 	@echo "make fuzz     lost and hostile answers and names for MINUTES=2, from SEED=1; what it finds is kept for the tests"
 	@echo "make prove-read-only  every system call of a check and a record as root, judged and counted (root, strace)"
 	@echo "make bench    speed: figures, not tests; make bench-fleet HOSTS=10000  a fleet from recordings to page, WAYS=\"1 2 dask\""
-	@echo "make new-rule ID=log-device-slow, make new-collector NAME=block_scheduler  files to fill in, and the tests that wait for it"
+	@echo "make new-rule ID=log-device-slow, make new-source NAME=block_scheduler  files to fill in, and the tests that wait for it"
 	@echo "make zipapp   zaudit.pyz: one file that runs on any host with Python 3.11"
 	@echo "make recorder zaudit-record.py: one file that records a host with Python 3.6 or later"
 	@echo "make dist     wheel and sdist into dist/; make deb the Debian package into dist/; make site the documents into site/"
@@ -90,8 +90,8 @@ check: $(VENV)/dev
 new-rule: $(VENV)/dev
 	@$(BIN)/python -m tests.scaffold rule "$(ID)"
 
-new-collector: $(VENV)/dev
-	@$(BIN)/python -m tests.scaffold collector "$(NAME)"
+new-source: $(VENV)/dev
+	@$(BIN)/python -m tests.scaffold source "$(NAME)"
 
 fuzz: $(VENV)/dev
 	@$(BIN)/pip install --quiet --disable-pip-version-check atheris >/dev/null 2>&1 || echo "atheris does not install here: the mutator alone"

@@ -93,7 +93,7 @@ def look(host: Host, names: Sequence[str], options: Options, progress: Progress 
     """Collect and derive. Raises NothingToAudit, with the facts of the host where it has them."""
     started = time.process_time()
     try:
-        facts, roots, unasked = gather(host, names, options.wanted, registry.collectors(), progress)
+        facts, roots, unasked = gather(host, names, options.wanted, registry.sources(), progress)
     except NothingToAudit as nothing:
         if nothing.facts:
             derive.run(registry.derivations(), nothing.facts)

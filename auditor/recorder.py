@@ -16,7 +16,6 @@ from pathlib import Path
 
 from auditor import __version__, interrupt
 from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, NO_MEMORY, Stop
-from auditor.gather.collectors import collectors
 from auditor.gather.gatherer import Progress
 from auditor.gather.look import LookOptions, gather
 from auditor.host import process
@@ -24,6 +23,7 @@ from auditor.host.limits import DEADLINE_S
 from auditor.host.live import Host, LiveHost
 from auditor.recording import recording, redaction, replacing
 from auditor.recording.recording import Recording, RecordingHost
+from auditor.sources.catalog import sources
 from auditor.streams import open_streams, progress
 from auditor.text import harmless
 
@@ -110,7 +110,7 @@ def taken_of(
 ) -> Recording:
     """All answers of a host, as ``zaudit record`` keeps them. Raises NothingToAudit."""
     asked = RecordingHost(host)
-    gather(asked, targets, wanted, collectors(), progress)
+    gather(asked, targets, wanted, sources(), progress)
     return asked.recording(targets, wanted.words(), __version__, rules)
 
 

@@ -4,41 +4,35 @@ that says ``"healthy": true``. So a new question needs no entry anywhere, and a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from types import ModuleType
-from typing import Any, cast
 
 from auditor.facts import Facts, Subject
-from auditor.gather.collectors import collectors
 from auditor.gather.look import LookOptions, gather
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Request, Run
 from auditor.recording.recording import Recording, ReplayHost
+from auditor.sources.catalog import sources
+from auditor.sources.source import Source
 from tests import pairs
 
 
 def answered(past: Recording) -> Recording:
     """The recording with an answer to every question that it does not know and that a healthy host has an answer to."""
     host = _Host(past)
-    gather(host, past.targets, LookOptions(), cast(Mapping[str, ModuleType], host.collectors))
+    gather(host, past.targets, LookOptions(), host.sources)
     return replace(past, commands={**past.commands, **host.commands}, files={**past.files, **host.files})
 
 
-class _Collector:
-    """A collector that says who asked what."""
+def _noting(source: Source, asked: dict[Run | Read, tuple[str, Subject]]) -> Source:
+    """The same source, which writes down what it asks."""
 
-    def __init__(self, name: str, module: ModuleType, asked: dict[Run | Read, tuple[str, Subject]]) -> None:
-        self._name, self._module, self._asked = name, module, asked
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
-
-    def request(self, subject: Subject, facts: Facts) -> Request:
-        found: Request = self._module.request(subject, facts)
+    def ask(subject: Subject, facts: Facts) -> Request:
+        found = source.request(subject, facts)
         if isinstance(found, Run | Read):
-            self._asked[found] = (self._name, subject)
+            asked[found] = (source.name, subject)
         return found
+
+    return replace(source, ask=ask)
 
 
 class _Host(ReplayHost):
@@ -49,7 +43,7 @@ class _Host(ReplayHost):
         self.commands: dict[tuple[str, ...], Capture] = {}
         self.files: dict[tuple[str, ...], Files] = {}
         self._asked: dict[Run | Read, tuple[str, Subject]] = {}
-        self.collectors = {name: _Collector(name, each, self._asked) for name, each in collectors().items()}
+        self.sources = {name: _noting(each, self._asked) for name, each in sources().items()}
         self._recorded_run, self._recorded_read = self.run, self.read
         self.run, self.read = self._run, self._read
 

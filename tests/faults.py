@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from auditor.collect import _pool_tree, _status_json, _status_text, device_reply, kstat, zfs_properties
-from auditor.host import lzc
 from auditor.host.request import Capture, Files
 from auditor.selftest.faults import (
     BINARY,
@@ -28,8 +25,8 @@ from auditor.selftest.faults import (
     cut_in,
     of_text,
 )
+from auditor.sources.source import Source
 
-HELPERS: tuple[ModuleType, ...] = (_pool_tree, _status_json, _status_text, device_reply, kstat, lzc, zfs_properties)
 __all__ = [
     "BINARY",
     "EMPTY",
@@ -45,7 +42,7 @@ __all__ = [
 LATER = "quantum"  # a word that no release says
 
 
-def all_faults(module: ModuleType, answers: Sequence[Capture | Files], names: frozenset[str]) -> Iterator[Fault]:
+def all_faults(source: Source, answers: Sequence[Capture | Files], names: frozenset[str]) -> Iterator[Fault]:
     """Every fault of one collector. answers: what it was told; names: words that are names of things, not of the format."""
     yield from (NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, EMPTY, NOTHING_SAID, BINARY)
     texts = [text for answer in answers for text in _texts(answer)]
@@ -59,13 +56,13 @@ def all_faults(module: ModuleType, answers: Sequence[Capture | Files], names: fr
     for path in sorted(paths)[:: max(len(paths) // 25, 1)]:
         yield _lost(path)
     yield of_text("a later release: more keys", _more_keys)
-    for word in sorted(_words(module, texts) - names):
+    for word in sorted(_words(source, texts) - names):
         yield of_text(
             f"a later release: not {word}",
             lambda text, old=word: re.sub(rb"(?<![\w-])%s(?![\w-])" % old.encode(), LATER.encode(), text),  # type: ignore[misc]
             partial=False,
         )
-    if module.parse.__module__.endswith(".zfs_version"):
+    if source.name == "zfs_version":
         yield of_text("a later release", lambda _: b"2.9.0-1\n", partial=False)
 
 
@@ -113,17 +110,52 @@ def _more(value: Any) -> Any:
 
 
 @cache
-def _vocabulary(module: ModuleType) -> frozenset[str]:
-    """The words in the source of a parser and of the modules that it is made of."""
-    own = inspect.getmodule(module.parse)
-    assert own
-    parts = [own, *(each for each in HELPERS if each.__name__.rpartition(".")[2] in inspect.getsource(own))]
-    if _status_json in parts or _status_text in parts:
-        parts.append(_pool_tree)
-    return frozenset(word for part in parts for word in re.findall(r"[A-Za-z_][\w-]+", inspect.getsource(part)))
+def _vocabulary(source: Source) -> frozenset[str]:
+    """The words in what a parser is made of: its own texts, and those of all functions and tables of ours that it uses."""
+    found = set[str]()
+    todo, done = [source.parse], set[int]()
+    while todo:
+        if id(each := todo.pop()) not in done:
+            done.add(id(each))
+            if isinstance(each, FunctionType):
+                names = {**each.__globals__, **dict(zip(each.__code__.co_freevars, _enclosed(each), strict=True))}
+                todo += _of_code(each.__code__, names)
+            elif isinstance(each, type):
+                todo += [value for value in vars(each).values() if isinstance(value, FunctionType)]
+            elif wrapped := getattr(each, "__wrapped__", None) or getattr(each, "func", None):
+                todo.append(wrapped)
+            elif isinstance(each, Source):
+                todo += [each.parse, each.facts]
+            elif isinstance(each, re.Pattern):
+                todo.append(each.pattern)
+            elif isinstance(each, Mapping):
+                todo += [*each, *each.values()]
+            elif isinstance(each, tuple | list | set | frozenset):
+                todo += each
+            elif isinstance(each, str):
+                found |= set(re.findall(r"[A-Za-z_][\w-]+", each))
+    return frozenset(found)
 
 
-def _words(module: ModuleType, texts: Sequence[bytes]) -> set[str]:
+def _enclosed(function: FunctionType) -> list[Any]:
+    return [cell.cell_contents for cell in function.__closure__ or ()]
+
+
+def _of_code(code: CodeType, names: Mapping[str, Any]) -> Iterator[Any]:
+    """Constants, and what of ours it names; of a module what it may take from there."""
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _of_code(each, names)
+        else:
+            yield each
+    for each in (names.get(name) for name in code.co_names):
+        if isinstance(each, ModuleType) and each.__name__.startswith("auditor."):
+            yield from (vars(each)[name] for name in code.co_names if name in vars(each))
+        elif not isinstance(each, ModuleType) and getattr(each, "__module__", "auditor.").startswith("auditor."):
+            yield each
+
+
+def _words(source: Source, texts: Sequence[bytes]) -> set[str]:
     """The words of the output that the parser knows: keys, states, values of a closed set."""
     there = {word.decode() for text in texts for word in re.findall(rb"(?<![\w-])[A-Za-z_][\w-]+", text)}
-    return there & _vocabulary(module)
+    return there & _vocabulary(source)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
 
 from auditor.facts import Facts, Subject
 from auditor.gather.answer import Answer
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
+from auditor.sources.source import Source
 
-AnswerOf = Callable[[ModuleType, Subject, Run | Read, Capture | Files, Host], Answer]
+AnswerOf = Callable[[Source, Subject, Run | Read, Capture | Files, Host], Answer]
 
 
 class Parsed:
@@ -19,18 +19,18 @@ class Parsed:
 
     def __init__(self, original: AnswerOf) -> None:
         self._original = original
-        self._kept: dict[tuple[ModuleType, Subject, Run | Read, int], tuple[Capture | Files, Answer]] = {}
+        self._kept: dict[tuple[str, Subject, Run | Read, int], tuple[Capture | Files, Answer]] = {}
         self.used = 0
 
     def __call__(
-        self, module: ModuleType, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host
+        self, source: Source, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host
     ) -> Answer:
-        key = (module, subject, request, host.euid)
+        key = (source.name, subject, request, host.euid)
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._kept[key] = (reply, self._original(module, subject, request, reply, host))
+            kept = self._kept[key] = (reply, self._original(source, subject, request, reply, host))
         if kept[0] != reply:
-            return self._original(module, subject, request, reply, host)
+            return self._original(source, subject, request, reply, host)
         self.used += 1
         facts = Facts()
         facts.put_all(kept[1].facts)  # who stores them may change them

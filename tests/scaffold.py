@@ -1,4 +1,4 @@
-"""``make new-rule ID=...`` and ``make new-collector NAME=...``: files to fill in, and until then tests fail."""
+"""``make new-rule ID=...`` and ``make new-source NAME=...``: files to fill in, and until then tests fail."""
 
 from __future__ import annotations
 
@@ -45,31 +45,32 @@ verdict = "unknown"
 given   = {{ "pool.{FILL.lower().replace(" ", "_")}" = {{ unknown = "permission denied" }} }}
 '''
 
-COLLECTOR = f'''"""``/sys/...``: {FILL}: what the files say, and where it is written (Linux Documentation/...)."""
+SOURCE = f'''"""``/sys/...``: {FILL}: what the files say, and where it is written (Linux Documentation/...)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Subject, known, number
-from auditor.host.request import Files, Read, Request
-
-PER = "host"
-SUBJECT = "host"
-FACTS = {{"NAME": number("{FILL}: what it is, and its unit")}}
-PATTERNS = ("/sys/{FILL.lower().replace(" ", "_")}",)
+from auditor.facts import HOST, Fact, Subject, known, number
+from auditor.host.request import Files, Read
+from auditor.sources.source import source
 
 
-def request(host: Subject, facts: Facts) -> Request:
-    return Read(PATTERNS)
-
-
-def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+@source(
+    "NAME",
+    "host",
+    ask=Read(("/sys/{FILL.lower().replace(" ", "_")}",)),
+    facts={{"NAME": number("{FILL}: what it is, and its unit")}},
+)
+def NAME(reply: Files, host: Subject) -> Iterator[Fact]:
     """Nothing of what is not understood: nobody knows it then."""
     for path, text in reply.text.items():
         if re.fullmatch(r"\\d{{1,15}}\\n", text):
             yield Fact(HOST, "NAME", known(int(text), text.strip(), f"cat {{path}}"))
+
+
+SOURCES = (NAME,)
 '''
 
 ANSWER = f"""{{
@@ -106,12 +107,12 @@ def rule(id: str) -> dict[str, str]:
     return {f"rules/{id}.toml": RULE}
 
 
-def collector(name: str) -> dict[str, str]:
-    """The same of a collector: the module, and a pair of what the files say and what it must make of it."""
+def source(name: str) -> dict[str, str]:
+    """The same of a source: the module, and a pair of what the files say and what it must make of it."""
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
-        raise ValueError(f"{name!r}: lower-case words joined by underscores (make new-collector NAME=block_scheduler)")
+        raise ValueError(f"{name!r}: lower-case words joined by underscores (make new-source NAME=block_scheduler)")
     texts = {
-        f"auditor/collect/{name}.py": COLLECTOR,
+        f"auditor/sources/{name}.py": SOURCE,
         f"fixtures/commands/{name}.pairs": _archive({"usual.in.json": ANSWER, "usual.json": PAIR}),
     }
     return {path: text.replace("NAME", name) for path, text in texts.items()}
@@ -136,6 +137,6 @@ def lay_out(texts: dict[str, str], root: Path = ROOT) -> None:
 
 if __name__ == "__main__":
     try:
-        lay_out({"rule": rule, "collector": collector}[sys.argv[1]](sys.argv[2]))
+        lay_out({"rule": rule, "source": source}[sys.argv[1]](sys.argv[2]))
     except (ValueError, FileExistsError) as error:
         sys.exit(str(error))

@@ -21,7 +21,7 @@ from auditor.host.live import LiveHost
 from auditor.host.request import UNASKED, Capture, Files, Read, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording, RecordingHost, ReplayHost
-from auditor.registry import collectors
+from auditor.registry import sources
 from tests import shared
 from tests.bench import synthetic
 from tests.bench.__main__ import RECORDING
@@ -259,7 +259,7 @@ def zfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None
 def test_of_a_live_host(zfs: Callable[[str], None], limits: tuple[float, float]) -> None:
     """Its time-out, or a deadline that would come first."""
     zfs(SCRIPT)
-    gatherer, facts = Gatherer(LiveHost(*limits), collectors()), Facts()
+    gatherer, facts = Gatherer(LiveHost(*limits), sources()), Facts()
     gatherer.ask("zfs_list", [TANK], facts)
     gatherer.ask("zfs_get", [TANK], facts)
     gatherer.settle(facts)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -28,6 +27,7 @@ from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest.anew import Before, Outcomes, outcomes
 from auditor.selftest.trials import NO_END_MARK
+from auditor.sources.source import Source
 from tests import golden, shared
 from tests.faults import (
     BINARY,
@@ -95,14 +95,14 @@ def look(
     original = answer.answer_of
 
     def answer_of(
-        module: ModuleType, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host
+        source: Source, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host
     ) -> answer.Answer:
-        name = next(name for name, each in registry.collectors().items() if each is module)
+        name = source.name
         if asked is not None:
             asked.setdefault(name, []).append((subject, request))
         if fault and name == collector and only in (None, subject):
             reply = reply_to(request, FaultyHost(host, fault))
-        return original(module, subject, request, reply, host)
+        return original(source, subject, request, reply, host)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answer, "answer_of", answer_of)
@@ -129,7 +129,7 @@ def replies(known: Base, collector: str) -> list[Capture | Files]:
 
 def signature(known: Base, collector: str, fault: Fault) -> object:
     """All that the rest of zaudit can notice of the faulty answers: two faults with one signature are one case."""
-    host, module = FaultyHost(ReplayHost(known.past), fault), registry.collectors()[collector]
+    host, module = FaultyHost(ReplayHost(known.past), fault), registry.sources()[collector]
     answers = (
         answer.answer_of(module, subject, request, reply_to(request, host), host)
         for subject, request in known.asked[collector]
@@ -212,7 +212,7 @@ def ill_typed(before: Facts, after: Facts) -> Iterator[str]:
 
 def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[str]:
     """Facts that only this collector can give, and that are not unknown with its reason and its remedy."""
-    module = registry.collectors()[collector]
+    module = registry.sources()[collector]
     runs = [request for _, request in known.asked[collector] if isinstance(request, Run)]
     remedy = (
         "run as root"
@@ -237,7 +237,7 @@ def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[
 @cache
 def providers() -> Counter[tuple[Kind, str]]:
     """How many can give a fact."""
-    modules = (*registry.collectors().values(), *registry.derivations().values())
+    modules = (*registry.sources().values(), *registry.derivations().values())
     walked = (*registry.qualified(blocks.PROVIDES), *registry.qualified(walk.PROVIDES))
     return Counter([*walked, *(key for module in modules for key, _ in registry.specs(module))])
 
@@ -321,7 +321,7 @@ def test_what_is_not_judged_anew_is_as_it_would_be(case: Path) -> None:
 
 @pytest.mark.parametrize(("case", "collector"), TABLE, ids=[f"{case.name}-{name}" for case, name in TABLE])
 def test_no_fault_makes_a_verdict_better(case: Path, collector: str) -> None:
-    known, module = base(case), registry.collectors()[collector]
+    known, module = base(case), registry.sources()[collector]
     seen = {signature(known, collector, NONE)}
     wrong: list[str] = []
     for fault in all_faults(module, replies(known, collector), names_of(known)):

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from auditor.facts import Facts, Known
 from auditor.judge import example, rule_table, strict_toml
 from auditor.judge.rule import digest
 from auditor.recording import recording
+from auditor.sources.source import Source
 from tests.folded import for_each
 from tests.golden import HOSTS
 
@@ -33,26 +33,26 @@ LOOKED_AT = (
 
 def before(name: str) -> set[str]:
     """All collectors whose word counts before that of this one."""
-    direct = getattr(registry.collectors()[name], "AFTER", ())
+    direct = registry.sources()[name].after
     return {*direct, *(each for other in direct for each in before(other))}
 
 
 def test_of_two_collectors_that_know_a_fact_one_says_that_it_gives_way() -> None:
     givers = defaultdict(list)
-    for name, module in registry.collectors().items():
+    for name, module in registry.sources().items():
         for key, _ in registry.specs(module):
             givers[key].append(name)
     pairs = {pair for names in givers.values() for pair in combinations(names, 2)}
     assert len(pairs) > 5
     assert [(one, other) for one, other in sorted(pairs) if one not in before(other) and other not in before(one)] == []
-    order = list(registry.collectors())
+    order = list(registry.sources())
     assert all(order.index(first) < order.index(name) for name in order for first in before(name))
 
 
-def backwards(modules: Mapping[str, ModuleType]) -> dict[str, ModuleType]:
+def backwards(sources: Mapping[str, Source]) -> dict[str, Source]:
     """The same collectors as if the alphabet ran backwards."""
-    ranks = {name: len(before(name)) for name in modules}
-    return {name: modules[name] for name in sorted(sorted(modules, reverse=True), key=lambda name: ranks[name])}
+    ranks = {name: len(before(name)) for name in sources}
+    return {name: sources[name] for name in sorted(sorted(sources, reverse=True), key=lambda name: ranks[name])}
 
 
 def plain(facts: Facts) -> dict[Any, Any]:
@@ -65,8 +65,8 @@ def test_no_fact_hangs_on_the_names_of_modules(case: str, monkeypatch: pytest.Mo
     past = recording.load(HOSTS / case)
     options = audit.Options.from_words(past.options)
     known = plain(audit.look(recording.ReplayHost(past), past.targets, options).facts)
-    other = backwards(registry.collectors())
-    monkeypatch.setattr(registry, "collectors", lambda: other)
+    other = backwards(registry.sources())
+    monkeypatch.setattr(registry, "sources", lambda: other)
     monkeypatch.setattr(derive, "sorted", lambda each: sorted(each, reverse=True), raising=False)
     assert plain(audit.look(recording.ReplayHost(past), past.targets, options).facts) == known
 

@@ -298,7 +298,7 @@ def facts(past: Recording) -> Facts:
 
 
 def asked(name: str, subject: Subject, past: Recording) -> Answer:
-    module = registry.collectors()[name]
+    module = registry.sources()[name]
     request: Request = module.request(subject, Facts())
     host = ReplayHost(past)
     assert isinstance(request, Run | Read)

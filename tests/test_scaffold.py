@@ -1,21 +1,20 @@
-"""What make new-rule and make new-collector lay out fails until it is filled in, and then is a rule, and a collector."""
+"""What make new-rule and make new-source lay out fails until it is filled in, and then is a rule, and a source."""
 
 from __future__ import annotations
 
 import json
 import runpy
-import types
 from pathlib import Path
 
 import pytest
 
 from auditor.facts import HOST
-from auditor.gather.collectors import COLLECTOR
 from auditor.host.request import Files
 from auditor.judge import example, rule_file
 from auditor.judge.rule import RuleError
 from auditor.recording import archive
 from auditor.registry import registry
+from auditor.sources.source import Source
 from tests import scaffold
 
 
@@ -28,22 +27,22 @@ def test_a_new_rule_is_an_error_until_it_is_filled_in() -> None:
     assert [example.run(rule, each, registry()).outcome for each in rule.examples] == ["pass", "fail", "unknown"]
 
 
-def test_a_new_collector_fails_its_pair_until_it_is_filled_in(tmp_path: Path) -> None:
-    scaffold.lay_out(scaffold.collector("block_scheduler"), tmp_path)
-    module = types.SimpleNamespace(**runpy.run_path(str(tmp_path / "auditor/collect/block_scheduler.py")))
-    assert all(hasattr(module, part) for part in COLLECTOR)
+def test_a_new_source_fails_its_pair_until_it_is_filled_in(tmp_path: Path) -> None:
+    scaffold.lay_out(scaffold.source("block_scheduler"), tmp_path)
+    (source,) = runpy.run_path(str(tmp_path / "auditor/sources/block_scheduler.py"))["SOURCES"]
+    assert isinstance(source, Source) and source.name == "block_scheduler"
     pair = archive.read(tmp_path / "fixtures/commands/block_scheduler.pairs")
     reply = Files(**json.loads(pair["usual.in.json"]))
-    (fact,) = module.parse(reply, HOST)
+    (fact,) = source.parse(reply, HOST)
     wanted = json.loads(pair["usual.json"])["facts"]["host host"]
     assert {fact.name: fact.value.value} != wanted == {"block_scheduler": scaffold.FILL}
     with pytest.raises(FileExistsError, match="is there already"):
-        scaffold.lay_out(scaffold.collector("block_scheduler"), tmp_path)
+        scaffold.lay_out(scaffold.source("block_scheduler"), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["", "Log", "../x", "a/b", "x.toml", "-a"])
 def test_a_name_is_no_path(name: str) -> None:
-    for make in (scaffold.rule, scaffold.collector):
+    for make in (scaffold.rule, scaffold.source):
         with pytest.raises(ValueError, match="lower-case words joined by"):
             make(name)
 

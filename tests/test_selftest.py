@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor import audit, registry
-from auditor.collect import module_params
 from auditor.facts import HOST, Fact, Known, known
 from auditor.gather import answer
 from auditor.judge import verdict
@@ -90,14 +90,15 @@ def test_the_command(zaudit: CommandLine) -> None:
 @pytest.mark.usefixtures("few")
 def test_a_default_in_place_of_a_missing_file_is_noticed(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mistake that it is there for: absent is taken for 0."""
-    original = module_params.parse
+    original = registry.sources()["module_params"]
 
     def parse(reply: Any, host: Any) -> Iterator[Fact]:
-        yield from original(reply, host)
+        yield from original.parse(reply, host)
         if "/sys/module/zfs/parameters/zfs_nocacheflush" not in reply.text:
             yield Fact(HOST, "zfs_nocacheflush", known(0, "assumed"))
 
-    monkeypatch.setattr(registry.collectors()["module_params"], "parse", parse)
+    faulty = {**registry.sources(), original.name: replace(original, parse=parse)}
+    monkeypatch.setattr(registry, "sources", lambda: faulty)
     done = zaudit("selftest", "--format", "json")
     assert done.code == 1
     wrong = {

@@ -8,11 +8,9 @@ What a reader does not know is never kept. It is either :data:`OTHER`, which no 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
-from auditor.facts import Evidence, Fact, Facts, Kind, Known, Spec, Subject, Value
-from auditor.host.request import Request
+from auditor.facts import Evidence, Known, Spec, Value
 from auditor.text import argument
 
 WITHHELD = "(withheld)"  # in place of a value, or of all that may be a setting
@@ -192,18 +190,3 @@ def parsed(parse: Callable[[str], T], name: str, value: str) -> T:
 def is_on(value: str, name: str) -> bool:
     """Whether a setting is on. Raises ValueError."""
     return parsed(boolean, name, value)
-
-
-@dataclass(frozen=True, eq=False)
-class Collector:
-    """A question about databases and its reader; with the parts of :mod:`auditor.host.request`."""
-
-    name: str
-    PER: Literal["host", "database"]
-    SUBJECT: Kind
-    FACTS: Mapping[str, Spec]
-    request: Callable[[Subject, Facts], Request]
-    parse: Callable[[Any, Subject], Iterator[Fact]]
-    AFTER: tuple[str, ...] = ()
-    FORM: Literal["text", "json"] = "text"
-    KEEP: str = ""

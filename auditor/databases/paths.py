@@ -26,7 +26,6 @@ from auditor.collect import mounts
 from auditor.collect._holders import Holders, Place
 from auditor.databases import ENGINES
 from auditor.databases.configuration import ELSEWHERE, Tree, folders, plain, root_of
-from auditor.databases.engine import Collector
 from auditor.facts import (
     HOST,
     Evidence,
@@ -49,6 +48,7 @@ from auditor.facts import (
     words_of,
 )
 from auditor.host.request import BARRED, Files, Read, Skip
+from auditor.sources.source import source
 from auditor.text import harmless, starred
 
 LINKS_FACTS = {
@@ -82,7 +82,8 @@ def request_links(database: Subject, facts: Facts) -> Read | Skip:
     return Read(tuple(root_of(database) + each for each in dict.fromkeys(wanted)), database.name.partition(" ")[2])
 
 
-def parse_links(reply: Files, database: Subject) -> Iterator[Fact]:
+@source("database_links", "database", ask=request_links, facts=LINKS_FACTS)
+def database_links(reply: Files, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where a folder could not be looked at. What is not there (the folder of a tablespace that was removed)
     is no link."""
     root = root_of(database)
@@ -243,7 +244,8 @@ def request_paths(database: Subject, facts: Facts) -> Read | Skip:
     return Read((f"{root.removesuffix('root')}mountinfo", *wanted), database.name.partition(" ")[2])
 
 
-def parse_paths(reply: Files, database: Subject) -> Iterator[Fact]:
+@source("database_paths", "database", ask=request_paths, facts=PATHS_FACTS)
+def database_paths(reply: Files, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where a folder could not be looked into: a link below it may lead anywhere."""
     root = root_of(database)
     path = f"{root.removesuffix('root')}mountinfo"
@@ -463,7 +465,8 @@ def request_blocks(database: Subject, facts: Facts) -> Read | Skip:
     )
 
 
-def parse_blocks(reply: Files, database: Subject) -> Iterator[Fact]:
+@source("database_blocks", "database", ask=request_blocks, facts=BLOCKS_FACTS)
+def database_blocks(reply: Files, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where something that may be a data file was not seen, or none was. Files of one block are a line, too
     ("0 FILES"), so that an answer without any line is none."""
     root = root_of(database)
@@ -493,7 +496,8 @@ def parse_blocks(reply: Files, database: Subject) -> Iterator[Fact]:
     )
 
 
-PATHS = Collector("database_paths", "database", "database", PATHS_FACTS, request_paths, parse_paths)
-LINKS = Collector("database_links", "database", "database", LINKS_FACTS, request_links, parse_links)
-BLOCKS = Collector("database_blocks", "database", "database", BLOCKS_FACTS, request_blocks, parse_blocks)
-COLLECTORS = (PATHS, LINKS, BLOCKS)
+SOURCES = (
+    database_paths,
+    database_links,
+    database_blocks,
+)

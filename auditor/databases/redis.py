@@ -17,7 +17,6 @@ from auditor.databases.engine import (
     DOUBT,
     OTHER,
     WITHHELD,
-    Collector,
     Engine,
     Line,
     Setting,
@@ -34,6 +33,7 @@ from auditor.databases.forms import dashed
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, flag, known, unknown, words
 from auditor.facts import word as one_of
 from auditor.host.request import Output, Run, Skip
+from auditor.sources.source import source
 
 CONF = "/etc/redis/redis.conf"
 POLICIES = ("always", "everysec", "no")
@@ -125,7 +125,8 @@ def hidden(database: Subject, facts: Facts) -> bool:
     return database.name.startswith("redis ") and isinstance(found, Known) and not found.value
 
 
-def parse(reply: Output, database: Subject) -> Iterator[Fact]:
+@source("redis_unit", "database", ask=request, facts=UNIT_FACTS)
+def redis_unit(reply: Output, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where no unit says that it started this process with a file and nothing that matters."""
     process = database.name.partition(" ")[2]
     for unit in reply.text.split("\n\n"):
@@ -165,5 +166,4 @@ def _doubt(database: Subject, facts: Facts) -> Unknown | None:
     return None
 
 
-UNIT = Collector("redis_unit", "database", "database", UNIT_FACTS, request, parse, KEEP=KEEP)
-COLLECTORS = (UNIT,)
+SOURCES = (redis_unit,)

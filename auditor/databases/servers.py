@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from auditor.databases import ENGINES, SERVERS, configuration
 from auditor.databases.configuration import ELSEWHERE
-from auditor.databases.engine import DOUBT, WITHHELD, Collector
+from auditor.databases.engine import DOUBT, WITHHELD
 from auditor.facts import (
     HOST,
     Evidence,
@@ -38,6 +38,7 @@ from auditor.facts import (
 )
 from auditor.host import limits
 from auditor.host.request import UNANSWERED, Files, Read, Skip
+from auditor.sources.source import source
 from auditor.text import harmless
 
 PROCESSES_FACTS = {
@@ -57,7 +58,8 @@ def request_processes(host: Subject, facts: Facts) -> Read:
     return Read(("/proc/*/stat",))
 
 
-def parse_processes(reply: Files, host: Subject) -> Iterator[Fact]:
+@source("database_processes", "host", ask=request_processes, facts=PROCESSES_FACTS)
+def database_processes(reply: Files, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where process 1 is not shown: then others are hidden, too (proc mounted with hidepid)."""
     processes = {}
     for path, text in reply.text.items():
@@ -139,7 +141,9 @@ def request_process(database: Subject, facts: Facts) -> Read | Skip:
     return Read(tuple(f"/proc/{process}/{name}" for name in ("cmdline", "cwd", "environ", "exe", "maps")))
 
 
-def parse_process(reply: Files, database: Subject) -> Iterator[Fact]:
+# a server that is asked says what it uses itself
+@source("database_process", "database", ask=request_process, facts=PROCESS_FACTS, after=("database_sql",))
+def database_process(reply: Files, database: Subject) -> Iterator[Fact]:
     """maps, cwd and environ are only for root and the user that it runs as."""
     name, _, process = database.name.partition(" ")
     engine = ENGINES[name]
@@ -265,8 +269,7 @@ def _group(facts: Facts, name: str, user: str, count: int) -> tuple[Subject, Unk
     return subject, unknown(f"{text} were not looked at one by one")
 
 
-PROCESSES = Collector("database_processes", "host", "host", PROCESSES_FACTS, request_processes, parse_processes)
-PROCESS = Collector(
-    "database_process", "database", "database", PROCESS_FACTS, request_process, parse_process, AFTER=("database_sql",)
-)  # a server that is asked says what it uses itself
-COLLECTORS = (PROCESSES, PROCESS)
+SOURCES = (
+    database_processes,
+    database_process,
+)

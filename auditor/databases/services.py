@@ -22,9 +22,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from auditor.databases.engine import Collector
 from auditor.facts import Fact, Facts, Known, MountedFrom, Subject, flag, known, rows_of, word, words
 from auditor.host.request import Files, Output, Read, Run, Skip
+from auditor.sources.source import source
 from auditor.text import harmless, unit_escaped
 
 UNIT_FACTS = {"unit": word("the service of the host's systemd that it belongs to; empty: none")}
@@ -40,7 +40,8 @@ def request_unit(database: Subject, facts: Facts) -> Read | Skip:
     return Read((f"/proc/{process}/cgroup",))
 
 
-def parse_unit(reply: Files, database: Subject) -> Iterator[Fact]:
+@source("database_unit", "database", ask=request_unit, facts=UNIT_FACTS)
+def database_unit(reply: Files, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where the line of systemd's hierarchy is missing, or names no place below the root."""
     path = f"/proc/{database.name.partition(' ')[2]}/cgroup"
     if path not in reply.text:
@@ -143,7 +144,8 @@ def mount_unit(point: str) -> str:
     return f"{unit_escaped(point.strip('/'))}.mount"
 
 
-def parse_start(reply: Output, database: Subject) -> Iterator[Fact]:
+@source("unit_start", "database", ask=request_start, facts=START_FACTS)
+def unit_start(reply: Output, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where the process is not the one that the service is about, or the service on disk is another one."""
     first, *others = [_block(text) for text in reply.text.rstrip("\n").split("\n\n")]
     unit, process = first.get("Id", ""), database.name.partition(" ")[2]
@@ -257,7 +259,8 @@ def label(name: str) -> str:
     )
 
 
-def parse_conditions(reply: Output, database: Subject) -> Iterator[Fact]:
+@source("unit_conditions", "database", ask=request_conditions, facts=CONDITIONS_FACTS)
+def unit_conditions(reply: Output, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where a list is cut off."""
     lines = reply.text.removesuffix("\n").split("\n")
     if len(lines) != len(ASKED):
@@ -284,9 +287,8 @@ def _meant(found: re.Match[str]) -> str:
     return chr(int(found[1], 8) & 0xFF) if len(found[1]) == 3 else _LETTERS.get(found[1], found[1])
 
 
-UNIT = Collector("database_unit", "database", "database", UNIT_FACTS, request_unit, parse_unit)
-START = Collector("unit_start", "database", "database", START_FACTS, request_start, parse_start)
-CONDITIONS = Collector(
-    "unit_conditions", "database", "database", CONDITIONS_FACTS, request_conditions, parse_conditions
+SOURCES = (
+    database_unit,
+    unit_start,
+    unit_conditions,
 )
-COLLECTORS = (UNIT, START, CONDITIONS)

@@ -29,7 +29,6 @@ from auditor.databases import ENGINES, SERVERS, configuration, mysql, postgres, 
 from auditor.databases.engine import (
     ARGUMENT,
     WITHHELD,
-    Collector,
     Found,
     Settings,
     decided,
@@ -59,6 +58,7 @@ from auditor.facts import (
 )
 from auditor.host import sql
 from auditor.host.request import Files, Output, Read, Run, Skip
+from auditor.sources.source import source
 from auditor.text import argument
 
 SETTINGS_FACTS = {
@@ -116,7 +116,9 @@ def request_settings(database: Subject, facts: Facts) -> Read | Skip:
     return Read((*(process + name for name in own), *(root + name for name in safe)), place)
 
 
-def parse_settings(reply: Files, database: Subject) -> Iterator[Fact]:
+# a server that is asked says what is in force
+@source("database_settings", "database", ask=request_settings, facts=SETTINGS_FACTS, after=("database_sql",))
+def database_settings(reply: Files, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where something that could override a setting was not read."""
     engine, _, process = database.name.partition(" ")
     here = f"/proc/{process}/"
@@ -268,7 +270,8 @@ MOST = 100  # of a configuration that anybody may have written
 ENDS = {"include": "", "include_if_exists": "", "include_dir": "/*.conf", "!include": "", "!includedir": "/*.cnf"}
 
 
-def parse_includes(reply: Files, database: Subject) -> Iterator[Fact]:
+@source("database_includes", "database", ask=request_settings, facts=INCLUDES_FACTS)
+def database_includes(reply: Files, database: Subject) -> Iterator[Fact]:
     """Paths as the server sees them; a relative one is below the folder of the file that names it. Raises ValueError where a
     file was not read."""
     root, known_ = configuration.root_of(database), ENGINES[database.name.partition(" ")[0]].known
@@ -329,7 +332,17 @@ def request_sql(host: Subject, facts: Facts) -> Run | Skip:
     return Run((sql.NAME, str(named.value), str(dsn.value)), package=package, extra=extra)
 
 
-def parse_sql(reply: Output, host: Subject) -> Iterator[Fact]:
+# the kernel says who runs here
+@source(
+    "database_sql",
+    "host",
+    ask=request_sql,
+    facts=SQL_FACTS,
+    subject="database",
+    after=("database_processes",),
+    form="json",
+)
+def database_sql(reply: Output, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where another server answers than the one that was named."""
     engine, found = reply.command.removeprefix("--db ").partition("=")[0], document(reply.text)
     process = found.get("process")
@@ -350,11 +363,11 @@ def parse_sql(reply: Output, host: Subject) -> Iterator[Fact]:
 def _postgres_says(found: Any) -> Iterator[tuple[str, Known]]:
     settings: Settings = {}
     hidden = []
-    for name, value, source, file, line, pending in rows(found, "settings", 6):
-        if source in OF_THE_SESSION and name not in ("data_directory", "block_size", "server_version"):
+    for name, value, origin, file, line, pending in rows(found, "settings", 6):
+        if origin in OF_THE_SESSION and name not in ("data_directory", "block_size", "server_version"):
             hidden.append(name)
             continue
-        where = f"{file}:{line}" if file else "command line" if source == "command line" else source
+        where = f"{file}:{line}" if file else "command line" if origin == "command line" else origin
         settings[str(name)] = str(value), f"server, {where}{', another value waits for a restart' if pending else ''}"
     if missing := {"fsync", "full_page_writes"} - settings.keys():
         raise ValueError(f"pg_settings does not show {sorted(missing)[0]}")
@@ -454,17 +467,8 @@ def _why(facts: Facts, database: Subject, loaded: Known) -> Unknown:
     return Unknown((Reason(f"{loaded.evidence[0].text}; {then}", remedy),))
 
 
-SETTINGS = Collector(
-    "database_settings",
-    "database",
-    "database",
-    SETTINGS_FACTS,
-    request_settings,
-    parse_settings,
-    AFTER=("database_sql",),
-)  # a server that is asked says what is in force
-INCLUDES = Collector("database_includes", "database", "database", INCLUDES_FACTS, request_settings, parse_includes)
-SQL = Collector(
-    "database_sql", "host", "database", SQL_FACTS, request_sql, parse_sql, AFTER=("database_processes",), FORM="json"
-)  # the kernel says who runs here
-COLLECTORS = (SETTINGS, INCLUDES, SQL)
+SOURCES = (
+    database_settings,
+    database_includes,
+    database_sql,
+)

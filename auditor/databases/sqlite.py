@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 from auditor.collect.mounts import mounts
 from auditor.collect.zfs_mounts import TABLES
-from auditor.databases.engine import Collector, Engine
+from auditor.databases.engine import Engine
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
 from auditor.host.request import Files, Read
+from auditor.sources.source import source
 
 ENGINE = Engine(
     name="sqlite",
@@ -37,7 +38,8 @@ def request(host: Subject, facts: Facts) -> Read:
     return Read((LOCKS, *TABLES))
 
 
-def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+@source("sqlite_locks", "host", ask=request, facts=LOCKS_FACTS)
+def sqlite_locks(reply: Files, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where it was cut off, or no table of mounts says which device is which dataset."""
     text = reply.text.get(LOCKS)
     tables = [reply.text[path] for path in TABLES if path in reply.text]
@@ -72,5 +74,4 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     )
 
 
-HELD = Collector("sqlite_locks", "host", "host", LOCKS_FACTS, request, parse)
-COLLECTORS = (HELD,)
+SOURCES = (sqlite_locks,)

@@ -4,7 +4,6 @@ and where what is left is filled, and nowhere else."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import ModuleType
 from typing import NamedTuple
 
 from auditor.facts import HOST, Fact, Facts, Subject, Unknown, unknown
@@ -12,6 +11,7 @@ from auditor.gather import bounds
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unasked, unread
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Reply, Run
+from auditor.sources.source import Source
 from auditor.text import harmless
 
 DEFECT = "zaudit failed on this answer: "
@@ -29,7 +29,7 @@ class Answer(NamedTuple):
     part: bool = False
 
 
-def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host) -> Answer:
+def answer_of(source: Source, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host) -> Answer:
     """Parse what came, and turn whatever went wrong into a reason."""
     said: Reply
     match request, reply:
@@ -39,14 +39,14 @@ def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: 
             if capture.fault == UNASKED:
                 return Answer(Facts(), Unknown((unasked(text),)), unasked=text)
             if fault := fault_of(request, capture, text, host.euid):
-                return Answer(_of_a_part(module, subject, capture, text), Unknown((fault,)), part=True)
+                return Answer(_of_a_part(source, subject, capture, text), Unknown((fault,)), part=True)
             assert capture.exit is not None
             said = Output(
                 decoded(capture.stdout), text, capture.exit, decoded(capture.stderr), capture.lacks, capture.columns
             )
             missing = unknown(f"{text}: does not report it", root_if(host, said.stderr))
-            facts = {name.rpartition(".")[2] for name in module.FACTS}
-            if any(_of_word(module, each) not in facts for each in capture.lacks):  # more than properties and columns
+            facts = {name.rpartition(".")[2] for name in source.facts}
+            if any(_of_word(source, each) not in facts for each in capture.lacks):  # more than properties and columns
                 missing = Unknown((unasked(older),))
         case Read(), Files() as said:
             text = request.patterns[0]
@@ -57,12 +57,12 @@ def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: 
                 return Answer(Facts(), missing, unasked=older)
         case _:
             raise TypeError(f"{reply} is no answer to {request}")
-    if too_much := bounds.over(said, getattr(module, "FORM", "text")):
+    if too_much := bounds.over(said, source.form):
         return Answer(Facts(), unknown(f"{text}: {too_much}"))
     try:
         found = Facts()
-        found.put_all(module.parse(said, subject))
-        found.put_all(list(_lacking(module, found, getattr(said, "lacks", ()), older)))
+        found.put_all(source.parse(said, subject))
+        found.put_all(list(_lacking(source, found, getattr(said, "lacks", ()), older)))
         return Answer(found, missing, unasked=older)
     except ValueError as error:  # what a parser says of an answer that it does not understand
         if older:  # it was understood by those who asked for less
@@ -80,31 +80,31 @@ def _concerns(word: str, subject: Subject) -> bool:
     return word.endswith("()") if subject == HOST else word.startswith((f"{subject.name.partition(' ')[0]} ", "$"))
 
 
-def _of_a_part(module: ModuleType, subject: Subject, capture: Capture, text: str) -> Facts:
-    """What a command said before it was given up, where its parser leaves out what is cut off (PART)."""
+def _of_a_part(source: Source, subject: Subject, capture: Capture, text: str) -> Facts:
+    """What a command said before it was given up, where its parser leaves out what is cut off."""
     found = Facts()
-    if not (capture.fault and capture.stdout and getattr(module, "PART", False)):
+    if not (capture.fault and capture.stdout and source.part):
         return found
     said = Output(decoded(capture.stdout), text, 0, "", capture.lacks, capture.columns)
-    if bounds.over(said, getattr(module, "FORM", "text")):
+    if bounds.over(said, source.form):
         return found
     try:
-        found.put_all(module.parse(said, subject))
+        found.put_all(source.parse(said, subject))
     except ValueError:  # not even its beginning is an answer
         return Facts()
     return found
 
 
-def _of_word(module: ModuleType, word: str) -> str:
+def _of_word(source: Source, word: str) -> str:
     """What a property or column is called among the facts."""
-    return str(getattr(module, "WORDS", {}).get(word, word))
+    return source.words.get(word, word)
 
 
-def _lacking(module: ModuleType, found: Facts, lacks: Sequence[str], older: str) -> Iterator[Fact]:
+def _lacking(source: Source, found: Facts, lacks: Sequence[str], older: str) -> Iterator[Fact]:
     """The facts that an older question did not ask for, of all that its answer is about."""
-    names = {_of_word(module, word) for word in lacks}
+    names = {_of_word(source, word) for word in lacks}
     why = Unknown((unasked(older),))
-    for fact in module.FACTS if names else ():
+    for fact in source.facts if names else ():
         kind, _, bare = fact.rpartition(".")
         if bare in names:
-            yield from (Fact(each, bare, why) for each in list(found.subjects(kind or module.SUBJECT)))
+            yield from (Fact(each, bare, why) for each in list(found.subjects(kind or source.subject)))

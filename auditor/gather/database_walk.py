@@ -83,7 +83,7 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
         for each in databases:
             if why := gatherer.failure(name, each):  # else it would be "not looked at" to those that ask next
                 facts.put_all(Fact(each, fact, why) for fact in PLACES[name] if fact not in facts.of(each))
-    settings.withdraw(facts, databases, held, gatherer.collectors["database_settings"].FACTS)
+    settings.withdraw(facts, databases, held, gatherer.sources["database_settings"].facts)
     for each in databases:
         facts.put(Fact(each, "live", _not_asked(facts, each)))
     layers = overlay.of_databases(paths.tables(facts), facts, gatherer.host)
@@ -99,10 +99,10 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
 def _facts(gatherer: Gatherer) -> Iterator[str]:
     """The names of all facts of a database that anything here could give."""
     yield "live"
-    for module in gatherer.collectors.values():
-        for name in module.FACTS:
+    for source in gatherer.sources.values():
+        for name in source.facts:
             kind, _, bare = name.rpartition(".")
-            if (kind or module.SUBJECT) == "database":
+            if (kind or source.subject) == "database":
                 yield bare
 
 

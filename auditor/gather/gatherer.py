@@ -1,11 +1,10 @@
-"""Puts the questions of the collectors to one host, as many at once as it takes, and keeps what came of each."""
+"""Puts the questions of the sources to one host, as many at once as it takes, and keeps what came of each."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
-from types import ModuleType
 
 from auditor.data import platforms
 from auditor.facts import HOST, Facts, Reason, Subject, Unknown, unknown
@@ -14,20 +13,21 @@ from auditor.gather.answer import Answer
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Request, Run, Skip
 from auditor.host.running import Workers
+from auditor.sources.source import Source
 
 # how many were answered, how many asked, what has been waited for longest, and for how many seconds
 Progress = Callable[[int, int, str, float], None]
 
 
 class Gatherer:
-    """Asks one host. collectors: those first whose word counts. answers: by collector and subject, in no order;
-    :meth:`settle` stores them in that of the collectors and subjects."""
+    """Asks one host. sources: those first whose word counts. answers: by source and subject, in no order;
+    :meth:`settle` stores them in that of the sources and subjects."""
 
-    def __init__(self, host: Host, collectors: Mapping[str, ModuleType], progress: Progress | None = None) -> None:
+    def __init__(self, host: Host, sources: Mapping[str, Source], progress: Progress | None = None) -> None:
         self.host = host
-        self.collectors = collectors
+        self.sources = sources
         self.withheld: Mapping[str, str] = {}  # program -> why it must not run here
-        self._order = {name: number for number, name in enumerate(collectors)}
+        self._order = {name: number for number, name in enumerate(sources)}
         self.progress: Progress = progress or (lambda done, total, what, seconds: None)
         self.platform = platforms.ANY  # in whose words remedies are
         self.answers: dict[tuple[str, Subject], Answer] = {}
@@ -42,11 +42,11 @@ class Gatherer:
         self._datasets: dict[Subject, int] = {}  # below a target, as far as they are listed
 
     def ask(self, name: str, subjects: Iterable[Subject], facts: Facts) -> None:
-        """Put one collector's question for each subject; does not wait."""
+        """Put one source's question for each subject; does not wait."""
         for subject in subjects:
             key = (name, subject)
             if key not in self._questions and key not in self.answers:
-                request = self._allowed(self.collectors[name].request(subject, facts))
+                request = self._allowed(self.sources[name].request(subject, facts))
                 if isinstance(request, Skip):
                     self.answers[key] = Answer(Facts(), unknown(request.reason, request.remedy), request.applies)
                 else:
@@ -64,7 +64,7 @@ class Gatherer:
         return Skip(why) if why else request
 
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
-        """Wait for the answers of these collectors (all, when None) and store them by collector and subject: the first that
+        """Wait for the answers of these sources (all, when None) and store them by source and subject: the first that
         knows a fact is the one that counts."""
         wanted = (key for key in self._questions if names is None or key[0] in names)
         keys = sorted(wanted, key=lambda key: (self._order[key[0]], key[1]))
@@ -73,7 +73,7 @@ class Gatherer:
         for key in keys:
             answer = self._told.pop(key)
             del self._questions[key]
-            facts.merge(answer.facts, adds=getattr(self.collectors[key[0]], "ADDS", True))
+            facts.merge(answer.facts, adds=self.sources[key[0]].adds)
             self.answers[key] = answer._replace(facts=Facts())
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class Gatherer:
 
     def _hear(self, key: tuple[str, Subject], reply: Capture | Files) -> None:
         name, subject = key
-        told = answer.answer_of(self.collectors[name], subject, self._questions[key], reply, self.host)
+        told = answer.answer_of(self.sources[name], subject, self._questions[key], reply, self.host)
         self._told[key] = told._replace(failure=told.failure and of_platform(told.failure, self.platform))
         self._done += 1
         del self._open[key]
@@ -146,13 +146,15 @@ class Gatherer:
             self.progress(self._done, self._asked, "", 0.0)
             return
         again = self._again[key][0] if key in self._again else None
-        what = in_words.of(key[0], self._questions[key], key[1], self._datasets.get(key[1], 0), again)
+        what = in_words.of(
+            self.sources[key[0]].title, self._questions[key], key[1], self._datasets.get(key[1], 0), again
+        )
         self.progress(self._done, self._asked, what, time.monotonic() - began)
 
 
-def of(collectors: Mapping[str, ModuleType], per: str) -> list[str]:
-    """Names of the collectors that are asked per this kind of subject."""
-    return [name for name, module in collectors.items() if per == module.PER]
+def of(sources: Mapping[str, Source], per: str) -> list[str]:
+    """Names of the sources that are asked per this kind of subject."""
+    return [name for name, source in sources.items() if per == source.per]
 
 
 def of_platform(failure: Unknown, platform: str) -> Unknown:

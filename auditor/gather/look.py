@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import ModuleType
 from typing import NamedTuple
 
 from auditor.databases import ENGINES
@@ -14,6 +13,7 @@ from auditor.gather import pool_lists, targets, walk
 from auditor.gather.gatherer import Gatherer, Progress
 from auditor.host import sql
 from auditor.host.live import Host
+from auditor.sources.source import Source
 
 # As root these would load the module (libzfs_core_init() of lib/libzfs_core), and zaudit changes nothing
 LOADERS = frozenset({"zfs", "zpool", "zdb"})
@@ -85,13 +85,13 @@ def gather(
     host: Host,
     names: Sequence[str],
     wanted: LookOptions,
-    collectors: Mapping[str, ModuleType],
+    sources: Mapping[str, Source],
     progress: Progress | None = None,
 ) -> Gathered:
     """Ask a host everything that there is to ask about these targets. Raises NothingToAudit."""
     facts, inventory = Facts(host.now), Facts(host.now)
     facts.put_all(_given(wanted))
-    gatherer = Gatherer(host, collectors, progress)
+    gatherer = Gatherer(host, sources, progress)
     try:
         walk.read_host(gatherer, facts, inventory)
         loaded = _loaded(gatherer, facts)

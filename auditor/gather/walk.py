@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from types import ModuleType
 
 from auditor.collect import _blocks as blocks
 from auditor.collect import zpool_status_paths
@@ -34,6 +33,7 @@ from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer, of
 from auditor.gather.targets import covers, pool_of
 from auditor.host.request import Read
+from auditor.sources.source import Source
 
 PROVIDES = {
     "host.pools": links("pool", "the pools that are audited"),
@@ -57,10 +57,10 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
 
     facts of block devices go to the inventory: a host has more of them than the audit is about.
     """
-    first = [name for name in of(gatherer.collectors, "host") if _reads_only(gatherer.collectors[name], facts)]
+    first = [name for name in of(gatherer.sources, "host") if _reads_only(gatherer.sources[name], facts)]
     for name in first:
         gatherer.ask(name, [HOST], facts)
-    gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.collectors[name])])
+    gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.sources[name])])
     gatherer.settle(inventory, first)
     mounted.stand(facts)
     facts.put(platform := _platform(facts))
@@ -69,7 +69,7 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
 
 def ask_host(gatherer: Gatherer, facts: Facts) -> None:
     """All commands that are run once; does not wait."""
-    for name in of(gatherer.collectors, "host"):
+    for name in of(gatherer.sources, "host"):
         gatherer.ask(name, [HOST], facts)
 
 
@@ -86,12 +86,12 @@ def _platform(facts: Facts) -> Fact:
     return Fact(HOST, "platform", Known(name, evidence))
 
 
-def _reads_only(module: ModuleType, facts: Facts) -> bool:
-    return isinstance(module.request(HOST, facts), Read)
+def _reads_only(source: Source, facts: Facts) -> bool:
+    return isinstance(source.request(HOST, facts), Read)
 
 
-def _about_disks(module: ModuleType) -> bool:
-    return bool(module.SUBJECT == "disk")
+def _about_disks(source: Source) -> bool:
+    return source.subject == "disk"
 
 
 def look_at_pools(
@@ -105,9 +105,9 @@ def look_at_pools(
     in; last what the databases on them use elsewhere. imported: names of all pools of this host."""
     pools = tuple(dict.fromkeys(pool_of(root) for root in roots))
     for name in GRAVEST:
-        gatherer.ask(name, roots if gatherer.collectors[name].PER == "target" else pools, facts)
+        gatherer.ask(name, roots if gatherer.sources[name].per == "target" else pools, facts)
     _look_into(gatherer, facts, pools)
-    for name in of(gatherer.collectors, "target"):
+    for name in of(gatherer.sources, "target"):
         gatherer.ask(name, roots, facts)
     others = [pool for name in imported if (pool := Subject("pool", name)) not in pools]
     for name in neighbours.COLLECTORS:
@@ -159,9 +159,7 @@ def _holders(gatherer: Gatherer, facts: Facts, inventory: Facts) -> Holders:
 
 
 def _settle_disks(gatherer: Gatherer, inventory: Facts) -> None:
-    gatherer.settle(
-        inventory, [name for name in of(gatherer.collectors, "host") if _about_disks(gatherer.collectors[name])]
-    )
+    gatherer.settle(inventory, [name for name in of(gatherer.sources, "host") if _about_disks(gatherer.sources[name])])
 
 
 def _look_into(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> None:
@@ -170,7 +168,7 @@ def _look_into(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> No
         facts.add(pool)
     seen = (Evidence(", ".join(pool.name for pool in pools), "zpool list"),)
     facts.replace(Fact(HOST, "pools", Known(tuple(pools), seen)))
-    for name in of(gatherer.collectors, "pool"):
+    for name in of(gatherer.sources, "pool"):
         gatherer.ask(name, pools, facts)
 
 
@@ -179,7 +177,7 @@ def _ask_disks(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> No
     leaves = [leaf for leaf in facts.subjects("leaf") if pool_of(leaf) in pools]
     mine = {disk for leaf in leaves for disk in facts.linked(leaf, "disks")}
     disks = sorted(mine | {disk for disk in facts.subjects("disk") if neighbours.nameless(disk, facts)})
-    for name in of(gatherer.collectors, "disk"):
+    for name in of(gatherer.sources, "disk"):
         gatherer.ask(name, disks, facts)
 
 
@@ -192,7 +190,7 @@ def _bring(
     pools = tuple(dict.fromkeys((*pools, *map(pool_of, more))))
     _look_into(gatherer, facts, pools)
     _ask_disks(gatherer, facts, pools)
-    names = of(gatherer.collectors, "target")
+    names = of(gatherer.sources, "target")
     gatherer.settle(facts, names)
     for dataset, why in more.items():
         facts.put(Fact(dataset, "brought", Known(why, (Evidence(why),))))

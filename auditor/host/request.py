@@ -1,22 +1,4 @@
-"""What a collector may ask of a host, and what it gets back. No I/O here: parsers import this and nothing else.
-
-A collector is one module of this folder for one command or one family of files. It has
-
-``PER``      the kind of subject that one request is made for: "host", "pool", "disk", "database" or "target" (a dataset
-             subtree)
-``SUBJECT``  the kind of subject that its facts are about
-``FACTS``    name -> :class:`auditor.facts.Spec` of every fact that it can yield
-``request(subject, facts)``  the :class:`Run` or :class:`Read` to make, or :class:`Skip` with the reason why not
-``parse(reply, subject)``    yields :class:`auditor.facts.Fact`; pure; raises ValueError on output that it does not
-                             understand, and nothing else, whatever it is given (``gather`` calls any other exception a
-                             defect of zaudit); never runs, catches or says "unknown": what it does not yield becomes
-                             Unknown in ``gather`` with a reason that names the command
-``WORDS``    word of the question -> fact, where a fact is not called as the property or column that it comes from
-``ADDS``     False where an answer may name subjects that are not there: facts of those alone are taken that others found
-``PART``     True where an answer that is cut off anywhere tells nothing wrong: what came before a time-out is parsed, too
-``FORM``     "json" where an answer may be one long line of JSON, "line" where it is one long line of something else;
-             without it no line may be longer than 64 KiB (``gather/bounds.py``)
-"""
+"""What a source may ask of a host, and what it gets back. (``auditor/sources/source.py``) No I/O here."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def look(past: Recording, seen: Any) -> Facts | None:
 
 def questions(facts: Facts) -> dict[str, list[tuple[Subject, Run | Read]]]:
     """What each collector asks of this host, about whom."""
-    collectors = registry.collectors()
+    sources = registry.sources()
     pools = facts.linked(HOST, "pools")
     subjects: dict[str, Sequence[Subject]] = {
         "host": (HOST,),
@@ -57,9 +57,9 @@ def questions(facts: Facts) -> dict[str, list[tuple[Subject, Run | Read]]]:
     }
     asked: dict[str, list[tuple[Subject, Run | Read]]] = {}
     for per, members in subjects.items():
-        for name in of(collectors, per):
+        for name in of(sources, per):
             for subject in members:
-                request = collectors[name].request(subject, facts)
+                request = sources[name].request(subject, facts)
                 if not isinstance(request, Skip):
                     asked.setdefault(name, []).append((subject, request))
     return asked
@@ -149,7 +149,7 @@ class Trials:
             for subject, request in each:
                 if _question(request) in to:
                     reply = host.run(request) if isinstance(request, Run) else host.read(request)
-                    came = answer.answer_of(registry.collectors()[name], subject, request, reply, host)
+                    came = answer.answer_of(registry.sources()[name], subject, request, reply, host)
                     facts = frozenset(
                         (*fact[:2], fact.value if isinstance(fact.value, Known) else None) for fact in came.facts
                     )

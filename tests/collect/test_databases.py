@@ -142,7 +142,7 @@ def seen(
     machine = Machine({**FILES, **(files or {})}, {**LINKS, **(links or {})}, denied)
     machine.changed = changed
     machine.answer = connection[2] if connection else machine.answer
-    gatherer = Gatherer(machine, registry.collectors())
+    gatherer = Gatherer(machine, registry.sources())
     for collector in ("database_processes", "database_sql"):
         gatherer.ask(collector, [HOST], facts)
     database_walk.look_at(gatherer, facts, inventory or Facts())
@@ -361,7 +361,7 @@ def test_what_is_mounted_below_its_directories_is_looked_at() -> None:
     facts = Facts()
     for name, words in (("directories", (f"data:{HOME}",)), ("mountinfo", tuple(table)), ("symlinks", ())):
         facts.put(Fact(PG, name, known(typed("database", name, words), "")))
-    asked = paths.LINKS.request(PG, facts)
+    asked = paths.database_links.request(PG, facts)
     assert asked == Read((f"{ROOT}{HOME}/base", f"{ROOT}{HOME}/old"), "612")
     facts.put(Fact(PG, "devices", known((FolderDevice(HOME, "0:50"),), "")))
 
@@ -490,9 +490,9 @@ def test_a_path_that_would_mean_something_else_is_not_asked_for(odd: str) -> Non
     assert isinstance(facts.get(PG, "datasets"), Known)
     named = Facts()
     named.put(Fact(mongod, "directories", known((f"data:/srv/a{odd}b",), "")))
-    assert isinstance(paths.PATHS.request(mongod, named), Skip)
+    assert isinstance(paths.database_paths.request(mongod, named), Skip)
     named.put(Fact(mongod, "arguments", known(("--config", f"/etc/a{odd}b"), "")))
-    asked = settings.SETTINGS.request(mongod, named)
+    asked = settings.database_settings.request(mongod, named)
     assert isinstance(asked, Read)
     assert not any("/etc" in pattern for pattern in asked.patterns)
 
@@ -590,7 +590,7 @@ def test_a_database_that_does_not_run_is_judged_by_its_files() -> None:
     for name, value in (("database", "postgres"), ("database_directory", "/srv/pg")):
         facts.put(Fact(HOST, name, known(value, value)))
     machine = Machine({"/proc/1/stat": FILES["/proc/1/stat"], **files}, {"/proc/self/cwd": "/"})
-    gatherer = Gatherer(machine, registry.collectors())
+    gatherer = Gatherer(machine, registry.sources())
     gatherer.ask("database_processes", [HOST], facts)
     database_walk.look_at(gatherer, facts, Facts())
     gatherer.close()

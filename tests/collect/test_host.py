@@ -216,12 +216,12 @@ def subjects(kind: str) -> list[Subject]:
     return [Subject(kinds[kind], name) for name in names[kind]]
 
 
-@pytest.mark.parametrize("name", sorted(registry.collectors()))
+@pytest.mark.parametrize("name", sorted(registry.sources()))
 def test_every_question_of_every_collector_only_reads(name: str) -> None:
-    module = registry.collectors()[name]
+    module = registry.sources()[name]
     asked = 0
     for facts in states():
-        for subject in subjects("dataset" if module.PER == "target" else module.PER):
+        for subject in subjects("dataset" if module.per == "target" else module.per):
             match module.request(subject, facts):
                 case Run(argv, package) as run:
                     asked += 1
@@ -675,6 +675,6 @@ def test_branches(pattern: str, says: list[str]) -> None:
     ],
 )
 def test_branches_find_what_the_whole_pattern_finds(name: str) -> None:
-    keep = str(registry.collectors()[name].KEEP)
+    keep = str(registry.sources()[name].KEEP)
     assert all(re.compile(each) for each in output.branches(keep))
     assert "|".join(output.branches(keep)) == keep

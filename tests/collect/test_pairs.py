@@ -12,7 +12,7 @@ from auditor.facts import KINDS, Known, Subject
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Files
 from auditor.recording import archive
-from auditor.registry import collectors, registry, specs
+from auditor.registry import registry, sources, specs
 from tests import pairs
 from tests.folded import for_each
 from tests.pairs import Pair
@@ -30,7 +30,7 @@ def plain(value: Any) -> Any:
 
 @for_each("pair", CASES)
 def test_pair(pair: Pair) -> None:
-    module, expected, reply = collectors()[pair.collector], pair.expected, pair.reply
+    module, expected, reply = sources()[pair.collector], pair.expected, pair.reply
     assert expected["source"]
     kind, name, within = expected["subject"]
     assert kind in KINDS
@@ -59,7 +59,7 @@ def test_what_is_kept_of_files_says_the_same(pair: Pair) -> None:
     kept = {path: less for path, text in reply.text.items() if (less := allowed_part(path, text)) is not None}
     again = {path: less for path, text in kept.items() if (less := allowed_part(path, text)) is not None}
     assert again == kept
-    module, subject = collectors()[pair.collector], Subject(*pair.expected["subject"])
+    module, subject = sources()[pair.collector], Subject(*pair.expected["subject"])
     answers: list[list[Any] | None] = []
     for text in (reply.text, kept):
         try:
@@ -82,12 +82,12 @@ def check_type(fact: Any) -> Any:
 
 
 def test_every_collector_has_a_pair() -> None:
-    assert [name for name in collectors() if not pairs.of(name)] == []
+    assert [name for name in sources() if not pairs.of(name)] == []
 
 
 def test_no_stray_fixture() -> None:
-    assert {path.name for path in pairs.COMMANDS.iterdir()} == {f"{name}{pairs.ENDING}" for name in collectors()}
-    for name in collectors():
+    assert {path.name for path in pairs.COMMANDS.iterdir()} == {f"{name}{pairs.ENDING}" for name in sources()}
+    for name in sources():
         cases = {pair.case for pair in pairs.of(name)}
         members = {re.sub(r"(?:\.in)?\.json$|\.out$", "", each) for each in pairs.members(name)}
         assert members == cases, name

@@ -23,7 +23,7 @@ from auditor.host import process, running
 from auditor.host.live import ENVIRONMENT, LiveHost
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.host.running import Time, Workers, slices, within
-from auditor.registry import collectors
+from auditor.registry import sources
 from tests.fake import FakeHost
 
 SHELL = "/bin/sh"
@@ -457,7 +457,7 @@ class Slow(FakeHost):
 
 def test_as_many_at_once_as_the_host_allows_and_no_more() -> None:
     host, facts = Slow(), Facts()
-    gatherer = Gatherer(host, collectors())
+    gatherer = Gatherer(host, sources())
     pools = [Subject("pool", f"p{number}") for number in range(3 * host.at_once)]
     gatherer.ask("zdb_config", pools, facts)
     gatherer.settle(facts)
@@ -472,7 +472,7 @@ def test_a_host_that_need_not_be_waited_for_is_asked_in_this_thread() -> None:
             assert threading.current_thread() is threading.main_thread()
             return super().read(request)
 
-    gatherer = Gatherer(Here(), collectors())
+    gatherer = Gatherer(Here(), sources())
     before = threading.active_count()
     gatherer.ask("zfs_version", [Subject("host", "host")], Facts())
     gatherer.settle(Facts())
@@ -481,7 +481,7 @@ def test_a_host_that_need_not_be_waited_for_is_asked_in_this_thread() -> None:
 
 def test_who_gives_up_asks_nothing_more() -> None:
     host = Slow(at_once=2)
-    gatherer = Gatherer(host, collectors())
+    gatherer = Gatherer(host, sources())
     host.at_once = 100  # it never gets so many, and so nobody is answered
     gatherer.ask("zdb_config", [Subject("pool", f"p{number}") for number in range(10)], Facts())
     deadline = time.monotonic() + 10
@@ -514,7 +514,7 @@ def test_progress_says_what_is_waited_for() -> None:
         said.append((done, asked, what))
         host.free.set()
 
-    gatherer, facts, tank = Gatherer(host, collectors(), progress), Facts(), Subject("dataset", "tank")
+    gatherer, facts, tank = Gatherer(host, sources(), progress), Facts(), Subject("dataset", "tank")
     gatherer.ask("zfs_get", [tank], facts)
     gatherer.ask("zfs_list", [tank], facts)
     gatherer.settle(facts)
@@ -531,7 +531,7 @@ def test_progress_goes_on_while_nothing_is_answered() -> None:
             host.free.set()
 
     host.commands = {("zfs", "list"): Capture(0, b"tank\ntank/db\n")}
-    gatherer, facts, tank = Gatherer(host, collectors(), progress), Facts(), Subject("dataset", "tank")
+    gatherer, facts, tank = Gatherer(host, sources(), progress), Facts(), Subject("dataset", "tank")
     gatherer.ask("zfs_get", [tank], facts)
     gatherer.ask("zfs_list", [tank], facts)
     gatherer.settle(facts)
@@ -544,14 +544,16 @@ def test_progress_goes_on_while_nothing_is_answered() -> None:
 def test_every_question_is_said_in_words() -> None:
     tank, sda = Subject("dataset", "tank"), Subject("disk", "sda")
     smart = Run(("smartctl", "-j", "-x", "/dev/sda"))
-    assert in_words.of("smartctl", smart, sda, 0, None) == "health of sda (smartctl)"
-    assert in_words.of("hdparm", Run(("hdparm", "-W", "/dev/sda")), sda, 0, None) == "hdparm -W /dev/sda"
-    assert in_words.of("memory", Read(("/proc/meminfo",)), HOST, 0, None) == "/proc/meminfo"
+    assert in_words.of("health of", smart, sda, 0, None) == "health of sda (smartctl)"
+    assert in_words.of("", Run(("hdparm", "-W", "/dev/sda")), sda, 0, None) == "hdparm -W /dev/sda"
+    assert in_words.of("", Read(("/proc/meminfo",)), HOST, 0, None) == "/proc/meminfo"
     get = Run(("zfs", "get", "-Hp", "-r", "sync", "tank"), halved=True)
     again = by_name.ByName(get, Capture(None))
     again.put, again.of = 480, 2000
-    assert in_words.of("zfs_get", get, tank, 0, again) == "properties of 480 of 2,000 datasets of tank (zfs get)"
-    assert set(in_words.WORDS) <= set(collectors())
+    assert (
+        in_words.of(sources()["zfs_get"].title, get, tank, 0, again)
+        == "properties of 480 of 2,000 datasets of tank (zfs get)"
+    )
 
 
 @pytest.mark.slow

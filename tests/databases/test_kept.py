@@ -260,7 +260,7 @@ def settled(engine: str, text: str = "", **more: str) -> dict[str, Any]:
     }
     errors = {f"{PROC}/root/srv/aria_log_control": "no such file"}
     links = {f"{PROC}/cwd": "/srv", f"{PROC}/exe": "/usr/sbin/x"}
-    facts = settings.SETTINGS.parse(Files(said, links, errors), Subject("database", f"{engine} 9"))
+    facts = settings.database_settings.parse(Files(said, links, errors), Subject("database", f"{engine} 9"))
     return {fact.name: fact.value.value for fact in facts if isinstance(fact, Fact) and isinstance(fact.value, Known)}
 
 

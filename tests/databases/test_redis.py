@@ -33,16 +33,16 @@ def seen(cmdline: str, unit: str, conf: str = CONF, place: str = "/etc/redis/red
     kept = allowed_part("/proc/7/cmdline", cmdline)
     assert kept is not None
     links = {"/proc/7/cwd": "/var/lib/redis", "/proc/7/exe": "/usr/bin/redis-check-rdb"}
-    facts.put_all(servers.PROCESS.parse(Files({"/proc/7/cmdline": kept}, links), REDIS))
+    facts.put_all(servers.database_process.parse(Files({"/proc/7/cmdline": kept}, links), REDIS))
     try:
-        facts.put_all(redis.UNIT.parse(Output(unit, "systemctl show"), REDIS))
+        facts.put_all(redis.redis_unit.parse(Output(unit, "systemctl show"), REDIS))
     except ValueError as error:
-        facts.put_all(Fact(REDIS, name, unknown(str(error))) for name in redis.UNIT.FACTS)
-    request = settings.SETTINGS.request(REDIS, facts)
+        facts.put_all(Fact(REDIS, name, unknown(str(error))) for name in redis.redis_unit.facts)
+    request = settings.database_settings.request(REDIS, facts)
     assert isinstance(request, Read)
     assert f"/proc/7/root{place}" in request.patterns
     files = {"/proc/7/cmdline": kept, f"/proc/7/root{place}": conf}
-    facts.put_all(settings.SETTINGS.parse(Files(files, links), REDIS))
+    facts.put_all(settings.database_settings.parse(Files(files, links), REDIS))
     redis.compare(facts)
     return facts
 
@@ -86,6 +86,6 @@ def test_arguments_that_no_title_hides_count() -> None:
 
 
 def test_only_a_running_redis_is_asked_about() -> None:
-    assert isinstance(redis.UNIT.request(Subject("database", "postgres 7"), Facts(0.0)), Skip)
-    assert isinstance(redis.UNIT.request(Subject("database", "redis /srv/redis"), Facts(0.0)), Skip)
-    assert isinstance(redis.UNIT.request(REDIS, Facts(0.0)), Run)
+    assert isinstance(redis.redis_unit.request(Subject("database", "postgres 7"), Facts(0.0)), Skip)
+    assert isinstance(redis.redis_unit.request(Subject("database", "redis /srv/redis"), Facts(0.0)), Skip)
+    assert isinstance(redis.redis_unit.request(REDIS, Facts(0.0)), Run)

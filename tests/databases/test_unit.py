@@ -17,7 +17,7 @@ from auditor.gather.gatherer import Gatherer
 from auditor.host.request import Capture, Run
 from auditor.judge.verdict import judge
 from auditor.recording.recording import ReplayHost, load
-from auditor.registry import collectors
+from auditor.registry import sources
 from tests.collect.test_databases import STAT, Machine
 from tests.shared import HOSTS, rules
 
@@ -85,7 +85,7 @@ def seen(machine: Systemd, of_host: str = MOUNTS) -> Facts:
     ):
         facts.put(Fact(HOST, name, known(value, name)))
     facts.put(Fact(HOST, "mount_table", known(tuple(of_host.splitlines()), "")))
-    gatherer = Gatherer(machine, collectors())
+    gatherer = Gatherer(machine, sources())
     for collector in ("database_processes", "database_sql"):
         gatherer.ask(collector, [HOST], facts)
     database_walk.look_at(gatherer, facts, Facts())
@@ -209,7 +209,7 @@ def test_a_name_with_characters_that_mean_something_elsewhere() -> None:
 
 def test_a_server_that_is_named_and_does_not_run_is_asked_nothing() -> None:
     database = Subject("database", "etcd self")
-    assert not isinstance(services.START.request(database, Facts()), Run)
+    assert not isinstance(services.unit_start.request(database, Facts()), Run)
     facts = Facts()
     facts.put(Fact(database, "process", known("self", "--db")))
     facts.put_all(list(unit_waits.derive(database, facts)))

@@ -184,14 +184,14 @@ def test_names_that_systemd_escapes() -> None:
 
 
 def asked(**more: Any) -> Run | Skip:
-    return services.START.request(DATABASE, seen(**more))
+    return services.unit_start.request(DATABASE, seen(**more))
 
 
 def test_what_is_asked() -> None:
     request = asked(mounted_from=("/srv/a-b -> tank/x", "/srv/a-b -> tank/y", "/ -> rpool/ROOT"))
     assert isinstance(request, Run)
     assert request.argv[3:] == ("etcd.service", "local-fs.target", "srv-a\\x2db.mount")
-    bus = services.CONDITIONS.request(DATABASE, seen(unit="postgresql@17-main.service"))
+    bus = services.unit_conditions.request(DATABASE, seen(unit="postgresql@17-main.service"))
     assert isinstance(bus, Run)
     assert bus.argv[3] == "/org/freedesktop/systemd1/unit/postgresql_4017_2dmain_2eservice"
 
@@ -225,11 +225,11 @@ SERVICE = (
 def test_nothing_is_kept_of_what_it_runs() -> None:
     """And what is kept says the same."""
     text = SERVICE.format("--token=secret", "sysinit.target")
-    lines = Lines(services.START.KEEP, services.FIRST)
+    lines = Lines(services.unit_start.KEEP, services.FIRST)
     kept = (lines.of(text.encode()) + lines.end()).decode()
     assert "secret" not in kept
     assert "ExecStart=" not in kept
-    whole, less = (list(services.START.parse(Output(each, "systemctl"), DATABASE)) for each in (text, kept))
+    whole, less = (list(services.unit_start.parse(Output(each, "systemctl"), DATABASE)) for each in (text, kept))
     assert whole == less
     assert ("unit_runs_else", "/opt/wait") in [
         (name, value.value) for _, name, value in less if isinstance(value, Known)
@@ -237,7 +237,7 @@ def test_nothing_is_kept_of_what_it_runs() -> None:
 
 
 def test_a_line_without_an_end_is_no_answer() -> None:
-    lines = Lines(services.START.KEEP, services.FIRST)
+    lines = Lines(services.unit_start.KEEP, services.FIRST)
     with pytest.raises(ValueError, match="a line of more than"):
         lines.of(b"Requires=" + b"x" * (64 << 10))
 
@@ -246,4 +246,4 @@ def test_a_command_line_over_several_lines_makes_no_property() -> None:
     """An argument may hold a line end: what stands behind it is taken for a property, and then told twice."""
     forged = "x\nRequires=srv-etcd.mount"
     with pytest.raises(ValueError, match="told twice"):
-        list(services.START.parse(Output(SERVICE.format(forged, "sysinit.target"), "systemctl"), DATABASE))
+        list(services.unit_start.parse(Output(SERVICE.format(forged, "sysinit.target"), "systemctl"), DATABASE))

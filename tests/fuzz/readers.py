@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
-from types import ModuleType
 
 import click
 
@@ -24,13 +23,14 @@ from auditor.host.request import Capture, Files, Output
 from auditor.judge import baseline_file, policy_file, rule_file
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.registry import collectors, registry, specs
+from auditor.registry import registry, sources, specs
 from auditor.report import formats
 from auditor.report.audit import json as report_json
 from auditor.report.audit import terminal
 from auditor.report.diagnose import json as diagnosis_json
 from auditor.report.diagnose import terminal as diagnosis_terminal
 from auditor.report.formats import _told
+from auditor.sources.source import Source
 from auditor.verify import document, fio_output, profile, strace_output, trial
 from auditor.verify.reading import FILES
 from tests import shared
@@ -92,8 +92,8 @@ LARGEST = 200_000  # characters of a seed: more of the same costs time and shows
 
 def targets() -> Iterator[Texts]:
     """All of them, by name."""
-    for name, module in collectors().items():
-        yield Texts(name, partial(_answers, name), partial(_parse, module), _strangers)
+    for name, source in sources().items():
+        yield Texts(name, partial(_answers, name), partial(_parse, source), _strangers)
     yield Texts("recording", _recordings, _audit, _strangers)
     yield Texts("archive", _archives, _unpack)
     yield Texts("diff", _reports, _diff)
@@ -179,7 +179,7 @@ def _strangers() -> list[str]:
     return [text for cases in _all_answers().values() for case in cases for text in case["parts"].values()]
 
 
-def _parse(module: ModuleType, case: Case) -> None:
+def _parse(source: Source, case: Case) -> None:
     """Facts of the declared names and types, of a sane size, or ValueError."""
     parts = case["parts"]
     reply: Output | Files
@@ -191,11 +191,11 @@ def _parse(module: ModuleType, case: Case) -> None:
             for kind in ("text", "link", "error")
         }
         reply = Files(kinds["text"], kinds["link"], kinds["error"])
-    if bounds.over(reply, getattr(module, "FORM", "text")):
+    if bounds.over(reply, source.form):
         raise ValueError("over a bound")
     kind, name, within = case["subject"]
-    declared = {key for key, _ in specs(module)}
-    for fact in module.parse(reply, Subject(kind, name, within)):
+    declared = {key for key, _ in specs(source)}
+    for fact in source.parse(reply, Subject(kind, name, within)):
         if not isinstance(fact.value, Known) or not fact.value.evidence:
             raise Flaw(f"unknown or without evidence: {fact.subject.kind}.{fact.name}")
         if (fact.subject.kind, fact.name) not in declared:

@@ -27,7 +27,7 @@ from auditor.facts import HOST, Facts
 from auditor.host.request import WITNESS, Capture, Files, Read
 from auditor.recording import dmesg, questions
 from auditor.recording.recording import Recording, load
-from auditor.registry import collectors
+from auditor.registry import sources
 from tests.shared import HOSTS
 
 TABLE = Path(__file__).with_name("incidents.toml")
@@ -123,7 +123,7 @@ def _asked(past: Recording, path: str) -> Recording:
     """With the answer to the question about that file, where the base was recorded before there was one: there is none."""
     if any(_among(path, patterns) for patterns in past.files):
         return past
-    asked = (module.request(HOST, Facts()) for module in collectors().values() if module.PER == "host")
+    asked = (module.request(HOST, Facts()) for module in sources().values() if module.per == "host")
     patterns = next(each.patterns for each in asked if isinstance(each, Read) and _among(path, each.patterns))
     witness = {WITNESS: "nodev\tsysfs\n"} if WITNESS in patterns else {}
     gone = {each: "no such file" for each in patterns if each not in witness}

@@ -80,15 +80,15 @@ def datasets(number: int, data: Path, theirs: Path) -> Judged:
     host, facts, subject = LiveHost(20), Facts(), Subject("database", f"postgres {number}")
     facts.put(Fact(subject, "directories", known((f"data:{data}",), "")))
     try:
-        question = paths.PATHS.request(subject, facts)
+        question = paths.database_paths.request(subject, facts)
         assert isinstance(question, Read)
-        facts.put_all(list(paths.PATHS.parse(as_dataset(host.read(question), theirs), subject)))
+        facts.put_all(list(paths.database_paths.parse(as_dataset(host.read(question), theirs), subject)))
     except ValueError as error:
         return unknown(str(error))
-    question = paths.LINKS.request(subject, facts)
+    question = paths.database_links.request(subject, facts)
     if isinstance(question, Read):
         try:
-            facts.put_all(list(paths.LINKS.parse(host.read(question), subject)))
+            facts.put_all(list(paths.database_links.parse(host.read(question), subject)))
         except ValueError as error:
             facts.put(Fact(subject, "more_symlinks", unknown(str(error))))
     facts.put_all(list(paths.lies_on(facts, Facts(), {})))

@@ -16,7 +16,7 @@ from auditor.facts import Evidence, Known, Subject
 from auditor.host.request import Files
 from auditor.judge import policy_file
 from auditor.recording.recording import ReplayHost
-from auditor.registry import collectors
+from auditor.registry import sources
 from auditor.text import argument, quoted, starred
 from tests import pairs, shared
 from tests.folded import for_each
@@ -36,7 +36,7 @@ def test_a_setting_is_found_in_a_file_of_any_name() -> None:
     text = {"/proc/9/cmdline": f"/usr/lib/postgresql/15/bin/postgres\0-D\0{ODD}\0", "/proc/9/environ": ""}
     text[f"/proc/9/root{ODD}/postgresql.conf"] = "fsync = off\n"
     reply = Files(text, errors={f"/proc/9/root{ODD}/postgresql.auto.conf": "no such file"})
-    facts = {fact.name: fact.value for fact in settings.SETTINGS.parse(reply, DATABASE)}
+    facts = {fact.name: fact.value for fact in settings.database_settings.parse(reply, DATABASE)}
     seen = [each for name in ("fsync", "directories") for each in commands(facts[name])]
     assert [shlex.split(each.replace("{subject}", "pg 9")) for each in seen] == [
         ["grep", "fsync", f"{ODD}/postgresql.conf"],
@@ -46,7 +46,7 @@ def test_a_setting_is_found_in_a_file_of_any_name() -> None:
 
 def test_the_sizes_of_blocks_are_counted_in_a_folder_of_any_name() -> None:
     reply = Files({f"/proc/9/root{ODD}/base/*/*": "8192 3\n"})
-    (fact,) = paths.BLOCKS.parse(reply, DATABASE)
+    (fact,) = paths.database_blocks.parse(reply, DATABASE)
     assert shlex.split(commands(fact.value)[0].replace("{subject}", "x"))[3:] == [f"/proc/9/root{ODD}/base/*/*"]
     assert "/base/'*/*" in commands(fact.value)[0]
 
@@ -101,7 +101,7 @@ def test_no_path_and_no_name_is_more_than_a_word(case: Pair, how: Callable[[str]
         )
         reply = Files(text, links, errors, reply.devices, reply.changed)
     with suppress(ValueError):
-        for fact in collectors()[case.collector].parse(reply, subject._replace(name=name)):
+        for fact in sources()[case.collector].parse(reply, subject._replace(name=name)):
             for command in commands(fact.value):
                 assert whole(command.replace("{subject}", quoted(fact.subject.name))), (fact.name, command)
 

@@ -18,7 +18,7 @@ from auditor.gather import by_name
 from auditor.gather.gatherer import Gatherer
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Run
 from auditor.recording.recording import RecordingHost, ReplayHost
-from auditor.registry import collectors
+from auditor.registry import sources
 from tests import shared
 
 ORDINARY = {"type": "filesystem", "sync": "disabled", "mounted": "yes", "mountpoint": "/m", "keylocation": "none"}
@@ -86,7 +86,7 @@ def facts_of(host: Zfs, target: str = "tank") -> Facts:
     found = []
     recorded = RecordingHost(host)
     for asking in (recorded, None):
-        gatherer, facts = Gatherer(asking or ReplayHost(recorded.recording((), {}, "")), collectors()), Facts()
+        gatherer, facts = Gatherer(asking or ReplayHost(recorded.recording((), {}, "")), sources()), Facts()
         for name in ("zfs_get", "zfs_get_text", "zfs_get_ancestors", "zfs_list"):
             gatherer.ask(name, [Subject("dataset", target)], facts)
         gatherer.settle(facts)
@@ -201,7 +201,7 @@ def test_a_line_that_is_part_of_no_value_is_not_understood() -> None:
 
 
 def test_it_is_told_whose_lines_they_are() -> None:
-    gatherer, facts = Gatherer(Zfs(pool(**FORGERIES["another"])), collectors()), Facts()
+    gatherer, facts = Gatherer(Zfs(pool(**FORGERIES["another"])), sources()), Facts()
     gatherer.ask("zfs_get_text", [Subject("dataset", "tank")], facts)
     gatherer.settle(facts)
     assert (why := gatherer.failure("zfs_get_text", Subject("dataset", "tank"))) is not None
@@ -242,13 +242,13 @@ def test_a_whole_check_asks_one_command_more_for_it() -> None:
     facts, tank = Facts(), Subject("dataset", "tank")
     asked = {
         name: request.argv[-2].split(",")
-        for name, module in collectors().items()
-        if module.PER == "target" and isinstance(request := module.request(tank, facts), Run)
+        for name, module in sources().items()
+        if module.per == "target" and isinstance(request := module.request(tank, facts), Run)
         if request.argv[:2] == ("zfs", "get")
     }
     assert {*asked} == {"zfs_get", "zfs_get_text"}
-    assert not FREE_TEXT & {*asked["zfs_get"], *collectors()["zfs_get"].FACTS}
-    assert {*collectors()["zfs_get_text"].FACTS} == FREE_TEXT
+    assert not FREE_TEXT & {*asked["zfs_get"], *sources()["zfs_get"].facts}
+    assert {*sources()["zfs_get_text"].facts} == FREE_TEXT
 
 
 def test_in_a_question_nothing_comes_between_those_that_may_hold_any_text() -> None:
