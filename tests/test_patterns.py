@@ -126,7 +126,7 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.verify.strace_output", "{flag}"): [{"flag": "O_DSYNC"}],
     ("auditor.host.output", "each.encode()"): [
         {"each": each}
-        for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis.KEEP, services.KEEP)
+        for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis.keep(redis.ENGINE), services.KEEP)
         for each in branches(keep)
     ],
     # our own tables, of models that a drive may say of itself

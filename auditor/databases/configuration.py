@@ -94,7 +94,7 @@ def arguments(engine: Engine, text: str) -> list[Line] | None:
     """The words of the command line of such a server, read anew from what was kept; None: it is another's, or withheld."""
     words = text.rstrip("\0").split("\0")
     found = server(words[0])
-    return engine.arguments(words[1:]) if found and found.arguments is engine.arguments else None
+    return engine.arguments(words[1:]) if found and type(found).arguments is type(engine).arguments else None
 
 
 VARIABLES = {name: shape for engine in ENGINES.values() for name, shape in engine.variables.items()}
@@ -157,7 +157,7 @@ class Tree:
     """The files of one process, by the paths that it knows them by. root: below which they were read."""
 
     def __init__(self, reply: Files, root: str) -> None:
-        self._reply, self._root = reply, root
+        self.reply, self._root = reply, root
         self._left = TOGETHER
         self._used: set[str] = set()  # links, files and folders of files that counted
         self._said: dict[tuple[str, str], list[Line]] = {}  # by the path that was asked for: one is included often
@@ -165,15 +165,25 @@ class Tree:
     def changed(self) -> tuple[str, float] | None:
         """Which of all that counted was changed last, and how long after the process started; infinitely long where that of
         one was not seen. None where it was seen of nothing: an old recording, or a server that does not run."""
-        if self._used and not self._reply.changed:
+        if self._used and not self.reply.changed:
             return None
-        times = [(self._reply.changed.get(each, inf), each.removeprefix(self._root)) for each in sorted(self._used)]
+        times = [(self.reply.changed.get(each, inf), each.removeprefix(self._root)) for each in sorted(self._used)]
         after, path = max(times, default=(-inf, ""))
         return path, after
 
-    def use(self, path: str) -> None:
-        """Count a file that was read by its whole path."""
-        self._used.add(path)
+    def asked(self) -> list[str]:
+        """The files that were read, and those that could not be, as the process knows them."""
+        paths = (*self.reply.text, *self.reply.errors)
+        return [each.removeprefix(self._root) for each in paths if each.startswith(f"{self._root}/")]
+
+    def error(self, path: str) -> str:
+        """Why one of these was not read, or an empty string."""
+        return "" if self._root + path in self.reply.text else self.reply.errors.get(self._root + path, "")
+
+    def whole(self, path: str) -> str:
+        """The text of one that was read, without following links."""
+        self._used.add(self._root + path)
+        return self.reply.text[self._root + path]
 
     def real(self, path: str) -> str:
         """The path without the symbolic links that were seen on the way."""
@@ -185,7 +195,7 @@ class Tree:
             if part == ".":
                 continue
             done = done.rpartition("/")[0] if part == ".." else f"{done}/{part}"
-            target = self._reply.links.get(self._root + done)
+            target = self.reply.links.get(self._root + done)
             if target is None:
                 continue
             self._used.add(self._root + done)
@@ -198,10 +208,10 @@ class Tree:
     def text(self, path: str, *, needed: bool = True) -> str | None:
         """What a file says; None where it is not there and need not be."""
         real = self._root + self.real(path)
-        if real in self._reply.text:
+        if real in self.reply.text:
             self._used.add(real)
-            return self._reply.text[real]
-        why = self._reply.errors.get(real) or self._reply.errors.get(self._root + path) or "was not read"
+            return self.reply.text[real]
+        why = self.reply.errors.get(real) or self.reply.errors.get(self._root + path) or "was not read"
         if why.startswith("no such file") and not needed:
             return None
         raise ValueError(f"{path}: {why}")
@@ -211,12 +221,12 @@ class Tree:
         start = f"{self._root}{path.rstrip('/')}/"
         self._used.add(start.rstrip("/"))
         found = {
-            each for each in (*self._reply.text, *self._reply.links) if each.startswith(start) and each.endswith(end)
+            each for each in (*self.reply.text, *self.reply.links) if each.startswith(start) and each.endswith(end)
         }
-        broken = sorted(each for each in self._reply.errors if each.startswith(start) and each.endswith(end))
+        broken = sorted(each for each in self.reply.errors if each.startswith(start) and each.endswith(end))
         for each in broken:
-            if not (each == f"{start}*{end}" and self._reply.errors[each].startswith("no such file")):
-                raise ValueError(f"{each.removeprefix(self._root)}: {self._reply.errors[each]}")
+            if not (each == f"{start}*{end}" and self.reply.errors[each].startswith("no such file")):
+                raise ValueError(f"{each.removeprefix(self._root)}: {self.reply.errors[each]}")
         if not found and not broken:
             raise ValueError(f"{path}: this folder of included files was not read")
         return sorted(each.removeprefix(self._root) for each in found)
@@ -255,12 +265,12 @@ def _backwards(path: str) -> list[str]:
     return [part for part in reversed(path.split("/")) if part]
 
 
-def given(database: str, line: str, process: str) -> Settings:
+def given(engine: Engine, line: str, process: str) -> Settings:
     """What the command line of a server sets, by the names of :class:`Engine`. line: what was kept of it."""
-    words = arguments(ENGINES[database], line)
+    words = arguments(engine, line)
     where = f"/proc/{process}/cmdline"
     if words is None:
-        raise ValueError(f"{where}: is not that of a server of {ENGINES[database].title}, and withheld")
+        raise ValueError(f"{where}: is not that of a server of {engine.title}, and withheld")
     if DOUBT in words:
         raise ValueError(f"{where}: a word of it could not be told, and may be a setting")
     return {each.name: (valued(each, where)[0], GIVEN[0]) for each in words if each.kind == "setting"}

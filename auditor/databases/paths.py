@@ -202,7 +202,6 @@ def _failed(path: str, error: str, root: str) -> bool:
     return path.startswith(f"{root}/") and not error.startswith("no such")
 
 
-TABLESPACES = "/pg_tblspc/"
 PATHS_FACTS = {
     "mountinfo": words("the lines of its table of mounts"),
     "symlinks": rows(SymbolicLink, "the symbolic links on the way to its files"),
@@ -239,8 +238,8 @@ def request_paths(database: Subject, facts: Facts) -> Read | Skip:
             return Skip(f"{harmless(path)} is no plain absolute path")
         parts = path.split("/")
         wanted |= dict.fromkeys(root + "/".join(parts[:end]) for end in range(2, len(parts) + 1))
-        if kind == "data" and database.name.startswith("postgres "):
-            wanted[f"{root}{path}{TABLESPACES}*"] = None
+        if kind == "data" and (spaces := ENGINES[database.name.partition(" ")[0]].tablespaces):
+            wanted[f"{root}{path}{spaces}*"] = None
     return Read((f"{root.removesuffix('root')}mountinfo", *wanted), database.name.partition(" ")[2])
 
 
@@ -256,17 +255,22 @@ def database_paths(reply: Files, database: Subject) -> Iterator[Fact]:
     if not lines:
         raise ValueError(f"{path}: no mount in it")
     for place, error in reply.errors.items():
-        if place.startswith(root) and not (TABLESPACES in place and error.startswith("no such file")):
+        if place.startswith(root) and not (_is_tablespace(place) and error.startswith("no such file")):
             raise ValueError(f"{place.removeprefix(root)}: {error}")
     found = links_below(reply.links, root)
     yield Fact(database, "mountinfo", known(lines, f"{len(lines)} mounts", f"cat {path}"))
     yield Fact(database, "symlinks", known(found, arrows(found) or "no symbolic link on the way", f"cat {path}"))
     yield from on_devices(reply.devices, database)
     gone = tuple(
-        each.removeprefix(root) for each in sorted(reply.links) if TABLESPACES in each and each in reply.errors
+        each.removeprefix(root) for each in sorted(reply.links) if _is_tablespace(each) and each in reply.errors
     )
     if gone:
         yield Fact(database, "tablespaces_gone", known(gone, ", ".join(gone), f"cat {path}"))
+
+
+def _is_tablespace(path: str) -> bool:
+    """Whether it is a link to more data."""
+    return any(each.tablespaces in path for each in ENGINES.values() if each.tablespaces)
 
 
 def tables(facts: Facts) -> Iterator[list[mounts.Mount]]:
@@ -377,7 +381,7 @@ def _placed(
     tree = Tree(Files({}, targets), "")
     mounted = _mounts(table)
     named = [(kind, path, tree.real(path)) for kind, path in folders(directories)]
-    spaces = [("data", path, tree.real(path)) for path in targets if TABLESPACES in path and path not in looked.gone]
+    spaces = [("data", path, tree.real(path)) for path in targets if _is_tablespace(path) and path not in looked.gone]
     below, more = mounted_below(database, [(kind, real) for kind, _, real in named], mounted)
     on: dict[str, dict[Subject, None]] = {"log": {}, "data": {}}
     main: set[str] = set()
@@ -444,15 +448,14 @@ def _forgets(how: str) -> bool:
 
 
 BLOCKS_FACTS = {"data_blocks": words("BYTES FILES: the sizes of the blocks of its data files that have more than one")}
-_INNODB = ("ibdata*", "undo*", "*.ibd", "*/*.ibd")
 ONE = 0  # stands for the files of no more than one block
-NAMES = {"postgres": ("base/*/*", "global/*", "pg_tblspc/*/*/*/*"), "mysql": _INNODB, "mariadb": _INNODB}
 
 
 def request_blocks(database: Subject, facts: Facts) -> Read | Skip:
     """The files of the engines that write pages in place and can be told not to guard them."""
-    engine, _, place = database.name.partition(" ")
-    if engine not in NAMES or place == ELSEWHERE:
+    name, _, place = database.name.partition(" ")
+    patterns = ENGINES[name].in_place
+    if not patterns or place == ELSEWHERE:
         return Skip("its files are not those of this host, or it does not write pages in place", applies=False)
     found = facts.get(database, "directories")
     if not isinstance(found, Known):
@@ -461,7 +464,7 @@ def request_blocks(database: Subject, facts: Facts) -> Read | Skip:
     if odd := [each for each in data if not plain(each)]:
         return Skip(f"{harmless(odd[0])} is no plain absolute path")
     return Read(
-        tuple(f"{root_of(database)}{folder}/{name}" for folder in data for name in NAMES[engine]), place, blocks=True
+        tuple(f"{root_of(database)}{folder}/{name}" for folder in data for name in patterns), place, blocks=True
     )
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from auditor.collect._json import integer
+from auditor.collect._json import integer, rows, texts
 from auditor.databases.engine import (
     DOUBT,
     OTHER,
@@ -16,12 +16,17 @@ from auditor.databases.engine import (
     WITHHELD,
     Engine,
     Found,
+    InForce,
+    Launch,
     Line,
+    Promise,
     Setting,
     Settings,
     Shape,
+    asks,
     boolean,
     by_line,
+    from_server,
     is_on,
     kept,
     names,
@@ -33,9 +38,8 @@ from auditor.databases.engine import (
     word,
 )
 from auditor.databases.forms import getopt
-from auditor.facts import Evidence, Known, flag, words
+from auditor.facts import Evidence, Known, Value, flag, known, words
 from auditor.facts import word as one_of
-from auditor.host.request import Files
 from auditor.text import argument
 
 if TYPE_CHECKING:
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
 
 # of postgres, with a colon after those that have a value (src/backend/postmaster/postmaster.c)
 LETTERS = "B:bC:c:D:d:EeFf:h:ijk:lN:nOPp:r:S:sTt:v:W:"
+# a session has these from its own role, database or client: what others have is another matter (pg_settings.source)
+OF_THE_SESSION = ("database", "user", "database user", "client", "override", "interactive", "session", "test")
 COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
 
 
@@ -85,69 +91,6 @@ def _value(text: str) -> str | None:
     return WITHHELD if "\\" in inside else inside.replace("''", "'")
 
 
-def arguments(given: Sequence[str]) -> list[Line]:
-    """``-D DIR``, ``-c NAME=VALUE``, ``--NAME=VALUE``, and -F for fsync=off."""
-
-    def short(letter: str, value: str) -> Line | None:
-        match letter:
-            case "D":
-                return Line(folder := kept(value, path), "setting", "-D", folder)
-            case "F":
-                return Line("-F", "setting", "fsync", "off")
-            case "c":
-                return _given(value)
-            case _:
-                return None
-
-    return getopt(given, LETTERS, short, lambda text, after: _given(text, "--"))
-
-
-def _given(text: str, before: str = "") -> Line:
-    name, equals, value = text.partition("=")
-    name = name.replace("-", "_").lower()
-    if not equals or name not in ENGINE.known:
-        return REST
-    value = kept(value, ENGINE.known[name])
-    return Line(f"{before}{name}={value}", "setting", name, value)
-
-
-ENGINE = Engine(
-    name="postgres",
-    title="PostgreSQL",
-    page_bytes=8192,
-    page_source="PostgreSQL manual, Preset Options: block_size, 8192 bytes unless built otherwise",
-    processes=("postgres",),
-    settings=(
-        Setting("fsync", word, "fsync", flag("PostgreSQL fsync"), "on", boolean),
-        Setting("full_page_writes", word),
-        Setting("synchronous_commit", word, "synchronous_commit", one_of("PostgreSQL", *COMMITS), "on",
-                lambda value: value.lower() if value.lower() in COMMITS[2:] else "on" if boolean(value) else "off"),
-        Setting("wal_init_zero", word, "wal_init_zero", flag("PostgreSQL"), "on", boolean),
-        Setting("wal_recycle", word, "wal_recycle", flag("PostgreSQL"), "on", boolean),
-        Setting("wal_sync_method", word, "wal_sync_method",
-                one_of("PostgreSQL; empty: the default of this system, fdatasync on Linux"), "", str.lower),
-        Setting("temp_tablespaces", names, "temp_tablespaces",
-                words("PostgreSQL: those that are named for temporary tables and files, by the configuration"), "",
-                lambda value: tuple(name for each in value.split(",") if (name := each.strip().strip('"')))),
-        Setting("data_directory", path),
-        Setting("config_file", path),
-        Setting("include", path),
-        Setting("include_if_exists", path),
-        Setting("include_dir", path),
-    ),
-    files=(("*.conf", conf),),
-    arguments=arguments,
-    variables={"PGDATA": path},
-    data_options=("-D", "data_directory"),
-    data_variable="PGDATA",
-    at_home=True,  # src/backend/utils/init/miscinit.c ChangeToDataDir
-    taken_over="a reload",  # PostgreSQL manual, Setting Parameters; nothing that lasts tells when it was
-    passing=("log", "pg_log", "pg_stat_tmp", "pgsql_tmp"),
-    compared=("fsync", "synchronous_commit", "torn_page_guard"),
-    profile="postgres",
-)  # fmt: skip
-
-
 # what a process of PostgreSQL does that serves no client (GetBackendTypeDesc() of src/backend/utils/init/miscinit.c), behind
 # the name of the cluster (init_ps_display() of utils/misc/ps_status.c); a client's has more words
 TITLE = "postgres: "
@@ -164,67 +107,173 @@ def task(text: str) -> str:
     return said if said in TASKS else ""
 
 
-def config_file(given: Settings, variables: Mapping[str, str], home: str) -> str:
+class PostgreSQL(Engine):
+    name = "postgres"
+    title = "PostgreSQL"
+    page_bytes = 8192
+    page_source = "PostgreSQL manual, Preset Options: block_size, 8192 bytes unless built otherwise"
+    processes = ("postgres",)
+    starters = ("postmaster", "pg_ctl", "pg_ctlcluster")
+    before = (r"/[\w./+-]*/postgresql(?:-\d+)?-check-db-dir ;",)
+    settings = (
+        Setting("fsync", word, "fsync", flag("PostgreSQL fsync"), "on", boolean),
+        Setting("full_page_writes", word),
+        Setting("synchronous_commit", word, "synchronous_commit", one_of("PostgreSQL", *COMMITS), "on",
+                lambda value: value.lower() if value.lower() in COMMITS[2:] else "on" if boolean(value) else "off"),
+        Setting("wal_init_zero", word, "wal_init_zero", flag("PostgreSQL"), "on", boolean),
+        Setting("wal_recycle", word, "wal_recycle", flag("PostgreSQL"), "on", boolean),
+        Setting("wal_sync_method", word, "wal_sync_method",
+                one_of("PostgreSQL; empty: the default of this system, fdatasync on Linux"), "", str.lower),
+        Setting("temp_tablespaces", names, "temp_tablespaces",
+                words("PostgreSQL: those that are named for temporary tables and files, by the configuration"), "",
+                lambda value: tuple(name for each in value.split(",") if (name := each.strip().strip('"')))),
+        Setting("data_directory", path),
+        Setting("config_file", path),
+        Setting("include", path),
+        Setting("include_if_exists", path),
+        Setting("include_dir", path),
+    )  # fmt: skip
+    files = (("*.conf", conf),)
+    taken_over = "a reload"  # PostgreSQL manual, Setting Parameters; nothing that lasts tells when it was
+    units = ""
+    variables: Mapping[str, Shape] = {"PGDATA": path}
+    data_options = ("-D", "data_directory")
+    data_variable = "PGDATA"
+    at_home = True  # src/backend/utils/init/miscinit.c ChangeToDataDir
+    passing = ("log", "pg_log", "pg_stat_tmp", "pgsql_tmp")
+    tablespaces = "/pg_tblspc/"
+    in_place = ("base/*/*", "global/*", "pg_tblspc/*/*/*/*")
+    guard = "full_page_writes = on"
+    compared = ("fsync", "synchronous_commit", "torn_page_guard")
+    omitting: Mapping[str, tuple[Value, ...]] = {"fsync": (False,)}
+    new_on_empty = ""
+    profile = "postgres"
+
+    def arguments(self, given: Sequence[str]) -> list[Line]:
+        """``-D DIR``, ``-c NAME=VALUE``, ``--NAME=VALUE``, and -F for fsync=off."""
+
+        def short(letter: str, value: str) -> Line | None:
+            match letter:
+                case "D":
+                    return Line(folder := kept(value, path), "setting", "-D", folder)
+                case "F":
+                    return Line("-F", "setting", "fsync", "off")
+                case "c":
+                    return self._argument(value)
+                case _:
+                    return None
+
+        return getopt(given, LETTERS, short, lambda text, after: self._argument(text, "--"))
+
+    def _argument(self, text: str, before: str = "") -> Line:
+        name, equals, value = text.partition("=")
+        name = name.replace("-", "_").lower()
+        if not equals or name not in self.known:
+            return REST
+        value = kept(value, self.known[name])
+        return Line(f"{before}{name}={value}", "setting", name, value)
+
+    def wanted(self, launch: Launch) -> list[str]:
+        if not launch.home:
+            raise ValueError("where its data lies is not known")
+        try:
+            config = _config_file(launch, launch.home)
+        except ValueError:  # read() says it
+            config = f"{launch.home}/postgresql.conf"
+        return [config, f"{posixpath.dirname(config)}/conf.d/*.conf", f"{launch.home}/postgresql.auto.conf"]
+
+    def read(self, launch: Launch, tree: Tree) -> Found:
+        autos = [each for each in tree.asked() if each.endswith("/postgresql.auto.conf")]
+        home = posixpath.dirname(autos[0]) if autos else ""
+        settings = self.settings_of(tree, _config_file(launch, home))
+        settings |= self.settings_of(tree, f"{home}/postgresql.auto.conf", needed=False)
+        yield from self.facts_of(settings | launch.given, home)
+
+    def settings_of(self, tree: Tree, file: str, *, needed: bool = True, depth: int = 0) -> Settings:
+        """postgresql.conf: the last one counts. (PostgreSQL manual, Setting Parameters)"""
+        found: Settings = {}
+        for line in tree.lines(file, self, needed=needed, depth=depth):
+            if line.kind != "setting":
+                continue
+            value, _ = found[line.name] = valued(line, file)
+            other = posixpath.join(posixpath.dirname(file), value)
+            match line.name:
+                case "include" | "include_if_exists":
+                    found |= self.settings_of(tree, other, needed=line.name == "include", depth=depth + 1)
+                case "include_dir":
+                    for each in tree.folder(posixpath.normpath(other), ".conf"):
+                        if posixpath.basename(each).startswith("."):  # which it passes over; MySQL and MariaDB do not
+                            continue
+                        found |= self.settings_of(tree, each, depth=depth + 1)
+        return found
+
+    def facts_of(self, settings: Settings, home: str) -> Found:
+        """What settings come to, whoever said them. home: of its data, or empty where that is not known."""
+        yield from setting_facts(self, settings)
+        value, seen = setting(settings, "full_page_writes", "on")
+        yield "torn_page_guard", Known(is_on(value, "full_page_writes"), (seen,))
+        if "block_size" in settings:
+            value, seen = setting(settings, "block_size", "")
+            yield "page_bytes", Known(integer(value), (seen,))
+        else:
+            text = "PostgreSQL pages of 8192 bytes unless built otherwise"
+            yield "page_bytes", Known(self.page_bytes, (Evidence(text),))
+        if home:
+            places = (f"data:{home}", f"log:{home}/pg_wal")
+            yield "directories", Known(places, (Evidence(f"data in {home}", f"ls -l {argument(home)}"),))
+
+    def in_force(self, reply: dict[str, Any]) -> Found:
+        """(PostgreSQL manual, pg_settings, pg_db_role_setting)"""
+        settings: Settings = {}
+        hidden = []
+        for name, value, origin, file, line, pending in rows(reply, "settings", 6):
+            if origin in OF_THE_SESSION and name not in ("data_directory", "block_size", "server_version"):
+                hidden.append(name)
+                continue
+            where = f"{file}:{line}" if file else origin
+            later = ", another value waits for a restart" if pending else ""
+            settings[str(name)] = str(value), f"server, {where}{later}"
+        if missing := {"fsync", "full_page_writes"} - settings.keys():
+            raise ValueError(f"pg_settings does not show {sorted(missing)[0]}")
+        home = settings.get("data_directory", ("", ""))[0]
+        names = {each.fact: each.name for each in self.settings if each.fact}
+        names |= {"torn_page_guard": "full_page_writes", "page_bytes": "block_size"}
+        for fact, known_value in self.facts_of(settings, home):
+            name = names.get(fact, fact)
+            # of a setting that an older script did not ask for, no default is taken
+            if name not in hidden and name not in self.known.keys() - settings:
+                yield fact, from_server(known_value, f"psql -c 'SHOW {name}'")
+        if home:
+            yield "data_directory", known(home, f"data_directory = {home} (server)", "psql -c 'SHOW data_directory'")
+        off = [
+            " in ".join(filter(None, (f"role {role}" if role else "", f"database {database}" if database else "")))
+            for database, role, entry in texts(reply, "roles", 3)
+            if entry.partition("=")[2].lower() in ("off", "false", "no", "0")
+        ]
+        text = (
+            f"synchronous_commit = off for {', '.join(off)}"
+            if off
+            else "no role or database sets synchronous_commit off"
+        )
+        yield "asynchronous_roles", known(tuple(off), text, "psql -c 'TABLE pg_db_role_setting'")
+
+    def promise(self, settings: InForce, synchronous: bool | None) -> Promise:
+        """Where nobody asked the server, the roles and databases of its files count."""
+        commit = settings.word("synchronous_commit")
+        left = None if commit is None else commit != "off" and synchronous is not False
+        fsync = asks(settings.flag("fsync"), otherwise="never")
+        return Promise(left, "later" if fsync == "before" and left is False else fsync, fsync)
+
+
+def _config_file(launch: Launch, home: str) -> str:
     """The file that a server reads: config_file, or postgresql.conf of the folder that -D or PGDATA names, which need not
     be that of its data. Raises ValueError for a path that is relative to a folder that nobody saw."""
-    folder = given["-D"][0] if "-D" in given else variables.get("PGDATA") or home
-    path = given["config_file"][0] if "config_file" in given else f"{folder.rstrip('/')}/postgresql.conf"
-    if not path.startswith("/"):
-        raise ValueError(f"{path}: the folder that it was started in is not known")
-    return path
+    given = launch.given
+    folder = given["-D"][0] if "-D" in given else (launch.variables or {}).get("PGDATA") or home
+    file = given["config_file"][0] if "config_file" in given else f"{folder.rstrip('/')}/postgresql.conf"
+    if not file.startswith("/"):
+        raise ValueError(f"{file}: the folder that it was started in is not known")
+    return file
 
 
-def wanted(given: Settings, variables: Mapping[str, str], home: str) -> list[str]:
-    """Files and folders to read."""
-    try:
-        config = config_file(given, variables, home)
-    except ValueError:  # parse() says it
-        config = f"{home}/postgresql.conf"
-    return [config, f"{posixpath.dirname(config)}/conf.d/*.conf", f"{home}/postgresql.auto.conf"]
-
-
-def read(tree: Tree, reply: Files, given: Settings, variables: Mapping[str, str]) -> Found:
-    """What the files come to. Raises ValueError where one that counts was not read."""
-    autos = [path for path in (*reply.text, *reply.errors) if path.endswith("/postgresql.auto.conf")]
-    root = next((path[: path.index("/root") + 5] for path in autos), "")
-    home = posixpath.dirname(autos[0].removeprefix(root)) if autos else ""
-    settings = settings_of(tree, config_file(given, variables, home))
-    settings |= settings_of(tree, f"{home}/postgresql.auto.conf", needed=False)
-    yield from facts_of(settings | given, home)
-
-
-def facts_of(settings: Settings, home: str) -> Found:
-    """What settings come to, whoever said them. home: of its data, or empty where that is not known."""
-    yield from setting_facts(ENGINE, settings)
-    value, seen = setting(settings, "full_page_writes", "on")
-    yield "torn_page_guard", Known(is_on(value, "full_page_writes"), (seen,))
-    if "block_size" in settings:
-        value, seen = setting(settings, "block_size", "")
-        yield "page_bytes", Known(integer(value), (seen,))
-    else:
-        yield (
-            "page_bytes",
-            Known(ENGINE.page_bytes, (Evidence("PostgreSQL pages of 8192 bytes unless built otherwise"),)),
-        )
-    if home:
-        places = (f"data:{home}", f"log:{home}/pg_wal")
-        yield "directories", Known(places, (Evidence(f"data in {home}", f"ls -l {argument(home)}"),))
-
-
-def settings_of(tree: Tree, path: str, *, needed: bool = True, depth: int = 0) -> Settings:
-    """postgresql.conf: the last one counts. (PostgreSQL manual, Setting Parameters)"""
-    found: Settings = {}
-    for line in tree.lines(path, ENGINE, needed=needed, depth=depth):
-        if line.kind != "setting":
-            continue
-        value, _ = found[line.name] = valued(line, path)
-        other = posixpath.join(posixpath.dirname(path), value)
-        match line.name:
-            case "include" | "include_if_exists":
-                found |= settings_of(tree, other, needed=line.name == "include", depth=depth + 1)
-            case "include_dir":
-                for each in tree.folder(posixpath.normpath(other), ".conf"):
-                    if posixpath.basename(each).startswith("."):  # which it passes over; MySQL and MariaDB do not
-                        continue
-                    found |= settings_of(tree, each, depth=depth + 1)
-    return found
+ENGINE = PostgreSQL()

@@ -162,7 +162,7 @@ def database_process(reply: Files, database: Subject) -> Iterator[Fact]:
         arguments = (WITHHELD,) if given is None else tuple(each.text for each in given)
         shown = known(arguments, " ".join(arguments) or "no arguments", f"tr '\\0' ' ' <{here}cmdline")
         yield Fact(database, "arguments", shown)
-        if given == [] and name == "redis":
+        if given == [] and engine.units:
             # a title is written over its name and them, and NUL bytes over the rest
             size = len(line) - len(line.partition("\0")[0].partition(" ")[0]) - 1
             yield Fact(

@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from auditor.databases import ENGINES
 from auditor.facts import Fact, Facts, Known, MountedFrom, Subject, flag, known, rows_of, word, words
 from auditor.host.request import Files, Output, Read, Run, Skip
 from auditor.sources.source import source
@@ -102,15 +103,13 @@ _PREPARES = (
     rf"|mariadb-install-db|mysql_install_db)) ; argv\[\]={_ARGUMENTS} ; ignore_errors=[^{{}}]*\}}"
 )
 # what the packages of databases have, and that looks at no mount
-_SERVERS = "etcd|mongod|redis-server|mysqld|mariadbd|postgres|postmaster|pg_ctl|pg_ctlcluster"
+_SERVERS = "|".join(name for each in ENGINES.values() for name in (*each.processes, *each.starters))
 _GALERA = (
     r"(?:/usr)?/bin/(?:ba)?sh ; argv\[\]=\S+ -c "
     r"(?:systemctl unset-environment _WSREP_START_POSITION|(?:set -f; )?\[ ! -e /usr/bin/galera_recovery \] &&)"
 )
 _RUN = r"(?:/usr)?/bin/(?:install|mkdir|chown|chmod) ; argv\[\]=[\w./: -]* /(?:var/)?run/[\w./-]+ ; ignore_errors="
-_BEFORE = (
-    rf"{_RUN}|{_GALERA}|/usr/libexec/(?:mariadb|mysql)-check-socket ;|/[\w./+-]*/postgresql(?:-\d+)?-check-db-dir ;"
-)
+_BEFORE = "|".join(dict.fromkeys((_RUN, _GALERA, *(each for engine in ENGINES.values() for each in engine.before))))
 KEEP = rf"^$|^(?:{'|'.join(PLAIN)})=|^{_LOOKS}$|^{_PREPARES}$"
 _OTHER = r"Exec(?:Condition|StartPre|Start)=(?:\{ path=(?P<program>/[\w./+-]{1,255}) ;)?"
 FIRST = (

@@ -18,28 +18,22 @@ included files. (man 2 utimensat; man 7 inode; man 5 proc_pid_stat, starttime)
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from math import inf
-from typing import Any
 
-from auditor.collect._json import document, rows, text_of, texts
-from auditor.databases import ENGINES, SERVERS, configuration, mysql, postgres, servers
+from auditor.collect._json import document, text_of
+from auditor.databases import ENGINES, SERVERS, configuration, servers
 from auditor.databases.engine import (
     ARGUMENT,
     WITHHELD,
-    Found,
+    Engine,
+    Launch,
     Settings,
     decided,
-    is_on,
-    setting,
-    setting_facts,
 )
-from auditor.databases.redis import CONF
 from auditor.facts import (
     HOST,
-    Evidence,
     Fact,
     Facts,
     Known,
@@ -80,91 +74,80 @@ SETTINGS_FACTS = {
 
 def request_settings(database: Subject, facts: Facts) -> Read | Skip:
     """The files that its command line names, else those of its documentation; and what these include, once that is known."""
-    engine, _, place = database.name.partition(" ")
+    name, _, place = database.name.partition(" ")
     if place == configuration.ELSEWHERE:
         return Skip("its files are not those of this host", applies=False)
-    if why := _unanswered(facts, engine):
+    if why := _unanswered(facts, name):
         return why
-    home = word_of(facts.get(database, "data_directory"))
-    lines = ENGINES[engine].arguments(words_of(facts.get(database, "arguments")))
-    given = {each.name: (each.value, "command line") for each in lines if each.kind == "setting"}
-    variables = dict(each.split("=", 1) for each in words_of(facts.get(database, "variables")) if "=" in each)
-    names: list[str] = []
-    match engine:
-        case "postgres":
-            if not home:
-                return Skip(f"where the data of {database.name} lies is not known", "run as root")
-            names = postgres.wanted(given, variables, home)
-        case "mysql" | "mariadb":
-            names = mysql.wanted(engine, given, variables, home, word_of(facts.get(database, "program")))
-        case "mongodb":
-            names = [given.get("config", ("",))[0]]
-        case "etcd":
-            names = [given.get("config-file", ("",))[0] or variables.get("ETCD_CONFIG_FILE", "")]
-        case "redis":
-            names = [given.get("config", (word_of(facts.get(database, "start_config")) or CONF,))[0]]
+    engine = ENGINES[name]
+    lines = engine.arguments(words_of(facts.get(database, "arguments")))
+    launch = Launch(
+        place,
+        {each.name: (each.value, "command line") for each in lines if each.kind == "setting"},
+        dict(each.split("=", 1) for each in words_of(facts.get(database, "variables")) if "=" in each),
+        home=word_of(facts.get(database, "data_directory")),
+        program=word_of(facts.get(database, "program")),
+        config=word_of(facts.get(database, "start_config")),
+    )
+    try:
+        names = engine.wanted(launch)
+    except ValueError as error:
+        return Skip(f"{database.name}: {error}", "run as root")
     names += [each for each in words_of(facts.get(database, "includes")) if each not in names]
     root = configuration.root_of(database)
     process = root.removesuffix("root")
     own = ("cwd",) if process == "/proc/self/" else ("cmdline", "environ", "cwd", "exe")
     # of the last part a pattern is meant
     safe = [
-        name
-        for name in names
-        if configuration.plain(posixpath.dirname(name)) and configuration.printable(name) and not name.endswith("/..")
+        each
+        for each in names
+        if configuration.plain(posixpath.dirname(each)) and configuration.printable(each) and not each.endswith("/..")
     ]
-    return Read((*(process + name for name in own), *(root + name for name in safe)), place)
+    return Read((*(process + each for each in own), *(root + each for each in safe)), place)
 
 
 # a server that is asked says what is in force
 @source("database_settings", "database", ask=request_settings, facts=SETTINGS_FACTS, after=("database_sql",))
 def database_settings(reply: Files, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where something that could override a setting was not read."""
-    engine, _, process = database.name.partition(" ")
-    here = f"/proc/{process}/"
-    tree = configuration.Tree(reply, configuration.root_of(database))
+    name, _, place = database.name.partition(" ")
+    engine, here = ENGINES[name], f"/proc/{place}/"
     given: Settings = {}
-    if process.isdigit():
+    if place.isdigit():
         line = reply.text.get(here + "cmdline", "")
         if not line.endswith("\0"):
             raise ValueError(f"{here}cmdline: {reply.errors.get(here + 'cmdline', 'is cut off')}")
-        given = configuration.given(engine, line, process)
+        given = configuration.given(engine, line, place)
     environ = reply.text.get(here + "environ")
-    variables = dict(configuration.environment(environ or ""))
-    if withheld := [name for name in ENGINES[engine].variables if variables.get(name) == WITHHELD]:
+    variables = None if environ is None else dict(configuration.environment(environ))
+    if withheld := [each for each in engine.variables if (variables or {}).get(each) == WITHHELD]:
         raise ValueError(f"{here}environ: {withheld[0]} is withheld, as it does not look like a path")
-    match engine:
-        case "postgres":
-            facts = postgres.read(tree, reply, given, variables)
-        case "mysql" | "mariadb":
-            program = reply.links.get(here + "exe", "").removesuffix(" (deleted)")
-            seen = None if environ is None else variables
-            facts = mysql.read(tree, reply, engine, process, given, seen, program)
-        case "mongodb":
-            old = not reply.changed and ("config" in given or ARGUMENT in reply.text.get(here + "cmdline", ""))
-            facts = _mongodb(tree, given, old=old)
-        case "etcd":
-            if environ is None:
-                raise ValueError(f"{here}environ: {reply.errors.get(here + 'environ', 'was not read')}")
-            facts = _etcd(tree, given, variables)
-        case _:
-            root = configuration.root_of(database)
-            asked = (each.removeprefix(root) for each in (*reply.text, *reply.errors) if each.startswith(f"{root}/"))
-            path = given.get("config", (next(asked, CONF), ""))[0]
-            home = process if process.startswith("/") else reply.links.get(here + "cwd", "")
-            facts = _redis(tree, given, path, home)
-    in_doubt = configuration.doubtful(ENGINES[engine], reply.unkept)
-    found = [(name, value) for name, value in facts if not in_doubt(name)]
-    yield from (Fact(database, name, value) for name, value in found)
-    if ENGINES[engine].compared:
+    launch = Launch(
+        place,
+        given,
+        variables,
+        program=reply.links.get(here + "exe", "").removesuffix(" (deleted)"),
+        folder=place if place.startswith("/") else reply.links.get(here + "cwd", ""),
+        others=ARGUMENT in reply.text.get(here + "cmdline", ""),
+    )
+    tree = configuration.Tree(reply, configuration.root_of(database))
+    in_doubt = configuration.doubtful(engine, reply.unkept)
+    found = [(fact, value) for fact, value in engine.read(launch, tree) if not in_doubt(fact)]
+    yield from (Fact(database, fact, value) for fact, value in found)
+    if engine.compared:
         yield Fact(database, "configured", configuration.in_words(found))
-    if process.isdigit():
+    if place.isdigit():
         later = [path for path, after in reply.changed.items() if after > AT_ONCE_S]
-        persisted = any(path.endswith(f"/{mysql.PERSISTED}") for path in later)  # which outranked the command line
-        own = tuple(name for name, value in found if decided(value) and not persisted)
+        persisted = any(_is_persisted(engine, path) for path in later)
+        own = tuple(fact for fact, value in found if decided(value) and not persisted)
         yield Fact(database, "decided", known(own, ", ".join(own) or "none", f"tr '\\0' ' ' <{here}cmdline"))
         if changed := tree.changed():
-            yield Fact(database, "loaded", _loaded(engine, process, *changed))
+            yield Fact(database, "loaded", _loaded(engine, place, *changed))
+
+
+def _is_persisted(engine: Engine, path: str) -> bool:
+    """Whether it is the file that the server writes itself, and which counts before the command line."""
+    return bool(engine.persists) and path.endswith(f"/{engine.persists}")
 
 
 AT_ONCE_S = (
@@ -172,7 +155,7 @@ AT_ONCE_S = (
 )
 
 
-def _loaded(engine: str, process: str, path: str, after: float) -> Known:
+def _loaded(engine: Engine, process: str, path: str, after: float) -> Known:
     """path: what was changed last of the files that count, so many seconds after the process started."""
     seen = partial(
         known, command=f"stat -c '%z %n' {argument(path)}; ps -o lstart= -p {process}" if path else f"ps {process}"
@@ -181,76 +164,8 @@ def _loaded(engine: str, process: str, path: str, after: float) -> Known:
         text = f"{path} was changed before process {process} started" if path else "no file of it counts"
         return seen("in force", text)
     when = "it is not known when" if after == inf else f"{after:,.0f} s after process {process} started"
-    at_start = not ENGINES[engine].taken_over and not path.endswith(f"/{mysql.PERSISTED}")
+    at_start = not engine.taken_over and not _is_persisted(engine, path)
     return seen("not in force" if at_start and after < inf else "cannot tell", f"{path} was changed {when}")
-
-
-def _mongodb(tree: configuration.Tree, given: Settings, *, old: bool) -> Found:
-    """old: it may be a recording of which the name of a replica set was not kept."""
-    engine = ENGINES["mongodb"]
-    settings = tree.settings(given["config"][0], engine) if "config" in given else {}
-    for name, means in (("journal", "true"), ("nojournal", "false")):
-        if name in given and is_on(given[name][0], name):
-            settings["storage.journal.enabled"] = means, f"--{name} (command line)"
-    if "journalCommitInterval" in given:
-        settings["storage.journal.commitIntervalMs"] = given["journalCommitInterval"]
-    if "replSet" in given:
-        settings["replication.replSetName"] = given["replSet"]
-    if "dbpath" in given:
-        settings["storage.dbPath"] = given["dbpath"]
-    yield from setting_facts(engine, settings)
-    name, seen = setting(settings, "replication.replSetName", "")
-    if name or not old:
-        yield "standalone", Known(not name, (seen,))
-    home = settings.get("storage.dbPath", ("/data/db", ""))[0]
-    yield "page_bytes", Known(engine.page_bytes, (Evidence("WiredTiger leaf pages of 32 KiB by default"),))
-    yield (
-        "directories",
-        Known((f"data:{home}", f"log:{home}/journal"), (Evidence(f"data in {home}", f"ls -l {argument(home)}"),)),
-    )
-
-
-def _etcd(tree: configuration.Tree, given: Settings, variables: Mapping[str, str]) -> Found:
-    """A configuration file replaces both flags and variables. (etcd manual, Configuration file)"""
-    engine = ENGINES["etcd"]
-    if path := given.get("config-file", ("",))[0] or variables.get("ETCD_CONFIG_FILE"):
-        settings = tree.settings(path, engine)
-    else:
-        of = {name: f"ETCD_{name.replace('-', '_').upper()}" for name in engine.known}
-        settings = {name: (variables[each], "environment") for name, each in of.items() if each in variables} | given
-    yield from setting_facts(engine, settings)
-    yield (
-        "page_bytes",
-        Known(engine.page_bytes, (Evidence("bbolt pages are those of the system: 4096 bytes on x86-64"),)),
-    )
-    if (home := settings.get("data-dir", ("", ""))[0]).startswith("/"):
-        log = settings.get("wal-dir", ("", ""))[0] or f"{home}/member/wal"
-        yield (
-            "directories",
-            Known(
-                (f"data:{home}", f"log:{log}"), (Evidence(f"data in {home}, log in {log}", f"ls -l {argument(home)}"),)
-            ),
-        )
-
-
-def _redis(tree: configuration.Tree, given: Settings, path: str, cwd: str) -> Found:
-    """Its title does not tell the file that it read; that of its unit, or of the package, is believed where dir is its working
-    directory. What its title hides beside it is looked after by :func:`auditor.databases.redis.compare`."""
-    engine = ENGINES["redis"]
-    settings = tree.settings(path, engine) | given
-    if "include" in settings:
-        raise ValueError(f"{path}: includes {settings['include'][0]}, which was not read")
-    home = settings.get("dir", ("", ""))[0]
-    if home.rstrip("/") != cwd:
-        raise ValueError(
-            f"{path}: its dir is not {cwd or 'known to be its working directory'}, so it is not the file that was read"
-        )
-    yield from setting_facts(engine, settings)
-    if home.startswith("/"):
-        yield (
-            "directories",
-            Known((f"data:{home}", f"log:{home}"), (Evidence(f"dir {home}", f"grep ^dir {argument(path)}"),)),
-        )
 
 
 def _unanswered(facts: Facts, engine: str) -> Skip | None:
@@ -317,10 +232,6 @@ SQL_FACTS = {
     "host.connected_database": link("database", "the one that --db connects to"),
     "host.connection_unseen": word("why it was not seen here, or empty"),
 }
-REDO_SWITCH = (8, 0, 21)  # the first MySQL with ALTER INSTANCE DISABLE INNODB REDO_LOG
-OWN = {each.fact: each.name for engine in ENGINES.values() for each in engine.settings if each.fact}
-# a session has these from its own role, database or client: what others have is another matter (pg_settings.source)
-OF_THE_SESSION = ("database", "user", "database user", "client", "override", "interactive", "session", "test")
 
 
 def request_sql(host: Subject, facts: Facts) -> Run | Skip:
@@ -355,74 +266,9 @@ def database_sql(reply: Output, host: Subject) -> Iterator[Fact]:
     yield Fact(subject, "engine", known(of, reply.command))
     if process:
         yield Fact(subject, "process", known(str(process), f"process {process} has the other end", f"ps {process}"))
-    facts = list(_postgres_says(found) if engine == "postgres" else _mysql_says(found, engine))
+    facts = list(ENGINES[engine].in_force(found))
     yield from (Fact(subject, name, value) for name, value in facts)
     yield Fact(subject, "in_force", configuration.in_words(facts))
-
-
-def _postgres_says(found: Any) -> Iterator[tuple[str, Known]]:
-    settings: Settings = {}
-    hidden = []
-    for name, value, origin, file, line, pending in rows(found, "settings", 6):
-        if origin in OF_THE_SESSION and name not in ("data_directory", "block_size", "server_version"):
-            hidden.append(name)
-            continue
-        where = f"{file}:{line}" if file else "command line" if origin == "command line" else origin
-        settings[str(name)] = str(value), f"server, {where}{', another value waits for a restart' if pending else ''}"
-    if missing := {"fsync", "full_page_writes"} - settings.keys():
-        raise ValueError(f"pg_settings does not show {sorted(missing)[0]}")
-    home = settings.get("data_directory", ("", ""))[0]
-    of = {"torn_page_guard": "full_page_writes", "page_bytes": "block_size"}
-    for name, value in postgres.facts_of(settings, home):
-        # of a setting that an older script did not ask for, no default is taken
-        if of.get(name, name) not in hidden and OWN.get(name, name) not in ENGINES["postgres"].known.keys() - settings:
-            yield name, _from_server(value, f"psql -c 'SHOW {of.get(name, name)}'")
-    if home:
-        yield "data_directory", known(home, f"data_directory = {home} (server)", "psql -c 'SHOW data_directory'")
-    off = [
-        " in ".join(filter(None, (f"role {role}" if role else "", f"database {database}" if database else "")))
-        for database, role, entry in texts(found, "roles", 3)
-        if entry.partition("=")[2].lower() in ("off", "false", "no", "0")
-    ]
-    command = "psql -c 'TABLE pg_db_role_setting'"
-    text = (
-        f"synchronous_commit = off for {', '.join(off)}" if off else "no role or database sets synchronous_commit off"
-    )
-    yield "asynchronous_roles", known(tuple(off), text, command)
-
-
-def _mysql_says(found: Any, engine: str) -> Iterator[tuple[str, Known]]:
-    said = {str(name): str(value) for name, value in texts(found, "settings", 2)}
-    if missing := {"version", "innodb_flush_log_at_trx_commit", "innodb_doublewrite", "log_bin"} - said.keys():
-        raise ValueError(f"SHOW GLOBAL VARIABLES does not show {sorted(missing)[0]}")
-    if ("mariadb" in said["version"].lower()) != (engine == "mariadb"):
-        raise ValueError(f"the server is {said['version']}, not {engine}")
-    base = said.pop("log_bin_basename", "")
-    said["log_bin"] = mysql.SKIPPED if said["log_bin"].upper() in ("OFF", "0") else base or "ON"
-    settings = {name: (value, "server") for name, value in said.items()}
-    for name, value in mysql.facts_of(settings, engine):
-        if OWN.get(name, name) not in ENGINES[engine].known.keys() - settings:
-            yield name, _from_server(value, f"{engine} -e 'SHOW GLOBAL VARIABLES'")
-    if (written := _redo_log(found, said["version"], engine)) is not None:
-        yield "redo_log", written
-    if home := said.get("datadir", "").rstrip("/"):
-        yield "data_directory", known(home, f"datadir = {home} (server)", f"{engine} -e 'SHOW GLOBAL VARIABLES'")
-
-
-def _redo_log(found: Any, version: str, engine: str) -> Known | None:
-    """Whether it is written; None where a server that could turn it off was not asked, or does not say."""
-    release = re.match(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})", version)
-    if engine == "mariadb" or (release and tuple(map(int, release.groups())) < REDO_SWITCH):
-        return known(True, f"{version} has no switch for it", f"{engine} -e 'SELECT VERSION()'")
-    said = {name.lower(): value for name, value in (texts(found, "status", 2) if "status" in found else ())}
-    value = said.get("innodb_redo_log_enabled", "").upper()
-    if value not in ("ON", "OFF"):
-        return None
-    return known(value == "ON", f"Innodb_redo_log_enabled = {value} (server)", f"{engine} -e 'SHOW GLOBAL STATUS'")
-
-
-def _from_server(value: Known, command: str) -> Known:
-    return Known(value.value, tuple(each._replace(command=command) for each in value.evidence))
 
 
 STAYS = ("page_bytes", "directories", "configured", "loaded", "decided")

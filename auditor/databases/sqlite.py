@@ -9,23 +9,52 @@ transaction has no lock, and is not seen.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from auditor.collect.mounts import mounts
 from auditor.collect.zfs_mounts import TABLES
-from auditor.databases.engine import Engine
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.databases.engine import DOUBT, Engine, Found, InForce, Launch, Line, Promise
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Value, words
 from auditor.host.request import Files, Read
 from auditor.sources.source import source
 
-ENGINE = Engine(
-    name="sqlite",
-    title="SQLite",
-    page_bytes=4096,
-    page_source="SQLite manual: PRAGMA page_size, 4096 bytes by default since 3.12.0",
-    profile="sqlite",
-)
+if TYPE_CHECKING:
+    from auditor.databases.configuration import Tree
 
+
+class SQLite(Engine):
+    """Of its servers there is nothing to say."""
+
+    name = "sqlite"
+    title = "SQLite"
+    page_bytes = 4096
+    page_source = "SQLite manual: PRAGMA page_size, 4096 bytes by default since 3.12.0"
+    processes = ()
+    settings = ()
+    files = ()
+    taken_over = ""
+    units = ""
+    in_place = ()
+    compared = ()
+    omitting: Mapping[str, tuple[Value, ...]] = {}
+    new_on_empty = ""
+    profile = "sqlite"
+
+    def arguments(self, given: Sequence[str]) -> list[Line]:
+        return [DOUBT for _ in given]
+
+    def wanted(self, launch: Launch) -> list[str]:
+        return []
+
+    def read(self, launch: Launch, tree: Tree) -> Found:
+        yield from ()
+
+    def promise(self, settings: InForce, synchronous: bool | None) -> Promise:
+        return Promise(None, None, None)
+
+
+ENGINE = SQLite()
 
 LOCKS_FACTS = {"sqlite_files": words("DATASET=COUNT of the files on it that have the locks of SQLite")}
 LOCKS = "/proc/locks"

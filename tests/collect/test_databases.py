@@ -441,7 +441,7 @@ def test_every_directory_that_mysql_writes_to_is_one_of_its_own() -> None:
         "log_bin": ("binlogs/b", ""),
         "aria_log_dir_path": ("/aria", ""),
     }
-    found = dict(mysql.facts_of(settings, "mysql"))["directories"].value
+    found = dict(mysql.ENGINE.facts_of(settings))["directories"].value
     data = ("data:/db", "data:/ib", "data:/ib/more", "data:/far", "data:/dw")
     assert found == (*data, "log:/db/redo", "log:/db", "log:/db/binlogs", "log:/aria")
 

@@ -225,7 +225,7 @@ SERVICE = (
 def test_nothing_is_kept_of_what_it_runs() -> None:
     """And what is kept says the same."""
     text = SERVICE.format("--token=secret", "sysinit.target")
-    lines = Lines(services.unit_start.KEEP, services.FIRST)
+    lines = Lines(services.KEEP, services.FIRST)
     kept = (lines.of(text.encode()) + lines.end()).decode()
     assert "secret" not in kept
     assert "ExecStart=" not in kept
@@ -237,7 +237,7 @@ def test_nothing_is_kept_of_what_it_runs() -> None:
 
 
 def test_a_line_without_an_end_is_no_answer() -> None:
-    lines = Lines(services.unit_start.KEEP, services.FIRST)
+    lines = Lines(services.KEEP, services.FIRST)
     with pytest.raises(ValueError, match="a line of more than"):
         lines.of(b"Requires=" + b"x" * (64 << 10))
 

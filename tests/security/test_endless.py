@@ -11,7 +11,7 @@ import pytest
 from auditor.collect import mounts
 from auditor.databases import paths
 from auditor.databases.configuration import Tree
-from auditor.databases.postgres import settings_of as postgres
+from auditor.databases.postgres import ENGINE
 from auditor.facts import SymbolicLink
 from auditor.host.request import Files
 
@@ -40,7 +40,7 @@ def test_files_that_include_the_next_a_hundred_times_are_read_to_a_bound() -> No
         f"{ROOT}/d/{name}": f"include '{after}'\n" * 100 if after else "fsync = on\n" for name, after in pairwise(names)
     }
     with pytest.raises(ValueError, match="more is included than zaudit reads"):
-        postgres(Tree(Files(text), ROOT), "/d/0.conf")
+        ENGINE.settings_of(Tree(Files(text), ROOT), "/d/0.conf")
 
 
 def test_links_that_lead_through_a_thousand_folders_are_not_followed() -> None:
