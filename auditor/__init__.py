@@ -12,8 +12,8 @@ The folder listing is the way the data goes::
 ``recording`` keeps what a host answered, and answers in its place. ``audit`` is that drawing as a program; ``cli`` and
 ``commands`` turn arguments into it and its report into an exit code; ``selftest`` runs it on answers that are at fault.
 
-``databases`` is what is known of each engine: how its processes and files are told, which of their settings matter, and so
-what of them is kept at all.
+``databases`` has one class for each engine (files, arguments, settings, SQL, services, and what its settings promise), and the
+questions about servers, their settings, paths and services.
 
 ``durability`` models where an acknowledged commit is, and which copy of it survives which event, from plain fields;
 ``observation`` fills these from facts.
@@ -21,8 +21,7 @@ what of them is kept at all.
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off.
 
-Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts, and ``databases`` their
-types alone; ``collect``, ``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``
+Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts; ``collect``, ``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``
 imports ``judge`` and ``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as
 well; ``audit``, ``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine,
 a parser cannot run a command, and a report cannot look anything up.

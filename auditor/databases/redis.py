@@ -1,6 +1,6 @@
-"""Redis. (redis.conf of 7.0; src/config.c, src/sds.c sdssplitargs)
+"""Redis, and Valkey, which was forked from it. (redis.conf of 7.0; src/config.c, src/sds.c sdssplitargs)
 
-It writes a title over its arguments (set-proc-title; before 6.2 always), so /proc/PID/cmdline does not show the options that
+Both write a title over their arguments (set-proc-title; before 6.2 always), so /proc/PID/cmdline does not show the options that
 were given behind its file, and these override it (src/server.c, main(), redisSetProcTitle(); src/setproctitle.c). ``systemctl
 show`` says them. A line is kept whose options are all known not to say how anything is written; any other is not, so that what
 it gives is unknown. It fills the rest of its arguments with NUL bytes, so what is left of them still is as long as they were:
@@ -94,7 +94,7 @@ class Redis(Engine):
         Setting("dir", place),
         Setting("include", path),
     )
-    files = (("redis*.conf", conf),)
+    files = (("redis*.conf", conf), ("valkey*.conf", conf))  # either may be started with a file of the other's
     taken_over = "CONFIG SET with CONFIG REWRITE"
     units = "redis*.service"
     data_options = ("dir",)
@@ -140,8 +140,23 @@ class Redis(Engine):
         return {"always": Promise(), "no": Promise(True, "never")}.get(sync, Promise(False, "later"))
 
 
+class Valkey(Redis):
+    """The fork of Redis 7.2.4. What it does between a write and its answer is the same, and so are its settings and their
+    defaults. (valkey-io/valkey src/config.c, src/aof.c flushAppendOnlyFile(), src/setproctitle.c; valkey.conf of 8.0)"""
+
+    client = "valkey-cli"
+    name = "valkey"
+    title = "Valkey"
+    page_source = "Valkey documentation, Persistence: its files are written from end to end"
+    processes = ("valkey-server",)
+    default_file = "/etc/valkey/valkey.conf"
+    units = "valkey*.service"  # valkey-server.service of Debian, valkey.service of Fedora
+    new_on_empty = "Valkey without a file begins with no keys"
+
+
 ENGINE = Redis()
-FAMILY = (ENGINE,)
+VALKEY = Valkey()
+FAMILY = (ENGINE, VALKEY)
 
 UNIT_FACTS = {
     "start_config": one_of("the configuration file with which systemd starts it"),

@@ -24,7 +24,7 @@ from tests.folded import for_each
 
 SECRET = "S3CRET"
 FILES = {"postgres": "postgresql.conf", "mysql": "my.cnf", "mariadb": "my.cnf", "mongodb": "mongod.conf",
-         "etcd": "etcd.yml", "redis": "redis.conf"}  # fmt: skip
+         "etcd": "etcd.yml", "redis": "redis.conf", "valkey": "valkey.conf"}  # fmt: skip
 SERVERS = [each for each in ENGINES.values() if each.processes]
 SETTINGS = [(engine, each) for engine in SERVERS for each in engine.settings]
 
@@ -53,7 +53,9 @@ def spelt(engine: Engine, name: str, value: str) -> str:
         case "yml":
             return f"{name}: {value}"
         case _:
-            return {"redis": f"{name} {value}", "mongodb": f"{name}: {value}"}.get(engine.name, f"{name} = {value}")
+            return {**dict.fromkeys(("redis", "valkey"), f"{name} {value}"), "mongodb": f"{name}: {value}"}.get(
+                engine.name, f"{name} = {value}"
+            )
 
 
 @pytest.mark.parametrize(("engine", "setting"), SETTINGS, ids=[f"{e.name}-{s.name}" for e, s in SETTINGS])
@@ -244,9 +246,11 @@ BASE: dict[str, dict[str, str]] = {
     "mongodb": {"cmdline": "mongod\0-f\0/etc/mongod.conf\0"},
     "etcd": {"cmdline": "etcd\0--config-file\0/etc/etcd.yml\0", "environ": ""},
     "redis": {"cmdline": "redis-server *:6379\0"},
+    "valkey": {"cmdline": "valkey-server *:6379\0"},
 }
-PLACE = {"postgres": "srv/postgresql.conf", "redis": "etc/redis/redis.conf"}
-FIRST = {"mysql": "[mysqld]\n", "mariadb": "[mysqld]\n", "redis": "dir /srv\n"}
+PLACE = {"postgres": "srv/postgresql.conf", "redis": "etc/redis/redis.conf",
+         "valkey": "etc/valkey/valkey.conf"}  # fmt: skip
+FIRST = {"mysql": "[mysqld]\n", "mariadb": "[mysqld]\n", "redis": "dir /srv\n", "valkey": "dir /srv\n"}
 
 
 def settled(engine: str, text: str = "", **more: str) -> dict[str, Any]:
