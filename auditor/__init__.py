@@ -21,10 +21,11 @@ questions about servers, their settings, paths and services.
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off.
 
-Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts; ``collect``, ``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``
-imports ``judge`` and ``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as
-well; ``audit``, ``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine,
-a parser cannot run a command, and a report cannot look anything up.
+Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts; ``collect``,
+``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report`` imports ``judge`` and
+``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as well; ``audit``,
+``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine, a parser
+cannot run a command, and a report cannot look anything up.
 ``tests/test_layers.py`` holds it.
 
 Ten nouns that mean one thing each in here:
