@@ -10,7 +10,7 @@ import pytest
 
 from auditor import audit, derive, registry
 from auditor.commands import _db_advice
-from auditor.data.advice import PARTS, SIZES
+from auditor.commands._db_advice import PARTS, SIZES
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, Value, unknown, value_of
 from auditor.judge import verdict
