@@ -123,10 +123,17 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.collect._status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
     ("auditor.collect.zpool_history", "commands"): [{"commands": "import|clear"}],
     ("auditor.collect.dmidecode", "{title}"): [{"title": "Memory Device"}],
+    ("auditor.databases.redis", "_start(engine)"): [{"engine": each} for each in redis.FAMILY],
     ("auditor.verify.strace_output", "{flag}"): [{"flag": "O_DSYNC"}],
     ("auditor.host.output", "each.encode()"): [
         {"each": each}
-        for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis.keep(redis.ENGINE), services.KEEP)
+        for keep in (
+            kernel_log.KEEP,
+            zpool_history.KEEP,
+            zpool_events_all.KEEP,
+            *map(redis.keep, redis.FAMILY),
+            services.KEEP,
+        )
         for each in branches(keep)
     ],
     # our own tables, of models that a drive may say of itself

@@ -79,7 +79,7 @@ def _of_rule(name: str, value: str) -> str:
     said, _, id = value.partition("rule:")
     if said or not id:
         return value
-    command = rulebook.tables().get(id, {}).get("fix", {}).get("command", "")
+    command: str = rulebook.tables().get(id, {}).get("fix", {}).get("command", "")
     words = command.removeprefix(f"zfs set {name}=").split(" ")
     if words[0] == "zfs" or "{" in words[0] or not words[0]:
         raise ValueError(f"rule {id} sets no {name}")

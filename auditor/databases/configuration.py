@@ -142,6 +142,11 @@ def in_words(facts: Iterable[tuple[str, Known]]) -> Known:
     return Known(text, tuple(dict.fromkeys(each for _, value in found for each in value.evidence)))
 
 
+def failed(path: str, error: str, root: str) -> bool:
+    """Of what is below the root directory of the process: could it not be looked at?"""
+    return path.startswith(f"{root}/") and not error.startswith("no such")
+
+
 def plain(path: str) -> bool:
     """Whether a path that a command line or a file names can be asked for as it is: absolute, no pattern, no way up, and
     nothing in it that means something else in a list of links or of mounts."""

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from auditor.collect import mounts
 from auditor.collect._holders import Holders, Place
 from auditor.databases import ENGINES
-from auditor.databases.configuration import ELSEWHERE, Tree, folders, plain, root_of
+from auditor.databases.configuration import ELSEWHERE, Tree, failed, folders, plain, root_of
 from auditor.facts import (
     HOST,
     Evidence,
@@ -73,7 +73,7 @@ def request_links(database: Subject, facts: Facts) -> Read | Skip:
         wanted = unseen(directories, symlinks, table)
         tree = Tree(Files({}, dict(symlinks)), "")
         named = [(kind, tree.real(path)) for kind, path in folders(directories)]
-        points, _ = mounted_below(database, named, mounts.mounts("".join(f"{line}\n" for line in table)))
+        points, _ = mounted_below(database, named, table_of(table))
     except ValueError as error:
         return Skip(str(error))
     wanted += (path for _, path in points if plain(path))
@@ -87,7 +87,7 @@ def database_links(reply: Files, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where a folder could not be looked at. What is not there (the folder of a tablespace that was removed)
     is no link."""
     root = root_of(database)
-    if why := next((f"{path}: {error}" for path, error in reply.errors.items() if _failed(path, error, root)), ""):
+    if why := next((f"{path}: {error}" for path, error in reply.errors.items() if failed(path, error, root)), ""):
         raise ValueError(why.removeprefix(root))
     if not (reply.links or reply.devices or reply.errors):
         raise ValueError("nothing was said of any folder")
@@ -133,7 +133,7 @@ def unseen(
     if len(symlinks) > MOST:
         raise ValueError(f"{len(symlinks):,} of its folders are links")
     first = dict(symlinks)
-    real = _ways(each.mount_point for each in mounts.mounts("".join(f"{line}\n" for line in table)))
+    real = _ways(each.mount_point for each in table_of(table))
     asked = _ways(starts) | first.keys()
     starts += first
     missing = _missing(starts, first, asked, real)
@@ -195,11 +195,6 @@ def _ways(paths: Iterable[str]) -> set[str]:
         if len(found) > FOLDERS:
             raise ValueError("more folders than zaudit follows")
     return found
-
-
-def _failed(path: str, error: str, root: str) -> bool:
-    """Of what is below the root directory of the process: could it not be looked at?"""
-    return path.startswith(f"{root}/") and not error.startswith("no such")
 
 
 PATHS_FACTS = {
@@ -276,10 +271,11 @@ def _is_tablespace(path: str) -> bool:
 def tables(facts: Facts) -> Iterator[list[mounts.Mount]]:
     """The mounts that each database sees, of those whose table was read."""
     for database in facts.subjects("database"):
-        yield _mounts(words_of(facts.get(database, "mountinfo")))
+        yield table_of(words_of(facts.get(database, "mountinfo")))
 
 
-def _mounts(lines: Sequence[str]) -> list[mounts.Mount]:
+def table_of(lines: Sequence[str]) -> list[mounts.Mount]:
+    """A table of mounts from its lines."""
     return mounts.mounts("".join(f"{line}\n" for line in lines))
 
 
@@ -379,7 +375,7 @@ def _placed(
 ) -> Iterator[Fact]:
     targets = dict(symlinks)
     tree = Tree(Files({}, targets), "")
-    mounted = _mounts(table)
+    mounted = table_of(table)
     named = [(kind, path, tree.real(path)) for kind, path in folders(directories)]
     spaces = [("data", path, tree.real(path)) for path in targets if _is_tablespace(path) and path not in looked.gone]
     below, more = mounted_below(database, [(kind, real) for kind, _, real in named], mounted)

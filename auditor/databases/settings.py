@@ -190,7 +190,9 @@ def database_includes(reply: Files, database: Subject) -> Iterator[Fact]:
     """Paths as the server sees them; a relative one is below the folder of the file that names it. Raises ValueError where a
     file was not read."""
     root, known_ = configuration.root_of(database), ENGINES[database.name.partition(" ")[0]].known
-    if why := next((f"{path}: {error}" for path, error in reply.errors.items() if _failed(path, error, root)), ""):
+    if why := next(
+        (f"{path}: {error}" for path, error in reply.errors.items() if configuration.failed(path, error, root)), ""
+    ):
         raise ValueError(why.removeprefix(root))
     found: dict[str, str] = {}
     for full, text in sorted(reply.text.items()):
@@ -203,11 +205,6 @@ def database_includes(reply: Files, database: Subject) -> Iterator[Fact]:
                     found.setdefault(other, f"{path} includes {line.value}")
     paths = tuple(each for each in found if configuration.plain(posixpath.dirname(each)))[:MOST]
     yield Fact(database, "includes", known(paths, "; ".join(found[each] for each in paths) or "no more files"))
-
-
-def _failed(path: str, error: str, root: str) -> bool:
-    """Of what is below the root directory of the process: could it not be looked at?"""
-    return path.startswith(f"{root}/") and not error.startswith("no such")
 
 
 NOT_SAID = (

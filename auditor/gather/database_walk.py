@@ -153,7 +153,7 @@ def compare(facts: Facts) -> None:
         and point.startswith("/")
     }
     for database in list(facts.subjects("database")):
-        table = mounts.mounts("".join(f"{line}\n" for line in words_of(facts.get(database, "mountinfo"))))
+        table = paths.table_of(words_of(facts.get(database, "mountinfo")))
         if table and (why := _device_lost(database, table, facts) or _dataset_lost(database, table, points, facts)):
             for name in paths.PROVIDES:
                 facts.replace(Fact(database, name.partition(".")[2], unknown(f"{database.name}: {why}")))

@@ -54,10 +54,9 @@ def test_an_engine_that_lacks_anything_cannot_be_made() -> None:
     declared = [each for each in Engine.__annotations__ if not hasattr(Engine, each)]
     assert {"name", "processes", "settings", "in_place", "omitting", "new_on_empty"} <= set(declared)
     for name in declared:
-        lacking = type("Lacking", (Engine,), {each: vars(Redis)[each] for each in declared if each != name})
-        lacking.__abstractmethods__ = frozenset()
+        parts = {each: part for each, part in vars(Redis).items() if each != name and not each.startswith("__")}
         with pytest.raises(TypeError, match=name):
-            lacking()
+            type("Lacking", (Engine,), parts)()
     with pytest.raises(TypeError, match="abstract"):
         type("Mute", (Engine,), {each: vars(Redis)[each] for each in declared})()
     with pytest.raises(TypeError, match="guard"):

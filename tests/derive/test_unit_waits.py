@@ -10,7 +10,7 @@ from auditor.databases import services
 from auditor.derive import unit_waits
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.host.output import Lines
-from auditor.host.request import Output, Run, Skip
+from auditor.host.request import Output, Request, Run, Skip
 from auditor.judge.verdict import judge
 from tests.folded import for_each
 from tests.shared import rules
@@ -183,7 +183,7 @@ def test_names_that_systemd_escapes() -> None:
 # -- the questions ----------------------------------------------------------------------------------------------------
 
 
-def asked(**more: Any) -> Run | Skip:
+def asked(**more: Any) -> Request:
     return services.unit_start.request(DATABASE, seen(**more))
 
 
