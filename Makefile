@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local.zaudit
 
-.PHONY: help demo test fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report clean
+.PHONY: help demo test fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report points points-quick points-torn clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a virtual machine when there are none"
@@ -39,6 +39,9 @@ help:
 	@echo "make powercut         cut the power of guests that commit, count what is lost"
 	@echo "make powercut-events  kill, reset, cut the power, take drives away: every event of the table"
 	@echo "make powercut-report  what zaudit said of them, against what was lost"
+	@echo "make points           every crash point of workloads in user space; ZAUDIT_LAB_ZFS_SOURCE: a clone of openzfs/zfs"
+	@echo "make points-quick     one workload of it with its controls, in five minutes"
+	@echo "make points-torn LINE=2.3  the table of torn pages"
 
 demo: $(VENV)/run
 	@if $(BIN)/zaudit check --timeout 5 --output /dev/null 2>/dev/null; [ $$? -ne 3 ]; then \
@@ -160,6 +163,15 @@ powercut-events: $(VENV)/dev zipapp
 
 powercut-report: $(VENV)/dev
 	$(BIN)/python -m tests.lab.power.report $(LAB_ARGS)
+
+points: $(VENV)/dev
+	$(BIN)/python -u -m tests.lab.points.run $(LAB_ARGS)
+
+points-quick: $(VENV)/dev
+	$(BIN)/python -u -m tests.lab.points.run --quick $(LAB_ARGS)
+
+points-torn: $(VENV)/dev
+	$(BIN)/python -u -m tests.lab.points.torn --confirm all $(LAB_ARGS)
 
 clean:
 	rm -rf $(VENV) build dist site *.egg-info zaudit-record.py zaudit.pyz zaudit.pyz.cdx.json SHA256SUMS .mypy_cache .ruff_cache .pytest_cache .hypothesis

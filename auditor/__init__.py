@@ -2,11 +2,11 @@
 
 The folder listing is the way the data goes::
 
-    targets ──> gather ──> facts ──> derive ──> judge ──> report
+    targets ──> gather ──> facts ──> model ───> judge ──> report
                 (which     (known,   (facts     (rules,    (terminal,
                  question)  unknown)  from       three      JSON)
                    │                  facts)     values)
-                   ├─ collect   one module a question: what to ask, what the answer says
+                   ├─ sources   one module a source: what to ask, what the answer says
                    └─ host      the machine: commands, files, libraries, and nothing else touches it
 
 ``recording`` keeps what a host answered, and answers in its place. ``audit`` is that drawing as a program; ``cli`` and
@@ -19,13 +19,14 @@ questions about servers, their settings, paths and services.
 ``observation`` fills these from facts.
 
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
-third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off.
+third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off. ``plan``
+judges again and again what a fix would make of the facts.
 
-Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts; ``collect``,
-``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report`` imports ``judge`` and
-``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as well; ``audit``,
-``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine, a parser
-cannot run a command, and a report cannot look anything up.
+Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts; ``sources``,
+``databases``, ``model`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report`` imports
+``judge`` and ``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as well;
+``audit``, ``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine, a
+parser cannot run a command, and a report cannot look anything up.
 ``tests/test_layers.py`` holds it.
 
 Ten nouns that mean one thing each in here:
@@ -35,11 +36,11 @@ subject    what a fact is about: a pool, vdev, leaf, disk, dataset, database, th
 leaf       a device of a pool as ``zpool status`` lists it; the disk is the physical device behind it
 fact       a value of one subject: known with evidence, or unknown with reasons
 reason     why a fact is unknown, in a sentence that names the command or file; its remedy is what would help
-rule       what must hold of the facts of a subject, with what its failure loses, examples and sources
+rule       what must hold of the facts of a subject, with the elements that its failure breaks, examples and sources
 verdict    what one rule says of one subject: pass, fail, unknown, not applicable, waived
 finding    equal verdicts that did not pass, told as one, with where to fix them
-strike     what a failure does: from which event on something is lost, what, and who is believed where nothing is
-cell       what one event costs one dataset: kept, kept on the word of somebody, unknown or lost
+element    a part of the path of a commit that can be broken (auditor/durability/elements.py)
+cell       what one event costs one dataset: no loss, no loss that relies on somebody, unknown or lost
 recording  all answers of one host, from which every report can be made again
 =========  ==========================================================================================================
 """

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from auditor import __version__, derive, registry
+from auditor import __version__, registry
 from auditor.data.platforms import ANY
 from auditor.databases import ENGINES
-from auditor.derive import databases
 from auditor.errors import Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown, value_of
 from auditor.gather import brought, layers, targets
@@ -20,13 +19,17 @@ from auditor.gather.look import LookOptions, gather
 from auditor.gather.look import NothingToAudit as NothingToAudit
 from auditor.host import sql
 from auditor.host.live import Host
-from auditor.judge import baseline, finding, policy_files, verdict, waivers
+from auditor.judge import baseline, finding, policy_files, supposition, verdict, waivers
 from auditor.judge.answers import Answers
 from auditor.judge.baseline import Baseline
+from auditor.judge.event_table import EventTable
 from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity, digest
+from auditor.judge.supposition import Change
+from auditor.model import derivation
+from auditor.model.database import databases
 from auditor.report.model import Report
 
 
@@ -96,15 +99,27 @@ def look(host: Host, names: Sequence[str], options: Options, progress: Progress 
         facts, roots, unasked = gather(host, names, options.wanted, registry.sources(), progress)
     except NothingToAudit as nothing:
         if nothing.facts:
-            derive.run(registry.derivations(), nothing.facts)
+            derivation.run(registry.derivations(), nothing.facts)
         raise
     gathered = time.process_time()
     facts.put_all(waivers.facts_of(options.policy, facts))
-    derive.run(registry.derivations(), facts)
-    _no_empty_links(facts)
+    _derive(facts)
     seconds = {"gather": gathered - started, "derive": time.process_time() - gathered}
     recorder, edited = (getattr(host, name, "") for name in ("recorder", "edited"))  # of a replay
     return Look(facts, roots, seconds, options.policy, recorder, unasked, edited)
+
+
+def suppose(seen: Look, changes: Sequence[Change]) -> Look:
+    """The same look with changes of what was collected, as a copy. Raises SuppositionError."""
+    derived = {key for each in registry.derivations() for key in each.specs}
+    facts = supposition.suppose(seen.facts, changes, registry.registry(), derived)
+    _derive(facts)
+    return seen._replace(facts=facts)
+
+
+def _derive(facts: Facts) -> None:
+    derivation.run(registry.derivations(), facts)
+    _no_empty_links(facts)
 
 
 def _no_empty_links(facts: Facts) -> None:
@@ -177,6 +192,8 @@ def judge(
     rules = _spoken(rules, seen.facts)
     about_waivers = [rule for rule in rules if rule.subject == "waiver"]
     verdicts = verdict.judge([rule for rule in rules if rule.subject != "waiver"], seen.facts)
+    table = EventTable(seen.facts)
+    verdicts = table.ranked(verdicts)
     answers = Answers(seen.policy, seen.facts)
     verdicts = waivers.apply(seen.policy, seen.facts, verdicts, answers)
     verdicts += verdict.judge(about_waivers, seen.facts)
@@ -194,7 +211,8 @@ def judge(
         threshold=threshold,
         policy=seen.policy.path,
         left_out=tuple(left_out),
-        answers=answers,
+        columns=table.columns(verdicts, answers),
+        events=table.events,
         failed_only=failed_only,
         rules=digest(rules),
         recorder=seen.recorder,

@@ -6,7 +6,7 @@ no "N/A" and no default 0, so that a hole in what was seen can never look like a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
 
 Kind = Literal["host", "pool", "vdev", "leaf", "disk", "dataset", "database", "run", "waiver"]
@@ -347,6 +347,7 @@ class Facts:
     def __init__(self, now: float = 0.0) -> None:
         """now: seconds since the epoch at which the host was looked at (of the recording, when replayed)."""
         self.now = now
+        self.derive: Callable[[Subject, str], None] | None = None  # puts what is asked for and not there, if it can
         self._facts: dict[Subject, dict[str, Judged]] = {}
 
     def __iter__(self) -> Iterator[Fact]:
@@ -387,7 +388,9 @@ class Facts:
         facts = self._facts.get(subject)
         if facts is None:
             return unknown(f"nothing is known of {subject.kind} {subject}")
-        found = facts.get(name)
+        if (found := facts.get(name)) is None and self.derive:
+            self.derive(subject, name)
+            found = facts.get(name)
         return found if found is not None else unknown(f"{subject.kind} {subject}: {name} was not looked at")
 
     def of(self, subject: Subject) -> Mapping[str, Judged]:
@@ -395,8 +398,8 @@ class Facts:
         return self._facts.get(subject, {})
 
     def subjects(self, kind: Kind) -> Iterator[Subject]:
-        """All subjects of a kind, in the order in which they were found."""
-        return (subject for subject in self._facts if subject.kind == kind)
+        """All subjects of a kind that there are now, in the order in which they were found."""
+        return iter([subject for subject in self._facts if subject.kind == kind])
 
     def linked(self, subject: Subject, name: str) -> tuple[Subject, ...]:
         """The subjects behind a link; none when the link is unknown (ask :meth:`get` for the reasons)."""

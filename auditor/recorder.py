@@ -19,8 +19,8 @@ from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, NO_MEMORY, Stop
 from auditor.gather.gatherer import Progress
 from auditor.gather.look import LookOptions, gather
 from auditor.host import process
-from auditor.host.limits import DEADLINE_S
 from auditor.host.live import Host, LiveHost
+from auditor.host.request import DEADLINE_S
 from auditor.recording import recording, redaction, replacing
 from auditor.recording.recording import Recording, RecordingHost
 from auditor.sources.catalog import sources

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from auditor import data
-from auditor.host import input_file
+from auditor.host import user_files
 from auditor.judge import advisory, known_bugs, policy, rule_file, rule_table
 from auditor.judge.rule import Rule, RuleError, merge
 from auditor.judge.threshold import Decided
@@ -50,7 +50,7 @@ def load(
         _one(id, examples=examples, decided=decided[id]) if id in decided else _as_written(id, examples=examples)
         for id in tables()
     ]
-    bounded = partial(input_file.read, limit=rule_file.LIMIT)
+    bounded = partial(user_files.read, limit=rule_file.LIMIT)
     theirs = (rule_file.load_folder(folder, registry(), decided=decided, read=bounded) for folder in folders)
     return merge([[*mine, *advisories(examples=examples)], *theirs])
 

@@ -21,13 +21,14 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
-from auditor.collect import initrd_times, modprobe, module_lists, trim_nixos, trim_timers, zfs_mounts
 from auditor.facts import HOST, Facts
-from auditor.host import pool_cache
 from auditor.host.allowed import allowed_part
 from auditor.host.request import NOTHING, WITNESS, Capture, Files, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording
+from auditor.sources import kernel_module, units, upkeep
+from auditor.sources import mounts as mount_source
+from tests import question
 from tests.answered import answered
 from tests.bench import synthetic
 from tests.edited import BASE, HOSTS_OF, edited, modules, told_of_modules
@@ -126,7 +127,7 @@ PLATFORMS: Mapping[str, Platform] = {
             Dataset("root", "/", _legacy("legacy")), Dataset("nix", "/nix", {**_legacy("legacy"), "atime": ("off", LOCAL)}),
             Dataset("var", "/var", _legacy("legacy")), Dataset("home", "/home", _legacy("legacy")),
         ),
-        jobs={trim_nixos.TIMER: ""}, cron=False,
+        jobs={upkeep.TIMER: ""}, cron=False,
     ),
 }  # fmt: skip
 
@@ -142,11 +143,11 @@ def composed(base: Recording, name: str, zfs: str = "") -> Recording:
     made = renamed(made, platform.pool)
     pools = [platform.pool, *([platform.boot] if platform.boot else [])]
     texts = {OS_RELEASE: platform.system, HOSTNAME: "db1\n", RELEASE: f"{platform.kernel}\n"}
-    texts |= {pool_cache.PATH: "".join(f"{each}\n" for each in pools)}
+    texts |= {units.PATH: "".join(f"{each}\n" for each in pools)}
     versions = {f"/sys/module/{each}/version": f"{platform.zfs}\n" for each in ("zfs", "spl")}
     files = {patterns: _files(each, texts | versions, platform) for patterns, each in made.files.items()}
-    files[module_lists.request(HOST, Facts()).patterns] = modules("" if name.startswith("nixos") else platform.kernel)
-    path = trim_nixos.TIMER
+    files[question.patterns(kernel_module.installed)] = modules("" if name.startswith("nixos") else platform.kernel)
+    path = upkeep.TIMER
     kept = {path: str(allowed_part(path, platform.jobs[path]))} if path in platform.jobs else {}
     files[path, WITNESS] = Files(
         {WITNESS: "nodev\tsysfs\n", **kept}, errors={} if kept else {path: "no such file or directory"}
@@ -158,9 +159,9 @@ def composed(base: Recording, name: str, zfs: str = "") -> Recording:
 def _initrd(files: Mapping[tuple[str, ...], Files]) -> Iterator[tuple[tuple[str, ...], Capture]]:
     """Where the root file system is on ZFS: of the initrd of Debian and Ubuntu that it was written last."""
     facts = Facts()
-    for module in (zfs_mounts, module_lists, modprobe):
-        facts.put_all(module.parse(files[module.request(HOST, facts).patterns], HOST))
-    asked = initrd_times.request(HOST, facts)
+    for module in (mount_source.zfs_mounts, kernel_module.installed, kernel_module.modprobe):
+        facts.put_all(module.parse(files[question.patterns(module, HOST, facts)], HOST))
+    asked = kernel_module.initrds.request(HOST, facts)
     if isinstance(asked, Run):
         there = [path for path in asked.argv[4:] if not path.startswith("/boot/") or "initrd.img-" in path]
         times = {
@@ -198,10 +199,10 @@ def _files(each: Files, texts: Mapping[str, str], platform: Platform) -> Files:
         for path, content in text.items()
     }  # fmt: skip
     errors = {**each.errors, **dict.fromkeys(gone, "no such file")}
-    if trim_timers.UNITS in errors:
-        timers = {path: "" for path in platform.jobs if fnmatchcase(path, trim_timers.UNITS)}
+    if upkeep.UNITS in errors:
+        timers = {path: "" for path in platform.jobs if fnmatchcase(path, upkeep.UNITS)}
         text |= timers
-        errors = {path: why for path, why in errors.items() if not (timers and path == trim_timers.UNITS)}
+        errors = {path: why for path, why in errors.items() if not (timers and path == upkeep.UNITS)}
     return each._replace(text=text, errors=errors)
 
 

@@ -13,38 +13,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from auditor.collect import (
-    block_targets,
-    boot_units,
-    dkms_kernels,
-    failed_units,
-    failed_upkeep,
-    fstab,
-    guest_configs,
-    guests,
-    hibernation,
-    module_lists,
-    module_versions,
-    mount_units,
-    nvme_targets,
-    pid_namespace,
-    swaps,
-    taint,
-    unit_changes,
-    zed_rc,
-    zfs_mounts,
-    zpool_get,
-)
 from auditor.databases import sqlite
 from auditor.databases.engine import WITHHELD
 from auditor.facts import HOST, Fact, Facts, Subject, known
-from auditor.host import fstab as kept_fstab
-from auditor.host import module_list, pool_cache, zed_settings
 from auditor.host.request import WITNESS, Capture, Files, Run, Skip
 from auditor.recording import recording
 from auditor.recording.recording import Recording
-from tests import incidents, second_looks
+from auditor.sources import guests, kernel_module, mounts, upkeep, zpool
+from auditor.sources import machine as machine_source
+from auditor.sources import targets as target_source
+from auditor.sources import units as unit_source
+from tests import incidents, question, second_looks
 from tests.answered import answered
+from tests.question import patterns, run
 from tests.shared import HOSTS, name_of
 
 BASE = HOSTS / "2.4-healthy-mirrored-slog"
@@ -124,7 +105,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands = {tuple(map(text, argv)): capture(argv, each) for argv, each in past.commands.items()}
     booted = b"[    0.000000] Linux version 6.12.57+deb13-amd64 (debian-kernel@lists.debian.org)\n"
     commands |= {argv: Capture(0, booted, keep=keep) for argv, keep in incidents.KEEP.items()}
-    commands |= {each.request(HOST, Facts()).argv: Capture(0) for each in (failed_units, failed_upkeep)}
+    commands |= {run(each).argv: Capture(0) for each in (unit_source.failed, unit_source.failed_upkeep)}
     if not drive.cache:  # such a controller does not know the feature
         refused = Capture(
             1, b"NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value (0x4002)\n"
@@ -155,7 +136,7 @@ def _asked_more(argv: tuple[str, ...], each: Capture) -> tuple[tuple[str, ...], 
         return argv, each
     facts = Facts()
     facts.put_all([Fact(HOST, "zfs_version", known((2, 4, 4), ""))])
-    now = zpool_get.request(Subject("pool", argv[-1]), facts)
+    now = zpool.properties.request(Subject("pool", argv[-1]), facts)
     assert isinstance(now, Run)
     return now.argv, each._replace(stdout=each.stdout + f"{argv[-1]}\tcachefile\t-\tdefault\n".encode())
 
@@ -164,10 +145,10 @@ def unused(past: Recording) -> Recording:
     """The same host as a zaudit of today sees it, which asks who uses its datasets: no guests, and no targets."""
     around = _around()
     asked = (
-        guests.request(HOST, Facts()).patterns,
-        block_targets.request(HOST, Facts()).patterns,
-        nvme_targets.request(HOST, Facts()).patterns,
-        (pid_namespace.OWN,),
+        patterns(guests.running),
+        patterns(target_source.block_targets),
+        patterns(target_source.nvme_targets),
+        (machine_source.OWN,),
     )
     return replace(past, files={**past.files, **{each: around[each] for each in asked}, **_mounted()})
 
@@ -176,7 +157,7 @@ def _mounted() -> dict[tuple[str, ...], Files]:
     """The table of mounts, of the host itself."""
     tables = dict.fromkeys(MOUNTS[:2], TABLE)
     return {
-        (sqlite.LOCKS, *zfs_mounts.TABLES): Files({sqlite.LOCKS: ""} | tables),
+        (sqlite.LOCKS, *mounts.TABLES): Files({sqlite.LOCKS: ""} | tables),
         MOUNTS: Files(tables, dict.fromkeys(MOUNTS[2:], "mnt:[4026531841]")),
     }
 
@@ -194,57 +175,57 @@ def _around() -> dict[tuple[str, ...], Files]:
         "zfs-import.target.wants/zfs-import-cache.service",
     )
     links = {f"/etc/systemd/system/{each}": f"/usr/lib/systemd/system/{each.partition('/')[2]}" for each in units}
-    texts = filesystems | dict.fromkeys(links, "") | {boot_units.FIRST: "systemd\n", pool_cache.PATH: "tank\n"}
-    none = dict.fromkeys((*boot_units.LINKS[1:], boot_units.OWN, boot_units.LISTS), "no such file")
-    power = {hibernation.STATE: "freeze mem disk\n", hibernation.RESUME: "0:0\n"}
-    targets = block_targets.request(HOST, Facts()).patterns
+    texts = filesystems | dict.fromkeys(links, "") | {unit_source.FIRST: "systemd\n", unit_source.PATH: "tank\n"}
+    none = dict.fromkeys((*unit_source.LINKS[1:], unit_source.OWN, unit_source.LISTS), "no such file")
+    power = {machine_source.STATE: "freeze mem disk\n", machine_source.RESUME: "0:0\n"}
+    targets = patterns(target_source.block_targets)
     no_targets = dict.fromkeys(targets[:-1], "no such file")
-    configs = guest_configs.request(HOST, Facts()).patterns
-    built = f"{dkms_kernels.BUILT.removesuffix('*')}{KERNEL}-x86_64"
+    configs = patterns(guests.configs)
+    built = f"{kernel_module.BUILT.removesuffix('*')}{KERNEL}-x86_64"
     kernels = {
         built: f"2.4.4/{KERNEL}/x86_64",
-        dkms_kernels.HEADERS.replace("*", KERNEL): f"/usr/src/linux-headers-{KERNEL}",
+        kernel_module.HEADERS.replace("*", KERNEL): f"/usr/src/linux-headers-{KERNEL}",
     }
     heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
     return {
-        boot_units.request(HOST, Facts()).patterns: Files(texts, links, none),
-        unit_changes.request(HOST, Facts()).patterns: Files(
-            filesystems, errors=dict.fromkeys((unit_changes.UNITS, unit_changes.PARTS), "no such file")
+        patterns(unit_source.boot): Files(texts, links, none),
+        patterns(unit_source.changes): Files(
+            filesystems, errors=dict.fromkeys((unit_source.UNITS, unit_source.PARTS), "no such file")
         ),
-        hibernation.request(HOST, Facts()).patterns: Files(filesystems | power),
-        (taint.PATH,): Files({taint.PATH: "12289\n"}),  # P, O and E: of zfs.ko
-        guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),
+        patterns(machine_source.hibernation): Files(filesystems | power),
+        (machine_source.TAINT_PATH,): Files({machine_source.TAINT_PATH: "12289\n"}),  # P, O and E: of zfs.ko
+        patterns(guests.running): Files({guests.FIRST: f"{WITHHELD}\0"}),
         configs: Files(filesystems, errors=dict.fromkeys(configs[:-1], "no such file")),
         targets: Files(filesystems, errors=no_targets),
-        (offered := nvme_targets.request(HOST, Facts()).patterns): Files(
+        (offered := patterns(target_source.nvme_targets)): Files(
             filesystems, errors=dict.fromkeys(offered[:-1], "no such file")
         ),
-        zed_rc.request(HOST, Facts()).patterns: Files(
-            filesystems | {f"{zed_settings.FOLDER}statechange-notify.sh": "", zed_settings.PATH: "ZED_EMAIL_ADDR\n"}
+        patterns(upkeep.zed_rc): Files(
+            filesystems | {f"{upkeep.FOLDER}statechange-notify.sh": "", upkeep.PATH: "ZED_EMAIL_ADDR\n"}
         ),
-        (swaps.PATH,): Files({swaps.PATH: heading}),
-        fstab.request(HOST, Facts()).patterns: Files(filesystems | {kept_fstab.PATH: "- / - defaults\n"}),
-        dkms_kernels.request(HOST, Facts()).patterns: Files(filesystems, kernels),
-        module_lists.request(HOST, Facts()).patterns: modules(KERNEL),
-        mount_units.request(HOST, Facts()).patterns: Files(filesystems, errors={mount_units.UNITS: "no such file"}),
-        (pid_namespace.OWN,): Files({}, {pid_namespace.OWN: f"pid:[{pid_namespace.FIRST}]"}),
+        (machine_source.PATH,): Files({machine_source.PATH: heading}),
+        patterns(mounts.fstab): Files(filesystems | {mounts.PATH: "- / - defaults\n"}),
+        patterns(kernel_module.dkms): Files(filesystems, kernels),
+        patterns(kernel_module.installed): modules(KERNEL),
+        patterns(unit_source.key_mounts): Files(filesystems, errors={unit_source.KEY_MOUNTS_UNITS: "no such file"}),
+        (machine_source.OWN,): Files({}, {machine_source.OWN: f"pid:[{machine_source.FIRST}]"}),
     }
 
 
 def modules(kernel: str) -> Files:
     """What depmod has listed for the only kernel there is; without one, that there is no such folder."""
-    own = module_list.PATTERN.replace("*", kernel)
-    listed = {own: f"{module_list.OWN}:\nupdates/dkms/zfs.ko.xz:\n"} if kernel else {}
-    gone = [module_list.IMAGES, module_lists.BOOTED, *([] if kernel else [module_list.PATTERN])]
-    loaded = {WITNESS: "nodev\tsysfs\n", module_lists.STATE: "live\n"}
+    own = kernel_module.PATTERN.replace("*", kernel)
+    listed = {own: f"{kernel_module.OWN}:\nupdates/dkms/zfs.ko.xz:\n"} if kernel else {}
+    gone = [kernel_module.IMAGES, kernel_module.BOOTED, *([] if kernel else [kernel_module.PATTERN])]
+    loaded = {WITNESS: "nodev\tsysfs\n", kernel_module.STATE: "live\n"}
     return Files(loaded | listed, errors=dict.fromkeys(gone, "no such file"))
 
 
 def told_of_modules(files: Mapping[tuple[str, ...], Files], version: str) -> dict[tuple[str, ...], Capture]:
     """What modinfo says of the modules that depmod has listed: all of one release, each built for its kernel."""
     facts = Facts()
-    facts.put_all(module_lists.parse(files[module_lists.request(HOST, facts).patterns], HOST))
-    asked, found = module_versions.request(HOST, facts), module_lists.paths(facts)
+    facts.put_all(kernel_module.installed.parse(files[question.patterns(kernel_module.installed, HOST, facts)], HOST))
+    asked, found = kernel_module.modinfo.request(HOST, facts), kernel_module.paths(facts)
     if not isinstance(asked, Run) or isinstance(found, Skip):
         return {}
     lines = (

@@ -14,7 +14,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from auditor import audit, rulebook
-from auditor.checklist.model import Checklist
+from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
 from auditor.commands import _listing, _verifying
 from auditor.facts import AGAIN
@@ -25,19 +25,15 @@ from auditor.registry import registry
 from auditor.report import formats
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
-from auditor.report.checklist import html as checklist_html
-from auditor.report.checklist import json as checklist_json
-from auditor.report.checklist import markdown as checklist_markdown
-from auditor.report.checklist import terminal as checklist_terminal
-from auditor.report.diagnose import html as diagnose_html
-from auditor.report.diagnose import json as diagnose_json
-from auditor.report.diagnose import terminal as diagnose_terminal
+from auditor.report.checklist import sheet
+from auditor.report.diagnose import diagnosis_page as diagnose_html
+from auditor.report.diagnose import diagnosis_text
 from auditor.report.formats import _told
 from auditor.report.model import Report
-from auditor.report.verify import html as verify_html
-from auditor.report.verify import terminal as verify_terminal
-from auditor.verify import codec, fio_output, profile, strace_output
-from auditor.verify.compare import compare
+from auditor.report.verify import verification_page as verify_html
+from auditor.report.verify import verification_text as verify_terminal
+from auditor.verify import codec, fio, profile
+from auditor.verify.comparison import compare
 from auditor.verify.verification import Found
 from tests.checklist import schema as checklist_schema
 from tests.checklist import worlds as listed
@@ -195,12 +191,12 @@ def fio_outputs(folder: Path) -> dict[str, Any]:
     syncs = {each.name: each.sync for each in profile.load(folder.name).sections}
     found: dict[str, Any] = {}
     for path in sorted(folder.glob("*.out")):
-        documents = fio_output.documents(path.read_text())
+        documents = fio.documents(path.read_text())
         began = documents[0]["timestamp_ms"] / 1000 - 1
-        slices = fio_output.timeline(documents, syncs, began, "log")
-        jobs = fio_output.jobs(documents[-1], syncs, "log")
+        slices = fio.timeline_of(documents, syncs, began, "log")
+        jobs = fio.jobs_of(documents[-1], syncs, "log")
         found[path.name] = {"jobs": codec.plain(jobs), "timeline": [[at, to, new.samples] for at, to, new in slices]}
-    return {**found, "log.strace": codec.plain(strace_output.parse((folder / "log.strace").read_text(), ("zaudit.",)))}
+    return {**found, "log.strace": codec.plain(fio.parse((folder / "log.strace").read_text(), ("zaudit.",)))}
 
 
 @cache
@@ -281,14 +277,14 @@ def diagnosis_reports() -> dict[str, str]:
     """File -> the canonical diagnosis in it."""
     found, several = diagnosed.canonical(), diagnosed.several()
     return {
-        "terminal.txt": diagnose_terminal.render(found, zaudit="0.1.0"),
-        "narrow.txt": diagnose_terminal.render(found, zaudit="0.1.0", width=80),
-        "wide.txt": diagnose_terminal.render(found, zaudit="0.1.0", width=120),
-        "ascii.txt": diagnose_terminal.render(found, zaudit="0.1.0", ascii_only=True),
+        "terminal.txt": diagnosis_text.render(found, zaudit="0.1.0"),
+        "narrow.txt": diagnosis_text.render(found, zaudit="0.1.0", width=80),
+        "wide.txt": diagnosis_text.render(found, zaudit="0.1.0", width=120),
+        "ascii.txt": diagnosis_text.render(found, zaudit="0.1.0", ascii_only=True),
         "page.html": diagnose_html.render(found, zaudit="0.1.0"),
-        "json.json": diagnose_json.render(found, zaudit="0.1.0"),
-        "database.txt": diagnose_terminal.render(asked.canonical(), zaudit="0.1.0"),
-        "several.txt": diagnose_terminal.render(several, zaudit="0.1.0", width=80),
+        "json.json": diagnosis_text.render_json(found, zaudit="0.1.0"),
+        "database.txt": diagnosis_text.render(asked.canonical(), zaudit="0.1.0"),
+        "several.txt": diagnosis_text.render(several, zaudit="0.1.0", width=80),
         "several.html": diagnose_html.render(several, zaudit="0.1.0"),
     }
 
@@ -310,15 +306,15 @@ def checklist_reports() -> dict[str, str]:
     healthy, failing = checklist_of(HOSTS / GREEN), checklist_of(VERIFICATIONS / "2.3-sync-disabled.tar.gz")
     proven, slow = listed.listed(listed.whole()), listed.listed(listed.slow())
     return {
-        "healthy-80.txt": checklist_terminal.render(healthy, zaudit="0.1.0", width=80),
-        "failing-80.txt": checklist_terminal.render(failing, zaudit="0.1.0", width=80),
-        "failing-120-ascii.txt": checklist_terminal.render(failing, zaudit="0.1.0", width=120, ascii_only=True),
-        "failing-verbose-100.txt": checklist_terminal.render(failing, zaudit="0.1.0", verbose=True),
-        "proven-120.txt": checklist_terminal.render(proven, zaudit="0.1.0", width=120),
-        "slow-80.txt": checklist_terminal.render(slow, zaudit="0.1.0", width=80),
-        "page.html": checklist_html.render(slow, zaudit="0.1.0"),
-        "markdown.md": checklist_markdown.render(slow, zaudit="0.1.0"),
-        "json.json": checklist_json.render(slow, zaudit="0.1.0"),
+        "healthy-80.txt": sheet.render_terminal(healthy, zaudit="0.1.0", width=80),
+        "failing-80.txt": sheet.render_terminal(failing, zaudit="0.1.0", width=80),
+        "failing-120-ascii.txt": sheet.render_terminal(failing, zaudit="0.1.0", width=120, ascii_only=True),
+        "failing-verbose-100.txt": sheet.render_terminal(failing, zaudit="0.1.0", verbose=True),
+        "proven-120.txt": sheet.render_terminal(proven, zaudit="0.1.0", width=120),
+        "slow-80.txt": sheet.render_terminal(slow, zaudit="0.1.0", width=80),
+        "page.html": sheet.render_page(slow, zaudit="0.1.0"),
+        "markdown.md": sheet.render_markdown(slow, zaudit="0.1.0"),
+        "json.json": sheet.render_json(slow, zaudit="0.1.0"),
     }
 
 

@@ -76,7 +76,8 @@ def broken(before: Audited, after: Audited) -> Iterator[str]:
     """Each way in which the second says something better, in the same words for all of a kind."""
     for key, change in improved(before.verdicts, after.verdicts):
         yield f"{key[0]} {change}"
-    yield from milder(before.verdicts, after.verdicts)
+    if after.report.standing != "stalled":  # there the pool itself is the worst
+        yield from milder(before.verdicts, after.verdicts)
     yield from exit_codes(before.verdicts.values(), after.verdicts.values())
     yield from events(before, after)
     if after.report.standing not in STANDINGS[before.report.standing]:
@@ -131,7 +132,10 @@ def exit_codes(before: Iterable[Verdict], after: Iterable[Verdict]) -> Iterator[
 
 
 def events(before: Audited, after: Audited) -> Iterator[str]:
-    """Cells of the table that became better. A dataset that is not listed any more fares as its pool does."""
+    """Cells of the table that became better. A dataset that is not listed any more fares as its pool does; of a pool that does
+    not work there is no table, and nobody is calmed."""
+    if after.report.standing == "stalled":
+        return
     for name, cells in before.cells.items():
         now = after.cells.get(name) or after.cells.get(name.partition("/")[0])
         for event in before.report.events:

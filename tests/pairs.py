@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor.host.request import Files, Output
-from auditor.recording import archive, text_archive
+from auditor.recording import archive
 from tests.shared import FIXTURES
 
 COMMANDS = FIXTURES / "commands"
@@ -78,7 +78,7 @@ def add(collector: str, files: Iterable[Path]) -> None:
     found = archive.read(path) if path.exists() else {}
     found |= {each.name: each.read_bytes() for each in files}
     with path.open("wb") as file:
-        text_archive.write(sorted(found.items()), file)
+        archive.write_text(sorted(found.items()), file)
 
 
 if __name__ == "__main__":

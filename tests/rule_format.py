@@ -17,14 +17,14 @@ from auditor import rulebook
 
 WIDTH = 120
 RULE = (
-    *("title", "severity", "loses", "word", "takes", "thresholds", "subject", "harm", "origin", "when", "expect"),
+    *("title", "severity", "elements", "answer", "thresholds", "subject", "harm", "origin", "when", "expect"),
     *("outside", "amount", "answer", "message", "impact", "why", "references", "conflicts", "unprovoked"),
 )
 ADVISORY = (
-    *("title", "severity", "loses", "word", "takes", "harm", "affected", "exposed", "exposing", "spared"),
+    *("title", "severity", "elements", "harm", "affected", "exposed", "exposing", "spared"),
     *("impact", "why", "until", "remedy", "references", "unprovoked"),
 )
-STRIKE = ("severity", "loses", "word", "takes", "answer", "when", "message")
+CASE = ("severity", "when", "message")
 FIX = ("when", "command", "text", "cost")
 EXAMPLE = ("name", "verdict", "severity", "given")
 ADVISORIES = rulebook.ours().parent / "auditor" / "data" / "advisories.toml"
@@ -35,7 +35,7 @@ def rule(table: Mapping[str, Any]) -> str:
     """The file of one rule."""
     plain = {key: value for key, value in table.items() if key not in ("cases", "fix", "example")}
     blocks = [_keys("", plain, RULE)]
-    blocks += [_keys("[[cases]]", each, STRIKE) for each in table.get("cases", ())]
+    blocks += [_keys("[[cases]]", each, CASE) for each in table.get("cases", ())]
     blocks.append(_keys("[fix]", {key: value for key, value in table["fix"].items() if key != "cases"}, FIX))
     blocks += [_keys("[[fix.cases]]", each, FIX) for each in table["fix"].get("cases", ())]
     blocks += [_keys("[[example]]", each, EXAMPLE) for each in table["example"]]

@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from auditor.recording import text_archive
+from auditor.recording import archive
 
 FILL = "FILL IN"
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,7 +17,7 @@ severity   = "medium"
 subject    = "pool"
 harm       = "commits"
 expect     = "pool.{FILL.lower().replace(" ", "_")} == 0"
-outside    = "{FILL}: why no event brings it about; or, in place of this and severity: loses and takes (zaudit explain --help)"
+outside    = "{FILL}: why no event brings it about; or, in place of both: elements (auditor/durability/elements.py)"
 message    = "{FILL}: what was seen, with {{pool.fact}}"
 impact     = "{FILL}: the risk, as a manager reads it."
 why        = "{FILL}: what OpenZFS, the kernel or the database does. Sentences."
@@ -120,7 +120,7 @@ def source(name: str) -> dict[str, str]:
 
 def _archive(members: dict[str, str]) -> str:
     file = io.BytesIO()
-    text_archive.write(((name, text.encode()) for name, text in members.items()), file)
+    archive.write_text(((name, text.encode()) for name, text in members.items()), file)
     return file.getvalue().decode()
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from auditor.collect import mounts, zpool_events, zpool_events_all, zpool_history_internal
 from auditor.databases.configuration import Tree
 from auditor.host.request import Capture, Files
 from auditor.recording.recording import Recording
+from auditor.sources import mounts, zpool_history
 
 EVENTS = ("zpool", "events", "-H", "-v")
 
@@ -24,19 +24,19 @@ def added(past: Recording) -> Recording:
                 lists.append((pool, answer.stdout.decode().splitlines()))
             case ("zpool", "history", pool) if answer.exit == 0:
                 again = ("zpool", "history", "-i", pool)
-                if again not in commands or commands[again].keep != zpool_history_internal.KEEP:
+                if again not in commands or commands[again].keep != zpool_history.INTERNAL_HISTORY_KEEP:
                     commands[again] = _again(answer)
     if lists:
-        commands.setdefault(EVENTS, Capture(0, _numbered(lists).encode(), keep=zpool_events_all.KEEP))
+        commands.setdefault(EVENTS, Capture(0, _numbered(lists).encode(), keep=zpool_history.ALL_EVENTS_KEEP))
     files = {patterns: _with_devices(patterns, answer) for patterns, answer in past.files.items()}
     return replace(past, commands=commands, files=files)
 
 
 def _again(answer: Capture) -> Capture:
     """The commands alone, chosen as they are chosen beside what the kernel did by itself."""
-    kept = re.compile(zpool_history_internal.KEEP.encode())
+    kept = re.compile(zpool_history.INTERNAL_HISTORY_KEEP.encode())
     lines = (line for line in answer.stdout.split(b"\n") if kept.search(line))
-    return answer._replace(stdout=b"\n".join(lines), keep=zpool_history_internal.KEEP)
+    return answer._replace(stdout=b"\n".join(lines), keep=zpool_history.INTERNAL_HISTORY_KEEP)
 
 
 def _with_devices(patterns: tuple[str, ...], answer: Files) -> Files:
@@ -60,10 +60,10 @@ def _with_devices(patterns: tuple[str, ...], answer: Files) -> Files:
 def _numbered(lists: list[tuple[str, list[str]]]) -> str:
     """As the kernel numbers them: those of all pools in their order. Lines that are no events have no number."""
     rows = [
-        (zpool_events.event(found), line, pool)
+        (zpool_history.event(found), line, pool)
         for pool, lines in lists
         for line in lines
-        if (found := zpool_events.LINE.fullmatch(line))
+        if (found := zpool_history.LINE.fullmatch(line))
     ]
     rows.sort(key=lambda row: row[0].rpartition(" ")[0])
     return "".join(

@@ -13,8 +13,8 @@ from hypothesis import settings
 from auditor import audit, rulebook
 from auditor.judge.rule import Rule
 from auditor.recording import recording
+from auditor.recording.archive import ENDING
 from auditor.recording.recording import Recording
-from auditor.recording.text_archive import ENDING
 from auditor.report.model import Report
 
 ROOT = Path(__file__).resolve().parent.parent

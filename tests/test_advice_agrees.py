@@ -8,13 +8,14 @@ from functools import cache
 
 import pytest
 
-from auditor import audit, derive, registry
+from auditor import audit, registry
 from auditor.commands import _db_advice
 from auditor.commands._db_advice import PARTS, SIZES
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, Value, unknown, value_of
 from auditor.judge import verdict
 from auditor.judge.rule import Rule
+from auditor.model.database import named_database
 from auditor.recording import recording
 from auditor.text import quoted
 from tests.shared import HOSTS, audited, briefly, host, rules
@@ -76,10 +77,10 @@ def apply(engine: str, dataset: Subject, part: str, facts: Facts) -> None:
         for each in facts.subjects("dataset"):
             if each == place or (name != "volblocksize" and inherits(each, place, name, facts)):
                 put(facts, each, **{name: typed})
-    for module in derive._ordered(tuple(registry.derivations().items())):
-        if module.SUBJECT == "database":  # of a dataset nothing follows from these properties
+    for derivation in registry.derivations():
+        if derivation.subject == "database":  # of a dataset nothing follows from these properties
             for subject in [*facts.subjects("database")]:
-                for fact in [*module.derive(subject, facts)]:
+                for fact in [*derivation.derive(subject, facts)]:
                     if fact.name != "torn_page_guard":
                         facts.replace(fact)
 
@@ -160,7 +161,7 @@ def test_on_no_layout_is_advised_what_check_objects_to(name: str, width: int, as
         for start in starts():
             facts = laid(name, width, ashift, type=kind, **start)
             put(facts, HOST, database=engine)
-            for fact in registry.derivations()["database"].derive(DB, facts):
+            for fact in named_database.derive(DB, facts):
                 facts.replace(fact)
             case = (kind, engine, part, start["recordsize"])
             apply(engine, DB, part, facts)
@@ -209,9 +210,9 @@ def test_what_check_would_set_is_what_it_lets_pass(name: str, width: int, least:
     """The command of recordsize-vs-page. Of vdevs that are not known it has none."""
     facts = laid(name, width, 12, recordsize=1 << 20, compression="off", primarycache="all")
     put(facts, HOST, database="mysql")
-    derived = {fact.name: fact.value for fact in registry.derivations()["database"].derive(DB, facts)}
+    derived = {fact.name: fact.value for fact in named_database.derive(DB, facts)}
     assert value_of(derived["db_recordsize"]) == least << 10
     facts.replace(Fact(TANK, "data_vdevs", unknown("zpool status: killed")))
-    derived = {fact.name: fact.value for fact in registry.derivations()["database"].derive(DB, facts)}
+    derived = {fact.name: fact.value for fact in named_database.derive(DB, facts)}
     assert isinstance(derived["db_recordsize"], Unknown)
     assert value_of(derived["db_page_bytes"]) == 16384

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.collect.zfs_get import COLUMNS
 from auditor.facts import Facts, Known, Subject, Unknown
 from auditor.gather import by_name
 from auditor.gather.gatherer import Gatherer
@@ -22,6 +21,7 @@ from auditor.host.request import UNASKED, Capture, Files, Read, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording, RecordingHost, ReplayHost
 from auditor.registry import sources
+from auditor.sources.zfs import COLUMNS
 from tests import shared
 from tests.bench import synthetic
 from tests.bench.__main__ import RECORDING

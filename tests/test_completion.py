@@ -35,6 +35,8 @@ def offered(*words: str) -> dict[str, str]:
     [
         (("che",), "check", "plain"),
         (("check", "--repl"), "--replay", "plain"),
+        (("pla",), "plan", "plain"),
+        (("check", "--suppose", "host"), "host release=", "plain"),
         (("check", "--rule", "slog-no-r"), "slog-no-redundancy", "plain"),
         (("check", "--skip", "advisory-zero"), "advisory-zero-range", "plain"),
         (("explain", "sync-dis"), "sync-disabled", "plain"),

@@ -13,9 +13,10 @@ from typing import Any, NoReturn
 import click
 import pytest
 
-from auditor import audit, cli, derive, interrupt
+from auditor import audit, cli, interrupt
 from auditor.commands._options import RECORDED
 from auditor.host import live as seam
+from auditor.model import derivation
 from auditor.recording import archive, recording
 from auditor.report.formats import terminal
 from tests.fake import CommandLine, FakeHost
@@ -76,6 +77,7 @@ def test_every_command_that_reads_a_recording_has_a_deadline() -> None:
         "checklist",
         "diagnose",
         "diff",
+        "plan",
         "policy init",
         "record",
         "show",
@@ -100,7 +102,7 @@ def busy(*_: Any, **__: Any) -> NoReturn:
         (archive, "read"),
         (recording, "parse"),
         (audit, "gather"),
-        (derive, "run"),
+        (derivation, "run"),
         (audit, "judge"),
         (terminal, "page"),
     ],

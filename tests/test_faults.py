@@ -16,17 +16,17 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, registry
-from auditor.collect import _blocks as blocks
 from auditor.data.platforms import ANY, installed
-from auditor.derive.release import OWN
 from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown, word_of
 from auditor.gather import answer, walk
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
+from auditor.model.release import OWN
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest.anew import Before, Outcomes, outcomes
-from auditor.selftest.trials import NO_END_MARK
+from auditor.selftest.faults import Before, Outcomes, outcomes
+from auditor.selftest.law import NO_END_MARK
+from auditor.sources import block_tree
 from auditor.sources.source import Source
 from tests import golden, shared
 from tests.faults import (
@@ -237,9 +237,8 @@ def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[
 @cache
 def providers() -> Counter[tuple[Kind, str]]:
     """How many can give a fact."""
-    modules = (*registry.sources().values(), *registry.derivations().values())
-    walked = (*registry.qualified(blocks.PROVIDES), *registry.qualified(walk.PROVIDES))
-    return Counter([*walked, *(key for module in modules for key, _ in registry.specs(module))])
+    walked = (*registry.qualified(block_tree.PROVIDES), *registry.qualified(walk.PROVIDES))
+    return Counter([*walked, *(key for key, _ in registry.every())])
 
 
 def chosen() -> list[Path]:

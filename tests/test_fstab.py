@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.host import fstab
 from auditor.host.allowed import allowed_part
+from auditor.sources import mounts
 
 
 @pytest.mark.parametrize(
@@ -24,5 +24,5 @@ from auditor.host.allowed import allowed_part
     ],
 )  # fmt: skip
 def test_kept(text: str, kept: str) -> None:
-    assert allowed_part(fstab.PATH, text) == kept
-    assert allowed_part(fstab.PATH, kept) == kept
+    assert allowed_part(mounts.PATH, text) == kept
+    assert allowed_part(mounts.PATH, kept) == kept

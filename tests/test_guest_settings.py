@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect import guest_configs
-from auditor.facts import HOST, Facts, Subject
-from auditor.host import guest_settings
+from auditor.facts import Subject
 from auditor.host.allowed import allowed_part
 from auditor.host.request import WITNESS
 from auditor.recording import redaction
+from auditor.sources import guests as guest_source
+from tests import question
 from tests.test_host_layers import ON_ZVOL, recorded
 from tests.test_states import Edit
 from tests.test_users import files, judged, mapping, running
@@ -53,7 +53,7 @@ UNSAFE = "<driver name='qemu' type='raw' cache='unsafe'/><source dev='/dev/zvol/
         (XML, "<domain><devices>", "unsure\n"),
         (XML, "<!DOCTYPE a [<!ENTITY b 'c'>]><domain>&b;</domain>", "unsure\n"),
         (
-            guest_settings.STORAGES,
+            guest_source.STORAGES,
             "dir: local\n\tpath /var/lib/vz\n\n"
             "lvmthin: thin\n\tthinpool data\n\tvgname pve\n\n"
             "zfspool: local-zfs\n\tpool rpool/data\n\ncifs: nas\n\tusername root\n",
@@ -68,8 +68,8 @@ def test_disks_and_nothing_else_are_kept(path: str, text: str, kept: str) -> Non
 
 def configured(text: str, **errors: str) -> Edit:
     """libvirt knows one guest, and nobody knows Proxmox VE."""
-    patterns = guest_configs.request(HOST, Facts()).patterns
-    none = dict.fromkeys((guest_settings.PROXMOX, guest_settings.STORAGES), "no such file")
+    patterns = question.patterns(guest_source.configs)
+    none = dict.fromkeys((guest_source.GUEST_SETTINGS_PROXMOX, guest_source.STORAGES), "no such file")
     found = files(patterns, {WITNESS: "nodev\tsysfs\n", XML: text}, errors={**none, **errors})
     guests = running("keeps", "/dev/zd0")
     return lambda past: found(guests(past))
@@ -102,9 +102,9 @@ STORAGES = "lvmthin local-lvm guest\nlvm other pve\nzfspool local-zfs tank\n"
     ],
 )
 def test_a_storage_on_lvm_is_where_its_volume_group_is(disk: str, below: str, outcome: str) -> None:
-    patterns = guest_configs.request(HOST, Facts()).patterns
-    texts = {WITNESS: "nodev\tsysfs\n", PVE: f"drops {disk}\n", guest_settings.STORAGES: STORAGES}
-    found = files(patterns, texts, errors={guest_settings.LIBVIRT: "no such file"})
+    patterns = question.patterns(guest_source.configs)
+    texts = {WITNESS: "nodev\tsysfs\n", PVE: f"drops {disk}\n", guest_source.STORAGES: STORAGES}
+    found = files(patterns, texts, errors={guest_source.GUEST_SETTINGS_LIBVIRT: "no such file"})
     past = recorded(ON_ZVOL, running("keeps", "/dev/zd0"), found, mapping("LVM-cMg1rMsS", below))
     assert judged(past, RULE).outcome == outcome
     if disk.startswith("other"):
@@ -113,7 +113,7 @@ def test_a_storage_on_lvm_is_where_its_volume_group_is(disk: str, below: str, ou
 
 def test_settings_that_were_not_read_are_not_known() -> None:
     assert judged(recorded(ON_ZVOL, running("keeps", "/dev/zd0")), RULE).outcome == "unknown"
-    denied = configured("", **{guest_settings.LIBVIRT: "permission denied"})
+    denied = configured("", **{guest_source.GUEST_SETTINGS_LIBVIRT: "permission denied"})
     assert judged(recorded(ON_ZVOL, denied), RULE).outcome == "unknown"
 
 

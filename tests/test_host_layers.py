@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit
-from auditor.collect import mounts, zfs_mounts
-from auditor.collect._holders import Holders
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.gather import layers
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import STEADY, Recording, ReplayHost
-from tests import shared
+from auditor.sources import mounts
+from auditor.sources.block_tree import Holders
+from tests import question, shared
 from tests.test_states import Edit, all_of, files, in_file, in_output
 
 RULES = shared.rules()
@@ -32,7 +32,8 @@ def mounted(*lines: str) -> Edit:
     """As the first process of the host has it."""
     table = "".join(f"{line}\n" for line in (ROOT, PROC, DEV, *lines))
     both = all_of_edits(
-        files(zfs_mounts.request(HOST, Facts()).patterns, {"/proc/1/mountinfo": table}), files((SELF,), {SELF: table})
+        files(question.patterns(mounts.zfs_mounts), {"/proc/1/mountinfo": table}),
+        files((SELF,), {SELF: table}),
     )
     paths = {each: each for each in ("/mnt/volume/pg", "/dev/zd0", "/srv")} | {
         f"{STEADY}/lab/b/file.img": "/lab/b/file.img"

@@ -12,7 +12,7 @@ from auditor import audit
 from auditor.facts import HOST, Reason, Subject
 from auditor.judge.cell import KEPT, Cell, Outcome
 from auditor.judge.event import EVENTS
-from auditor.judge.outcomes import Column
+from auditor.judge.event_table import Column
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.audit import html, terminal

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,11 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import audit
-from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces
-from auditor.derive import host_faults, suspensions
-from auditor.derive import kernel_log as logged
 from auditor.facts import HOST, Fact, Facts, Subject, known
-from auditor.host.output import Lines
+from auditor.host.process import Lines
 from auditor.host.request import Output, Run
 from auditor.judge import verdict
 from auditor.judge.cell import ORDER
@@ -31,15 +27,16 @@ from auditor.judge.event import Event
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
-from auditor.recording import dmesg
+from auditor.model.kernel_log import host_faults, logged_faults
+from auditor.model.pool import suspensions
+from auditor.recording import questions
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
+from auditor.sources import kernel_log
 from tests import pairs, shared
+from tests.question import run
 
-MODULES: dict[str, ModuleType] = {
-    each.__name__.rpartition(".")[2]: each
-    for each in (kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces)
-}
+SOURCES = {each.name: each for each in kernel_log.SOURCES}
 BOOT = "[    0.000000] Linux version 6.12.48 (a@b) #1"
 FIRST = ("dmesg", f"dmesg\n{BOOT}", "records 0 to 90210", "records 523 to 90210", "records 0 to 90210, some lost")
 OUTCOMES = {"pass": 0, "not applicable": 0, "unknown": 1, "fail": 2}
@@ -70,7 +67,7 @@ def logs() -> tuple[tuple[str, ...], ...]:
     """The lines of each pair, and of one disk, without their times."""
     said = [
         pair.reply.text.split("\n")[1:-1]
-        for name in MODULES
+        for name in SOURCES
         for pair in pairs.of(name)
         if isinstance(pair.reply, Output)
     ]
@@ -117,10 +114,10 @@ POOL, LEAF, PATHS = Subject("pool", "tank"), Subject("leaf", "luks", "tank"), Su
 @cache
 def resting() -> tuple[Rule, ...]:
     """The rules that rest on the log."""
-    names = {name for module in MODULES.values() for name in module.FACTS} | {
-        name.partition(".")[2] for name in logged.FACTS
+    names = {name for source in SOURCES.values() for name in source.facts} | {
+        name.partition(".")[2] for name in logged_faults.facts
     }
-    names |= {*host_faults.FACTS, *suspensions.FACTS}
+    names |= {*host_faults.facts, *suspensions.facts}
     texts = {path.stem: path.read_text() for path in (shared.FIXTURES.parent / "rules").glob("*.toml")}
     found = tuple(
         rule for rule in shared.audited() if any(re.search(rf"\.{name}\b", texts.get(rule.id, "")) for name in names)
@@ -150,17 +147,17 @@ def world(log: Log, first: str) -> Facts:
     said[HOST]["kernel_failures"] = ()
     for subject, of_it in said.items():
         facts.put_all([Fact(subject, name, known(value, "")) for name, value in of_it.items()])
-    for name, module in MODULES.items():
+    for name, source in SOURCES.items():
         text = "".join(f"{line}\n" for line in (first, *log[name]))
-        facts.put_all(module.parse(Output(text, "/dev/kmsg"), HOST))
-    facts.put_all(list(logged.derive(HOST, facts)))
+        facts.put_all(source.parse(Output(text, "/dev/kmsg"), HOST))
+    facts.put_all(list(logged_faults.derive(HOST, facts)))
     facts.put_all(list(host_faults.derive(HOST, facts)))
     facts.put_all(list(suspensions.derive(POOL, facts)))
     return facts
 
 
 def verdicts(told: list[str], first: str) -> dict[tuple[str, Subject], Verdict]:
-    log = {name: kept(module.KEEP, told) for name, module in MODULES.items()}
+    log = {name: kept(run(source).keep, told) for name, source in SOURCES.items()}
     return {(each.rule.id, each.subject): each for each in verdict.judge(resting(), world(log, first))}
 
 
@@ -252,8 +249,8 @@ def events(found: Report) -> dict[tuple[str, Event], int]:
 def changed(past: Recording, change: Change) -> Recording:
     """With another text of each answer of the log."""
     commands = dict(past.commands)
-    for request in (module.request(HOST, Facts()) for module in MODULES.values()):
-        for argv in (request.argv, *(old for old, new in dmesg.ASKED.items() if new == request.argv)):
+    for request in map(run, SOURCES.values()):
+        for argv in (request.argv, *(old for old, new in questions.ASKED.items() if new == request.argv)):
             if (answer := commands.get(argv)) and answer.exit == 0 and answer.keep == request.keep:
                 text = change(request, answer.stdout.decode())
                 commands[argv] = answer._replace(stdout=text.encode())

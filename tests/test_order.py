@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from auditor import audit, data, derive, registry, rulebook
+from auditor import audit, data, registry, rulebook
 from auditor.data import builds
 from auditor.facts import Facts, Known
 from auditor.judge import example, rule_table, strict_toml
@@ -67,7 +67,8 @@ def test_no_fact_hangs_on_the_names_of_modules(case: str, monkeypatch: pytest.Mo
     known = plain(audit.look(recording.ReplayHost(past), past.targets, options).facts)
     other = backwards(registry.sources())
     monkeypatch.setattr(registry, "sources", lambda: other)
-    monkeypatch.setattr(derive, "sorted", lambda each: sorted(each, reverse=True), raising=False)
+    derivations = registry.derivations()[::-1]
+    monkeypatch.setattr(registry, "derivations", lambda: derivations)
     assert plain(audit.look(recording.ReplayHost(past), past.targets, options).facts) == known
 
 

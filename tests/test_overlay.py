@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from auditor.collect import mounts
 from auditor.databases import paths
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.gather import layers, mounted, overlay, targets
+from auditor.sources import mounts
 from tests.fake import FakeHost
 
 ROOT = "25 1 254:1 / / rw - ext4 /dev/vda1 rw\n26 25 0:30 / /tank/docker rw - zfs tank/docker rw\n"

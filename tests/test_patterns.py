@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor.collect import _status_text, kernel_log, zpool_events_all, zpool_history
 from auditor.data import drives, firmware
 from auditor.databases import redis, services
-from auditor.host.output import branches
-from auditor.recording import host_names
+from auditor.host.process import branches
+from auditor.recording import identities
+from auditor.sources import kernel_log, zpool_history, zpool_status_text
 from tests.backtracking import Machine, TooMany, example, hostile, worse
 from tests.folded import for_each
 from tests.pattern_syntax import UnknownSyntax, parse
@@ -119,18 +119,18 @@ HOW = {("auditor.host.live", "READ_ONLY"): "fullmatch"}
 VALUES = [b"LABNVME0", b"S3Z8NB0K", b"aaaaaaaaaaaaaaaaaaaaaaaaa"]
 # what a pattern is made of where it is used: one way of each, or all there are
 MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
-    ("auditor.collect._status_text", "pattern"): [{"pattern": each[0]} for each in _status_text._SCANS],
-    ("auditor.collect._status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
-    ("auditor.collect.zpool_history", "commands"): [{"commands": "import|clear"}],
-    ("auditor.collect.dmidecode", "{title}"): [{"title": "Memory Device"}],
+    ("auditor.sources.zpool_status_text", "pattern"): [{"pattern": each[0]} for each in zpool_status_text._SCANS],
+    ("auditor.sources.zpool_status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
+    ("auditor.sources.zpool_history", "commands"): [{"commands": "import|clear"}],
+    ("auditor.sources.machine", "{title}"): [{"title": "Memory Device"}],
     ("auditor.databases.redis", "_start(engine)"): [{"engine": each} for each in redis.FAMILY],
-    ("auditor.verify.strace_output", "{flag}"): [{"flag": "O_DSYNC"}],
-    ("auditor.host.output", "each.encode()"): [
+    ("auditor.verify.fio", "{flag}"): [{"flag": "O_DSYNC"}],
+    ("auditor.host.process", "each.encode()"): [
         {"each": each}
         for keep in (
             kernel_log.KEEP,
             zpool_history.KEEP,
-            zpool_events_all.KEEP,
+            zpool_history.ALL_EVENTS_KEEP,
             *map(redis.keep, redis.FAMILY),
             services.KEEP,
         )
@@ -142,11 +142,11 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
         {"entry": {"x": bug.pattern}, "key": "x"} for each in firmware.load() for bug in (each.model, each.firmware)
     ],
     # what was found in a recording, escaped, between two ends
-    ("auditor.recording.host_names", "any_of(ways)"): [{"ways": VALUES}],
+    ("auditor.recording.identities", "any_of(ways)"): [{"ways": VALUES}],
     ("auditor.recording.redaction", "any_of(long_enough)"): [{"long_enough": VALUES}],
-    ("auditor.recording.host_names", "each.replace"): [{"each": each, "word": b"db1"} for each in host_names._ORDINARY],
-    ("auditor.recording.stand_ins", "any_of(each)"): [{"frame": b"(?<!%s)%%s" % rb"\d", "each": VALUES}],
-    ("auditor.recording.stand_ins", "for each in passes"): [{"passes": [re.compile(b"LAB|NVME")]}],
+    ("auditor.recording.identities", "each.replace"): [{"each": each, "word": b"db1"} for each in identities._ORDINARY],
+    ("auditor.recording.identities", "any_of(each)"): [{"frame": b"(?<!%s)%%s" % rb"\d", "each": VALUES}],
+    ("auditor.recording.identities", "for each in passes"): [{"passes": [re.compile(b"LAB|NVME")]}],
 }
 
 
@@ -172,7 +172,7 @@ def test_patterns_of_every_kind_are_found() -> None:
     assert len(patterns()) > 200
     assert {each.module for each in patterns()} <= PATHS.keys()
     wheres = {each.where for each in patterns()}
-    assert {"auditor.collect.zpool_history._KINDS"} <= wheres
+    assert {"auditor.sources.zpool_history._KINDS"} <= wheres
 
 
 # -- the counter itself ---------------------------------------------------------------------------------------------------

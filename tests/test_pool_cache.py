@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from auditor.host import pool_cache
 from auditor.host.allowed import allowed_part
+from auditor.sources import units
 
 NO_LIST, LIST, LISTS = 8, 19, 20  # data_type_t: a number of 64 bits, a list, an array of lists
 END = bytes(4)
@@ -51,11 +51,11 @@ def packed(*names: bytes, order: str = "<") -> bytes:
 )
 def test_names(data: bytes, kept: str) -> None:
     text = data.decode("utf-8", "surrogateescape")
-    assert allowed_part(pool_cache.PATH, text) == kept
-    assert allowed_part(pool_cache.PATH, kept) == kept
+    assert allowed_part(units.PATH, text) == kept
+    assert allowed_part(units.PATH, kept) == kept
 
 
 def test_wherever_it_ends_too_early_it_is_damaged() -> None:
     whole = packed(b"rpool", b"tank")
     for end in range(1, len(whole)):
-        assert pool_cache.names(whole[:end].decode("utf-8", "surrogateescape")) == "?\n"
+        assert units.keep_pool_cache(whole[:end].decode("utf-8", "surrogateescape")) == "?\n"

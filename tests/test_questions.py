@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, registry
-from auditor.collect import zpool_history, zpool_list
 from auditor.databases import ENGINES, configuration
 from auditor.facts import AGAIN, HOST, Facts, Known, Subject, Unknown
 from auditor.gather.answer import Answer, answer_of
-from auditor.host import live, lzc
+from auditor.host import libraries, live
 from auditor.host.request import UNASKED, WITNESS, Capture, Files, Read, Request, Run
 from auditor.judge import verdict
-from auditor.recording import first_edition, questions, recording
+from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
+from auditor.sources import zpool, zpool_history
 from tests import shared
 
 TANK = Subject("pool", "tank")
@@ -42,7 +42,7 @@ def answered(past: Recording, command: str) -> str:
         ("zpool status -p -s tank", "zpool status -p -s -t tank", "-t"),
         ("zpool status -j --json-int tank", "zpool status -p -s tank", "-p,-s"),
         ("systemctl show --property=A,B zfs-zed.service", "systemctl show --property=A,C zfs-zed.service", "C"),
-        (f"{lzc.NAME} tank tank/db sync used", f"{lzc.NAME} tank tank/db sync later used", "later"),
+        (f"{libraries.LZC_NAME} tank tank/db sync used", f"{libraries.LZC_NAME} tank tank/db sync later used", "later"),
         ("zpool list -Hp -o name,size,free", "zpool list -Hp -o name,size", "whole"),
     ],
 )  # fmt: skip
@@ -84,8 +84,8 @@ def test_of_several_answers_that_which_lacks_least_is_taken() -> None:
 def test_a_program_is_no_part_of_a_question() -> None:
     old = ("python3", "-I", "-c", "print('of another release')", "tank", "tank/db", "sync")
     past = Recording(0.0, 0, (), commands={old: Capture(0, b"tank/db\tsync\tdisabled\tlocal\n")})
-    assert ReplayHost(past).run(Run((lzc.NAME, "tank", "tank/db", "sync"))).stdout
-    assert not ReplayHost(past).run(Run((lzc.NAME, "tank", "tank/db", "used"))).stdout
+    assert ReplayHost(past).run(Run((libraries.LZC_NAME, "tank", "tank/db", "sync"))).stdout
+    assert not ReplayHost(past).run(Run((libraries.LZC_NAME, "tank", "tank/db", "used"))).stdout
 
 
 def test_every_command_that_is_run_has_a_form() -> None:
@@ -101,7 +101,7 @@ def test_columns_are_read_by_their_names() -> None:
     assert value(found, TANK, "list_health") == "ONLINE"
     assert value(found, TANK, "list_size_bytes") == 100
     assert value(found, TANK, "list_capacity_percent") == AGAIN
-    assert zpool_list.COLUMNS["capacity"] in found.facts.of(TANK)
+    assert zpool.COLUMNS["capacity"] in found.facts.of(TANK)
 
 
 def test_a_property_that_was_not_asked_for_is_unknown_and_no_other() -> None:
@@ -289,7 +289,7 @@ def test_doubt_spreads_to_facts_that_are_made_of_several_settings(engine: str) -
 
 def test_recordings_of_the_first_edition_say_nothing_of_what_came_later() -> None:
     past = shared.earlier("2.3-db-postgres-healthy")
-    assert past.kept == first_edition.KEPT
+    assert past.kept == questions.KEPT
     assert "postgres fsync" in past.kept
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from auditor import __version__
 from auditor.data import drives, text
-from auditor.host import sql_peer
+from auditor.host import sql
 from auditor.recording import recording
 from tests.recorder import asked_again, build, lower, older
 from tests.security import namespaces, prove
@@ -30,9 +30,9 @@ AGAIN = asked_again.__file__
 FEW = ("2.3-db-postgres-fsync-off",)
 ALL = tuple(HOSTS.names())
 MINORS = range(6, 15)
-JUDGING = {each.__name__ for each in sql_peer.JUDGING}
+JUDGING = {each.__name__ for each in sql.JUDGING}
 # functions whose text another Python is given
-GIVEN = {"read", "answer", "postgres", "postgres_at", "bounded", "mysql", "mysql_at", *JUDGING}
+GIVEN = {"read_properties", "answer", "postgres", "postgres_at", "bounded", "mysql", "mysql_at", *JUDGING}
 
 
 def python_of(minor: int) -> str | None:
@@ -252,15 +252,15 @@ def test_python_2_reads_as_far_as_what_is_needed(recorder: Path) -> None:
 def test_it_can_be_read_and_is_the_same_every_time(recorder: Path) -> None:
     whole = recorder.read_text()
     assert whole == build.built()
-    assert not any("click" in name or name.startswith(("auditor.judge", "auditor.derive")) for name in build.modules())
+    assert not any("click" in name or name.startswith(("auditor.judge", "auditor.model")) for name in build.modules())
     parts: dict[str, str] = {}
     for node in ast.parse(whole).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             parts[ast.literal_eval(node.targets[0].slice)] = ast.literal_eval(node.value)
     assert {f"{name.replace('.', '/')}.py" for name in build.ALONE} < set(parts)
     for name in build.ALONE:
-        assert "import auditor" not in parts[f"{name.replace('.', '/')}.py"].replace("auditor.host._reading", "")
-    for name in ("lzc", "sql", "sql_peer"):  # whose functions other Pythons are given
+        assert "import auditor" not in parts[f"{name.replace('.', '/')}.py"].replace("auditor.host.children.reader", "")
+    for name in ("libraries", "sql"):  # whose functions other Pythons are given
         functions = ast.parse(parts[f"auditor/host/{name}.py"]).body
         ours = {each.name for one in functions if isinstance(one, ast.ImportFrom) for each in one.names}
         given = [each for each in functions if getattr(each, "name", "") in GIVEN]

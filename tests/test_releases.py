@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect.zfs_version import versions
 from auditor.data import releases
-from auditor.derive import fixes_ahead, kernel_support, release, tunables, version_gap
 from auditor.facts import HOST, Fact, Facts, Known, Unknown, known
 from auditor.judge import verdict
+from auditor.model.kernel_module import kernel_unsupported
+from auditor.model.next_boot import parameters
+from auditor.model.release import BUGS, known_bugs, release, version_gap
+from auditor.sources.zfs import versions
 from tests.shared import rules
 
 NO_RELEASES = ("2.1.99-1", "2.2.99-1", "2.3.99-0", "2.3.0-rc3", "2.4.0-rc1", "2.2.5-12_g0123abcde", "2.3.0-1-g0123abcd")
@@ -20,7 +22,7 @@ def host(text: str) -> Facts:
     facts.put_all(versions("zfs_version", text, "cat /sys/module/zfs/version"))
     facts.put(Fact(HOST, "kernel_release", known("6.12.33", "6.12.33")))
     facts.put(Fact(HOST, "zfs_boot_options", known((), "none")))
-    for each in (release, fixes_ahead, kernel_support, tunables):
+    for each in (release, known_bugs, kernel_unsupported, parameters):
         facts.put_all(each.derive(HOST, facts))
     return facts
 
@@ -115,7 +117,7 @@ def test_no_advisory_passes_by_a_release_that_is_near(text: str) -> None:
     for rule in rules():
         if not rule.id.startswith("advisory-"):
             continue
-        bounds = releases.ranges(release.BUGS[rule.id.removeprefix("advisory-")]["affected"])
+        bounds = releases.ranges(BUGS[rule.id.removeprefix("advisory-")]["affected"])
         near = not all(surely_outside(version.value, *each) for each in bounds)
         outcome = verdict.judge_one(rule, HOST, facts).outcome
         assert outcome == "unknown" or (outcome == "pass" and not near), rule.id

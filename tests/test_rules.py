@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from auditor import data, rulebook
-from auditor.data import fixes, retired
+from auditor.data import durability, fixes, retired
+from auditor.durability.elements import ELEMENTS, ROWS
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, known, unknown
 from auditor.judge import example, rule_file, rule_table
-from auditor.judge.event import GRAVITY
-from auditor.judge.rule import RuleError, digest
+from auditor.judge.rule import RuleError, digest, events_of
 from auditor.judge.rule_file import load, load_folder
 from auditor.judge.verdict import ROUTES, fill, judge
 from auditor.registry import registry
@@ -29,7 +29,10 @@ from tests.folded import for_each
 RULES = shared.rules()
 QUICK = {rule.id: rule for rule in rulebook.load(examples=False)}
 
-PLAIN = ("id", "title", "strike", "outside", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
+PLAIN = (
+    *("id", "title", "severity", "elements", "answer", "outside", "subject", "harm", "origin", "impact", "why"),
+    *("references", "conflicts"),
+)
 LONGEST = 140  # characters of a line
 EXAMPLES = [(rule, case) for rule in RULES for case in rule.examples]
 # links that may lead nowhere, and why a rule may go over them all the same
@@ -155,7 +158,7 @@ def sources(rule: Any) -> list[object]:
     ]
     fixes = [rule.fix, *(each for each, _ in rule.fix.cases)]
     return [
-        rule.strikes,
+        rule.severities,
         [each.source for each in conditions],
         rule.message and rule.message.source,
         [(each.text, each.cost, each.command and each.command.source) for each in fixes],
@@ -177,18 +180,22 @@ def test_no_rule_passes_over_what_was_not_seen(rule: Any) -> None:
 
 @for_each("rule", RULES, ids=lambda rule: rule.id)
 def test_no_rule_ranks_itself(rule: Any) -> None:
-    """What takes something acknowledged says at which event, and its severity follows; of the others one about commits or
+    """What breaks the path of a commit names the element, and its severity follows; of the others one about commits or
     corruption says why no event brings it about, and only what stops the database is critical."""
-    if any(strike.loses for strike in rule.strikes):
+    if rule.elements:
         assert rule.harm in ("commits", "corruption", "availability")
+        assert rule.gravest in ("medium", "high", "critical")
     elif rule.harm in ("commits", "corruption"):
         assert rule.outside
     elif rule.gravest == "critical":
         assert rule.harm == "availability"
-    for strike in rule.strikes:
-        if strike.loses:
-            on_word = "low" if strike.word == "replicas" else "medium"
-            assert strike.severity == (on_word if strike.word else GRAVITY[strike.loses])
+
+
+def test_each_element_costs_something_by_the_table_and_each_row_is_of_an_element() -> None:
+    assert ROWS.keys() == ELEMENTS.keys()
+    assert [each for each in ELEMENTS if not events_of(each)] == ["indirect", "room"]  # which make others worse
+    there = {row.elements[0] for row in durability.load().rows}
+    assert {each for rows in ROWS.values() for each in rows} <= there
 
 
 @pytest.mark.parametrize(
@@ -259,8 +266,7 @@ CHANGES = (
         "zgenhostid",
     ),
 )
-STRIKES = 'loses = "power"\ntakes = ["commits"]\n'
-ANSWERED = f'{STRIKES}word = "drive"\nanswer = "flushes honoured"\n'
+ANSWERED = 'elements = ["drive"]\nanswer = "flushes honoured"\n'
 LIMIT = 'thresholds.limit = { default = 1, least = 0, most = 2, unit = "%", text = "t" }'
 MINIMAL = """
 title = "A rule"
@@ -285,7 +291,7 @@ def test_a_minimal_rule_loads() -> None:
     longest = MINIMAL.replace("A rule", "A" + "b" * 99)
     assert len(load("a-rule", "a-rule.toml", longest.encode(), registry()).title) == 100
     answered = MINIMAL.replace('severity = "low"', ANSWERED)
-    assert load("a-rule", "a-rule.toml", answered.encode(), registry()).strike.answer == "flushes honoured"
+    assert load("a-rule", "a-rule.toml", answered.encode(), registry()).answer == "flushes honoured"
 
 
 @pytest.mark.parametrize(
@@ -312,13 +318,10 @@ def test_of_a_list_a_reader_is_told_how_often_or_that_it_is_empty(hung: Judged, 
     [
         (("capacity_percent < 80", "capacity_percnt < 80"), "provides pool.capacity_percnt"),
         (('severity = "low"', 'severity = "info"'), "it is one of low, medium, high, critical"),
-        (('severity = "low"', ""), "a rule gives either loses"),
-        (('severity = "low"', 'severity = "low"\nanswer = "flushes honoured"'), "answer goes with loses"),
-        (
-            ('severity = "low"', f'{STRIKES}word = "database"\nanswer = "flushes honoured"'),
-            "answer goes with the word of",
-        ),
-        (('severity = "low"', f'{STRIKES}word = "drive"\nanswer = "yes"'), "it is one of flushes honoured"),
+        (('severity = "low"', ""), "a rule gives elements"),
+        (('severity = "low"', 'severity = "low"\nanswer = "flushes honoured"'), "answer goes with the elements"),
+        (('severity = "low"', ANSWERED.replace("drive", "ask")), "answer goes with the elements"),
+        (('severity = "low"', ANSWERED.replace("honoured", "ignored")), "it is one of flushes honoured"),
         (('title = "A rule"', 'title = "A rule."'), "headline"),
         (('harm = "hygiene"', 'harm = "hygiene"\nseverty_if = 1'), "no key 'severty_if'"),
         (('references = ["zpoolprops.7 capacity"]', "references = []"), "at least 1"),
@@ -343,11 +346,9 @@ def test_of_a_list_a_reader_is_told_how_often_or_that_it_is_empty(hung: Judged, 
         (('harm = "hygiene"', 'harm = "hygiene"\nthresholds = 0'), "thresholds must be a table"),
         (('harm = "hygiene"', 'harm = "hygiene"\ncases = [{ severity = "low" }]'), "a case needs when"),
         (('harm = "hygiene"', 'harm = "hygiene"\nwhen = "1 < 2"'), "no example shows the verdict 'not applicable'"),
-        (('severity = "low"', f'{STRIKES}severity = "low"'), "give only one of the two"),
-        (('severity = "low"', 'severity = "low"\ntakes = ["commits"]'), "takes goes with loses"),
-        (('severity = "low"', 'severity = "low"\nword = "drive"'), "word goes with loses"),
-        (('severity = "low"', 'loses = "power"\ntakes = ["all"]'), "takes: 'all' is none of commits"),
-        (('severity = "low"', 'loses = "power"\ntakes = []'), "takes must be a list of at least 1"),
+        (('severity = "low"', 'elements = ["flushes"]'), "elements: 'flushes' is none of leave"),
+        (('severity = "low"', "elements = []"), "elements must be a list of at least 1"),
+        (('severity = "low"', 'loses = "power"'), "a rule has no key 'loses'"),
         (('references = ["zpoolprops.7 capacity"]', 'references = "zpoolprops.7"'), "references must be a list"),
         (('references = ["zpoolprops.7 capacity"]', 'references = [""]'), "references must be a list"),
         (('references = ["zpoolprops.7 capacity"]', "references = [1]"), "references must be a list"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.facts import HOST
+from auditor.facts import HOST, Known
 from auditor.host.request import Files
 from auditor.judge import example, rule_file
 from auditor.judge.rule import RuleError
@@ -30,11 +30,13 @@ def test_a_new_rule_is_an_error_until_it_is_filled_in() -> None:
 def test_a_new_source_fails_its_pair_until_it_is_filled_in(tmp_path: Path) -> None:
     scaffold.lay_out(scaffold.source("block_scheduler"), tmp_path)
     (source,) = runpy.run_path(str(tmp_path / "auditor/sources/block_scheduler.py"))["SOURCES"]
-    assert isinstance(source, Source) and source.name == "block_scheduler"
+    assert isinstance(source, Source)
+    assert source.name == "block_scheduler"
     pair = archive.read(tmp_path / "fixtures/commands/block_scheduler.pairs")
     reply = Files(**json.loads(pair["usual.in.json"]))
     (fact,) = source.parse(reply, HOST)
     wanted = json.loads(pair["usual.json"])["facts"]["host host"]
+    assert isinstance(fact.value, Known)
     assert {fact.name: fact.value.value} != wanted == {"block_scheduler": scaffold.FILL}
     with pytest.raises(FileExistsError, match="is there already"):
         scaffold.lay_out(scaffold.source("block_scheduler"), tmp_path)

@@ -15,7 +15,7 @@ from auditor.facts import HOST, Fact, Known, known
 from auditor.gather import answer
 from auditor.judge import verdict
 from auditor.recording import recording
-from auditor.selftest import run, trials
+from auditor.selftest import law
 from tests import shared
 from tests.fake import CommandLine
 from tests.parsed import Parsed
@@ -23,24 +23,24 @@ from tests.test_rules import MINIMAL
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[run.Row]:
+def rows() -> list[law.Row]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answer, "answer_of", Parsed(answer.answer_of))
-        return run.run(shared.rules())
+        return law.run(shared.rules())
 
 
 @pytest.mark.slow
-def test_no_rule_passes(rows: list[run.Row]) -> None:
+def test_no_rule_passes(rows: list[law.Row]) -> None:
     assert [(row.rule, name, cell.wrong) for row in rows for name, cell in row.cells.items() if cell.wrong] == []
-    assert run.passed(rows)
+    assert law.passed(rows)
 
 
 @pytest.mark.slow
-def test_every_rule_meets_every_fault(rows: list[run.Row]) -> None:
+def test_every_rule_meets_every_fault(rows: list[law.Row]) -> None:
     assert [row.rule for row in rows] == [rule.id for rule in shared.rules()]
-    assert list(rows[0].cells) == [*run.LABELS.values(), "one loss", "one answer", "two answers", "facts hidden"]
+    assert list(rows[0].cells) == [*law.LABELS.values(), "one loss", "one answer", "two answers", "facts hidden"]
     for row in rows:
-        assert all(row.cells[label].cases == 1 for label in run.LABELS.values())
+        assert all(row.cells[label].cases == 1 for label in law.LABELS.values())
         assert row.cells["one answer"].cases >= 100
         assert row.cells["one loss"].cases >= 100
         assert row.cells["two answers"].cases >= 90
@@ -48,7 +48,7 @@ def test_every_rule_meets_every_fault(rows: list[run.Row]) -> None:
 
 
 @pytest.mark.slow
-def test_the_recorded_host_is_worth_it(rows: list[run.Row]) -> None:
+def test_the_recorded_host_is_worth_it(rows: list[law.Row]) -> None:
     """Most rules that apply are decided on it as it is: a fault has something to spoil. PostgreSQL and MariaDB run there, one
     of them asked itself; no policy is followed, and fio did not run."""
     absent = {rule.id for rule in shared.rules() if rule.subject in ("waiver", "run")}
@@ -57,13 +57,13 @@ def test_the_recorded_host_is_worth_it(rows: list[run.Row]) -> None:
     assert len(decided) >= len(there) * 0.85
     about = {rule.id for rule in shared.rules() if rule.subject == "database"}
     assert len([row for row in decided if row.rule in about]) >= 12
-    asked = run.host()
+    asked = law.host()
     assert len(asked.commands) + len(asked.files) >= 50
 
 
 def test_what_is_asked_about_its_databases_is_in_the_recording() -> None:
     """Else a fault would make an answer of none, and what was undecided would pass."""
-    past = run.host()
+    past = law.host()
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options)).facts
     for database in seen.subjects("database"):
         assert isinstance(seen.get(database, "datasets"), Known), database
@@ -72,9 +72,9 @@ def test_what_is_asked_about_its_databases_is_in_the_recording() -> None:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the questions, those for module parameters and the release: a self-test in seconds."""
-    original = trials.questions
+    original = law.questions
     kept = ("module_params", "zfs_version")
-    monkeypatch.setattr(trials, "questions", lambda facts: {name: original(facts)[name] for name in kept})
+    monkeypatch.setattr(law, "questions", lambda facts: {name: original(facts)[name] for name in kept})
 
 
 @pytest.mark.usefixtures("few")
@@ -117,7 +117,7 @@ def test_an_engine_that_takes_unknown_for_true_is_noticed(monkeypatch: pytest.Mo
 
     monkeypatch.setattr("auditor.judge.example.judge_one", judge_one)
     for rule in shared.rules():
-        assert run.hidden(rule).wrong[0] == "nothing known, and not unknown"
+        assert law.hidden(rule).wrong[0] == "nothing known, and not unknown"
 
 
 @pytest.mark.usefixtures("few")

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from auditor.derive import targets_at_boot
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, TargetUnit, Unknown, Value, known, unknown
-from auditor.host import target_settings
 from auditor.host.allowed import allowed_part
+from auditor.model.shares import volume_targets
+from auditor.sources import targets
 
 VOLUME, OTHER = "LIO-db keeps /dev/zvol/tank/db", "LIO-db keeps /dev/zvol/tank/other"
 SPACE = "NVMe-nqn.2024-01.org.example:db/1 keeps /dev/zvol/tank/v"
@@ -38,7 +38,7 @@ def derived(given: Given) -> dict[str, Judged]:
             assert isinstance(value, tuple)
             value = tuple(TargetUnit(*str(each).split(" ", 2)) for each in value)
         facts.put(Fact(HOST, name, value if isinstance(value, Unknown) else known(value, name)))
-    return {fact.name: fact.value for fact in targets_at_boot.derive(HOST, facts)}
+    return {fact.name: fact.value for fact in volume_targets.derive(HOST, facts)}
 
 
 def value(judged: Judged) -> object:
@@ -164,9 +164,9 @@ def test_of_a_configuration_what_initiators_are_given_is_kept() -> None:
     ],
 )
 def test_what_is_no_configuration_is_not_kept(text: str) -> None:
-    assert target_settings.kept(text) == target_settings.DAMAGED
+    assert targets.keep_saved(text) == targets.DAMAGED
 
 
 def test_a_path_may_hold_what_ends_lines_elsewhere() -> None:
     path = "/tank/a\u2028b\n"
-    assert target_settings.kept(path) == path
+    assert targets.keep_saved(path) == path

@@ -14,8 +14,7 @@ from auditor.judge.event import SEVERITIES
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import ReplayHost
 from auditor.selftest.faults import NOT_PERMITTED, FaultyHost
-from auditor.selftest.run import MAIN
-from auditor.selftest.trials import Trials
+from auditor.selftest.law import MAIN, Trials
 from tests import shared
 from tests.law import Audited, Key, broken
 

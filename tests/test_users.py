@@ -9,21 +9,9 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import (
-    block_sysfs,
-    block_targets,
-    guest_files,
-    guests,
-    nvme_targets,
-    pid_namespace,
-    swaps,
-    tgt_targets,
-)
-from auditor.collect._holders import Holders
 from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, words_of
 from auditor.gather import users
 from auditor.gather.layers import Paths
-from auditor.host import guest_lines
 from auditor.host.allowed import allowed_part
 from auditor.host.request import WITNESS, Capture, Files
 from auditor.judge.verdict import Verdict
@@ -32,6 +20,10 @@ from auditor.recording.recording import STEADY, Recording
 from auditor.report.audit import html, terminal
 from auditor.report.audit import json as json_report
 from auditor.report.formats import _told, markdown
+from auditor.sources import block_devices, guests, machine
+from auditor.sources import targets as target_source
+from auditor.sources.block_tree import Holders
+from tests import question
 from tests.test_host_layers import EXT4, ON_ZVOL, TANK, VOLUME, looked, mounted, recorded, sync
 from tests.test_states import Edit
 
@@ -53,7 +45,7 @@ def files(
 
 
 def line(*words: str) -> str | None:
-    return guest_lines.kept("".join(f"{each}\0" for each in words))
+    return guests.keep_command_line("".join(f"{each}\0" for each in words))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +88,7 @@ def line(*words: str) -> str | None:
 def test_a_command_line_comes_down_to_disks(words: tuple[str, ...], kept: str) -> None:
     found = line("/usr/bin/kvm", "-name", "db1,debug-threads=on", "-object", "secret,id=a,data=topsecret", *words)
     assert found == "guest db1\n" + (f"{kept}\n" if kept else "")
-    assert guest_lines.kept(str(found)) == found
+    assert guests.keep_command_line(str(found)) == found
 
 
 @pytest.mark.parametrize(
@@ -110,7 +102,7 @@ def test_a_command_line_comes_down_to_disks(words: tuple[str, ...], kept: str) -
 def test_who_started_a_guest_is_kept(words: tuple[str, ...], by: str) -> None:
     found = line("/usr/bin/kvm", *words, "-hda", "/a.img")
     assert found == f"guest db1\n{by}keeps /a.img\n"
-    assert guest_lines.kept(found) == found
+    assert guests.keep_command_line(found) == found
 
 
 @pytest.mark.parametrize(
@@ -140,7 +132,7 @@ def test_who_started_a_guest_is_kept(words: tuple[str, ...], by: str) -> None:
 )
 def test_programs_that_serve_disks_to_others_are_guests_too(words: tuple[str, ...], kept: str | None) -> None:
     assert line(*words) == kept
-    assert kept is None or guest_lines.kept(kept) == kept
+    assert kept is None or guests.keep_command_line(kept) == kept
 
 
 def test_of_other_processes_nothing_is_kept() -> None:
@@ -173,10 +165,10 @@ def test_a_redacted_recording_does_not_name_volumes_of_pods_and_backstores() -> 
 
 def processes(namespace: int) -> Edit:
     """Whose processes are seen."""
-    return files((pid_namespace.OWN,), {}, links={pid_namespace.OWN: f"pid:[{namespace}]"})
+    return files((machine.OWN,), {}, links={machine.OWN: f"pid:[{namespace}]"})
 
 
-BY_NUMBER = f"{guest_files.NUMBERS}*"
+BY_NUMBER = f"{guests.NUMBERS}*"
 OPEN = {
     "/dev/zd": "w block 230:0",
     "/mnt/volume": "w file 230:0 ext4",
@@ -199,7 +191,7 @@ def held(number: int, *opened: str, device: str = "", line: str = "guest his\n")
     }
     if device:
         devices[f"/proc/{number}/fd/0"] = device
-    numbers = {f"{guest_files.NUMBERS}230:0": "../../devices/virtual/block/zd0"}
+    numbers = {f"{guests.NUMBERS}230:0": "../../devices/virtual/block/zd0"}
     none = {} if opened else {f"/proc/{number}/fd/*": "no such file"}
     return Files({f"/proc/{number}/cmdline": line}, {**links, **numbers}, none, devices)
 
@@ -218,18 +210,18 @@ def running(how: str, *opened: str, refused: bool = False, device: str = "") -> 
     line = "/proc/4711/cmdline"
     unread = {line: "no answer within 1.5 s"} if how == "unread" else {}
     said = {} if unread else {line: f"guest db1\n{disk}"}
-    found = files(guests.request(HOST, Facts()).patterns, {guests.FIRST: "(withheld)\0", **said}, errors=unread)
+    found = files(question.patterns(guests.running), {guests.FIRST: "(withheld)\0", **said}, errors=unread)
     answer = held(4711, *opened, device=device, line=said.get(line, ""))
     if unread:
         answer = answer._replace(text={}, errors={**answer.errors, **unread})
     if refused:
         answer = answer._replace(errors={"/proc/4711/fd/*": "permission denied"})
-    targets = block_targets.request(HOST, Facts()).patterns
+    targets = question.patterns(target_source.block_targets)
     none = files(targets, {WITNESS: "nodev\tsysfs\n"}, errors=dict.fromkeys(targets[:-1], "no such file"))
     table = mounted(TANK, EXT4)
 
     def edited(past: Recording) -> Recording:
-        past = table(found(none(processes(pid_namespace.FIRST)(past))))
+        past = table(found(none(processes(machine.FIRST)(past))))
         return replace(past, files={**past.files, asked(4711): answer})
 
     return edited
@@ -240,7 +232,7 @@ def saying(line: str) -> Edit:
 
     def edited(past: Recording) -> Recording:
         text = {"/proc/4711/cmdline": line}
-        first = {guests.request(HOST, Facts()).patterns: Files({guests.FIRST: "(withheld)\0", **text})}
+        first = {question.patterns(guests.running): Files({guests.FIRST: "(withheld)\0", **text})}
         return replace(past, files={**past.files, **first, asked(4711): past.files[asked(4711)]._replace(text=text)})
 
     return edited
@@ -288,7 +280,7 @@ def beside(edit: Edit, count: int, *, closed: bool) -> Edit:
 
     def edited(past: Recording) -> Recording:
         past = edit(past)
-        lines_of = guests.request(HOST, Facts()).patterns
+        lines_of = question.patterns(guests.running)
         found, fds = past.files[lines_of], past.files[asked(4711)]
         more = fds._replace(
             text={**fds.text, **lines}, errors={**fds.errors, **{f"/proc/{n}/fd/*": error for n in his}}
@@ -319,7 +311,7 @@ def named(number: int, count: int, *opened: str) -> Edit:
     """A process that has something open, and calls so many other names its disks."""
 
     def edited(past: Recording) -> Recording:
-        lines_of = guests.request(HOST, Facts()).patterns
+        lines_of = question.patterns(guests.running)
         found, fds = past.files[lines_of], past.files[asked(4711)]
         disks = "".join(f"keeps /nowhere/{number}/{each}\n" for each in range(count))
         lines = {f"/proc/{number}/cmdline": f"guest his\n{disks}"}
@@ -339,7 +331,7 @@ def test_names_that_lead_nowhere_hide_no_guest_of_another() -> None:
 @pytest.mark.parametrize(("mine", "outcome"), [(49, "fail"), (60, "fail")])
 def test_more_guests_than_are_named_are_counted(mine: int, outcome: str) -> None:
     def edited(past: Recording) -> Recording:
-        lines_of = guests.request(HOST, Facts()).patterns
+        lines_of = question.patterns(guests.running)
         found, fds = past.files[lines_of], past.files[asked(4711)]
         his = range(5000, 5000 + mine)
         lines = {f"/proc/{each}/cmdline": f"guest his{each}\ndrops /dev/zd0\n" for each in his}
@@ -354,7 +346,7 @@ def test_more_guests_than_are_named_are_counted(mine: int, outcome: str) -> None
 
 def test_no_guest_has_thousands_of_disks() -> None:
     found = line("/usr/bin/kvm", *(word for i in range(3000) for word in ("-hda", f"/{i}")))
-    assert str(found).count("keeps") == guest_lines.DISKS
+    assert str(found).count("keeps") == guests.DISKS
     assert str(found).endswith("\nunsure\n")
 
 
@@ -581,19 +573,19 @@ def test_a_guest_and_a_target_on_one_volume_have_no_one_fix() -> None:
 
 
 def lio(wce: str, name: str = "d1") -> Edit:
-    folder = f"{block_targets.LIO}fileio_0/{name}/"
+    folder = f"{target_source.BLOCK_TARGETS_LIO}fileio_0/{name}/"
     info = "Status: ACTIVATED\n        TCM FILEIO ID: 0        File: /mnt/volume/pg  Size: 1  Mode: Buffered-WCE Async: 0\n"
     texts = {f"{folder}info": info, f"{folder}enable": "1\n", f"{folder}udev_path": "/mnt/volume/pg\n"}
     texts |= {f"{folder}attrib/emulate_write_cache": f"{wce}\n", WITNESS: "nodev\tsysfs\n"}
-    patterns = block_targets.request(HOST, Facts()).patterns
+    patterns = question.patterns(target_source.block_targets)
     answer = files(patterns, texts, errors=dict.fromkeys(patterns[4:-1], "no such file"))
     return lambda past: replace(answer(past), paths={f"{STEADY}/mnt/volume/pg": "/mnt/volume/pg"})
 
 
 def nvme(path: str) -> Edit:
-    folder = f"{nvme_targets.ROOT}nqn.2024-01.org.example:db/namespaces/1/"
+    folder = f"{target_source.ROOT}nqn.2024-01.org.example:db/namespaces/1/"
     texts = {f"{folder}device_path": f"{path}\n", f"{folder}enable": "1\n", WITNESS: "nodev\tsysfs\n"}
-    return files(nvme_targets.request(HOST, Facts()).patterns, texts)
+    return files(question.patterns(target_source.nvme_targets), texts)
 
 
 def test_a_namespace_of_nvme_over_fabrics_passes_flushes_on() -> None:
@@ -617,14 +609,14 @@ def test_a_target_that_hides_its_cache(wce: str, outcome: str) -> None:
 
 def tgt(store: str, *, answers: bool = True, path: str = "/dev/zd0") -> Edit:
     """A daemon of tgt with the zvol as its logical unit, or a file."""
-    patterns = block_targets.request(HOST, Facts()).patterns
+    patterns = question.patterns(target_source.block_targets)
     texts = {"/run/tgtd/socket.0.lock": "", WITNESS: "nodev\tsysfs\n"}
     runs = files(patterns, texts, errors=dict.fromkeys(patterns[:-2], "no such file"))
     unit = f"  LUN: 1\n  Readonly: No\n  Backing store type: {store}\n  Backing store path: {path}\n"
     unit = f"Target 1: x\n{unit}  ACL information:\n"
-    said = Capture(0, unit.encode(), keep=tgt_targets.KEEP)
+    said = Capture(0, unit.encode(), keep=target_source.KEEP)
     refused = Capture(107, b"", b"tgtadm: failed to send request hdr to tgt daemon\n")
-    asked = {tuple(tgt_targets.COMMAND.split()): said if answers else refused}
+    asked = {tuple(target_source.COMMAND.split()): said if answers else refused}
     paths = {f"{STEADY}{path}": path}
     return lambda past: replace(runs(past), commands={**past.commands, **asked}, paths={**past.paths, **paths})
 
@@ -650,10 +642,10 @@ def test_a_target_in_user_space(edit: Edit, outcome: str) -> None:
 
 def test_a_recording_that_did_not_ask_for_tgt_stays_decided() -> None:
     past = recorded(ON_ZVOL, running("keeps", "/dev/null"))
-    patterns = block_targets.request(HOST, Facts()).patterns
-    older = tuple(each for each in patterns if each != block_targets.TGT)
+    patterns = question.patterns(target_source.block_targets)
+    older = tuple(each for each in patterns if each != target_source.TGT)
     answer = past.files[patterns]
-    errors = {path: error for path, error in answer.errors.items() if path != block_targets.TGT}
+    errors = {path: error for path, error in answer.errors.items() if path != target_source.TGT}
     others = {asked: said for asked, said in past.files.items() if asked != patterns}
     assert judged(replace(past, files={**others, older: answer._replace(errors=errors)})).outcome == "pass"
 
@@ -664,7 +656,7 @@ def test_a_recording_that_did_not_ask_for_tgt_stays_decided() -> None:
 )
 def test_swap(rows: str, outcome: str) -> None:
     heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
-    edit = files((swaps.PATH,), {swaps.PATH: heading + rows})
+    edit = files((machine.PATH,), {machine.PATH: heading + rows})
     assert judged(recorded(ON_ZVOL, edit), "swap-on-zvol", HOST).outcome == outcome
 
 
@@ -692,7 +684,7 @@ def mapping(uuid: str, below: str = "zd0p3") -> Edit:
     }
     links = {f"{blocks}dm-7": f"{devices}dm-7", f"{blocks}zd0p3": f"{devices}zd0/zd0p3"}
     links |= {f"{blocks}dm-7/slaves/{below}": f"../../{below}"} if below else {}
-    asked = block_sysfs.request(HOST, Facts()).patterns
+    asked = question.patterns(block_devices.sysfs)
 
     def edit(past: Recording) -> Recording:
         said = past.files[asked]
@@ -726,7 +718,7 @@ def test_lvm_of_a_guest_is_none_of_the_host(opened: str, outcome: str) -> None:
 
 
 def test_processes_that_are_hidden_leave_all_open() -> None:
-    hidden = files(guests.request(HOST, Facts()).patterns, {}, errors={guests.FIRST: "no such file or directory"})
+    hidden = files(question.patterns(guests.running), {}, errors={guests.FIRST: "no such file or directory"})
     seen = looked(recorded(ON_ZVOL, running("keeps", "/dev/zd0"), hidden))
     assert isinstance(seen.facts.get(VOLUME, "flushes_dropped"), Unknown)
 

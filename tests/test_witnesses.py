@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.collect import pid_namespace, zpool_events
-from auditor.collect._pool_tree import Told
 from auditor.facts import HOST, Fact, Facts, FolderDevice, Known, Subject, SymbolicLink, Unknown, known, unknown
 from auditor.gather import database_walk, mounted, past_events, pool_lists, same_disk, vdev_trees
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
-from auditor.selftest import losses, run, trials
+from auditor.selftest import faults, law
+from auditor.sources import machine, zpool_history
+from auditor.sources.pool_tree import Told
 from tests import golden, second_looks, shared
-from tests.derive.test_pool_facts import POOL, World, leaf, vdev
+from tests.model.test_pool_facts import POOL, World, leaf, vdev
 from tests.shared import name_of
 
 Edit = Callable[[bytes], bytes]
@@ -149,7 +149,7 @@ def with_kernel_list(past: Recording) -> Recording:
         for path, text in files.text.items()
         if path.startswith("/proc/spl/kstat/zfs/") and path.endswith("/state")
     }
-    return replace(past, files={**past.files, trials.POOLS: Files(texts)})
+    return replace(past, files={**past.files, law.POOLS: Files(texts)})
 
 
 def test_a_pool_that_zpool_list_leaves_out_is_audited_and_named() -> None:
@@ -167,9 +167,9 @@ def test_a_pool_that_zpool_list_leaves_out_is_audited_and_named() -> None:
 
 def test_a_pool_that_is_being_looked_for_is_none() -> None:
     past = with_kernel_list(recorded("2.3-stacked-devices"))
-    states = past.files[trials.POOLS].text
+    states = past.files[law.POOLS].text
     files = Files({**states, "/proc/spl/kstat/zfs/$import/state": "ONLINE\n"})
-    facts = looked(replace(past, files={**past.files, trials.POOLS: files})).facts
+    facts = looked(replace(past, files={**past.files, law.POOLS: files})).facts
     assert isinstance(facts.get(HOST, "imported_pools"), Known)
 
 
@@ -228,7 +228,7 @@ def in_namespace(past: Recording, mount: str, system: str, own: str = "2") -> Re
 
 
 def read_only(text: bytes) -> bytes:
-    return losses.TEMPORARY.capture(Capture(0, text)).stdout
+    return faults.TEMPORARY.capture(Capture(0, text)).stdout
 
 
 def test_a_read_only_bind_mount_is_no_read_only_dataset() -> None:
@@ -245,7 +245,7 @@ def test_a_read_only_bind_mount_is_no_read_only_dataset() -> None:
 
 
 def test_the_report_says_that_zaudit_stands_in_a_container() -> None:
-    own = pid_namespace.OWN
+    own = machine.OWN
     past = recorded("2.3-sync-disabled-local")
     inside = replace(past, files={**past.files, (own,): Files({}, {own: "pid:[4026532289]"})})
     assert report(inside).seen_from.startswith("Seen from a container")
@@ -361,7 +361,7 @@ def test_events_of_no_pool_and_of_others() -> None:
     facts, tank = Facts(0.0), Subject("pool", "tank")
     seen = "2026-11-21 10:00:00.1 sysevent.fs.zfs.pool_import", "2026-11-21 10:00:03.1 ereport.fs.zfs.io_failure"
     facts.put(Fact(HOST, "pools", known((tank,), "")))
-    facts.put_all(zpool_events.counts(tank, seen, ""))
+    facts.put_all(zpool_history.counts(tank, seen, ""))
     facts.put(Fact(tank, "events", known(seen, "")))
     rows = (f"1 {seen[0]} tank", f"2 {seen[1]} tank", "3 2026-11-21 10:00:02.1 ereport.fs.zfs.deadman my data")
     facts.put(Fact(HOST, "events", known(rows, "")))
@@ -471,13 +471,13 @@ def spoilable() -> list[Path]:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", spoilable(), ids=name_of)
 def test_no_loss_makes_a_verdict_better(case: Path) -> None:
-    assert run.improved(RULES, second_looks.added(recording.load(case)), 1) == []
+    assert law.improved(RULES, second_looks.added(recording.load(case)), 1) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", ["2.1-slog-legs-on-one-disk", "2.3-drives-that-warn", "2.4-zfs-nocacheflush"])
 def test_nor_do_many(host: str) -> None:
-    assert run.improved(RULES, second_looks.added(recorded(host)), 6) == []
+    assert law.improved(RULES, second_looks.added(recorded(host)), 6) == []
 
 
 @pytest.mark.slow
@@ -487,7 +487,7 @@ def test_the_losses_find_something_to_spoil() -> None:
     alone = {
         argv: each for argv, each in past.commands.items() if argv[0] != "zdb" and argv[:3] != ("zpool", "status", "-P")
     }
-    found = run.improved(RULES, second_looks.added(replace(past, commands=alone)), 30)
+    found = law.improved(RULES, second_looks.added(replace(past, commands=alone)), 30)
     assert any("slog-no-redundancy: zpool_status" in each for each in found)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.host import zed_settings
 from auditor.host.allowed import allowed_part
+from auditor.sources import upkeep
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ from auditor.host.allowed import allowed_part
     ],
 )
 def test_names(text: str, kept: str) -> None:
-    assert allowed_part(zed_settings.PATH, text) == kept
-    assert allowed_part(zed_settings.PATH, kept) == kept
+    assert allowed_part(upkeep.PATH, text) == kept
+    assert allowed_part(upkeep.PATH, kept) == kept
 
 
 def test_of_scripts_nothing_is_kept() -> None:
-    assert allowed_part(f"{zed_settings.FOLDER}statechange-pager.sh", "curl https://token@example.org") == ""
+    assert allowed_part(f"{upkeep.FOLDER}statechange-pager.sh", "curl https://token@example.org") == ""

@@ -58,11 +58,11 @@ def read(wish: Wish, facts: Facts, targets: tuple[str, ...], *, trusted: bool) -
     """
     if not wish.path:
         return None
-    from auditor.host import input_file
+    from auditor.host import user_files
     from auditor.judge import baseline, baseline_file
 
     try:
-        data = input_file.read(wish.path, baseline_file.LIMIT, trusted=trusted)
+        data = user_files.read(wish.path, baseline_file.LIMIT, trusted=trusted)
     except FileNotFoundError:
         if wish.accept:
             return baseline.empty(facts, targets)
@@ -84,10 +84,10 @@ def write(wish: Wish, report: Report, facts: Facts) -> None:
     """Where it is wished; what a retired rule knew is forgotten. Raises writing.CannotWrite."""
     if not wish.path or not report.night or not wish.write:
         return
-    from auditor.host import writing
+    from auditor.host import user_files
     from auditor.judge import baseline, baseline_file
 
     new = baseline.updated(report.night, report.verdicts, facts, wish.accept)
-    writing.replace(wish.path, baseline_file.text(new).encode())
+    user_files.replace(wish.path, baseline_file.text(new).encode())
     failed = sum(each.outcome == "fail" for each in new.entries.values())
     written(wish.path, f"{failed} failures and {len(new.entries) - failed} undecided are known")

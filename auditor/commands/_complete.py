@@ -25,6 +25,12 @@ def engines(ctx: click.Context, param: click.Parameter, incomplete: str) -> Item
     return [CompletionItem(name) for name in ENGINES if name.startswith(incomplete)]
 
 
+def changes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """The beginnings of a supposition: who it may be about."""
+    fixed = [CompletionItem(each) for each in ("host release=", "zfs ") if each.startswith(incomplete)]
+    return fixed + (targets(ctx, param, incomplete) if incomplete and not incomplete.startswith(("/", ".")) else [])
+
+
 def targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Datasets and zvols that ``zfs list`` names; paths, once a path is begun."""
     if incomplete.startswith(("/", ".")):

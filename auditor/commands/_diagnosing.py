@@ -11,15 +11,15 @@ from auditor.commands import _recorded, _verifying
 from auditor.commands._options import with_database
 from auditor.commands._terminal import note
 from auditor.commands._watching import Lines
-from auditor.diagnose import commits, database, diagnosis, observation, observe, process, tracing
-from auditor.diagnose.model import Diagnosis, Outcome
-from auditor.diagnose.watching import Watching
+from auditor.diagnose import commits, conclusion, database_counters, observation, process_share, tracing
+from auditor.diagnose import watch as diagnose_watch
+from auditor.diagnose.diagnosis import Diagnosis, Outcome
+from auditor.diagnose.watch import Watching
 from auditor.errors import Stop
 from auditor.facts import Facts, Subject
 from auditor.host import sql
-from auditor.host.live import Host, LiveHost
+from auditor.host.live import HidingHost, Host, LiveHost
 from auditor.host.sql_watch import Connection
-from auditor.host.untold import Untold
 from auditor.judge.policy import Policy
 from auditor.recording import recording, replacing
 from auditor.report.model import Report
@@ -67,10 +67,10 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     if wanted.record:
         replacing.possible(wanted.record)
     options, asked = _database(audit.Options(policy=wanted.policy), wanted.database)
-    looked_at = Untold(LiveHost(wanted.timeout, wanted.deadline), asked.dsn if asked else "")
+    looked_at = HidingHost(LiveHost(wanted.timeout, wanted.deadline), asked.dsn if asked else "")
     machine = LiveHost(wanted.timeout)
     host: Host = recording.RecordingHost(looked_at) if wanted.record else looked_at
-    named = process.find(machine, wanted.target) if process.meant(wanted.target) else None
+    named = process_share.find(machine, wanted.target) if process_share.meant(wanted.target) else None
     targets = named.targets if named else (wanted.target,)
     seen = audit.look(host, targets, options, progress)
     root = _one_pool(seen, named)
@@ -79,11 +79,11 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     pool = Subject("pool", root.partition("/")[0])
     if looked_at.error:
         note(f"zaudit: --db {options.database}: {harmless(looked_at.error)[:300]}")
-    if why := database.elsewhere(seen.facts, pool.name):
+    if why := database_counters.elsewhere(seen.facts, pool.name):
         raise CannotDiagnose(f"--db: {why}")
     watch = _watching(wanted, root, pool, named, seen.facts) if wanted.watch else None
     seconds, traced = wanted.seconds, wanted.traced
-    made = observe.observe(
+    made = diagnose_watch.observe(
         machine, root, pool, seen.facts, seconds, steps, traced=traced, process=named, watch=watch, database=asked
     )
     if tracing.own_name() in tracing.left():
@@ -93,7 +93,9 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     return _judged(seen, made, targets, wanted.policy)._replace(unkept=unkept)
 
 
-def _watching(wanted: DiagnoseOptions, root: str, pool: Subject, named: process.Found | None, facts: Facts) -> Watching:
+def _watching(
+    wanted: DiagnoseOptions, root: str, pool: Subject, named: process_share.Found | None, facts: Facts
+) -> Watching:
     """A process that writes to one volume is narrowed to that: threads of the kernel commit for it."""
     volume = commits.volumes((root,), facts)
     dataset = root if root != pool.name and (named is None or volume) else ""
@@ -105,12 +107,14 @@ def _watching(wanted: DiagnoseOptions, root: str, pool: Subject, named: process.
     return Watching(lines.begin, lines.line, lambda: LiveHost(wanted.timeout), dataset)
 
 
-def _one_pool(seen: audit.Look, named: process.Found | None) -> str:
+def _one_pool(seen: audit.Look, named: process_share.Found | None) -> str:
     """The dataset that is diagnosed; of several of one process their pool. Raises NoSuchLoad."""
     names = [root.name for root in seen.roots]
     pools = sorted({name.partition("/")[0] for name in names})
     if named and len(pools) > 1:
-        raise process.NoSuchLoad(process.several(f"process {named.pid} ({harmless(named.name)})", pools, names))
+        raise process_share.NoSuchLoad(
+            process_share.several(f"process {named.pid} ({harmless(named.name)})", pools, names)
+        )
     return names[0] if len(names) == 1 else pools[0]
 
 
@@ -134,7 +138,7 @@ def _judged(seen: audit.Look, made: observation.Observation, targets: tuple[str,
     chosen = _verifying.rules(policy)
     report = audit.judge(seen, chosen.rules, targets, "low", left_out=chosen.left_out)
     try:
-        return Found(diagnosis.diagnose(made, seen.facts), report)
+        return Found(conclusion.diagnose(made, seen.facts), report)
     except ValueError as error:
         raise CannotDiagnose(str(error)) from None
 
@@ -142,16 +146,16 @@ def _judged(seen: audit.Look, made: observation.Observation, targets: tuple[str,
 def rendered(found: Found, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
     """The report in a format."""
     if format_ == "json":
-        from auditor.report.diagnose import json as diagnose_json
+        from auditor.report.diagnose import diagnosis_text
 
-        return diagnose_json.render(found.diagnosis, found.report, zaudit=__version__)
+        return diagnosis_text.render_json(found.diagnosis, found.report, zaudit=__version__)
     if format_ == "html":
-        from auditor.report.diagnose import html as diagnose_html
+        from auditor.report.diagnose import diagnosis_page as diagnose_html
 
         return diagnose_html.render(found.diagnosis, found.report, zaudit=__version__)
-    from auditor.report.diagnose import terminal as diagnose_terminal
+    from auditor.report.diagnose import diagnosis_text
 
-    return diagnose_terminal.render(found.diagnosis, found.report, zaudit=__version__, verbose=verbose, **terminal)
+    return diagnosis_text.render(found.diagnosis, found.report, zaudit=__version__, verbose=verbose, **terminal)
 
 
 def summary(found: Found) -> str:

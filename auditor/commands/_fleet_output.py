@@ -38,9 +38,9 @@ class Source(Local):
 def writer(place: Path | str | None) -> Write:
     """What writes rows in the way that the name asks for."""
     if place and str(place).endswith(".parquet"):
-        from auditor.fleet import parquet
+        from auditor.fleet import store
 
-        return parquet.write
+        return store.write
     return _lines
 
 
@@ -57,9 +57,9 @@ def write(place: Path | str | None, blocks: Iterable[str]) -> None:
         with store.written(place) as file:
             how(file, blocks)
     else:
-        from auditor.host import writing
+        from auditor.host import user_files
 
-        writing.replace(place, lambda file: how(file, blocks))
+        user_files.replace(place, lambda file: how(file, blocks))
 
 
 def _lines(file: BinaryIO, blocks: Iterable[str]) -> None:
@@ -82,13 +82,13 @@ def lines(places: Iterable[Path | str]) -> Iterator[bytes]:
 
 def _of(place: Path | str) -> Iterator[bytes]:
     from auditor.fleet import store
-    from auditor.host import input_file
+    from auditor.host import user_files
     from auditor.report.fleet.rows import BadRows
 
     if isinstance(place, str):
         yield from store.lines(place, LINE)
         return
-    with input_file.open_input(place) as file:
+    with user_files.open_input(place) as file:
         if isinstance(file, int):
             raise BadRows(f"{place}: a folder; rows are in files")
         while line := file.readline(LINE):

@@ -49,11 +49,11 @@ class Pages:
 
     def write(self, read: Read, hosts: Sequence[Host]) -> str:
         """Those of these hosts, and where they are. Raises NoPlace, CannotWrite or BadRows."""
-        from auditor.host import folder, writing
+        from auditor.host import trust, user_files
         from auditor.report.fleet import host_page
 
         where = self._beside / self._said
-        with writing.complaining(where), folder.held(str(where), make=True):
+        with user_files.complaining(where), trust.held(str(where), make=True):
             for name, text in host_page.pages(read, hosts):
-                writing.replace(where / name, text.encode())
+                user_files.replace(where / name, text.encode())
         return f"{where}: {len(hosts):,} pages of hosts"

@@ -111,11 +111,11 @@ def promised(wanted: Sequence[FormatChoice]) -> Iterator[None]:
         for each in wanted:
             module = formats.module(each.name)
             if each.file and hasattr(module, "failed"):
-                from auditor.host import writing
+                from auditor.host import user_files
 
                 with suppress(Exception), waiting():  # the first error is the one to tell
                     text = module.failed(harmless(str(error)), time.time())
-                    writing.replace(each.file, text.encode(), getattr(module, "MODE", 0o600))
+                    user_files.replace(each.file, text.encode(), getattr(module, "MODE", 0o600))
         raise
 
 

@@ -7,26 +7,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor import __version__, audit, interrupt, rulebook
-from auditor.checklist import answers, judged, same
-from auditor.checklist.judged import Audited, Runs
-from auditor.checklist.measured import Verified
-from auditor.checklist.model import Checklist, Evidence, Source
+from auditor.checklist import lists, responses
+from auditor.checklist.lists import Audited, Checklist, Evidence, Runs, Source
+from auditor.checklist.responses import Verified
 from auditor.commands import _recorded
 from auditor.data import checklists
 from auditor.databases import ENGINES
-from auditor.diagnose import diagnosis, observation
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose import conclusion, observation
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.errors import Stop
 from auditor.facts import HOST, Facts, Subject, word_of
 from auditor.judge.policy import Policy
 from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording
-from auditor.report.checklist import words
+from auditor.report.checklist import sheet
 from auditor.report.model import Report
 from auditor.text import harmless
 from auditor.verify import trial, verification
-from auditor.verify.model import Verification
+from auditor.verify.result import Verification
 
 KINDS: dict[Source, str] = {"check": "an audit alone", "verify": "a verification", "diagnose": "a diagnosis"}
 
@@ -71,24 +70,24 @@ def draw(wanted: Wanted, progress: Callable[..., None] | None) -> Checklist:
     watched = _watched(kept["diagnose"], wanted.policy) if "diagnose" in kept else None
     looked = _audit(wanted, kept.get("check"), progress) or _youngest(measured, watched)
     audited = _audited(looked)
-    evidence = [Evidence("check", looked.seen.facts.now, words.of_audit(looked.report) + words.minds(looked.report))]
+    evidence = [Evidence("check", looked.seen.facts.now, sheet.of_audit(looked.report) + sheet.minds(looked.report))]
     stale: dict[str, tuple[str, ...]] = {}
     beside: list[tuple[Source, _Looked, str]] = []
-    beside += [("verify", measured[0], words.of_verification(measured[1]))] if measured else []
-    beside += [("diagnose", watched[0], words.of_diagnosis(watched[1]))] if watched else []
+    beside += [("verify", measured[0], sheet.of_verification(measured[1]))] if measured else []
+    beside += [("diagnose", watched[0], sheet.of_diagnosis(watched[1]))] if watched else []
     for by, other, text in beside:
-        if why := same.why_not(audited, other.seen.facts, other.target):
+        if why := lists.why_not(audited, other.seen.facts, other.target):
             raise CannotList(f"{kept[by].path}: {why}")
-        stale[by] = () if other is looked else tuple(same.changes(audited, other.seen.facts))
-        evidence.append(Evidence(by, other.seen.facts.now, text + words.minds(other.report), stale[by]))
-    seen = answers.Seen(
+        stale[by] = () if other is looked else tuple(lists.changes(audited, other.seen.facts))
+        evidence.append(Evidence(by, other.seen.facts.now, text + sheet.minds(other.report), stale[by]))
+    seen = responses.Seen(
         audited,
-        Runs(measured[0].report, judged.by_rule(measured[0].report)) if measured else None,
+        Runs(measured[0].report, lists.by_rule(measured[0].report)) if measured else None,
         Verified(measured[1], _profiles(looked.seen.facts)) if measured else None,
         watched[1] if watched else None,
         tuple(stale.items()),
     )
-    return answers.checklist(checklists.load(), seen, tuple(evidence), wanted.made)
+    return responses.checklist(checklists.load(), seen, tuple(evidence), wanted.made)
 
 
 # -- what there is ------------------------------------------------------------------------------------------------
@@ -156,7 +155,7 @@ def _measured(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Verification
 def _watched(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Diagnosis]:
     again = _recorded.again(kept.past, policy)
     try:
-        found = diagnosis.diagnose(observation.from_text(kept.text), again.seen.facts)
+        found = conclusion.diagnose(observation.from_text(kept.text), again.seen.facts)
     except ValueError as error:
         raise CannotList(f"{kept.path}: {error}") from None
     return _looked(again.seen, again.policy, str(kept.path)), found
@@ -170,7 +169,7 @@ def _youngest(measured: tuple[_Looked, Verification] | None, watched: tuple[_Loo
 
 def _audited(looked: _Looked) -> Audited:
     rules: Mapping[str, Rule] = {each.id: each for each in rulebook.load(examples=False)}
-    return Audited(looked.target, looked.seen.facts, looked.report, rules, judged.by_rule(looked.report))
+    return Audited(looked.target, looked.seen.facts, looked.report, rules, lists.by_rule(looked.report))
 
 
 def _profiles(facts: Facts) -> dict[str, str]:
@@ -182,22 +181,22 @@ def _profiles(facts: Facts) -> dict[str, str]:
 def rendered(found: Checklist, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
     """The checklist in a format."""
     if format_ == "json":
-        from auditor.report.checklist import json as checklist_json
+        from auditor.report.checklist import sheet
 
-        return checklist_json.render(found, zaudit=__version__)
+        return sheet.render_json(found, zaudit=__version__)
     if format_ == "html":
-        from auditor.report.checklist import html as checklist_html
+        from auditor.report.checklist import sheet
 
-        return checklist_html.render(found, zaudit=__version__)
+        return sheet.render_page(found, zaudit=__version__)
     if format_ == "markdown":
-        from auditor.report.checklist import markdown as checklist_markdown
+        from auditor.report.checklist import sheet
 
-        return checklist_markdown.render(found, zaudit=__version__)
-    from auditor.report.checklist import terminal as checklist_terminal
+        return sheet.render_markdown(found, zaudit=__version__)
+    from auditor.report.checklist import sheet
 
-    return checklist_terminal.render(found, zaudit=__version__, verbose=verbose, **terminal)
+    return sheet.render_terminal(found, zaudit=__version__, verbose=verbose, **terminal)
 
 
 def summary(found: Checklist) -> str:
     """One line for whoever wrote the list to a file."""
-    return f"{words.counts(found)} (exit code {found.exit_code})"
+    return f"{sheet.counts(found)} (exit code {found.exit_code})"

@@ -2,7 +2,7 @@
 read. Pure.
 
 A commit waits for the drives on which the intent log lies: those of a log vdev; without one, from 2.4 on, those of a special
-vdev; else those of the data (derive/pool_classes.py). A commit that finds sync=disabled is not counted (zil_commit() returns
+vdev; else those of the data (model/intent_log.py). A commit that finds sync=disabled is not counted (zil_commit() returns
 first). A log block is free again when its transaction group is on disk; up to three of these are in the works, open, quiescing
 and syncing, so that the log holds at most what came in meanwhile. Writers are throttled when it approaches zfs_wrlog_data_max.
 (OpenZFS module/zfs/zil.c, include/sys/zil.h zil_stats_t, include/sys/txg.h TXG_CONCURRENT_STATES; man 4 zfs)

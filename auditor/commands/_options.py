@@ -15,8 +15,8 @@ from auditor import interrupt
 from auditor.commands import _complete
 from auditor.databases import ENGINES
 from auditor.errors import EXIT_USAGE, Stop
-from auditor.host import input_file, trust
-from auditor.host.limits import DEADLINE_S
+from auditor.host import trust, user_files
+from auditor.host.request import DEADLINE_S
 from auditor.text import harmless, is_url
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Local(click.Path):
         seconds = ctx.params.get("deadline", DEADLINE_S) if ctx else 0
         try:
             with interrupt.within(seconds, f"{harmless(str(value))}: {LATE.format(seconds)}", EXIT_USAGE):
-                if input_file.is_folder(value) and not self.dir_okay:
+                if user_files.is_folder(value) and not self.dir_okay:
                     self.fail(f"{value} is a directory.", param, ctx)
         except trust.Served as error:
             self.fail(f"{value}: {error.strerror}.", param, ctx)
@@ -180,9 +180,9 @@ class Output(Local):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """None: standard output."""
-        from auditor.host import writing
+        from auditor.host import user_files
 
-        return None if writing.stream(Path(value)) == 1 else super().convert(value, param, ctx)
+        return None if user_files.stream(Path(value)) == 1 else super().convert(value, param, ctx)
 
 
 def formats_of(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

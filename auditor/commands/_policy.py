@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from auditor.host import input_file
+from auditor.host import user_files
 from auditor.judge import policy_files
 from auditor.judge.policy import NONE, Policy, PolicyError
 from auditor.judge.policy_file import LIMIT, PATH
@@ -23,7 +23,7 @@ def read(path: Path | None) -> Policy:
     main, folder = Path(PATH), Path(policy_files.FOLDER)
     hint = f" (--policy {main} follows that file alone, --policy /dev/null goes without one)"
     try:
-        beside = input_file.list_trusted(folder, ".toml", MOST)
+        beside = user_files.list_trusted(folder, ".toml", MOST)
     except OSError as error:
         raise PolicyError(f"{folder}: {error.strerror or error}{hint}") from None
     there = [*([main] if _is_there(main) else []), *beside]
@@ -50,7 +50,7 @@ def _is_there(path: Path) -> bool:
 
 def _text(path: Path, *, trusted: bool, hint: str = "") -> str:
     try:
-        data = input_file.read(path, LIMIT, trusted=trusted)
+        data = user_files.read(path, LIMIT, trusted=trusted)
     except (OSError, ValueError) as error:
         said = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise PolicyError(f"{path}: {said}{hint}") from None

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from auditor.host import input_file
+from auditor.host import user_files
 from auditor.text import crowded
 
 LIMIT = 256 << 20
@@ -20,7 +20,7 @@ def read(path: Path, *, trusted: bool = False) -> dict[str, Any]:
     trusted: nobody but root and this user can have put it there.
     """
     try:
-        text = input_file.read(path, LIMIT, trusted=trusted).decode("utf-8", "surrogatepass")
+        text = user_files.read(path, LIMIT, trusted=trusted).decode("utf-8", "surrogatepass")
         if crowded(text):
             raise ValueError("more values than a report has")
         document = json.loads(text)

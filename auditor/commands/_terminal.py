@@ -75,9 +75,9 @@ def write(text: str, output: Path | None, summary: str, *, encoded: bool = False
     """
     shown = _shown(text, styled=output is None and color())
     if output:
-        from auditor.host import writing
+        from auditor.host import user_files
 
-        writing.replace(output, shown.encode(), mode)
+        user_files.replace(output, shown.encode(), mode)
         written(output, summary)
     else:
         _out(shown.encode() if encoded else shown)

@@ -16,11 +16,10 @@ from auditor.facts import Known, Subject
 from auditor.judge.policy import NONE, Policy
 from auditor.text import harmless
 from auditor.units import size
-from auditor.verify import plan, preflight, run, sweeping
-from auditor.verify.actor import Actor
-from auditor.verify.profile import Profile
+from auditor.verify import plan, run
+from auditor.verify.ledger import Actor
+from auditor.verify.profile import Profile, size_bytes
 from auditor.verify.result import JOB_FILE
-from auditor.verify.units import size_bytes
 
 ASK_FROM = 10 << 30
 
@@ -63,10 +62,10 @@ def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> plan.
     if request.sweep:
         if planned.kind != "directory":
             raise Refused("--sweep writes files: it needs a file system")
-        amount = size_bytes(request.sweep_size) if request.sweep_size else sweeping.AMOUNT
+        amount = size_bytes(request.sweep_size) if request.sweep_size else plan.AMOUNT
         planned = planned._replace(
             sweep=amount,
-            steps=(*planned.steps, *sweeping.steps(amount, limit)),
+            steps=(*planned.steps, *plan.sweep_steps(amount, limit)),
             bytes_on_disk=planned.bytes_on_disk + amount,
         )
     elif request.sweep_size:
@@ -84,7 +83,7 @@ def has_slog(seen: audit.Look) -> bool:
     return isinstance(class_, Known) and class_.value == "log"
 
 
-def reason(each: preflight.Refusal) -> str:
+def reason(each: plan.Refusal) -> str:
     return each.text + (f" (--despite {each.override} overrides it)" if each.override else "")
 
 
@@ -99,7 +98,7 @@ def described(
     planned: plan.Plan,
     actor: Actor,
     seen: audit.Look,
-    refused: Sequence[preflight.Refusal],
+    refused: Sequence[plan.Refusal],
     despite: Sequence[str],
 ) -> str:
     """What would be done, exactly; for ``--dry-run``."""
@@ -117,7 +116,7 @@ def described(
         "",
     ]
     for step in planned.steps:
-        job = sweeping.JOB_FILE if step.purpose == "sweep" else JOB_FILE
+        job = plan.JOB_FILE if step.purpose == "sweep" else JOB_FILE
         lines += [
             f"# {step.name}: {step.seconds} s",
             f"cd PLACE && {shlex.join(plan.command(planned, step, actor, run.preloads()))} <{job}",

@@ -12,27 +12,15 @@ from auditor.commands._terminal import note, say
 from auditor.commands._verify_plan import ASK_FROM, Refused, VerifyRequest, confirm, described, make_plan, reason
 from auditor.diagnose import tracing
 from auditor.errors import Stop
-from auditor.host import input_file
+from auditor.host import user_files
 from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import NONE, Policy
 from auditor.recording import recording, replacing
 from auditor.text import harmless
-from auditor.verify import (
-    conduct,
-    document,
-    ledger,
-    place,
-    plan,
-    preflight,
-    profile,
-    run,
-    tools,
-    trial,
-    verification,
-)
-from auditor.verify.actor import UNSEEN, Actor
-from auditor.verify.compare import compare
-from auditor.verify.model import Verification
+from auditor.verify import comparison, ledger, place, plan, profile, run, trial, verification
+from auditor.verify.comparison import compare
+from auditor.verify.ledger import UNSEEN, Actor
+from auditor.verify.result import Verification
 from auditor.verify.verification import Found
 
 
@@ -46,14 +34,14 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
     before = earlier(request.compare) if request.compare else None
     if request.record:
         replacing.possible(request.record)
-    for left, wrong in place.clean(tools.call):
+    for left, wrong in place.clean(ledger.call):
         note(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}")
     machine = LiveHost(request.timeout)  # while fio runs no deadline ends what is read: it would spoil the run
     looked_at = LiveHost(request.timeout, request.deadline)
     host: Host = recording.RecordingHost(looked_at) if request.record else looked_at
     seen = audit.look(host, (request.target,), options, progress)
     planned = make_plan(request, asked, seen)
-    refused = list(preflight.refusals(planned, seen.facts))
+    refused = list(plan.refusals(planned, seen.facts))
     actor, stands = _actor(machine, planned)
     refused += stands
     if request.dry_run:
@@ -61,7 +49,7 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
         return None
     if standing := [each for each in refused if each.override not in request.despite or not each.override]:
         raise Refused("not run: " + "; ".join(map(reason, standing)))
-    conduct.ready(asked, seen.facts)
+    run.ready(asked, seen.facts)
     if planned.most_bytes > ASK_FROM and not request.yes:
         confirm(planned)
     done = _trial(request, machine, planned, seen, steps)
@@ -80,12 +68,12 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
     return found if before is None else found._replace(comparison=compare(before, found.verification))
 
 
-def _actor(machine: Host, planned: plan.Plan) -> tuple[Actor, list[preflight.Refusal]]:
+def _actor(machine: Host, planned: plan.Plan) -> tuple[Actor, list[plan.Refusal]]:
     """Who fio is to run as, or why it cannot be run."""
     try:
-        return conduct.actor(machine, planned), []
+        return run.actor_for(machine, planned), []
     except Stop as error:
-        return UNSEEN, [preflight.Refusal(str(error))]
+        return UNSEEN, [plan.Refusal(str(error))]
 
 
 def _trial(
@@ -93,10 +81,10 @@ def _trial(
 ) -> trial.Trial:
     """With --ab slog the same twice: OpenZFS has no property that keeps a dataset off the SLOG (zio_alloc_zil() asks the log
     class first, always); logbias=throughput is what comes nearest, it leaves pointers there and puts the data elsewhere."""
-    done = conduct.trial(machine, planned, seen.facts, request.slo, steps, keep=request.keep)
+    done = run.run_trial(machine, planned, seen.facts, request.slo, steps, keep=request.keep)
     if request.ab:
         other = planned._replace(properties=(("logbias", "throughput"),))
-        done = done._replace(without=conduct.trial(machine, other, seen.facts, request.slo, steps, keep=request.keep))
+        done = done._replace(without=run.run_trial(machine, other, seen.facts, request.slo, steps, keep=request.keep))
     return done
 
 
@@ -121,7 +109,7 @@ def replayed(
 def earlier(path: Path) -> Verification:
     """The result that a new one is compared with: a JSON report, or a recording of a verification."""
     if path.is_file() and not replacing.is_archive(path):
-        return document.load(input_file.read(path, document.LARGEST * 4).decode("utf-8", "surrogateescape"))
+        return comparison.load(user_files.read(path, comparison.LARGEST * 4).decode("utf-8", "surrogateescape"))
     return replayed(path, "low", None).verification
 
 
@@ -134,16 +122,16 @@ def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
     """The report in a format."""
     parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
     if format_ == "json":
-        from auditor.report.verify import json as verify_json
+        from auditor.report.verify import verification_text
 
-        return verify_json.render(found.verification, found.report, **parts)
+        return verification_text.render_json(found.verification, found.report, **parts)
     if format_ == "html":
-        from auditor.report.verify import html as verify_html
+        from auditor.report.verify import verification_page as verify_html
 
         return verify_html.render(found.verification, found.report, **parts)
-    from auditor.report.verify import terminal as verify_terminal
+    from auditor.report.verify import verification_text
 
-    return verify_terminal.render(found.verification, found.report, **parts, **terminal)
+    return verification_text.render(found.verification, found.report, **parts, **terminal)
 
 
 def summary(found: Found) -> str:
@@ -154,7 +142,7 @@ def summary(found: Found) -> str:
 def clean() -> int:
     """Remove what dead runs left; the number of places that could not be removed."""
     failed = 0
-    for left, wrong in place.clean(tools.call):
+    for left, wrong in place.clean(ledger.call):
         say(f"{harmless(left.path)}: {wrong or 'removed'}")
         failed += bool(wrong)
     for name, wrong in tracing.clean():

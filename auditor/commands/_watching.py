@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 
 from auditor.commands._terminal import note, say, width
-from auditor.diagnose.model import Second
-from auditor.report.diagnose import seconds
+from auditor.diagnose.diagnosis import Second
+from auditor.report.diagnose import diagnosis_text
 
 
 class Lines:
@@ -18,16 +18,16 @@ class Lines:
         self._narrowed = narrowed
         self._say: Callable[[str], None] = note if beside else say
         self._again = (sys.stderr if beside else sys.stdout).isatty()  # a file has names at its beginning alone
-        self._columns = seconds.columns(narrowed=bool(narrowed), width=width() if self._again else None)
+        self._columns = diagnosis_text.columns(narrowed=bool(narrowed), width=width() if self._again else None)
         self._count = 0
 
     def begin(self, untraced: str) -> None:
         """untraced: why there is no trace, or empty."""
-        for each in seconds.legend(self._narrowed, untraced):
+        for each in diagnosis_text.legend(self._narrowed, untraced):
             self._say(each)
 
     def line(self, second: Second) -> None:
-        if self._count == 0 or (self._again and self._count % seconds.EVERY == 0):
-            self._say(seconds.header(self._columns))
+        if self._count == 0 or (self._again and self._count % diagnosis_text.HEADER_EVERY == 0):
+            self._say(diagnosis_text.header(self._columns))
         self._count += 1
-        self._say(seconds.row(second, self._columns))
+        self._say(diagnosis_text.row(second, self._columns))

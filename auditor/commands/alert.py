@@ -49,7 +49,7 @@ def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout
     Exit code: 0 when there was nothing to report, or it was reported; 1 when FILE cannot be run or failed; 2 when REPORT could
     not be read within --deadline.
     """
-    from auditor.host import tools, trust
+    from auditor.host import process, trust
 
     program = hook.absolute()
     try:
@@ -57,7 +57,7 @@ def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout
     except (FileNotFoundError, NotADirectoryError):
         note(f"zaudit alert: there is no {hook}")
         return
-    if why := tools.refusal(str(program)):
+    if why := process.refusal(str(program)):
         raise NotTold(f"{hook}: not run: {why}")
     try:
         folder = Path(trust.locate_folder(str(report.parent)))
@@ -70,9 +70,9 @@ def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout
         _tell(str(program), folder / "alert.json", {"schema": "zaudit-alert/1", "report": str(report), **news}, timeout)
         say(f"told: {news['summary']}")
     if document:
-        from auditor.host import writing
+        from auditor.host import user_files
 
-        writing.replace(told, json.dumps(document).encode())
+        user_files.replace(told, json.dumps(document).encode())
 
 
 def _document(report: Path, max_age: float | None) -> tuple[dict[str, Any] | None, str]:
@@ -114,11 +114,11 @@ def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
 
 def _tell(program: str, file: Path, news: dict[str, Any], timeout: float) -> None:
     """Raises NotTold."""
-    from auditor.host import process, writing
+    from auditor.host import process, user_files
     from auditor.host.live import ENVIRONMENT
-    from auditor.host.running import Time
+    from auditor.host.process import Time
 
-    writing.replace(file, json.dumps(news, indent=1).encode())
+    user_files.replace(file, json.dumps(news, indent=1).encode())
     with interrupt.waiting():  # it has a time-out of its own
         done = process.run((program, str(file)), Time.of(timeout), ENVIRONMENT)
     if done.fault or done.exit:

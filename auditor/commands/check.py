@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from auditor import __version__
-from auditor.commands import _baseline, _check_verify, _complete, _supposing
+from auditor.commands import _baseline, _check_verify, _complete
 from auditor.commands._baseline import baseline_options
 from auditor.commands._done import Done
 from auditor.commands._formats import FormatChoice, code, emit, promised, report_formats, settled
 from auditor.commands._options import SEVERITIES, Local, fail_on, folders, looking, policy, with_database
 from auditor.commands._options import database as database_option
+from auditor.commands._terminal import look as looking_at
 from auditor.commands._terminal import note, write
 from auditor.commands._terminal import wanted as looks
 from auditor.report import formats
@@ -52,11 +55,13 @@ from auditor.streams import progress
 @baseline_options
 @database_option
 @click.option(
-    "--as",
+    "--suppose",
     "supposed",
-    metavar="openzfs=X.Y.Z",
-    callback=_supposing.release,
-    help="Only say which known bugs that release would fix or bring (also as --format json).",
+    multiple=True,
+    metavar="CHANGE",
+    shell_complete=_complete.changes,
+    help="Show the table before and after a change, such as 'tank/db sync=standard', 'zfs zil_nocacheflush=0', 'postgres "
+    "fsync=on', 'nvme0n1 gone' or 'host release=2.4.4' (repeat for more).",
 )
 @click.option("--verify", "verifying", is_flag=True, help="Also run zaudit verify --quick (it writes); one report.")
 @click.option(
@@ -93,7 +98,7 @@ def check(
     accept_undecided: bool,
     update: bool,
     database: str | None,
-    supposed: tuple[int, ...],
+    supposed: tuple[str, ...],
     verifying: bool,
     verbose: bool,
     min_severity: Any,
@@ -112,11 +117,14 @@ def check(
     from auditor import audit, rulebook
     from auditor.commands._policy import read
     from auditor.host.live import Host, LiveHost
+    from auditor.judge import supposition
     from auditor.judge.policy import retired_names
     from auditor.recording import recording, replacing
 
-    if supposed and (verifying or record or baseline or any(each.name != "json" for each in wanted)):
-        raise click.UsageError("--as cannot be combined with --verify, --record, --baseline or a format but json")
+    changes = [supposition.parse(each) for each in supposed]
+    if changes and (verifying or record or baseline or any(each.name not in ("json", "terminal") for each in wanted)):
+        others = "--verify, --record, --baseline or a format but terminal and json"
+        raise click.UsageError(f"--suppose cannot be combined with {others}: what is supposed is no state of this host")
     looks(color, quiet)
     wanted = settled(wanted, output, "terminal")
     known = _baseline.wish(baseline, write_baseline, accept_undecided, update)
@@ -148,13 +156,25 @@ def check(
 
             raise _host_alone.told(nothing, rules, quiet=quiet) from None
         focus = targets if past and targets and targets != asked else ()
+        then = audit.suppose(seen, changes) if changes else seen
         narrowed = audit.focus(seen, host, focus) if focus else seen
-        if supposed:
-            found = _supposing.suppose(narrowed, rules, supposed)
-            for each in wanted:
-                write(_supposing.written(found, each.name), each.file, "told")
-            sys.exit(0)
         names = focus or asked
+        if changes:
+            from auditor.report.audit import comparison
+
+            before, after = (
+                comparison.Side(
+                    audit.judge(each, rules, names, fail_on, left_out=left_out, failed_only=failed_only), each.facts
+                )
+                for each in (narrowed, audit.focus(then, host, focus) if focus else then)
+            )
+            for choice in wanted:
+                words = [each.text for each in changes]
+                form: Callable[..., str] = comparison.document
+                if choice.name != "json":
+                    form = partial(comparison.page, **looking_at(choice.file))
+                write(form(before, after, words), choice.file, f"supposed: {after.report.headline}")
+            sys.exit(after.report.exit_code)
         report = audit.judge(
             narrowed,
             rules,

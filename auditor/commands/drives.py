@@ -67,9 +67,9 @@ def drives(words: tuple[str, ...], format_: str) -> None:
 
 def _grades(found: Drive | None) -> Iterator[tuple[str, Judged]]:
     """(what the drive says, grade): the derivation itself is asked."""
-    from auditor.derive import plp_grade
-    from auditor.derive.disk_identity import NOT_IN_TABLE
     from auditor.facts import Fact, Facts, Subject, known
+    from auditor.model.disk import NOT_IN_TABLE
+    from auditor.model.write_cache import plp_grade
 
     disk = Subject("disk", "nvme0n1")
     given = {"drive_class": found.plp if found else NOT_IN_TABLE, "virtual": False, "hdd": False}
@@ -96,7 +96,7 @@ def _virtual(found: Drive | None) -> bool:
 
 
 def _page(model: str, found: Drive | None, recorded: Family | None, columns: int) -> Iterator[str]:
-    from auditor.derive.disk_identity import SAYS
+    from auditor.model.disk import SAYS
     from auditor.text import harmless
 
     def field(label: str, text: str) -> list[str]:

@@ -23,10 +23,8 @@ from auditor.errors import Stop
 from auditor.streams import progress
 
 if TYPE_CHECKING:
-    from auditor.fleet.accounting import Account
-    from auditor.fleet.inputs import Found
-    from auditor.fleet.journal import Journal
-    from auditor.fleet.judging import How
+    from auditor.fleet.inputs import Account, Found, Journal
+    from auditor.fleet.workers import How
 
 Judge = Callable[[Iterable[str], "How"], Iterator[str]]
 INVENTORY = 256 << 20
@@ -86,17 +84,17 @@ def judge(
     Exit code: 0 when every recording was judged and no host is missing, 2 when one could not be judged, 10 when hosts are
     missing. What the rows say: zaudit fleet report.
     """
-    from auditor.fleet import accounting, cluster, inputs, workers
+    from auditor.fleet import inputs, workers
 
     how, told = _how(folders, policy_file)
-    account = accounting.Account(frozenset(_expected(inventory)), time.time())
+    account = inputs.Account(frozenset(_expected(inventory)), time.time())
     found = inputs.found(recordings)
     found = found._replace(recordings=account.in_order(found.recordings))
     bounds = workers.Bounds(min(jobs or workers.processors(), len(found.recordings)), timeout)
 
     def judged(names: Iterable[str], how: How) -> Iterator[str]:
         if engine[0] == "dask":
-            return cluster.judged(names, how, bounds, engine[1])
+            return workers.judged_by_dask(names, how, bounds, engine[1])
         return workers.judged(names, how, bounds)
 
     with _journal(place, told) as journal:
@@ -155,10 +153,10 @@ def report(
 @contextmanager
 def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
     """Beside a file that is to be written; none beside a stream, a device or a URL."""
-    from auditor.fleet.journal import Journal
-    from auditor.host import writing
+    from auditor.fleet.inputs import Journal
+    from auditor.host import user_files
 
-    if not isinstance(place, Path) or writing.stream(place) is not None or place.is_char_device():
+    if not isinstance(place, Path) or user_files.stream(place) is not None or place.is_char_device():
         yield None
     else:
         with Journal(place.with_name(f"{place.name}.part"), told) as journal:
@@ -196,16 +194,16 @@ def _blocks(
 def _how(folders: tuple[Path, ...], policy_file: Path | None) -> tuple[How, str]:
     """By what is judged, and a digest of it. Raises RuleError or PolicyError."""
     from auditor.commands._policy import read
-    from auditor.fleet import judging
+    from auditor.fleet import workers
     from auditor.judge import rule
 
     policy = read(policy_file) if policy_file else None
-    how = judging.How(
+    how = workers.How(
         tuple(str(each.absolute()) for each in folders),
         policy.text if policy else "",
         policy.path if policy else "",
     )
-    rules = rule.digest(judging.chosen(how.folders, how.policy, how.policy_path).rules)
+    rules = rule.digest(workers.chosen(how.folders, how.policy, how.policy_path).rules)
     return how, hashlib.sha256("\0".join((__version__, rules, how.policy, how.policy_path)).encode()).hexdigest()
 
 
@@ -213,11 +211,11 @@ def _expected(path: Path | None) -> tuple[str, ...]:
     """The hosts of an inventory. Raises InventoryError or OSError."""
     if path is None:
         return ()
-    from auditor.fleet.accounting import InventoryError, inventory
-    from auditor.host import input_file
+    from auditor.fleet.inputs import InventoryError, inventory
+    from auditor.host import user_files
 
     try:
-        return inventory(input_file.read(path, INVENTORY).decode("utf-8", "replace"))
+        return inventory(user_files.read(path, INVENTORY).decode("utf-8", "replace"))
     except InventoryError as error:
         raise InventoryError(f"{path}: {error}") from None
 

@@ -90,11 +90,11 @@ def _alone_with_replay(ctx: click.Context) -> None:
 
 def _secret(path: Path) -> bytes:
     """The key of a fleet. Raises UsageError for one that is too short, or that others than its owner can read; OSError."""
-    from auditor.host import input_file
+    from auditor.host import user_files
 
-    with input_file.open_input(path) as file:
+    with user_files.open_input(path) as file:
         data = b"" if isinstance(file, int) else file.read(LONGEST + 1)
-        open_to_others = isinstance(file, int) or not input_file.private(file)
+        open_to_others = isinstance(file, int) or not user_files.private(file)
     if not LEAST <= len(data) <= LONGEST or open_to_others:
         raise click.UsageError(
             f"{path}: a key is a file of {LEAST} to {LONGEST} random bytes, which its owner alone can read "

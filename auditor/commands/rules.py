@@ -38,7 +38,7 @@ def rules(
         rule
         for rule in everything
         if (rule.head is None or words)  # the entries of a table are one rule; each can be found by its words
-        and (not severity or rule.severity in severity)
+        and (not severity or rule.gravest in severity)
         and (not subject or rule.subject in subject)
         and all(word in f"{rule.id} {rule.title}".lower() for word in wanted)
     ]

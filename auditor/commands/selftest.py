@@ -15,7 +15,7 @@ from auditor.commands._terminal import say
 from auditor.streams import progress
 
 if TYPE_CHECKING:
-    from auditor.selftest.run import Row
+    from auditor.selftest.law import Row
 
 EXIT_FAILED = 1
 
@@ -31,15 +31,15 @@ def selftest(format_: str, folders: tuple[Path, ...]) -> NoReturn:
     Exit code: 0 when no rule passed where it must not, 1 when one did.
     """
     from auditor import rulebook
-    from auditor.selftest import run
+    from auditor.selftest import law
 
     rules = rulebook.load(folders)
-    rows = run.run(rules, progress())
+    rows = law.run(rules, progress())
     if format_ == "json":
         say(json.dumps([_document(row) for row in rows], indent=1))
     else:
         say("\n".join(_table(rows, sum(rule.of_verify for rule in rules))))
-    sys.exit(0 if run.passed(rows) else EXIT_FAILED)
+    sys.exit(0 if law.passed(rows) else EXIT_FAILED)
 
 
 def _document(row: Row) -> dict[str, Any]:

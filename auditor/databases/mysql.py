@@ -20,7 +20,6 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from auditor.collect._json import integer, is_integer, texts
 from auditor.databases.engine import (
     BLANK,
     DOUBT,
@@ -49,6 +48,7 @@ from auditor.databases.engine import (
 )
 from auditor.databases.forms import getopt
 from auditor.facts import Evidence, Known, Value, known, number
+from auditor.sources.replies import integer, is_integer, texts
 from auditor.text import argument
 
 if TYPE_CHECKING:

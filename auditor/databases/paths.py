@@ -22,8 +22,6 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from auditor.collect import mounts
-from auditor.collect._holders import Holders, Place
 from auditor.databases import ENGINES
 from auditor.databases.configuration import ELSEWHERE, Tree, failed, folders, plain, root_of
 from auditor.facts import (
@@ -48,6 +46,8 @@ from auditor.facts import (
     words_of,
 )
 from auditor.host.request import BARRED, Files, Read, Skip
+from auditor.sources import mounts
+from auditor.sources.block_tree import Holders, Place
 from auditor.sources.source import source
 from auditor.text import harmless, starred
 

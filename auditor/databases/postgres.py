@@ -8,7 +8,6 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from auditor.collect._json import integer, rows, texts
 from auditor.databases.engine import (
     DOUBT,
     OTHER,
@@ -40,6 +39,7 @@ from auditor.databases.engine import (
 from auditor.databases.forms import getopt
 from auditor.facts import Evidence, Known, Value, flag, known, words
 from auditor.facts import word as one_of
+from auditor.sources.replies import integer, rows, texts
 from auditor.text import argument
 
 if TYPE_CHECKING:

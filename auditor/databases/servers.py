@@ -36,7 +36,7 @@ from auditor.facts import (
     word,
     words,
 )
-from auditor.host import limits
+from auditor.host import request as host_request
 from auditor.host.request import UNANSWERED, Files, Read, Skip
 from auditor.sources.source import source
 from auditor.text import harmless
@@ -87,7 +87,7 @@ def database_processes(reply: Files, host: Subject) -> Iterator[Fact]:
     command = f"pgrep -x '{'|'.join(SERVERS)}'"
     if not any(f"{name}()" in reply.unkept for name in SERVERS):
         yield Fact(HOST, "other_databases", known((), "every kind of server was looked for", command))
-    if len(servers) > limits.SERVERS_OF_A_USER:
+    if len(servers) > host_request.SERVERS_OF_A_USER:
         each_of = tuple(f"{number} {name} {_start(reply, number)}" for number, name in servers)
         text = f"{len(servers):,} processes have the name of a database server"
         yield Fact(HOST, "server_processes", known(each_of, text, command))
@@ -218,8 +218,8 @@ def choose(facts: Facts, read: Callable[[Read], Files]) -> Mapping[Subject, Unkn
     of_user: Counter[str] = Counter()
     rest: Counter[tuple[str, str]] = Counter()  # by name and user
     for each in servers:
-        crowded = len(chosen) >= limits.SERVERS or of_user[each.user] >= limits.SERVERS_OF_A_USER
-        doubtful = each.foreign and every[each.user] > limits.SERVERS_OF_A_USER
+        crowded = len(chosen) >= host_request.SERVERS or of_user[each.user] >= host_request.SERVERS_OF_A_USER
+        doubtful = each.foreign and every[each.user] > host_request.SERVERS_OF_A_USER
         if each.process in asked or not (crowded or doubtful):
             of_user[each.user] += 1
             chosen.append(each)

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from math import inf
 
-from auditor.collect._json import document, text_of
 from auditor.databases import ENGINES, SERVERS, configuration, servers
 from auditor.databases.engine import (
     ARGUMENT,
@@ -52,6 +51,7 @@ from auditor.facts import (
 )
 from auditor.host import sql
 from auditor.host.request import Files, Output, Read, Run, Skip
+from auditor.sources.replies import document, text_of
 from auditor.sources.source import source
 from auditor.text import argument
 

@@ -12,11 +12,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from auditor.collect.mounts import mounts
-from auditor.collect.zfs_mounts import TABLES
 from auditor.databases.engine import DOUBT, Engine, Found, InForce, Launch, Line, Promise
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Value, words
 from auditor.host.request import Files, Read
+from auditor.sources.mounts import TABLES, mounts
 from auditor.sources.source import source
 
 if TYPE_CHECKING:

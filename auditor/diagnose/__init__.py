@@ -2,12 +2,12 @@
 
 ::
 
-    observe ──> observation ──> counters, histograms ──> shares, causes ──> diagnosis ──> report
-    (reads,     (raw, as        (numbers)                (arithmetic)       (one answer)
+    watch ────> observation ──> commits, causes ──> conclusion ──> diagnosis ──> report
+    (reads,     (raw, as        (arithmetic)        (one answer)   (types)
      tracing)    recorded)
 
 ``tracing`` is the only part that changes anything on a host: events of its own in tracefs, which it takes back one by one. What
-was seen is recorded as text, and judged anew from there. Without tracing (lockdown, a container, a kernel without histograms)
+was read is recorded as text, and judged again from there. Without tracing (lockdown, a container, a kernel without histograms)
 root looks at ``stacks`` of threads now and then, which say who waits, and about how long. Others read counters alone, which say
-how busy the log is and which device is slow, and not how long a commit takes. ``watching`` tells each second what it came to.
+how busy the log is and which device is slow, and not how long a commit takes.
 """

@@ -1,18 +1,116 @@
-"""What the kernel traced: who committed, how long each waited, and to which dataset. Pure."""
+"""Commits by thread and volume, from histograms of the kernel or from the calls of a process. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from auditor.diagnose import histograms
-from auditor.diagnose.counters import Counted
-from auditor.diagnose.histograms import Thread
-from auditor.diagnose.model import Cause
-from auditor.diagnose.observation import KERNEL, Observation, Traced
+from auditor.diagnose.diagnosis import Calls, Cause
+from auditor.diagnose.observation import KERNEL, Counted, Observation, Tick, Traced
 from auditor.facts import HOST, Facts, Subject, word_of
-from auditor.verify.histogram import Histogram
-from auditor.verify.result import Slice
+from auditor.verify.result import Histogram, Slice
+
+# What the kernel's histogram triggers print. (Linux Documentation/trace/histogram.rst; kernel/trace/trace_events_hist.c)
+#
+# One line an entry, ``{ common_pid: postgres [ 338], zil: 1 } hitcount: 300 us: 8127205``, and at the end ``Hits``, ``Entries``
+# and ``Dropped``: what found no room any more. A key ``us: ~ 2^14`` stands for more than 2^13 microseconds, up to 2^14
+# (hist_field_log2() rounds up).
+
+MOST = 4096  # entries of a histogram
+LARGEST = 4 << 20  # bytes of a file of tracefs that are read: so many entries of at most 400, of several histograms
+# a name is any 15 bytes, newlines and brackets among them; it is padded to 16 (hist_trigger_print_key())
+_THREAD = re.compile(
+    r"^\{ common_pid: ((?s:.){1,16}?) {0,20}\[ {0,12}([0-9]{1,9})\](?:, zil: {1,20}([0-9]{1,9}))?"
+    r" \} hitcount: {1,20}([0-9]{1,19}) {1,20}us: {1,20}([0-9]{1,19})[ \t]*$",
+    re.MULTILINE,
+)
+_LATENCY = re.compile(r"^\{ us: ~ 2\^([0-9]{1,2}) {0,20}\} hitcount: {1,20}([0-9]{1,19})[ \t]*$", re.MULTILINE)
+_CALL = re.compile(
+    r"^\{ common_pid: {1,20}([0-9]{1,9}), datasync: {1,20}([0-9]{1,20}) \} hitcount: {1,20}([0-9]{1,19})[ \t]*$",
+    re.MULTILINE,
+)
+_ENTRY = re.compile(r"^\{", re.MULTILINE)
+_DROPPED = re.compile(r"^ {4}Dropped: ([0-9]{1,19})$", re.M)
+
+
+class Looked(NamedTuple):
+    """Both histograms so far: of all commits by latency, and by thread and ZIL. Empty without a trace."""
+
+    latencies: str = ""
+    threads: str = ""
+
+
+class Thread(NamedTuple):
+    """Commits of one thread to one ZIL. zil: a number that stands for it, 0 where it is not known."""
+
+    pid: int
+    name: str
+    zil: int
+    commits: int
+    us: int
+
+
+class Threads(NamedTuple):
+    """unread: entries that are not understood, at the least; what is counted without them is too little."""
+
+    rows: tuple[Thread, ...]
+    unread: int
+
+
+def complete(text: str) -> bool:
+    """Whether it is a histogram in which everything found room. An empty one prints no entries and drops none."""
+    dropped = _DROPPED.search(text)
+    return dropped is not None and int(dropped[1]) == 0
+
+
+def by_thread(text: str) -> Threads:
+    """Those that can be read: the name of one thread costs no other."""
+    seen = text[:LARGEST]
+    found = list(islice(_THREAD.finditer(seen), MOST))
+    rows = (Thread(int(each[2]), each[1], int(each[3] or 0), int(each[4]), int(each[5])) for each in found)
+    left = len(_ENTRY.findall(_THREAD.sub("", seen, count=MOST)))
+    return Threads(tuple(rows), left + (len(text) > LARGEST))
+
+
+def latencies(text: str) -> Histogram:
+    """Microseconds by powers of two; a bucket is called by its upper end. Raises ValueError for an entry of another kind."""
+    bins: dict[int, int] = {}
+    for power, hits in _LATENCY.findall(text):
+        ns = (1 << min(int(power), 40)) * 1000
+        bins[ns] = bins.get(ns, 0) + int(hits)
+    if _ENTRY.search(_LATENCY.sub("", text)):
+        raise ValueError("a histogram of latencies with an entry of another kind")
+    return Histogram.of(bins)
+
+
+def calls(text: str) -> dict[int, tuple[int, int]]:
+    """Thread -> its calls of fsync, and of fdatasync. Raises ValueError for an entry of another kind, and where one found no
+    room."""
+    found: dict[int, tuple[int, int]] = {}
+    for thread, datasync, hits in _CALL.findall(text):
+        full, data = found.get(int(thread), (0, 0))
+        found[int(thread)] = (full, data + int(hits)) if int(datasync) else (full + int(hits), data)
+    if not complete(text):
+        raise ValueError("the histogram of calls had no room for all that came")
+    if _ENTRY.search(_CALL.sub("", text)):
+        raise ValueError("a histogram of calls with an entry of another kind")
+    return found
+
+
+def slices(began: float, ticks: Sequence[Tick]) -> tuple[Slice, ...]:
+    """What was added between one tick and the next. Raises ValueError where a histogram lost samples."""
+    found = []
+    start, earlier = began, Histogram()
+    for tick in ticks:
+        now = latencies(tick.commits)
+        found.append(Slice(round(start - began, 3), round(tick.at - began, 3), now.minus(earlier)))
+        start, earlier = tick.at, now
+    return tuple(found)
+
+
+# What the kernel traced: who committed, how long each waited, and to which dataset. Pure.
 
 FEW = 20  # commits, below which no mean is told as that of a load
 TOLD = 5  # commits by which two counts may differ that are not read at the same moment, and this share of them:
@@ -47,21 +145,21 @@ def traced(seen: Traced, began: float) -> Trace:
         faults.append("the kernel did not say whether it traced every commit")
     elif seen.missed:
         faults.append(f"the kernel did not trace {seen.missed} calls")
-    if not histograms.whole(seen.commits) or not all(histograms.whole(tick.commits) for tick in seen.ticks):
+    if not complete(seen.commits) or not all(complete(tick.commits) for tick in seen.ticks):
         faults.append("a histogram of the kernel had no room for all that came")
-    threads, queued = histograms.threads(seen.commits), histograms.threads(seen.queue)
+    threads, queued = by_thread(seen.commits), by_thread(seen.queue)
     if unread := threads.unread + queued.unread:
         faults.append(f"{unread} entries of the kernel's histograms of threads could not be read")
     latency, timeline = Histogram(), tuple[Slice, ...]()
     try:
-        latency = histograms.latencies(seen.ticks[-1].commits) if seen.ticks else latency
-        timeline = histograms.slices(began, seen.ticks)
+        latency = latencies(seen.ticks[-1].commits) if seen.ticks else latency
+        timeline = slices(began, seen.ticks)
     except ValueError as error:
         faults.append(str(error))
     commits, writers = (sum(each.commits for each in found.rows) for found in (threads, queued))
     # who finds its records in somebody else's block never waits for a turn of its own
     queue = sum(each.us for each in queued.rows) * 1000 / commits if commits and writers >= 0.5 * commits else None
-    whole = histograms.whole(seen.commits) and not threads.unread
+    whole = complete(seen.commits) and not threads.unread
     return Trace(threads.rows, latency, timeline, queue, tuple(faults), whole)
 
 
@@ -164,3 +262,52 @@ def disagree(counted: Counted, trace: Trace, lost: Sequence[Cause], late: float)
     return (
         f"the kernel traced {trace.commits} commits, those of other pools among them, and the ZIL counted {commits}",
     )
+
+
+# By which calls threads came to their commits, as far as that can be told. Pure.
+#
+# One call of fsync is one commit (zfs_fsync() of OpenZFS module/zfs/zfs_vnops.c), but to a dataset with sync=disabled it is
+# none; before 2.4 mapped pages that it writes may be a second one (zpl_writepages() of module/os/linux/zfs/zpl_file.c). Calls
+# are not counted by ZIL, so of a thread that commits to several only what is certain is told.
+
+
+class Called(NamedTuple):
+    """rows: of each thread to each ZIL; whole: of all of them together, None where they were not counted. why_not: why."""
+
+    rows: Mapping[Thread, Calls]
+    whole: Calls | None
+    why_not: str
+
+
+def called(seen: Traced | None, threads: Sequence[Thread], *, disabled: bool) -> Called:
+    """How each came to its commits. disabled: calls may have been to a dataset with sync=disabled."""
+    if seen is None or seen.uncalled:
+        return Called({}, None, seen.uncalled if seen else "")
+    try:
+        counted = calls(seen.calls)
+    except ValueError as error:
+        return Called({}, None, str(error))
+    commits: dict[int, int] = {}
+    for each in threads:
+        commits[each.pid] = commits.get(each.pid, 0) + each.commits
+    of_thread = {pid: _calls(many, *counted.get(pid, (0, 0)), disabled) for pid, many in commits.items()}
+    rows = {each: _part(of_thread[each.pid], each.commits, commits[each.pid]) for each in threads}
+    fsync, fdatasync, other, at_most = zip(*of_thread.values(), strict=True) if of_thread else ((), (), (), ())
+    return Called(rows, Calls(sum(fsync), sum(fdatasync), sum(other), any(at_most)), "")
+
+
+def _calls(commits: int, fsync: int, fdatasync: int, disabled: bool) -> Calls:
+    """Of one thread."""
+    together = fsync + fdatasync
+    at_most = together > 0 and (disabled or (together > commits and not close(together, commits)))
+    return Calls(min(fsync, commits), min(fdatasync, commits), max(commits - together, 0), at_most)
+
+
+def _part(whole: Calls, commits: int, of_thread: int) -> Calls:
+    """What is certain of commits to one ZIL, of so many of the thread."""
+    if commits == of_thread:
+        return whole
+    fsync, fdatasync, other, at_most = whole
+    mixed = sum(each > 0 for each in (fsync, fdatasync, other)) > 1
+    least = max(commits - fsync - fdatasync, 0)
+    return Calls(min(fsync, commits), min(fdatasync, commits), least, at_most or mixed)

@@ -1,246 +1,326 @@
-"""From what was seen to one answer: durability first, then what stands out, then where the time goes. Pure."""
+"""What a diagnosis comes to: who commits, the shares of the wait, causes, seconds and what a database reports. Types, and the
+arithmetic of shares: reports know these alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple
 
-from auditor.diagnose import causes, counters, database, database_causes, failing, shares
-from auditor.diagnose.answer import Basis, answer
-from auditor.diagnose.calls import Called, called
-from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, mixed, of_kernel, silent, traced
-from auditor.diagnose.counters import Counted, Leg
-from auditor.diagnose.histograms import Thread
-from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
-from auditor.diagnose.observation import KERNEL, Observation, service
-from auditor.diagnose.own import own
-from auditor.diagnose.seen import Seen
-from auditor.diagnose.waiting import stacked
-from auditor.facts import Facts, Subject, word_of
-from auditor.text import quoted
-from auditor.units import duration
-from auditor.verify import witnesses
-from auditor.verify.failures import Failure, logged_of
+from auditor.verify.result import Histogram, Slice, Txg
+
+# The database's view, beside the kernel's: types alone.
 
 
-def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
-    """Everything that follows from an observation. facts: of the audit of the same pool. Raises ValueError where a kstat is
-    not understood."""
-    counted = counters.counted(seen, facts)
-    pool = Subject("pool", seen.pool)
-    trace = traced(seen.traced, seen.before.at) if seen.traced else Trace()
-    where = datasets_of(trace.threads, counted, facts, of_kernel(seen, trace.threads))
-    others = mixed(counted, pool, facts)
-    kind = word_of(facts.get(pool, "zil_class")) if others else log_class(counted, facts, pool)
-    parts = _parts(trace, counted, kind, seen)
-    found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
-    alone = crowd(trace.threads) == 1
-    woken = shares.woken(parts, found, alone) if parts else (0.0, 0.0)
-    failed, unlogged = _failed(seen, facts)
-    theirs = database.seen(seen, facts, trace)
-    busy = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
-    standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), busy, woken, failed, bool(others)))
-    standing = (*standing, *database_causes.causes(theirs))
-    lost = (
-        *_not_durable(counted, facts, trace, where),
-        *failing.flushes(failed, facts),
-        *database_causes.not_durable(theirs),
+class Row(NamedTuple):
+    """Something that was counted. counted: None where it is not known; mean_ns: None where it is not timed; why: why either is
+    missing, or empty."""
+
+    what: str
+    counted: int | None
+    mean_ns: float | None
+    why: str
+
+
+class Wait(NamedTuple):
+    """What backends waited for. mean: how many at a moment; most: at once."""
+
+    what: str
+    mean: float
+    most: int
+
+
+class View(NamedTuple):
+    """engine: PostgreSQL; server: "postgres 1234", as the audit calls it, or empty. rows: the database's; first: the sentence
+    about the row that is compared with the kernel's; kernel: commits by its processes, None where they were not seen. waits: of
+    backends at work, active of them at a moment. settings: NAME = VALUE that decide what is counted. unseen: what could not
+    be told, and why. commands: that show the same again."""
+
+    engine: str
+    server: str
+    first: str
+    rows: tuple[Row, ...]
+    kernel: Row | None
+    waits: tuple[Wait, ...]
+    active: float
+    settings: tuple[str, ...]
+    unseen: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+# Where the time of a commit goes, as shares that add up to all of it. Pure arithmetic.
+#
+# A commit waits until its log block is handed down (queue), for the threads of OpenZFS that pass it on (pipeline), until the
+# slowest device of a log vdev has written it, until the slowest has flushed it, and until a CPU is free for the thread that is
+# woken (wake-up). Each is measured apart, and none is what the others leave over: what they leave over is told as unexplained.
+# (OpenZFS module/zfs/zil.c: zil_commit_writer(), zil_lwb_write_done(), zil_lwb_flush_vdevs_done(), zil_commit_waiter())
+
+MOST_UNEXPLAINED = 0.30
+
+
+class Parts(NamedTuple):
+    """Means in nanoseconds. None: not measured. both: write and flush where a device counts them together. data: of what
+    is written before its log block, which only points to it."""
+
+    commit: float
+    queue: float | None = None
+    write: float | None = None
+    flush: float | None = None
+    both: float | None = None
+    pipeline: float | None = None
+    wake: float | None = None
+    data: float | None = None
+
+
+class Share(NamedTuple):
+    """what: queue, pipeline, data write, log write, flush, log write and flush, wake-up or unexplained. part: of the commit, 0
+    to 1."""
+
+    what: str
+    ns: float
+    part: float
+
+
+class Shares(NamedTuple):
+    """shares: they add up to the commit. overlap: how much of it the parts say too much, where they overlap. why_not: why they
+    explain nothing, empty where they do."""
+
+    shares: tuple[Share, ...]
+    overlap: float
+    why_not: str
+
+
+def shares(parts: Parts) -> Shares:
+    """The shares of a mean commit. Where the parts together are longer than the whole, each is shortened alike."""
+    if parts.commit <= 0:
+        return Shares((), 0.0, "no commit took any time")
+    # who commits waits for a CPU between its commits, too; the threads that pass a log block on work for several devices side
+    # by side, and for other I/O: each at most what the others leave
+    left = parts.commit - sum(filter(None, (parts.queue, parts.data, parts.write, parts.flush, parts.both)))
+    if parts.wake is not None:
+        parts = parts._replace(wake=min(parts.wake, max(left, 0.0)))
+    if parts.pipeline is not None:
+        parts = parts._replace(pipeline=min(parts.pipeline, max(left - (parts.wake or 0.0), 0.0)))
+    named = (
+        ("queue", parts.queue),
+        ("pipeline", parts.pipeline),
+        ("data write", parts.data),
+        ("log write", parts.write),
+        ("flush", parts.flush),
+        ("log write and flush", parts.both),
+        ("wake-up", parts.wake),
     )
-    stacks = stacked(seen, counted, facts)
-    told, mine = own(seen, trace, facts, where, stacks)
-    how = called(seen.traced, trace.threads, disabled=bool(silent(counted, facts, idle=True)))
-    committers = _committers(trace.threads, where, seen, mine, how)
-    late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
-    differs = theirs.differs if theirs and not lost else ""
-    reasons = (*counted.fell, *trace.faults, others, *disagree(counted, trace, lost, late), differs, found.why_not)
-    outcome, sentence, reasons = answer(
-        Basis(
-            seen=seen,
-            counted=counted,
-            trace=trace,
-            found=found,
-            lost=lost,
-            standing=standing,
-            committers=committers,
-            alone=alone,
-            reasons=tuple(each for each in reasons if each),
-            kind=kind,
-            unlogged=unlogged,
-            stacks=stacks,
+    seen = [(what, ns) for what, ns in named if ns is not None]
+    together = sum(ns for _, ns in seen)
+    overlap = max(together / parts.commit - 1, 0.0)
+    scale = 1 / (1 + overlap)
+    told = [Share(what, ns * scale, ns * scale / parts.commit) for what, ns in seen]
+    left = max(1 - sum(each.part for each in told), 0.0)
+    told.append(Share("unexplained", left * parts.commit, left))
+    return Shares(tuple(told), overlap, _why_not(left, overlap, seen == []))
+
+
+def woken(parts: Parts, found: Shares, alone: bool) -> tuple[float, float]:
+    """The least and the most of a commit, 0 to 1, that is waiting for a CPU. A thread that is alone
+    waits for nobody's turn: what looks like it is its own work before its log block, or waiting for a CPU to do it on."""
+    told = {each.what: each.part for each in found.shares}
+    least = told.get("wake-up", 0.0)
+    if not alone or not parts.wake:
+        return least, least
+    return least, max(least, min(parts.wake / parts.commit, least + told.get("queue", 0.0)))
+
+
+def _why_not(left: float, overlap: float, nothing: bool) -> str:
+    if nothing:
+        return "no part of a commit could be measured"
+    if left > MOST_UNEXPLAINED:
+        return f"{left:.0%} of the time of a commit is not explained by what was measured"
+    if overlap > MOST_UNEXPLAINED:
+        return (
+            f"the parts of a commit are {overlap:.0%} longer than the commit: devices did other work at the same time"
         )
-    )
-    return Diagnosis(
-        target=seen.target,
-        pool=seen.pool,
-        taken=seen.before.at,
-        seconds=round(counted.seconds, 3),
-        outcome=outcome,
-        answer=sentence,
-        reasons=reasons,
-        commits=counted.zil.commits,
-        blocks=counted.zil.blocks,
-        traced=trace.commits if trace.whole else None,
-        mean_ns=trace.mean_ns,
-        latency=trace.latency,
-        timeline=trace.timeline,
-        txgs=counted.txgs,
-        shares=found.shares,
-        overlap=found.overlap,
-        committers=committers,
-        datasets=_datasets(counted, facts),
-        devices=tuple(_device(leg, kind) for leg in counted.legs),
-        causes=(*lost, *standing),
-        commands=_commands(seen, counted),
-        database=theirs.view if theirs else None,
-        own=told,
-        stacked=stacks,
-        held=counted.held,
-        calls=how.whole,
-        uncalled=how.why_not,
-    )
+    return ""
 
 
-def _failed(seen: Observation, facts: Facts) -> tuple[tuple[Failure, ...], str]:
-    """What the kernel logged of the pool's disks meanwhile, and where nothing was, why it may all the same."""
-    try:
-        return logged_of(seen.logged, witnesses.disks(Subject("pool", seen.pool), facts), facts)
-    except ValueError as error:
-        return (), str(error)
+def longest(found: Shares) -> Share | None:
+    """The part that explains most, None where none does."""
+    explained = [each for each in found.shares if each.what != "unexplained"]
+    return max(explained, key=lambda each: each.part, default=None) if not found.why_not else None
 
 
-# -- where the time goes ------------------------------------------------------------------------------------------
+# What a diagnosis says, before anybody decides how it looks.
+
+Outcome = Literal["NOT DURABLE", "CAUSE", "NOTHING STANDS OUT", "NOBODY COMMITS", "INCONCLUSIVE"]
 
 
-def log_class(counted: Counted, facts: Facts, pool: Subject) -> str:
-    """The class of vdevs on which most log blocks landed; without counts that on which they can."""
-    chosen, zil = word_of(facts.get(pool, "zil_class")), counted.zil
-    if zil.slog is None or zil.normal is None or not zil.blocks:
-        return chosen
-    if zil.slog >= zil.normal:
-        return "log"
-    return "special" if chosen == "special" else "normal"
+class Evidence(NamedTuple):
+    """text: what was seen; command: that shows it again, or empty."""
+
+    text: str
+    command: str
 
 
-def _parts(trace: Trace, counted: Counted, kind: str, seen: Observation) -> shares.Parts | None:
-    """The parts of a mean commit; None without a trace, or with too few of them."""
-    if trace.mean_ns is None or trace.commits < FEW or trace.faults:
-        return None
-    # a thread of the kernel waits for a CPU on other I/O, too
-    waited = [each.waited for each in seen.processes if each.waited is not None and each.role != KERNEL]
-    wake = min(max(sum(waited), 0) / trace.commits, trace.mean_ns) if waited else None
-    blocks, indirect = counted.zil.blocks, counted.zil.indirect
-    pipeline = max(seen.pipeline, 0) / blocks if seen.pipeline is not None and blocks else None
-    write, flush, both = _means([leg for leg in counted.legs if leg.kind == kind])
-    # a record may point to its data, which is written to the data vdevs before its log block is (WR_INDIRECT in zil.c)
-    before, _, before_both = _means([leg for leg in counted.legs if leg.kind == "normal"])
-    ahead = before if before is not None else before_both
-    data = ahead * min(indirect / trace.commits, 1.0) if indirect and ahead is not None else None
-    return shares.Parts(trace.mean_ns, trace.queue_ns, write, flush, both, pipeline, wake, data)
+class Cause(NamedTuple):
+    """Something that stands out. id: of the kind of cause; rule: that covers it, or empty. decisive: it explains commits that
+    wait for something else than their log block."""
+
+    id: str
+    text: str
+    evidence: tuple[Evidence, ...]
+    fix: str
+    rule: str
+    decisive: bool
 
 
-def _means(legs: Sequence[Leg]) -> tuple[float | None, float | None, float | None]:
-    """Nanoseconds of a write, of a flush, and of both where they are counted together: of each vdev that of the slowest leg,
-    and each vdev as often as it was written to."""
-    tops: dict[str, list[Leg]] = {}
-    for leg in legs:
-        if leg.writes:
-            tops.setdefault(leg.top, []).append(leg)
-    weights = [max(leg.writes for leg in each) for each in tops.values()]
-    # a device that counts its write and flush together stands for its vdev where it is the slowest, and for nothing elsewhere
-    slowest = [max(each, key=lambda leg: leg.block_ns or 0.0) for each in tops.values()]
-    judged = [
-        [worst] if worst.both_ns is not None else [leg for leg in each if leg.both_ns is None]
-        for worst, each in zip(slowest, tops.values(), strict=True)
-    ]
+class Calls(NamedTuple):
+    """How a thread came to its commits. fsync, fdatasync: its calls that came to ZFS, msync as fdatasync; other: its commits
+    beyond these. at_most: not each of these calls need be one of these commits: fsync and fdatasync are at most so many, and
+    other is at least so many."""
 
-    def mean(field: str) -> float | None:
-        longest = [max((getattr(leg, field) or 0.0) for leg in each) for each in judged]
-        if not any(getattr(leg, field) is not None for each in judged for leg in each):
-            return None
-        return sum(ns * weight for ns, weight in zip(longest, weights, strict=True)) / sum(weights)
-
-    return mean("write_ns"), mean("flush_ns"), mean("both_ns")
+    fsync: int
+    fdatasync: int
+    other: int
+    at_most: bool
 
 
-def _device(leg: Leg, kind: str) -> Device:
-    return Device(
-        device=leg.device,
-        leaf=leg.leaf,
-        top=leg.top,
-        kind=leg.kind,
-        log=leg.kind == kind,
-        writes=leg.writes,
-        flushes=leg.flushes,
-        write_ns=leg.write_ns,
-        flush_ns=leg.flush_ns,
-        block_ns=leg.block_ns,
-        busy=round(leg.busy, 4),
-    )
+class Committer(NamedTuple):
+    """A thread that committed. dataset: to which, empty where that could not be told. part: of the time of all commits.
+    own: of the process that was named. service: zvol or nfsd, of a thread of the kernel that commits for others. calls: None
+    where they were not counted."""
+
+    pid: int
+    name: str
+    role: str
+    within: str
+    dataset: str
+    commits: int
+    mean_ns: float
+    part: float
+    own: bool = False
+    service: Literal["zvol", "nfsd", ""] = ""
+    calls: Calls | None = None
 
 
-# -- who ----------------------------------------------------------------------------------------------------------
+class Own(NamedTuple):
+    """The process that was named, with those that it started. datasets: to which it had files open for writing. commits,
+    mean_ns, part (of the time of all commits): None where they were not seen. text: one sentence; faults: what was not seen of
+    it. parent: which is the same database server, or 0."""
+
+    pid: int
+    name: str
+    processes: int
+    datasets: tuple[str, ...]
+    commits: int | None
+    mean_ns: float | None
+    part: float | None
+    text: str
+    faults: tuple[str, ...]
+    parent: int
 
 
-def _committers(
-    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread], how: Called
-) -> tuple[Committer, ...]:
-    known = {each.pid: each for each in seen.processes}
-    whole = sum(each.us for each in threads) or 1
-    found = [
-        Committer(
-            pid=each.pid,
-            name=each.name,
-            role=known[each.pid].role if each.pid in known else "",
-            within=known[each.pid].within if each.pid in known else "",
-            dataset=where.get(each.zil, ""),
-            commits=each.commits,
-            mean_ns=each.us * 1000 / each.commits if each.commits else 0.0,
-            part=each.us / whole,
-            own=each in own,
-            service=service(each.name, known[each.pid].role) if each.pid in known else "",
-            calls=how.rows.get(each),
-        )
-        for each in threads
-    ]
-    return tuple(sorted(found, key=lambda each: (-each.part, -each.commits, each.pid)))
+class Waiter(NamedTuple):
+    """A thread that was seen waiting for commits. part: of all samples. own: of the process that was named."""
+
+    pid: int
+    name: str
+    role: str
+    within: str
+    samples: int
+    part: float
+    own: bool
 
 
-def _datasets(counted: Counted, facts: Facts) -> tuple[Committed, ...]:
-    found = [
-        Committed(each.name, each.commits, word_of(facts.get(Subject("dataset", each.name), "sync")))
-        for each in counted.datasets
-        if each.commits or each.writes
-    ]
-    return tuple(sorted(found, key=lambda each: (-(each.commits or 0), each.dataset)))
+class Stacked(NamedTuple):
+    """What samples of stacks come to, where there is no trace. passes: looks at all threads; samples: threads that were waiting
+    then; waiting: how many at a time, on average; mean_ns: of a commit, too small by nature, None with the reason why."""
+
+    passes: int
+    samples: int
+    waiting: float
+    mean_ns: float | None
+    why: str
+    waiters: tuple[Waiter, ...]
 
 
-# -- durability first ---------------------------------------------------------------------------------------------
+class Second(NamedTuple):
+    """One line of ``--watch``. at: its end, seconds since the epoch; seconds: how long it was. None: not seen, or there was
+    nothing. most_ns: the bucket of the slowest. own: commits of the process, or to the dataset, that was named. device: the
+    slowest leg of the log, with what a write and a flush took on it. held: writers that were held back; states: of the
+    transaction groups that are not committed (open, quiescing, waiting, syncing); dirty: bytes of the newest of which that is
+    known; sync_s: of the last that was committed."""
+
+    at: float
+    seconds: float
+    commits: int | None = None
+    mean_ns: float | None = None
+    p99_ns: int | None = None
+    most_ns: int | None = None
+    own: int | None = None
+    own_mean_ns: float | None = None
+    device: str = ""
+    write_ns: float | None = None
+    flush_ns: float | None = None
+    held: int | None = None
+    dirty: int | None = None
+    states: str = ""
+    sync_s: float | None = None
 
 
-def _not_durable(counted: Counted, facts: Facts, trace: Trace, where: dict[int, str]) -> tuple[Cause, ...]:
-    """Datasets whose syncs return without having written anything. O_DSYNC comes as far as zil_commit(), which returns at once;
-    fsync does not: zfs_fsync() of module/zfs/zfs_vnops.c looks at the property first, so that no trace of it is no sign."""
-    found = []
-    for name in silent(counted, facts):
-        evidence = [Evidence(f"{name}: sync=disabled", f"zfs get sync {quoted(name)}")]
-        own = [each for each in trace.threads if where.get(each.zil) == name]
-        commits = sum(each.commits for each in own)
-        if commits:
-            mean = duration(sum(each.us for each in own) * 1000 / commits)
-            text = f"{name}: {commits} syncs returned after {mean} each, without writing anything"
-            evidence.append(Evidence("none of them is counted by the ZIL", ""))
-        else:
-            text = f"{name} is written to, and a sync there returns without writing anything"
-        fix = f"zfs set sync=standard {quoted(name)}"
-        found.append(Cause("sync-disabled", text, tuple(evidence), fix, "sync-disabled", True))
-    return tuple(found)
+class Committed(NamedTuple):
+    """A dataset that committed. commits: None where datasets are not counted apart. sync: the property, or empty."""
+
+    dataset: str
+    commits: int | None
+    sync: str
 
 
-def _commands(seen: Observation, counted: Counted) -> tuple[str, ...]:
-    """What shows the same again."""
-    devices = " ".join(quoted(f"/sys/block/{leg.device}/stat") for leg in counted.legs)
-    return (
-        f"zaudit diagnose {seen.named.pid if seen.named else quoted(seen.target)}",
-        f"cat {quoted(f'/proc/spl/kstat/zfs/{seen.pool}')}/objset-0x*",
-        *([f"cat {devices}"] if devices else []),
-        f"cat {quoted(witnesses.txgs_path(seen.pool))} {witnesses.DMU_TX}",
-    )
+class Device(NamedTuple):
+    """A device of the pool while commits ran. log: log blocks land there. None: not counted. block_ns: what one log block
+    costs on it, its write and the flush after it."""
+
+    device: str
+    leaf: str
+    top: str
+    kind: str
+    log: bool
+    writes: int
+    flushes: int | None
+    write_ns: float | None
+    flush_ns: float | None
+    block_ns: float | None
+    busy: float
+
+
+class Diagnosis(NamedTuple):
+    """One diagnosis. answer: one sentence. reasons: why it is INCONCLUSIVE, or what else could not be seen. commits: by the
+    ZIL; traced: by the trace; mean_ns: None without one. latency: by powers of two. overlap: as of Shares. taken: seconds
+    since the epoch. own: where a process was named. stacked: without a trace, as root. database: its own view, where --db
+    named one. held: how often writers were held back, of all pools together, None where that was not counted. calls: of all
+    threads together; uncalled: why they were not counted, or empty."""
+
+    target: str
+    pool: str
+    taken: float
+    seconds: float
+    outcome: Outcome
+    answer: str
+    reasons: tuple[str, ...]
+    commits: int | None
+    blocks: int | None
+    traced: int | None
+    mean_ns: float | None
+    latency: Histogram
+    timeline: tuple[Slice, ...]
+    txgs: tuple[Txg, ...]
+    shares: tuple[Share, ...]
+    overlap: float
+    committers: tuple[Committer, ...]
+    datasets: tuple[Committed, ...]
+    devices: tuple[Device, ...]
+    causes: tuple[Cause, ...]
+    commands: tuple[str, ...]
+    own: Own | None = None
+    stacked: Stacked | None = None
+    database: View | None = None
+    held: int | None = None
+    calls: Calls | None = None
+    uncalled: str = ""

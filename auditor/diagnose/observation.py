@@ -1,11 +1,17 @@
-"""An observation: everything that a diagnosis saw, as text. It is a member of a recording and is judged anew from there."""
+"""What a look at the load saw, as text, and the counters in it. Pure."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from auditor.verify import codec
+from auditor.facts import Facts, Subject, word_of
+from auditor.verify import codec, trial
+from auditor.verify.result import Txg
 from auditor.verify.trial import Logged, Reading
+
+# An observation: everything that a diagnosis saw, as text. It is a member of a recording and is judged anew from there.
 
 SCHEMA = "zaudit-observation/1"
 
@@ -134,3 +140,272 @@ def _upgraded(document: dict[str, Any]) -> dict[str, Any]:
     whole = {**codec.plain(Observation._field_defaults), **document}
     traced = whole.get("traced")
     return {**whole, "traced": {**Traced._field_defaults, **traced}} if isinstance(traced, dict) else whole
+
+
+# What the counters say of the time between two moments: commits, log blocks, devices, transaction groups, pressure. Pure.
+#
+# A counter that fell or was not there is None, never 0.
+
+PRESSURE = "/proc/pressure"
+PRESSED = ("cpu", "memory", "io")
+THROTTLES = {
+    "dmu_tx_dirty_delay": "dirty data is above zfs_delay_min_dirty_percent",
+    "dmu_tx_dirty_over_max": "dirty data has reached zfs_dirty_data_max",
+    "dmu_tx_dirty_throttle": "dirty data of one transaction group is too much",
+    "dmu_tx_wrlog_delay": "what the ZIL holds is above zfs_wrlog_data_max",
+    "dmu_tx_memory_reclaim": "memory has to be freed first",
+    "dmu_tx_memory_reserve": "memory has to be freed first",
+}
+FALLBACKS = {
+    "zil_commit_error_count": "after an error of a log block",
+    "zil_commit_stall_count": "no log block could be allocated",
+    "zil_commit_suspend_count": "the ZIL is suspended (a snapshot, a rename or an unmount is under way)",
+    "zil_commit_crash_count": "the ZIL gave up after a failed write",
+}
+IN_FLIGHT, DONE = 8, (0, 4, 11, 15)  # places in /sys/block/X/stat; reads, writes, discards and flushes that completed
+_SOME = re.compile(r"^some .*total=([0-9]{1,18})$", re.MULTILINE)
+
+
+class Dataset(NamedTuple):
+    """What one dataset did. commits: None where they are not counted by dataset. itxs: records that were to be logged."""
+
+    name: str
+    commits: int | None
+    writes: int | None
+    itxs: int | None
+
+
+class Zil(NamedTuple):
+    """Of the whole pool. blocks: written to the log class, and to the others. fallbacks: how often a commit had to wait for a
+    whole transaction group, by why. apart: counted by dataset; not on OpenZFS 2.1, which counts all pools together."""
+
+    commits: int | None
+    writers: int | None
+    slog: int | None
+    normal: int | None
+    indirect: int | None
+    fallbacks: Mapping[str, int]
+    apart: bool
+
+    @property
+    def blocks(self) -> int | None:
+        return self.slog + self.normal if self.slog is not None and self.normal is not None else None
+
+
+class Leg(NamedTuple):
+    """One device of the pool. device: whose counters these are, a disk or what is stacked on it. writes: without those that
+    only flush. write_ns, flush_ns: means; both_ns: of a write and the flush after it, where they are counted together.
+    busy: share of the time that it had something to do. stuck: I/Os that were outstanding at both moments, of a device that
+    completed none between them."""
+
+    leaf: str
+    top: str
+    kind: str
+    device: str
+    writes: int
+    bytes: int
+    flushes: int | None
+    write_ns: float | None
+    flush_ns: float | None
+    both_ns: float | None
+    busy: float
+    stuck: int = 0
+
+    @property
+    def block_ns(self) -> float | None:
+        """What one log block costs: its write, and the flush after it. On a device with fewer flushes than writes its share
+        of them."""
+        if self.both_ns is not None:
+            return self.both_ns
+        each = min((self.flushes or 0) / self.writes, 1.0) if self.writes else 0.0
+        return None if self.write_ns is None else self.write_ns + (self.flush_ns or 0.0) * each
+
+
+class Counted(NamedTuple):
+    """Everything. fell: what could not be told because it fell or was gone. pressure: share of the time that something was
+    waiting, by what for. syncing: a transaction group that was being synced at both moments, and for how many seconds. held:
+    how often writers were held back, of all pools together, None where that was not counted."""
+
+    seconds: float
+    datasets: tuple[Dataset, ...]
+    zil: Zil
+    legs: tuple[Leg, ...]
+    txgs: tuple[Txg, ...]
+    throttles: Mapping[str, int]
+    pressure: Mapping[str, float]
+    status: str
+    fell: tuple[str, ...]
+    syncing: tuple[int, float] | None = None
+    held: int | None = None
+
+
+def devices(pool: Subject, facts: Facts) -> tuple[str, ...]:
+    """The block devices whose counters matter: the disks, and what is stacked on them."""
+    nodes = {word_of(facts.get(leaf, "node")) for leaf in facts.linked(pool, "leaves")}
+    return tuple(sorted({*trial.disks(pool, facts), *(node for node in nodes if node)}))
+
+
+def patterns(pool: Subject, facts: Facts) -> tuple[str, ...]:
+    """What one moment reads and asks."""
+    return (*trial.patterns(pool.name, devices(pool, facts)), *(f"{PRESSURE}/{what}" for what in PRESSED))
+
+
+def counted(seen: Observation, facts: Facts) -> Counted:
+    """Raises ValueError where a kstat is not understood."""
+    before, after, pool = seen.before, seen.after, Subject("pool", seen.pool)
+    seconds = after.at - before.at
+    if seconds <= 0:
+        raise ValueError("the clock was set back meanwhile")
+    fell: list[str] = []
+    datasets = tuple(_datasets(before, after, fell))
+    earlier, later = (trial.table(each, trial.DMU_TX) for each in (before, after))
+    grown = trial.grown(earlier, later)
+    fell += [f"{row} of {trial.DMU_TX} fell" for row in THROTTLES if row in earlier and row not in grown]
+    rows = [row for row in THROTTLES if row in earlier or row in later]
+    boot = after.at - after.up
+    history = [moment.text.get(trial.txgs_path(pool.name), "") for moment in (before, after)]
+    return Counted(
+        seconds=seconds,
+        datasets=datasets,
+        zil=_zil(before, after, fell),
+        legs=_legs(before, after, pool, facts, seconds, fell),
+        txgs=trial.txgs(history, boot, before.at, after.at),
+        throttles={row: grown[row] for row in THROTTLES if grown.get(row)},
+        pressure=_pressure(before, after, seconds),
+        status=after.text.get(f"{trial.STATUS}{pool.name}", ""),
+        fell=tuple(fell),
+        syncing=trial.syncing(history, after.up),
+        held=sum(grown[row] for row in rows) if rows and all(row in grown for row in rows) else None,
+    )
+
+
+# -- commits ------------------------------------------------------------------------------------------------------
+
+
+def _datasets(before: Reading, after: Reading, fell: list[str]) -> list[Dataset]:
+    earlier, later = trial.objsets(before), trial.objsets(after)
+    found = []
+    for name, rows in sorted(later.items()):
+        grown = _grown(earlier, name, rows)
+        if len(grown) < len(rows):
+            fell.append(f"the counters of {name} began anew (it was mounted meanwhile)")
+        found.append(Dataset(name, grown.get("zil_commit_count"), grown.get("writes"), grown.get("zil_itx_count")))
+    gone = sorted(name for name in earlier.keys() - later.keys() if "@" not in name)  # nobody commits to a snapshot
+    fell += [f"what {name} committed is not known (it was unmounted meanwhile)" for name in gone]
+    fell += [
+        f"{path}: {why}"
+        for path, why in sorted({**before.errors, **after.errors}.items())
+        if "/objset-" in path and not why.startswith("no such")
+    ]
+    return found
+
+
+def _grown(earlier: Mapping[str, trial.Counts], name: str, rows: trial.Counts) -> trial.Counts:
+    """Of a dataset that was mounted meanwhile all that it counted: it begins at 0."""
+    return trial.grown(earlier.get(name, dict.fromkeys(rows, 0)), rows)
+
+
+def _zil(before: Reading, after: Reading, fell: list[str]) -> Zil:
+    """The sum over the datasets of the pool where they are counted apart, else of all pools together."""
+    earlier, later = trial.objsets(before), trial.objsets(after)
+    apart = any("zil_commit_count" in rows for rows in later.values())
+    tables = (
+        [_grown(earlier, name, rows) for name, rows in later.items()]
+        if apart
+        else [trial.grown(*(trial.table(each, trial.ZIL_PATH) for each in (before, after)))]
+    )
+
+    def total(row: str) -> int | None:
+        there = [rows[row] for rows in tables if row in rows]
+        return sum(there) if there else None
+
+    if total("zil_commit_count") is None:
+        fell.append("commits are not counted here")
+    return Zil(
+        commits=total("zil_commit_count"),
+        writers=total("zil_commit_writer_count"),
+        slog=total("zil_itx_metaslab_slog_count"),
+        normal=total("zil_itx_metaslab_normal_count"),
+        indirect=total("zil_itx_indirect_count"),
+        fallbacks={row: count for row in FALLBACKS if (count := total(row))},
+        apart=apart,
+    )
+
+
+# -- devices ------------------------------------------------------------------------------------------------------
+
+
+class _Stat(NamedTuple):
+    writes: int
+    bytes: int
+    write_ms: int
+    busy_ms: int
+    flushes: int | None
+    flush_ms: int | None
+    stuck: int
+
+
+def _legs(
+    before: Reading, after: Reading, pool: Subject, facts: Facts, seconds: float, fell: list[str]
+) -> tuple[Leg, ...]:
+    found = []
+    for vdev in facts.linked(pool, "vdevs"):
+        for leaf in facts.linked(vdev, "leaves"):
+            disks = facts.linked(leaf, "disks")
+            node = word_of(facts.get(leaf, "node"))
+            disk = disks[0].name if len(disks) == 1 else ""
+            of_node, of_disk = _stat(before, after, node), _stat(before, after, disk)
+            own = of_node or of_disk
+            if own is None:
+                fell.append(f"{leaf.name}: its device has no counters that could be read")
+                continue
+            kind = word_of(facts.get(leaf, "allocation_class"))
+            device = node if of_node else disk
+            found.append(_leg(leaf.name, vdev.name, kind, device, own, of_disk if of_node else None, seconds))
+    return tuple(found)
+
+
+def _leg(leaf: str, top: str, kind: str, device: str, own: _Stat, below: _Stat | None, seconds: float) -> Leg:
+    """below: the disk, where own is of what is stacked on it. What is stacked (device mapper, md) counts a flush as a write
+    that takes as long as the flush does, and as no flush. (drivers/md/dm.c dm_io_acct())"""
+    busy = min(own.busy_ms / 1000 / seconds, 1.0)
+    stacked = below is not None and not own.flushes and below.flushes
+    flushes = below.flushes if stacked and below else own.flushes
+    writes = max(own.writes - (flushes or 0), 0)
+    stuck = max(own.stuck, below.stuck if below else 0)
+    if stacked:
+        both = own.write_ms * 1e6 / writes if writes else None
+        return Leg(leaf, top, kind, device, writes, own.bytes, flushes, None, None, both, busy, stuck)
+    flush = own.flush_ms * 1e6 / own.flushes if own.flushes and own.flush_ms is not None else None
+    write = max(own.write_ms - (own.flush_ms or 0), 0) * 1e6 / writes if writes else None
+    return Leg(leaf, top, kind, device, writes, own.bytes, flushes, write, flush, None, busy, stuck)
+
+
+def _stat(before: Reading, after: Reading, device: str) -> _Stat | None:
+    """Between the moments; None where there is no such block device, or another one has its name now."""
+    path = f"/sys/block/{device.replace('/', '!')}/stat"
+    cells = [moment.text.get(path, "").split() for moment in (before, after)]
+    fields = [[int(each) for each in row] if all(map(trial.COUNT.fullmatch, row)) else [] for row in cells]
+    if not device or len(fields[0]) != len(fields[1]) or len(fields[0]) < 11:
+        return None
+    grown = [later - earlier for earlier, later in zip(*fields, strict=True)]
+    counting = [each for place, each in enumerate(grown) if place != IN_FLIGHT]  # those may be fewer
+    if min(counting) < 0:
+        return None
+    flushes, flush_ms = (grown[15], grown[16]) if len(grown) > 16 else (None, None)
+    done = any(grown[place] for place in DONE if place < len(grown))
+    stuck = 0 if done else min(row[IN_FLIGHT] for row in fields)
+    return _Stat(grown[4], grown[6] * 512, grown[7], grown[9], flushes, flush_ms, stuck)
+
+
+# -- the host -----------------------------------------------------------------------------------------------------
+
+
+def _pressure(before: Reading, after: Reading, seconds: float) -> dict[str, float]:
+    """Linux Documentation/accounting/psi.rst: total= is in microseconds."""
+    found = {}
+    for what in PRESSED:
+        totals = [_SOME.search(moment.text.get(f"{PRESSURE}/{what}", "")) for moment in (before, after)]
+        if totals[0] and totals[1] and (grown := int(totals[1][1]) - int(totals[0][1])) >= 0:
+            found[what] = min(grown / 1e6 / seconds, 1.0)
+    return found

@@ -1,25 +1,31 @@
-"""Which threads wait in zil_commit(), seen now and then in their stacks: where tracing is not possible, and zaudit is root.
-
-The mean number of those that wait, divided by the commits per second, is how long one takes (Little's law: L = λW). It says too
-little: a thread that runs has no stack to be seen. A separate process looks (``_stack_child``), since
-the stack of a process can let its reader wait; if it is silent for too long it is killed, and what made it wait is passed over
-with everything else of that user. Nothing on the host is changed. (Linux fs/proc/base.c proc_pid_stack, lock_trace)
-"""
+"""Who waits for a commit, from the stacks of threads: a separate process takes them, and they are counted here."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
-import pkgutil
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
-from auditor.diagnose._stack_child import MOST_REST
-from auditor.diagnose.observation import Stacks, Waited
+from auditor.diagnose.commits import FEW
+from auditor.diagnose.diagnosis import Stacked, Waiter
+from auditor.diagnose.observation import KERNEL, Counted, Observation, Stacks, Waited
+from auditor.facts import HOST, Facts, is_true
+from auditor.host import child
+from auditor.host.children.stack_reader import MOST_REST
+from auditor.sources import kstat
+from auditor.units import duration
+from auditor.verify import trial
+
+# Which threads wait in zil_commit(), seen now and then in their stacks: where tracing is not possible, and zaudit is root.
+#
+# The mean number of those that wait, divided by the commits per second, is how long one takes (Little's law: L = λW). It says
+# too little: a thread that runs has no stack to be seen. A separate process looks (``stack_reader``), since the stack of a
+# process can let its reader wait; if it is silent for too long it is killed, and what made it wait is passed over with
+# everything else of that user. Nothing on the host is changed. (Linux fs/proc/base.c proc_pid_stack, lock_trace)
 
 STARTS_S = 5.0  # in which it has to begin
 SILENT_S, ATTEMPTS = 3.0, 8  # what makes its reader wait for longer is passed over; so often
@@ -58,14 +64,9 @@ class Sampler:
         self._rest, self._pass, self._reads = b"", list[tuple[int, int, bool, str]](), ("", "")
         self._heard = time.monotonic() + STARTS_S
         self._attempts += 1
-        code = pkgutil.get_data(__package__, "_stack_child.py")
-        assert code
-        words = [sys.executable, "-I", "-S", "-c", f"{code.decode()}\nrun()\n", *self._passed_over]
+        code = f"{child.source('stack_reader')}\nrun()\n"
         try:
-            self._child = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={"LC_ALL": "C"},
-                cwd="/", start_new_session=True, bufsize=0,
-            )  # fmt: skip
+            self._child = child.start(code, self._passed_over)
         except OSError as error:
             self._child = None
             self._why.append(f"who looks at stacks cannot be started: {error.strerror}")
@@ -89,7 +90,7 @@ class Sampler:
                 self._line(line)
         elif data == b"":
             self._end_of_it("who looks at stacks ended early")
-        elif time.monotonic() - self._heard > SILENT_S and not _runs(self._child.pid):
+        elif time.monotonic() - self._heard > SILENT_S and not child.runs(self._child):
             process, user = self._reads
             self._passed_over += [
                 each for each in (f"p{process}", f"u{user}" if user != "0" else "") if process and each
@@ -133,13 +134,11 @@ class Sampler:
     def _end_of_it(self, why: str) -> None:
         if why:
             self._why.append(why)
-        child, self._child = self._child, None
-        if child:
-            child.kill()
-            if child.stdout:
-                child.stdout.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(1.0)
+        reader, self._child = self._child, None
+        if reader:
+            if reader.stdout:
+                reader.stdout.close()
+            child.end(reader, kill=True)
 
     def end(self) -> None:
         """Nothing of it is left running, unless a file system holds it."""
@@ -158,8 +157,70 @@ class Sampler:
         return Stacks(self._passes, self._most, waits, tuple(dict.fromkeys(why)))
 
 
-def _runs(child: int) -> bool:
-    """Whether it would go on if it had a CPU."""
-    with contextlib.suppress(OSError), open(f"/proc/{child}/stat", "rb") as file:
-        return file.read().rpartition(b") ")[2].startswith(b"R")
-    return False
+# How long a commit takes, and who waits for it, by samples of stacks. Pure.
+
+# 17 and 27 % on OpenZFS 2.3.9 beside what the program counted itself, where those that wait for a CPU were left out
+TOO_LITTLE = "which say up to 30% too little"
+
+
+def stacked(seen: Observation, counted: Counted, facts: Facts) -> Stacked | None:
+    """None where nobody looked at stacks."""
+    if seen.stacks is None:
+        return None
+    found, known = seen.stacks, {each.pid: each for each in seen.processes}
+    mine = {*seen.named.threads} if seen.named else set()
+    waits = [each for each in found.waits if each.hits > 0]
+    samples = sum(each.hits for each in waits)
+    waiting = samples / found.passes if found.passes > 0 else 0.0
+    commits = _commits(seen)
+    why = _why_not(found, samples, commits, facts)
+    mean = None if why or not commits else waiting * counted.seconds * 1e9 / commits
+    waiters = tuple(
+        Waiter(
+            pid=each.thread,
+            name=each.name,
+            role=KERNEL if each.kernel else known[each.thread].role if each.thread in known else "",
+            within=known[each.thread].within if each.thread in known else "",
+            samples=each.hits,
+            part=each.hits / samples,
+            own=each.thread in mine,
+        )
+        for each in waits
+    )
+    return Stacked(found.passes, samples, waiting, mean, why, waiters)
+
+
+def _commits(seen: Observation) -> int | None:
+    """Of all pools, as stacks are, with those that found the ZIL suspended, which are counted apart. (OpenZFS module/zfs/zil.c
+    zil_kstats_global_update(), zil_commit(); include/sys/zil.h ZIL_STAT_INCR)"""
+    grown = trial.grown(*(trial.table(each, trial.ZIL_PATH) for each in (seen.before, seen.after)))
+    commits = grown.get("zil_commit_count")
+    return None if commits is None else commits + grown.get("zil_commit_suspend_count", 0)
+
+
+def _why_not(found: Stacks, samples: int, commits: int | None, facts: Facts) -> str:
+    """Why no mean is told, empty where one is."""
+    if found.faults:
+        return found.faults[0]
+    if not is_true(facts.get(HOST, "all_processes")):
+        return "only the processes of this container are seen"
+    if commits is None:
+        return f"{kstat.ROOT}/zil does not count commits here"
+    if found.passes < FEW:
+        return f"{found.passes} looks are too few for a mean"
+    if commits < FEW or samples < FEW:
+        return f"{samples} samples of {commits} commits are too few for a mean"
+    return ""
+
+
+def sentence(found: Stacked) -> str:
+    """about 20 ms each by 412 samples of stacks, which say up to 30 % too little; empty where no mean is told."""
+    if found.mean_ns is None:
+        return ""
+    return f"about {duration(found.mean_ns)} each by {found.samples:,} samples of stacks, {TOO_LITTLE}"
+
+
+def share(found: Stacked) -> str:
+    """Of the waiting that is of the process that was named."""
+    mine = [each for each in found.waiters if each.own]
+    return f"{sum(each.part for each in mine):.0%} of the waiting for commits by {found.samples:,} samples of stacks"

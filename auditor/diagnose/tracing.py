@@ -23,10 +23,10 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from auditor.diagnose.histograms import LARGEST, MOST, Looked
+from auditor.diagnose.commits import LARGEST, MOST, Looked
 from auditor.diagnose.observation import Tick, Traced
 from auditor.errors import Stop
-from auditor.host.memory import UNTOLD, started
+from auditor.host.owner import UNTOLD, started
 
 ROOT = Path("/sys/kernel/tracing")
 LOCKDOWN = Path("/sys/kernel/security/lockdown")

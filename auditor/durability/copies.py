@@ -132,7 +132,10 @@ class Copies:
             return self._keep(_vdevs(pool, which), event, sent, old)
         found = [self._class(pool, which, event.harm, old)]
         for drive in (event.device, *event.alike):
-            found.append(self._keep(self._struck(pool, which, drive), replace(event, device=drive), sent, old))
+            # what the first of them may take with it, the others may, too: of these their own vdevs are enough
+            first = drive == event.device
+            struck = self._struck(pool, which, drive) if first else self.touched(pool, which).get(drive, ())
+            found.append(self._keep(struck, replace(event, device=drive), sent, old))
             if found[1] is SAFE:
                 break  # and so are all that are like it
         return all_of(found)

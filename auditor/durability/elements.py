@@ -7,7 +7,7 @@ everything that has it; who has it, the reasons of an answer say.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from auditor.durability.answers import Party, Reason
@@ -57,6 +57,40 @@ ELEMENTS: dict[str, Element] = {
     **{party: Element(Store, _KEEPS, {"cache": ("none",)}, party) for party in get_args(Party)},
 }
 
+# ids of data/durability.toml of what breaks an element
+ROWS: Mapping[str, tuple[str, ...]] = {
+    "leave": ("leave.async", "leave.mongodb", "leave.everysec"),
+    "recover": ("leave.redo-off",),
+    "guard": ("guard.off",),
+    "page in block": ("guard.off",),
+    "split": ("guard.off",),
+    "ask": ("ask.late", "ask.binlog", "ask.sqlite-normal", "ask.never", "ask.data"),
+    "pass on": ("pass.libeatmydata", "pass.nfs-async", "pass.guest-unsafe", "pass.nobarrier", "pass.zvol-queue"),
+    "reach": ("pass.guest-unsafe",),
+    "commit": ("commit.disabled", "path.wal-disabled", "path.data-disabled"),
+    "indirect": ("place.indirect",),
+    "direct": ("place.direct",),
+    "replay": ("recover.no-replay",),
+    "defect": ("place.indirect-innodb",),
+    "key": ("recover.key-inside", "recover.key-absent"),
+    "unmount": ("commit.disabled",),
+    "zil flush": ("flush.log-off",),
+    "txg flush": ("flush.all-off",),
+    "import": ("log.unavail",),
+    "room": ("place.log-fills",),
+    "redundancy": ("log.one", "log.striped", "log.one-drive", "data.one", "data.one-drive", "data.special-one"),
+    "present": ("log.leg-absent", "log.unavail", "log.faulted-dead", "data.leg-absent", "data.raidz1-short"),
+    "opens": ("log.unavail",),
+    "errors": ("log.leg-errors", "data.leg-errors"),
+    "flush": ("flush.layer", "store.ram-log"),
+    "flush error": ("flush.failed-log", "flush.failed-data"),
+    "drive": ("flush.lying", "flush.lying-log", "flush.lying-data", "store.undocumented"),
+    "controller": ("store.raid-battery", "store.raid-no-battery"),
+    "hypervisor": ("store.virtual",),
+    "target": ("store.virtual",),
+    "layer": ("store.file", "flush.layer"),
+}
+
 
 def broken(host: Host, program: Program) -> frozenset[Reason]:
     """Every element of the path that is not known to be good, with its subject."""
@@ -71,6 +105,32 @@ def broken(host: Host, program: Program) -> frozenset[Reason]:
             if bad:
                 found.add(Reason(name, subject))
     return frozenset(found)
+
+
+def settled(host: Host) -> Host:
+    """The host if all that nobody saw is as good as on a healthy one: what is left is broken for certain."""
+
+    def pool(each: Pool) -> Pool:
+        return _settled(each).with_vdevs(lambda vdev: replace(vdev, legs=tuple(map(_settled, vdev.legs))))
+
+    def program(each: Program) -> Program:
+        return replace(_settled(each), log=_settled(each.log), pages=tuple(map(_settled, each.pages)))
+
+    return replace(
+        host,
+        pools=_each(pool, host.pools),
+        datasets=_each(_settled, host.datasets),
+        programs=_each(program, host.programs),
+        stores={name: _settled(host.stores.get(name, Store(name))) for name in _stores(host)},
+        virtual=host.virtual or False,
+    )
+
+
+def _settled(part: P) -> P:
+    """Defaults are what a healthy host has."""
+    defaults: dict[str, Any] = {each.name: each.default for each in fields(part) if each.default is not MISSING}
+    unseen = {name: value for name, value in defaults.items() if getattr(part, name) is None and value is not None}
+    return replace(part, **unseen) if unseen else part
 
 
 def repair(host: Host, names: Collection[str]) -> Host:

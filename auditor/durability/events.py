@@ -36,8 +36,10 @@ class Event:
         """The same without its name and its drive."""
         return replace(self, name="process", takes="", device="", alike=())
 
-    def empties(self, place: Place, virtual: bool | None) -> bool | None:
+    def empties(self, place: Place | None, virtual: bool | None) -> bool | None:
         """Is a volatile cache at this place gone? The power cut of a virtual machine leaves the hypervisor and its devices."""
+        if place is None:
+            return None if self.memory else False
         if place == "host":
             return self.memory
         if self.below or not self.power:

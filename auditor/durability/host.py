@@ -33,7 +33,7 @@ class Store:
 
     name: str
     party: Party = "drive"
-    place: Place = "device"  # where its cache is: memory of this host, of the device, or of the hypervisor
+    place: Place | None = "device"  # where its cache is: memory of this host, of the device, or of the hypervisor
     cache: Cache | None = "protected"
     passes: bool | None = True  # a flush reaches it, and goes on to what is below: queue/write_cache, dm targets
     completes: bool | None = True  # no flush of it has failed
@@ -181,7 +181,9 @@ class Host:
 
     def store(self, name: str) -> Store:
         """One of which nobody knows anything, where nothing is known of it."""
-        return self.stores.get(name) or Store(name, cache=None, passes=None, completes=None, honours=None, alone=None)
+        return self.stores.get(name) or Store(
+            name, place=None, cache=None, passes=None, completes=None, honours=None, alone=None
+        )
 
     def knows(self, program: Program) -> bool:
         """Are all of its datasets and their pools here?"""
@@ -204,6 +206,14 @@ class Host:
                 found[pool.name] = pool
                 todo += self._next(pool)
         return list(found.values())
+
+    def path_of(self, program: Program) -> Host:
+        """What the program depends on, and nothing else."""
+        pools = {each.name: each for each in self.pools_below(program)}
+        legs = (leg for pool in pools.values() for vdev in pool.data + pool.log for leg in vdev.legs)
+        names = dict.fromkeys((*(use.dataset for use in program.uses), *(leg.on for leg in legs)))
+        datasets = {name: self.datasets[name] for name in names if name in self.datasets}
+        return replace(self, pools=pools, datasets=datasets, programs={program.name: program})
 
     def _next(self, pool: Pool) -> list[Pool]:
         """Pools with datasets on which its legs lie."""

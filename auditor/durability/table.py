@@ -73,6 +73,12 @@ class Judge:
         choices = self.choices(program, event)
         return self._cell(program, question, choices) if choices else None
 
+    def data_left(self, program: Program, name: EventName) -> bool:
+        """Is all data of its pools left for certain, or on promises? What the pool question asks beyond that is the import."""
+        choices = self.choices(program, name)
+        pools = self.copies.host.pools_of(program)
+        return all(self.copies.data(pool, event).rank >= Rank.RELIES for event in choices for pool in pools)
+
     def _cell(self, program: Program, question: Question, choices: Mapping[Event, tuple[str, ...]]) -> Cell | None:
         found = [(answer(self.copies, program, event, question), drives) for event, drives in choices.items()]
         answers = [(each, drives) for each, drives in found if each]
@@ -108,28 +114,35 @@ class Judge:
         ]
         if any(which == "log" or any(leg.on for leg in vdev.legs) for _, which, vdev in touched):
             return (drive,)
-        return self._store_shape(drive), *((name, which, *self._shape(vdev, drive)) for name, which, vdev in touched)
+        return store_shape(self.copies.host, drive), *(
+            (name, which, *self._shape(vdev, drive)) for name, which, vdev in touched
+        )
 
     def _shape(self, vdev: Vdev, drive: str) -> tuple[object, ...]:
         """All of it but names and order, and those of its legs that go with the drive."""
+        host = self.copies.host
         if id(vdev) not in self._shapes:
-            self._shapes[id(vdev)] = frozenset(Counter(map(self._leg_shape, vdev.legs)).items())
-        gone = Counter(self._leg_shape(leg) for leg in vdev.legs if drive in leg.drives)
+            self._shapes[id(vdev)] = frozenset(Counter(leg_shape(host, leg) for leg in vdev.legs).items())
+        gone = Counter(leg_shape(host, leg) for leg in vdev.legs if drive in leg.drives)
         return vdev.needed, self._shapes[id(vdev)], frozenset(gone.items())
 
-    def _leg_shape(self, leg: Leg) -> tuple[object, ...]:
-        states = (leg.state, leg.in_sync, leg.clean, leg.opens, leg.answers, leg.needed)
-        return (*states, *(self._store_shape(name) for name in (*leg.layers, "", *leg.drives)))
 
-    def _store_shape(self, name: str) -> tuple[object, ...]:
-        each = self.copies.host.store(name)
-        return (
-            each.party,
-            each.place,
-            each.cache,
-            each.passes,
-            each.completes,
-            each.honours,
-            each.redundant,
-            each.alone,
-        )
+def leg_shape(host: Host, leg: Leg) -> tuple[object, ...]:
+    """All of a leg but names: what two legs have in common that keep the same."""
+    states = (leg.state, leg.in_sync, leg.clean, leg.opens, leg.answers, leg.needed)
+    return (*states, *(store_shape(host, name) for name in (*leg.layers, "", *leg.drives)))
+
+
+def store_shape(host: Host, name: str) -> tuple[object, ...]:
+    """All of a store but its name."""
+    each = host.store(name)
+    return (
+        each.party,
+        each.place,
+        each.cache,
+        each.passes,
+        each.completes,
+        each.honours,
+        each.redundant,
+        each.alone,
+    )

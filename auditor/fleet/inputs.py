@@ -1,18 +1,34 @@
-"""Which recordings are meant: files, folders of them, patterns and URLs. What lies beside them is counted, never guessed at."""
+"""Which recordings there are, what of them a killed run has done (the journal), and that each comes out again."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import glob
+import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, NamedTuple
 
-from auditor.errors import Stop
+from auditor.errors import EXIT_USAGE, Stop
 from auditor.fleet import store
-from auditor.host import trust
+from auditor.fleet.workers import Row, common, lines, missing
+from auditor.host import trust, user_files
+from auditor.host.trust import held
+from auditor.host.user_files import CannotWrite, complaining
+from auditor.judge.finding import EXIT_UNDECIDED
 from auditor.recording.archive import ENDINGS, MANIFEST
-from auditor.text import is_url
+from auditor.report.fleet.looks import ahead, named, place
+from auditor.report.fleet.words import names
+from auditor.text import harmless, is_url
+
+# Which recordings are meant: files, folders of them, patterns and URLs. What lies beside them is counted, never guessed at.
 
 DEEP = 4  # folders within a folder
 MOST = 1_000_000
@@ -138,3 +154,256 @@ def _stamp(path: str) -> str:
     return (
         f"{len(every)}:{max((one.st_mtime_ns for _, one in every), default=0)}:{sum(one.st_size for _, one in every)}"
     )
+
+
+# What has been judged so far, beside the file that is to be written, so that an interrupted run can be resumed.
+#
+# ``FILE.part``: a line of JSON that says with what was judged, then one for each recording: its name, its stamp and its rows.
+# It is continued only where zaudit has begun it and it is a plain file of this user's that nobody else may write; only what was
+# judged by the same rules and the same release is taken from it.
+
+MARK = b'{"zaudit-fleet-part": 1, '  # with which every journal begins, whatever judged
+LINE = 256 << 20  # bytes of the rows of one recording, twice encoded
+_FLAGS = os.O_RDWR | os.O_APPEND
+
+
+class Journal:
+    """path: of the journal; how: a digest of what decides the rows. Raises NoPlace or CannotWrite."""
+
+    def __init__(self, path: Path, how: str) -> None:
+        self.path = path
+        self._head = MARK + json.dumps({"how": how}).encode()[1:] + b"\n"
+        self._where: dict[Input, tuple[int, int]] = {}
+        with complaining(path):
+            self._file = self._opened()
+            try:
+                self._found()
+            except BaseException:
+                self._file.close()
+                raise
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def __contains__(self, each: Input) -> bool:
+        return bool(each.stamp) and each in self._where
+
+    def add(self, each: Input, rows: str) -> None:
+        """Rows of one recording; they are there once this returns, should the program be killed."""
+        with complaining(self.path):
+            start = self._file.seek(0, os.SEEK_END)
+            self._file.write(json.dumps([*each, rows]).encode() + b"\n")
+            self._file.flush()
+            self._where[each] = start, self._file.tell() - start
+
+    def rows(self, each: Input) -> str:
+        """Those of one recording. Raises KeyError."""
+        start, size = self._where[each]
+        self._file.seek(start)
+        return str(json.loads(self._file.read(size))[2])
+
+    def remove(self) -> None:
+        """Once everything has been written elsewhere."""
+        with complaining(self.path), held(os.path.dirname(self.path) or ".") as folder:
+            os.unlink(self.path.name, dir_fd=folder)
+
+    def _opened(self) -> BinaryIO:
+        other = CannotWrite(f"{self.path}: not a file for this user alone, so it is not continued; remove it")
+        with held(os.path.dirname(self.path) or ".") as folder:
+            try:
+                descriptor = _open(self.path.name, folder)
+            except user_files.WrongKind:
+                raise other from None
+        found = os.fstat(descriptor)
+        if not trust.private(descriptor) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+            os.close(descriptor)
+            raise other
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno == errno.EWOULDBLOCK:
+                raise CannotWrite(f"{self.path}: another zaudit is writing it") from None
+            raise
+        return os.fdopen(descriptor, "r+b")
+
+    def _found(self) -> None:
+        """Where the rows of each recording are; what was written last may not be whole, and what was judged otherwise is of
+        no use: it is cut off. Not of a file that zaudit has not begun."""
+        self._file.seek(0)
+        head = self._file.read(len(MARK))
+        if head and head != MARK:
+            raise CannotWrite(
+                f"{self.path}: not made by zaudit, so it is left alone; move it away or name another output"
+            )
+        whole = 0
+        for start, line in self._lines():
+            if not start:
+                if line != self._head:
+                    break
+            else:
+                try:
+                    name, stamp, rows = json.loads(line)
+                except (ValueError, TypeError):
+                    break
+                if not all(isinstance(each, str) for each in (name, stamp, rows)):
+                    break
+                self._where[Input(name, stamp)] = start, len(line)
+            whole = start + len(line)
+        self._file.truncate(whole)
+        if not whole:
+            self._file.write(self._head)
+            self._file.flush()
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        start = self._file.seek(0)
+        while (line := self._file.readline(LINE)).endswith(b"\n"):
+            yield start, line
+            start += len(line)
+
+
+def _open(name: str, folder: int) -> int:
+    """A new file, or the one that is there. Raises OSError, WrongKind for what is no file."""
+    try:
+        return os.open(name, _FLAGS | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    except FileExistsError:
+        return user_files.open_as(name, user_files.FILE, folder=folder, flags=_FLAGS)
+
+
+# That every recording comes out again, once: what was judged, what was not and why, what was given twice, who is missing.
+
+HOSTS = 1_000_000
+HOST = re.compile(r"[^\W_][\w.-]{0,252}")
+ERRORS_SHOWN = 10
+ERROR = 200  # characters
+
+
+class InventoryError(Stop):
+    """A list of hosts that is none."""
+
+
+def inventory(text: str) -> tuple[str, ...]:
+    """The hosts that are expected: one a line, # begins a comment. Raises InventoryError, which repeats nothing of a file that
+    may be any."""
+    hosts: dict[str, None] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if name := line.partition("#")[0].strip():
+            if not HOST.fullmatch(name):
+                raise InventoryError(f"line {number}: an inventory has one host per line: letters, digits and . _ -")
+            hosts[name] = None
+    if not hosts or len(hosts) > HOSTS:
+        raise InventoryError(f"an inventory names 1 to {HOSTS:,} hosts, one per line; this one has {len(hosts):,}")
+    return tuple(hosts)
+
+
+@dataclass
+class Account:
+    """expected: the hosts of the inventory. The names of the others are of hosts that nobody expected. now: seconds since the
+    epoch. ahead, claimed: hosts, as of Looks. own: expected hosts of which a recording lies where it is called so; another
+    one that says that it is of one of them (posing) is called as its file."""
+
+    expected: frozenset[str]
+    now: float
+    judged: int = 0
+    rows: int = 0
+    twice: int = 0
+    errors: list[str] = field(default_factory=list)
+    unjudged: int = 0
+    seen: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
+    ahead: set[str] = field(default_factory=set)
+    claimed: set[str] = field(default_factory=set)
+    own: frozenset[str] = frozenset()
+    posing: set[str] = field(default_factory=set)
+    _places: dict[str, str] = field(default_factory=dict)
+    _digests: dict[str, str] = field(default_factory=dict)
+
+    def in_order(self, recordings: Iterable[Input]) -> tuple[Input, ...]:
+        """Those first that lie where an expected host is called so: of two that are the same, it is the other that is there
+        twice."""
+        every = tuple(recordings)
+        placed = {each: name for each in every if (name := self._placed(each.name))}
+        self.own = frozenset(placed.values())
+        return tuple(sorted(every, key=lambda each: each not in placed))
+
+    def counted(self, text: str) -> str:
+        """The same lines of one recording, with the ``name`` of its host; of one that was there before, a line that says so."""
+        row = json.loads(text.partition("\n")[0])
+        if row["kind"] == "unjudged":
+            self.unjudged += 1
+            self.errors += [f"{row['recording']}: {row['error']}"[:ERROR]][: ERRORS_SHOWN - len(self.errors)]
+            self.rows += 1
+            name = self.name(row["recording"], "")
+            if name in self.expected:  # it came, and cannot be read
+                self.seen.add(name)
+                return lines([{"name": name, **row}])
+            return text
+        before = self._digests.setdefault(row["digest"], row["recording"])
+        if before != row["recording"]:
+            self.twice += 1
+            self.rows += 1
+            return lines([{**common("duplicate"), "recording": row["recording"], "of": before}])
+        name = self.name(row["recording"], row["host"])
+        (self.seen if name in self.expected else self.others).add(name)
+        self._doubt(name, row)
+        self.judged += 1
+        self.rows += text.count("\n")
+        begins = json.dumps({"name": name})[:-1]
+        return "".join(f"{begins}, {line[1:]}\n" for line in text.splitlines())
+
+    def name(self, recording: str, host: str) -> str:
+        """What a host is called: as the inventory has it, by where the recording lies; else as it calls itself, unless that is
+        the name of another one."""
+        if (name := self._placed(recording)) or host not in self.own:
+            return name or host
+        self.posing.add(host)
+        return recording
+
+    def _placed(self, recording: str) -> str:
+        return next((name for name in named(recording) if name in self.expected), "")
+
+    def _doubt(self, name: str, row: Row) -> None:
+        if ahead(datetime.fromisoformat(row["taken"]).timestamp(), self.now):
+            self.ahead.add(name)
+        if (at := place(row["recording"], name)) != self._places.setdefault(name, at):
+            self.claimed.add(name)
+
+    def absent(self) -> Iterator[str]:
+        """A line for each host that was expected and did not come."""
+        for host in sorted(self.expected - self.seen):
+            self.rows += 1
+            yield lines([missing(host)])
+
+    @property
+    def exit_code(self) -> int:
+        """0 where everything was judged and everybody is there. What was found does not count: that is the report's to say."""
+        return EXIT_USAGE if self.unjudged else EXIT_UNDECIDED if self.expected - self.seen else 0
+
+    def told(self, asked: int, beside: int, too_deep: Iterable[str]) -> Iterator[str]:
+        """The sum, in sentences. asked: how many recordings there were."""
+        yield (
+            f"{asked:,} recordings: {self.judged:,} judged, {self.unjudged:,} could not be judged, "
+            f"{self.twice:,} given twice; {self.rows:,} rows"
+        )
+        yield from (f"not judged: {error}" for error in self.errors)
+        if self.unjudged > len(self.errors):
+            yield f"not judged: {self.unjudged - len(self.errors):,} more (kind unjudged in the rows)"
+        if self.expected:
+            gone, more = len(self.expected) - len(self.seen), len(self.others)
+            yield f"{len(self.expected):,} hosts expected: {gone:,} missing; {more:,} came that were not expected"
+        if self.ahead:
+            yield f"taken in the future, as the recordings say, of {names(self.ahead)}: is a clock wrong?"
+        if self.claimed:
+            which = "the newest counts" if self.expected else "--inventory tells them apart"
+            yield f"recordings of several places say that they are of {names(self.claimed)}: {which}"
+        if self.posing:
+            yield f"recordings that lie elsewhere say that they are of {names(self.posing)}: each is called as its file"
+        if beside:
+            yield f"{beside:,} other files in these folders are no recordings and were left alone"
+        for folder in too_deep:
+            yield f"not looked into, too deep: {harmless(folder)}"

@@ -4,9 +4,9 @@ and where what is left is filled, and nowhere else."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from auditor.facts import HOST, Fact, Facts, Subject, Unknown, unknown
+from auditor.facts import HOST, Fact, Facts, Kind, Subject, Unknown, unknown
 from auditor.gather import bounds
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unasked, unread
 from auditor.host.live import Host
@@ -107,4 +107,4 @@ def _lacking(source: Source, found: Facts, lacks: Sequence[str], older: str) -> 
     for fact in source.facts if names else ():
         kind, _, bare = fact.rpartition(".")
         if bare in names:
-            yield from (Fact(each, bare, why) for each in list(found.subjects(kind or source.subject)))
+            yield from (Fact(each, bare, why) for each in list(found.subjects(cast(Kind, kind or source.subject))))

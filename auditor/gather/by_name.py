@@ -7,7 +7,7 @@ alone. The dataset at the top is asked about first, which says whether anything 
 those nearest to the top before those below them. So what is lost when the time is over is no more than what was answered, and
 which command comes next depends on the answers alone: a recording holds them all.
 
-A value that others choose may hold lines that look like rows of any dataset (:mod:`auditor.collect.zfs_properties`). In the
+A value that others choose may hold lines that look like rows of any dataset (:mod:`auditor.sources.zfs`). In the
 answer about one dataset alone they are its own, whatever they name. So those are asked about one by one that are contradicted,
 and one that contradicts itself even then is asked for the other properties. Of an answer that was given up the lines that would
 contradict may be missing: it counts for nothing.
@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 
-from auditor.collect import zfs_list, zfs_properties
 from auditor.facts import Facts, Subject
 from auditor.host.request import Capture, Output, Run
+from auditor.sources import zfs
 from auditor.text import harmless
 
 RECURSIVE = "-r"
@@ -60,7 +60,7 @@ class ByName:
         if first.fault or first.exit != 0:  # then nothing else will be answered
             return self._late
         self._heard(first, (target,))
-        question = zfs_list.request(Subject("dataset", target), Facts())
+        question = zfs.datasets.request(Subject("dataset", target), Facts())
         assert isinstance(question, Run)
         listed = yield question
         names = _names(listed, target)
@@ -114,7 +114,7 @@ class ByName:
     def _without_free_text(self) -> str:
         """The other properties; empty where there is only the one that ends a dataset."""
         names = _words(self._request)[-1].split(",")
-        others = [name for name in names if name not in zfs_properties.FREE_TEXT]
+        others = [name for name in names if name not in zfs.FREE_TEXT]
         return ",".join(others) if len(others) > 1 else ""
 
     def _heard(self, reply: Capture, names: Sequence[str]) -> None:
@@ -180,7 +180,7 @@ def _named(request: Run) -> Callable[[str], bool]:
 def _records(reply: Capture, named: Callable[[str], bool]) -> tuple[dict[str, list[tuple[str, str]]], set[str]]:
     """As zfs_properties.records(); nothing of what is not understood."""
     try:
-        return zfs_properties.records(reply.stdout.decode("utf-8", "surrogateescape"), named)
+        return zfs.records(reply.stdout.decode("utf-8", "surrogateescape"), named)
     except ValueError:
         return {}, set()
 
@@ -196,7 +196,7 @@ def _names(listed: Capture, target: str) -> list[str] | None:
         return None
     said = Output(listed.stdout.decode("utf-8", "surrogateescape"), "")
     try:
-        every = {fact.subject.name: None for fact in zfs_list.parse(said, Subject("dataset", target))}
+        every = {fact.subject.name: None for fact in zfs.datasets.parse(said, Subject("dataset", target))}
     except ValueError:
         return None
     return sorted((name for name in every if name != target), key=lambda name: name.count("/"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from auditor.collect import mounts
 from auditor.databases import paths, servers, settings
 from auditor.databases.configuration import ELSEWHERE, Tree, folders
 from auditor.facts import (
@@ -32,6 +31,7 @@ from auditor.facts import (
 from auditor.gather import overlay
 from auditor.gather.gatherer import Gatherer
 from auditor.host.request import Files
+from auditor.sources import mounts
 from auditor.text import harmless
 
 PROVIDES = {

@@ -9,7 +9,7 @@ from typing import cast
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Unknown, unknown
 from auditor.gather.gatherer import Gatherer
 from auditor.gather.targets import covers, pool_of
-from auditor.sources.source import Source
+from auditor.sources.source import Per, Source
 
 
 def fill(gatherer: Gatherer, facts: Facts) -> None:
@@ -46,7 +46,7 @@ def _sources(sources: tuple[tuple[str, Source], ...]) -> Mapping[Kind, Mapping[s
 
 
 def _reasons(
-    gatherer: Gatherer, names_of: Mapping[str, list[str]], asked: Mapping[str, Subject]
+    gatherer: Gatherer, names_of: Mapping[str, list[str]], asked: Mapping[Per, Subject]
 ) -> list[tuple[Unknown, list[str]]]:
     """(why its facts are not known, their names) of each source, those that apply first. asked: by what a question is about."""
     found = []
@@ -57,7 +57,7 @@ def _reasons(
     return [(why, names) for _, why, names in sorted(found, key=lambda each: each[0])]
 
 
-def _asked(per: str, subject: Subject, roots: Mapping[Subject, Iterable[Subject]]) -> Subject:
+def _asked(per: Per, subject: Subject, roots: Mapping[Subject, Iterable[Subject]]) -> Subject:
     """The subject that a source was asked about to learn of this one."""
     match per:
         case "host":

@@ -11,8 +11,8 @@ from auditor.facts import HOST, Facts, Reason, Subject, Unknown, unknown
 from auditor.gather import answer, by_name, in_words
 from auditor.gather.answer import Answer
 from auditor.host.live import Host
+from auditor.host.process import Workers
 from auditor.host.request import Capture, Files, Read, Request, Run, Skip
-from auditor.host.running import Workers
 from auditor.sources.source import Source
 
 # how many were answered, how many asked, what has been waited for longest, and for how many seconds

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from auditor.collect import _blocks as blocks
-from auditor.collect._holders import Holders
 from auditor.facts import Evidence, Judged, Known, Unknown, unknown, words_of
+from auditor.sources import block_tree
+from auditor.sources.block_tree import Holders
 from auditor.text import harmless
 
 TOLD = 50  # guests and the like of one dataset: whoever has files on it can start thousands
@@ -40,7 +40,7 @@ def mapped(holders: Holders) -> Mapping[str, Sequence[str]] | Unknown:
             return uuid
         if not (kind := MAPPERS.get(str(uuid.value).partition("-")[0])):
             continue
-        way = blocks.down(f"/dev/{disk.name}", inventory, holders.nodes)
+        way = block_tree.down(f"/dev/{disk.name}", inventory, holders.nodes)
         if isinstance(way, Unknown):
             return way
         named = str(name.value) if isinstance(name, Known) else disk.name

@@ -13,9 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from auditor.collect import _blocks as blocks
-from auditor.collect._holders import Holders, Place
-from auditor.collect.mounts import Mount, mount_of
 from auditor.facts import (
     Evidence,
     Fact,
@@ -32,6 +29,9 @@ from auditor.facts import (
     words,
     words_of,
 )
+from auditor.sources import block_tree
+from auditor.sources.block_tree import Holders, Place
+from auditor.sources.mounts import Mount, mount_of
 from auditor.text import harmless
 
 PROVIDES = {
@@ -206,7 +206,7 @@ class _Above:
 
     def _in_part(self, mount: Mount, place: Place) -> tuple[str, ...]:
         """The datasets below one that also lies on something else, or that cannot be followed to its end."""
-        way = blocks.down(mount.source, self.holders.inventory, self.holders.nodes)
+        way = block_tree.down(mount.source, self.holders.inventory, self.holders.nodes)
         if place.off or isinstance(way, Unknown):
             return ()
         return tuple(dict.fromkeys(name for disk in way.disks for name in self.holders.disk(disk).datasets))
@@ -221,11 +221,13 @@ class _Above:
         self._device(mount.source, datasets)
 
     def _device(self, path: str, datasets: tuple[str, ...]) -> None:
-        way = blocks.down(path if path.startswith("/") else f"/dev/{path}", self.holders.inventory, self.holders.nodes)
+        way = block_tree.down(
+            path if path.startswith("/") else f"/dev/{path}", self.holders.inventory, self.holders.nodes
+        )
         if isinstance(way, Unknown):
             self._doubt(datasets, way.reasons[0].text)
             return
-        bottom = [blocks.cache(Subject("disk", name), self.holders.inventory) for name in way.disks]
+        bottom = [block_tree.cache(Subject("disk", name), self.holders.inventory) for name in way.disks]
         for each in (*way.caches, *bottom):
             if isinstance(each, Unknown):
                 self._doubt(datasets, each.reasons[0].text)

@@ -1,7 +1,7 @@
 """What ``zfs get`` says of a mounted dataset, compared with the mounts themselves.
 
 Where the source of a property is "temporary" its value is that of a mount that the command found where it ran, and others
-may have another one (:mod:`auditor.collect.zfs_mounts`).
+may have another one (:mod:`auditor.sources.mounts`).
 """
 
 from __future__ import annotations

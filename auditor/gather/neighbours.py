@@ -1,6 +1,6 @@
 """Pools that are not audited, as far as they may share a disk with one that is: their leaves and the disks behind these.
 
-A log device that also holds the data of another pool dies with it, and waits for it. (``derive/sharing``)
+A log device that also holds the data of another pool dies with it, and waits for it. (``model/leaf.py``)
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from auditor.collect import guest_files, mounts
-from auditor.collect._holders import Holders, Place
 from auditor.facts import Unknown
 from auditor.gather import overlay
 from auditor.gather.layers import Paths
+from auditor.sources import guests, mounts
+from auditor.sources.block_tree import Holders, Place
 
 
 class Numbers:
@@ -22,13 +22,13 @@ class Numbers:
         number, _, node = where.partition(",")
         if isinstance(self._holders.table, Unknown):
             return Place(how=self._holders.table.reasons[0].text)
-        if number == guest_files.BTRFS:
+        if number == guests.BTRFS:
             here = [self._holders.mount(each) for each in self._holders.table if each.fstype == number]
             return next(
                 (each for each in here if not each.off), Place(off=bool(here), how=f"{number} is not mounted here")
             )
         mount = self._numbered(number)
-        if mount is None and node == guest_files.NAMELESS:
+        if mount is None and node == guests.NAMELESS:
             return Place(how="memory", off=True)
         if mount is None:  # in mounts of its own
             return self._holders.device(f"/dev/{node}") if node else Place(how=f"device {number} is not mounted here")

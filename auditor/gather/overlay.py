@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from auditor.collect import mounts
-from auditor.collect.mounts import Mount
 from auditor.facts import HOST, Facts, Known
 from auditor.host.live import Host
 from auditor.host.request import Read
+from auditor.sources import mounts
+from auditor.sources.mounts import Mount
 from auditor.text import harmless
 
 OWN = "/proc/self/mountinfo"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from auditor.collect import zpool_history, zpool_history_internal
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
+from auditor.sources import zpool_history
 from auditor.text import harmless
 
-_COMMAND = re.compile(zpool_history_internal.COMMANDS)
+_COMMAND = re.compile(zpool_history.COMMANDS)
 
 
 def compare(facts: Facts) -> None:
@@ -20,7 +20,7 @@ def compare(facts: Facts) -> None:
             continue
         only = sorted(((first - second) + (second - first)).elements())[0]
         text = f"of zpool history and zpool history -i only one has {harmless(only)[:80]}"
-        for name in zpool_history.FACTS:
+        for name in zpool_history.history.facts:
             facts.replace(Fact(pool, name, unknown(text, "run zaudit again")))
 
 

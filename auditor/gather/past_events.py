@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from auditor.collect import zpool_events
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown, words_of
+from auditor.sources import zpool_history
 
 
 def compare(facts: Facts) -> None:
@@ -35,7 +35,7 @@ def _second_look(pool: Subject, seen: Sequence[str], everything: Sequence[str], 
         if inside := [each for each in lost if here and _time(min(here)) < _time(each) < _time(max(here))]:
             _doubt(pool, f"{there} has {min(inside)}, {lacks} lacks it", facts)
             return
-    if grave := [each for each in only_again if each.rpartition(" ")[2] in zpool_events.CLASSES.values()]:
+    if grave := [each for each in only_again if each.rpartition(" ")[2] in zpool_history.CLASSES.values()]:
         _doubt(pool, f"{other} ends with {max(grave, key=_time)}, which {one} does not have", facts, "run zaudit again")
 
 
@@ -55,7 +55,7 @@ def _suspended(pool: Subject, facts: Facts) -> None:
 
 
 def _doubt(pool: Subject, text: str, facts: Facts, remedy: str = "") -> None:
-    for name in zpool_events.FACTS:
+    for name in zpool_history.events.facts:
         facts.replace(Fact(pool, name, unknown(text, remedy)))
 
 

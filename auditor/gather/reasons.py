@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from auditor.facts import AGAIN, Reason, Unknown, unknown
-from auditor.host import kmsg, lzc, sql
+from auditor.host import kmsg, libraries, sql
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files, Run
 from auditor.text import harmless
@@ -21,7 +21,7 @@ def command_line(argv: Sequence[str]) -> str:
     """A command as a user would type it; a program and a long list of properties are not spelt out."""
     if argv[0] == sql.NAME and len(argv) == 3:
         return harmless(f"--db {argv[1]}={argv[2]}")
-    if argv[0] == lzc.NAME:
+    if argv[0] == libraries.LZC_NAME:
         return harmless(f"zfs program -n {' '.join(map(shlex.quote, argv[1:3]))} ...")
     if argv[0] == kmsg.NAME:
         return f"{kmsg.PATH} ({argv[1]})"

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from auditor.collect import nvme_id_ctrl, nvme_list, smartctl
 from auditor.facts import Fact, Facts, Known, Subject, unknown
+from auditor.sources import nvme, smartctl
 from auditor.text import harmless
 
 BLOCKS = "physical_block_bytes"  # what it says depends on what the disk is: one that is virtual says 512 of anything
@@ -33,9 +33,9 @@ class Witness(NamedTuple):
 
 
 WITNESSES = (
-    Witness("nvme id-ctrl", "nvme_model", "nvme_serial", tuple(nvme_id_ctrl.FACTS)),
-    Witness("nvme list", "nvme_list_model", "nvme_list_serial", tuple(nvme_list.FACTS)),
-    Witness("smartctl -x", "smart_model", "smart_serial", tuple(smartctl.FACTS)),
+    Witness("nvme id-ctrl", "nvme_model", "nvme_serial", tuple(nvme.id_ctrl.facts)),
+    Witness("nvme list", "nvme_list_model", "nvme_list_serial", tuple(nvme.devices.facts)),
+    Witness("smartctl -x", "smart_model", "smart_serial", tuple(smartctl.health.facts)),
     Witness(
         "the kernel (/sys/block)", "sysfs_model", "sysfs_serial", ("sysfs_model", "sysfs_serial", "sysfs_firmware")
     ),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from auditor.collect import mounts
-from auditor.collect._holders import Place
 from auditor.facts import Facts, Subject, Unknown
 from auditor.gather import overlay
 from auditor.host.live import Host
 from auditor.host.request import Run
+from auditor.sources import mounts
+from auditor.sources.block_tree import Place
 from auditor.text import harmless, near
 
 ZVOL = "/dev/zvol/"

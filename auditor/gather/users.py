@@ -13,9 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from auditor.collect import _blocks as blocks
-from auditor.collect import guest_configs, guests
-from auditor.collect._holders import Holders, Place
 from auditor.facts import (
     AGAIN,
     HOST,
@@ -46,6 +43,9 @@ from auditor.gather.in_volumes import TOLD, more, some
 from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
 from auditor.gather.opened import Numbers
+from auditor.sources import block_tree
+from auditor.sources import guests as guest_source
+from auditor.sources.block_tree import Holders, Place
 from auditor.text import argument, harmless
 
 SEVERAL = "several"
@@ -219,7 +219,7 @@ class _Users:
                 continue
             for each in place.datasets:
                 held[one.process][one.what] = place.datasets
-                if names.get(one.process) != guests.NOT_READ:
+                if names.get(one.process) != guest_source.NOT_READ:
                     seen = Evidence(harmless(_guest(one.process, names)), f"ls -l /proc/{one.process}/fd")
                     self.by[each][seen] = _called("guest", names.get(one.process, one.process))
                     if not one.where.startswith("/dev/"):
@@ -325,8 +325,8 @@ class _Users:
         found: dict[str, dict[Evidence, str]] = defaultdict(dict)
         lines = disks.evidence if isinstance(disks, Known) else ()
         for (who, _, where), seen in zip(rows_of(disks, GuestSetting), lines, strict=False):
-            if where.startswith(guest_configs.LVM):
-                place = self._group(where.removeprefix(guest_configs.LVM))
+            if where.startswith(guest_source.LVM):
+                place = self._group(where.removeprefix(guest_source.LVM))
             else:
                 place = self._place(where) if where.startswith("/") else Place((where,))
             if not place.datasets and not place.off:
@@ -342,7 +342,7 @@ class _Users:
         for disk in inventory.subjects("disk"):
             dm_name = inventory.get(disk, "dm_name")
             if isinstance(dm_name, Known) and begins.match(str(dm_name.value)):
-                way = blocks.down(f"/dev/{disk.name}", inventory, self.holders.nodes)
+                way = block_tree.down(f"/dev/{disk.name}", inventory, self.holders.nodes)
                 if isinstance(way, Unknown):
                     return Place(how=way.reasons[0].text)
                 disks |= dict.fromkeys(way.disks)

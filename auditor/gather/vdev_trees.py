@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from auditor.collect._pool_tree import Told, display_name
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Subject, Unknown, unknown
+from auditor.sources.pool_tree import Told, display_name
 
 WITNESSES = ("zdb_tree", "get_tree", "path_tree")
 BESIDE = {"cache": "cache_leaves", "spare": "spare_leaves"}  # not below a top-level vdev

@@ -6,11 +6,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from auditor.collect import _blocks as blocks
-from auditor.collect import zpool_status_paths
-from auditor.collect._holders import Holders, Place
-from auditor.collect.mounts import Mount
-from auditor.collect.zfs_properties import above
 from auditor.data import platforms
 from auditor.facts import (
     HOST,
@@ -33,7 +28,11 @@ from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer, of
 from auditor.gather.targets import covers, pool_of
 from auditor.host.request import Read
+from auditor.sources import block_tree, zpool_status
+from auditor.sources.block_tree import Holders, Place
+from auditor.sources.mounts import Mount
 from auditor.sources.source import Source
+from auditor.sources.zfs import above
 
 PROVIDES = {
     "host.pools": links("pool", "the pools that are audited"),
@@ -116,9 +115,9 @@ def look_at_pools(
     if why := gatherer.failure("dmsetup_table", HOST):  # what is stacked is not among the disks that fill() looks after
         inventory.put_all(Fact(disk, "dm_targets", why) for disk in list(inventory.subjects("disk")))
     gatherer.settle(facts, ["zpool_status", "zpool_status_paths"])
-    for fact in zpool_status_paths.join(facts):
+    for fact in zpool_status.join(facts):
         facts.put(fact)
-    for fact in blocks.links(facts, inventory):
+    for fact in block_tree.links(facts, inventory):
         facts.put(fact)
     for disk in sorted({disk for leaf in facts.subjects("leaf") for disk in facts.linked(leaf, "disks")}):
         facts.add(disk)
@@ -132,7 +131,7 @@ def look_at_pools(
     more = brought.along(facts, roots)
     pools = _bring(gatherer, facts, pools, more)
     gatherer.settle(facts)
-    for fact in list(zpool_status_paths.adopt(facts)):
+    for fact in list(zpool_status.adopt(facts)):
         facts.put(fact)
     for fact in datasets_of(gatherer, facts, pools, roots, tuple(more)):
         facts.put(fact)

@@ -6,15 +6,16 @@ named, whatever one of them said; where only one was heard, it is believed.
 
 from __future__ import annotations
 
-from auditor.collect import _blocks as blocks
-from auditor.collect import zpool_status
 from auditor.databases import redis
 from auditor.facts import Facts, Kind
 from auditor.gather import database_walk, mounted, past_commands, past_events, same_disk, vdev_trees
+from auditor.sources import block_tree, zpool_status
 
 _UNSEEN: dict[Kind, tuple[str, ...]] = {
     kind: tuple(
-        name.partition(".")[2] for name in (*zpool_status.FACTS, *blocks.PROVIDES) if name.startswith(f"{kind}.")
+        name.partition(".")[2]
+        for name in (*zpool_status.status.facts, *block_tree.PROVIDES)
+        if name.startswith(f"{kind}.")
     )
     for kind in ("vdev", "leaf")
 }

@@ -9,16 +9,7 @@ import re
 
 from auditor.databases import SERVERS, configuration
 from auditor.databases.engine import ARGUMENT, path
-from auditor.host import (
-    fstab,
-    guest_lines,
-    guest_settings,
-    module_list,
-    mount_units,
-    pool_cache,
-    target_settings,
-    zed_settings,
-)
+from auditor.sources import guests, kernel_module, mounts, targets, units, upkeep
 
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")
@@ -37,21 +28,21 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
     if PROCESS_ROOT.match(name):
         last = name.rpartition("/")[2]
         return _blocks(text) if "*" in last else configuration.settings(last, text)
-    if name == pool_cache.PATH:
-        return pool_cache.names(text)
-    if name == zed_settings.PATH:
-        return zed_settings.names(text)
-    if name in target_settings.PATHS:
-        return target_settings.kept(text)
-    if name == fstab.PATH:
-        return fstab.kept(text)
-    if (settings := guest_settings.kept(name, text)) is not None:
+    if name == units.PATH:
+        return units.keep_pool_cache(text)
+    if name == upkeep.PATH:
+        return upkeep.keep_zed_rc(text)
+    if name in targets.PATHS:
+        return targets.keep_saved(text)
+    if name == mounts.PATH:
+        return mounts.keep_fstab(text)
+    if (settings := guests.keep_settings(name, text)) is not None:
         return settings
-    if (modules := module_list.kept(name, text)) is not None:
+    if (modules := kernel_module.keep_module_list(name, text)) is not None:
         return modules
-    if (bound := mount_units.kept(name, text)) is not None:
+    if (bound := units.keep_mount_unit(name, text)) is not None:
         return bound
-    if _UNITS.fullmatch(name) or name.startswith(zed_settings.FOLDER):
+    if _UNITS.fullmatch(name) or name.startswith(upkeep.FOLDER):
         return ""
     found = _PROCESS.fullmatch(name)
     match found and found[1]:
@@ -60,7 +51,7 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
         case "environ":
             return configuration.variables(text)
         case "cmdline":
-            guest = guest_lines.kept(text)
+            guest = guests.keep_command_line(text)
             return guest if wide or guest is not None else configuration.command_line(text)
         case "maps":
             return _libraries(text)

@@ -1,5 +1,5 @@
 """Reading the files that a collector asks for: the machine's own here, those of others with their rights (``owner``). Sizes
-and numbers are bounded (``limits``), and of what may hold passwords only a part is kept (``allowed``)."""
+and numbers are bounded (``request``), and of what may hold passwords only a part is kept (``allowed``)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import os
 import re
 from collections.abc import Sequence
 
-from auditor.host import limits, memory
-from auditor.host._reading import BLOCKS, CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
+from auditor.host import owner as host_owner
+from auditor.host import request
 from auditor.host.allowed import CONFIGURATION, PROCESS_ROOT, allowed_part
+from auditor.host.children.reader import BLOCKS, CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
 from auditor.host.owner import Others
 from auditor.host.request import Files
 
@@ -45,7 +46,7 @@ def read_files(
             _keep(found, ERROR, pattern, reason(ValueError()).encode())
         elif root:
             theirs.setdefault(root[0].rstrip("/"), []).append(pattern)
-        elif _OF_EACH.fullmatch(pattern) and not memory.AT_ONCE.fullmatch(pattern):
+        elif _OF_EACH.fullmatch(pattern) and not host_owner.USERS_AT_ONCE.fullmatch(pattern):
             kept.append(pattern)
         else:
             mine.append(pattern)
@@ -89,8 +90,8 @@ def _read_own(patterns: Sequence[str], others: Others, found: Answers) -> None:
 
     try:
         reader = Reader(
-            opened, said, file_bytes=limits.FILE_BYTES, total_bytes=limits.MACHINE_BYTES, files=limits.MACHINE_ENTRIES,
-            entries=limits.MACHINE_ENTRIES, over=f"more than {limits.MACHINE_BYTES // limits.MIB} MiB for one question",
+            opened, said, file_bytes=request.FILE_BYTES, total_bytes=request.MACHINE_BYTES, files=request.MACHINE_ENTRIES,
+            entries=request.MACHINE_ENTRIES, over=f"more than {request.MACHINE_BYTES // request.MIB} MiB for one question",
             follow=lambda path: not _OF_PROCESS.match(path),
         )  # fmt: skip
     except OSError as error:  # without /proc no file can be judged before it is read
@@ -124,7 +125,7 @@ def _read_memory(patterns: Sequence[str], others: Others, timeout_s: float, foun
         if not (every and data == _ENDED):
             _keep(found, kind, path, data, wide=every)
 
-    memory.read(list(wide), held, timeout_s, said)
+    host_owner.read_memory(list(wide), held, timeout_s, said)
 
 
 def _read_others(

@@ -1,5 +1,5 @@
 """The kernel's log from /dev/kmsg, one record at a time. A question has a name and asks for the whole log;
-:mod:`auditor.verify.kmsg` reads what comes while something runs.
+:mod:`auditor.verify.trial` reads what comes while something runs.
 
 Any local user can put whole lines into the text of a record: the kernel logs a mount option that it does not know, with the
 newlines in it. syslog(2) gives each of those lines a time stamp of its own, as if the kernel had said it, and so does dmesg
@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auditor.host.output import Output
+from auditor.host.process import Output
 from auditor.host.request import Capture
 
 NAME = "kmsg"  # argv: (NAME, what is looked for); no program of that name is started

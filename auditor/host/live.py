@@ -2,7 +2,7 @@
 
 Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands of :data:`READ_ONLY`, and this
 Python itself for files of others, which are read with the rights of their owner (:mod:`.owner`); files judged before they are
-opened, so that no device, FIFO or socket ever is (:mod:`._reading`), but for the kernel's log (:mod:`.kmsg`); LC_ALL=C and
+opened, so that no device, FIFO or socket ever is (``children.reader``), but for the kernel's log (:mod:`.kmsg`); LC_ALL=C and
 TZ=UTC, so that their output does not depend on the caller; each command in its own process group, killed with all that it
 started at the time-out and then waited for at most two seconds (a suspended pool leaves processes in uninterruptible sleep);
 output bounded, of one and of all together; every failure is a value.
@@ -23,14 +23,12 @@ from functools import partial
 from typing import Protocol
 
 from auditor.databases import ENGINES
-from auditor.host import kmsg, libraries, lzc, process, sql, tools, trust, udev_db
+from auditor.host import kmsg, libraries, process, sql, trust
 from auditor.host.files import read_files
-from auditor.host.limits import AT_ONCE
-from auditor.host.output import Output, Total
 from auditor.host.owner import Others
-from auditor.host.request import NOTHING, Capture, Files, Read, Run
-from auditor.host.running import Time, within
-from auditor.host.tools import PATH as PATH
+from auditor.host.process import PATH as PATH
+from auditor.host.process import Output, Time, Total, within
+from auditor.host.request import AT_ONCE, NOTHING, Capture, Files, Read, Run
 
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
 ROOTS = (
@@ -127,7 +125,7 @@ def permitted(argv: tuple[str, ...]) -> bool:
     """Whether a command is one of those that only read. ``hdparm -W0`` or ``nvme set-feature`` are not."""
     if argv[:1] == (sql.NAME,):
         return len(argv) == 3 and argv[1] in sql.DRIVERS and not sql.fault(argv[1], argv[2])
-    if argv[:1] == (lzc.NAME,):
+    if argv[:1] == (libraries.LZC_NAME,):
         return len(argv) > 3
     if argv[:1] == (kmsg.NAME,):
         return len(argv) == 2
@@ -162,7 +160,7 @@ class LiveHost:
         if not permitted(request.argv):
             raise PermissionError(f"zaudit does not run this: {' '.join(request.argv)}")
         allowed = self._allowed()
-        if request.argv == udev_db.ARGV and (udev := within(allowed, _udev, _fault)):
+        if request.argv == libraries.UDEV_ARGV and (udev := within(allowed, _udev, _fault)):
             return udev if self._total.take(len(udev.stdout)) else _fault(self._total.late)
         if request.argv[0] == kmsg.NAME:
             return within(allowed, partial(kmsg.answer, Output(request.keep, "", self._total)), _fault)
@@ -171,9 +169,9 @@ class LiveHost:
             more = sql.environment()
             own = sql.importable(argv[1])
             argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
-        elif argv[0] == lzc.NAME:
-            own = lzc.importable()
-            argv = ("python3", "-I", "-c", lzc.script(), *argv[1:])
+        elif argv[0] == libraries.LZC_NAME:
+            own = libraries.lzc_importable()
+            argv = ("python3", "-I", "-c", libraries.lzc_script(), *argv[1:])
         if argv[0] == "python3":
             argv = (*argv[:3], libraries.script(argv[3]), *argv[4:])
         # a library that the system's Python may lack; in another process, for nothing ends a library that hangs in this one
@@ -246,7 +244,7 @@ def _none(request: Read, reason: str) -> Files:
 
 
 def _found(names: tuple[str, ...]) -> str | Capture:
-    tool, fault = tools.find(names, PATH)
+    tool, fault = process.find_program(names, PATH)
     if fault:
         return _fault(fault)
     # one that cannot be read now is waited for here: where vfork() waits, so do all threads
@@ -259,10 +257,45 @@ def _udev() -> Capture | None:
     """udev's database through pyudev, which answers as well as udevadm does; None where it is missing."""
     began = time.monotonic()
     libraries.by_soname()
-    if not (udev := udev_db.context()):
+    if not (udev := libraries.udev_context()):
         return None
     try:
-        answer = udev_db.export(udev)
+        answer = libraries.export_udev(udev)
     except Exception as error:  # a library may raise anything; the capture says what
         return Capture(1, b"", f"{type(error).__name__}: {error}".encode(), time.monotonic() - began)
     return Capture(0, answer.encode("utf-8", "surrogateescape"), b"", time.monotonic() - began)
+
+
+# A host that alone knows the DSN of ``--db``: whoever asks it names the connection by a word, and so do its answers.
+
+_WORDS = re.compile(rb"(?s): (?!No module named).*")
+
+
+class HidingHost:
+    """Passes every question on; that of the database with its DSN in the place of the word, and its answer without the words of
+    an error, which name hosts and people. dsn: of the only connection that is asked."""
+
+    def __init__(self, host: Host, dsn: str) -> None:
+        self.now, self.euid, self.at_once = host.now, host.euid, host.at_once
+        self._host, self._dsn = host, dsn
+        self.error = ""
+
+    def run(self, request: Run) -> Capture:
+        if request.argv[:1] != (sql.NAME,):
+            return self._host.run(request)
+        said = self._host.run(request._replace(argv=(*request.argv[:2], self._dsn)))
+        self.error = said.stderr.decode("utf-8", "replace").strip()
+        return said._replace(stderr=_WORDS.sub(b": (redacted)", said.stderr))
+
+    def read(self, request: Read) -> Files:
+        """Its own command line is a file, too."""
+        found = self._host.read(request)
+        if not self._dsn or not any(self._dsn in text for text in found.text.values()):
+            return found
+        return found._replace(text={path: text.replace(self._dsn, sql.REDACTED) for path, text in found.text.items()})
+
+    def realpath(self, path: str) -> str:
+        return self._host.realpath(path)
+
+    def steady(self, path: str) -> str:
+        return self._host.steady(path)

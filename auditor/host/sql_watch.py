@@ -24,12 +24,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from auditor.host import libraries, process, sql, tools
+from auditor.host import libraries, process, sql
 from auditor.host.live import ENVIRONMENT
-from auditor.host.output import Output, Total
-from auditor.host.running import Time, slices
-from auditor.host.sql import bounded, mysql_at, postgres_at
-from auditor.host.sql_peer import UntrustedServer
+from auditor.host.process import Output, Time, Total, slices
+from auditor.host.sql import UntrustedServer, bounded, mysql_at, postgres_at
 
 SLACK_S = 120.0  # by which the child outlives the time that was planned, if nobody ends it
 FIRST_S, LAST_S = 15.0, 30.0  # that the first reading, and the last one, may take
@@ -54,7 +52,7 @@ def watching(wanted: Connection, seconds: float) -> Iterator[Callable[[], Said]]
     """Once it has begun (or could not) the server is asked; gives what ends it and says what it said. Nothing of it is left
     behind."""
     own = sql.importable(wanted.engine)
-    tool, fault = (sys.executable, "") if own else tools.find(("python3",))
+    tool, fault = (sys.executable, "") if own else process.find_program(("python3",))
     if fault:
         yield lambda: Said("", f"python3 is {fault}")
         return

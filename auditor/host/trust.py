@@ -35,7 +35,10 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from auditor.errors import Stop
 
 LINKS = 40  # as the kernel has it (MAXSYMLINKS)
 NFS4_LISTS = ("system.nfs4_acl", "system.nfs4_acl_xdr")  # of the NFS client; of OpenZFS in TrueNAS
@@ -312,3 +315,59 @@ def _has_nfs4_list(path: str) -> bool:
                 continue
         return True
     return False
+
+
+# The folder that a file is written into, as a descriptor: found part by part, so that no other user decides where it is.
+#
+# ``openat`` with O_NOFOLLOW for each part of the path (:func:`auditor.host.trust.walk`). A symbolic link on the way is followed
+# only where nobody but root and the user who runs zaudit could have put it or could exchange it; so an owner of a folder on the
+# way chooses among his own folders at most, and cannot lead a write of root into /etc. What is done in the folder afterwards
+# goes through the descriptor: renaming the folder, or putting another in its place, changes nothing. (man 7 path_resolution,
+# man 7 symlink, man 2 open)
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class NoPlace(Stop):
+    """Why nothing can be written under this name, in one sentence that has the name: the command line must change."""
+
+
+@contextmanager
+def held(path: str, *, make: bool = False) -> Iterator[int]:
+    """A descriptor of the folder, for as long as the block runs. make: the folders that are not there, for their owner alone.
+
+    Raises NoPlace.
+    """
+    try:
+        node, _ = walk(path, strict=False, make=make_folder if make else None)
+        try:
+            folder = inside(".", node)
+        finally:
+            os.close(node)
+    except Served as error:
+        raise NoPlace(f"{path}: {error.strerror}") from None
+    except Exchangeable as error:
+        link = os.path.basename(error.filename)
+        raise NoPlace(
+            f"{path}: on the way, {link!r} is a link that another user could exchange; name where it leads"
+        ) from None
+    except OSError as error:
+        raise NoPlace(f"{path}: {error.strerror or error}") from None
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def inside(name: str, folder: int) -> int:
+    """A descriptor of a folder in a folder; never through a link."""
+    return os.open(name, _FOLDER, dir_fd=folder)
+
+
+def make_folder(name: str, folder: int) -> None:
+    """A new folder in a folder, for its owner alone, whatever the umask is. (A chmod afterwards would follow a link.)"""
+    umask = os.umask(0o077)
+    try:
+        os.mkdir(name, 0o700, dir_fd=folder)
+    finally:
+        os.umask(umask)

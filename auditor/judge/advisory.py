@@ -18,12 +18,12 @@ from auditor.judge.expression import Expression, Scope, fact
 from auditor.judge.known_bugs import PREFIX
 from auditor.judge.rule import Rule, RuleError
 from auditor.judge.rule_file import ID
-from auditor.judge.rule_table import STRIKE, from_table, trusted
+from auditor.judge.rule_table import COUNTS, from_table, trusted
 from auditor.judge.types import ExpressionError
 
 REQUIRED = {"title", "harm", "affected", "impact", "why", "until", "references"}
 CONDITION = {"exposed", "exposing", "spared"}
-OPTIONAL = {"remedy", "unprovoked"} | STRIKE  # remedy: other words than "Upgrade to ..."
+OPTIONAL = {"remedy", "unprovoked"} | COUNTS  # remedy: other words than "Upgrade to ..."
 NOWHERE = "No release is known to fix it."
 OUTSIDE = "The bug strikes while the host runs; no event brings it about."
 
@@ -83,8 +83,8 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     condition = f" and ({' '.join(entry['exposed'].split())})" if "exposed" in entry else ""
     affected = " or ".join(map(_within, _ranges(entry)))
     return {
-        **{key: entry[key] for key in ("title", "harm", *sorted(STRIKE)) if key in entry},
-        **({} if "loses" in entry else {"outside": OUTSIDE}),
+        **{key: entry[key] for key in ("title", "harm", *sorted(COUNTS)) if key in entry},
+        **({} if "elements" in entry else {"outside": OUTSIDE}),
         "subject": "host",
         "expect": f"not (({affected}) and host.{builds.fact(name)}{condition})",
         "message": f"{entry['title']}: OpenZFS {{host.zfs_version_text}} is affected ({releases.told(_ranges(entry))})",

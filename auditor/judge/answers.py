@@ -30,11 +30,11 @@ class Answers:
         return min(whole, key=lambda each: each.expires) if whole and len(whole) == len(found) else None
 
     def of(self, verdict: Verdict) -> Answer | None:
-        """Who answers for what a rule failed or could not decide, where an answer is asked for whichever of its cases holds."""
-        parties = {strike.word for strike in verdict.strikes}
-        if not self._holding or len(parties) != 1 or not all(strike.answer for strike in verdict.strikes):
+        """Who answers for what a rule failed or could not decide, where that does no more than rely on one party."""
+        if not self._holding or not verdict.rule.answer or len(verdict.relies) != 1:
             return None
-        return self.of_disks(self._disks(verdict.subject)) if parties == {"drive"} else self.of_party(*parties)
+        (party,) = verdict.relies
+        return self.of_disks(self._disks(verdict.subject)) if party == "drive" else self.of_party(party)
 
     def of_party(self, party: str) -> Answer | None:
         """Who answers for a hypervisor, controller or target."""

@@ -110,7 +110,7 @@ def _covers(entry: Entry, verdict: Verdict) -> bool:
 
 def _out_of_sight(entry: Entry, rule: Rule) -> Verdict:
     why = f"known since {entry.first}, and not seen this time: its pool was not audited"
-    return Verdict(rule, entry.subject, "unknown", rule.gravest, reasons=(Reason(why),), strikes=rule.strikes)
+    return Verdict(rule, entry.subject, "unknown", rule.gravest, reasons=(Reason(why),))
 
 
 def _tonight(verdicts: Iterable[Verdict]) -> dict[Key, Verdict]:

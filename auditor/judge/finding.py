@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.facts import Facts, Reason
 from auditor.judge import known_bugs
+from auditor.judge.event import NEXT, Event
 from auditor.judge.rule import SEVERITIES, Fix, Rule, Severity
 from auditor.judge.threshold import Threshold
 from auditor.judge.verdict import Verdict
@@ -54,9 +55,10 @@ class Finding(NamedTuple):
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
-    def loses(self) -> bool:
-        """May an event lose something by it?"""
-        return any(strike.loses for verdict in self.verdicts for strike in verdict.strikes)
+    def event(self) -> Event | None:
+        """The mildest at which something may go by it."""
+        events = {verdict.event for verdict in self.verdicts}
+        return next((each for each in NEXT if each in events), None)
 
     @property
     def least(self) -> Severity:
@@ -154,20 +156,23 @@ def _place(verdict: Verdict) -> str:
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    """By severity. Within one: damage, what the next event would lose, some day; hardware before settings, a pool before its
-    parts; id last.
+    """By severity. Within one: damage, what the mildest event would lose, some day; hardware before settings, a pool before its
+    parts; what a command repairs before what somebody has to find out; id last.
 
     Known bugs of the release come after what this host itself shows."""
+    kind = [*HARDWARE, finding.rule.subject].index(finding.rule.subject)
+    when = NEXT.index(finding.event) if finding.event else len(NEXT)
     return (
         *(-RANK[finding.severity], not finding.failed, finding.rule.id == known_bugs.ID),
-        *(not finding.rule.damage, not finding.loses, [*HARDWARE, finding.rule.subject].index(finding.rule.subject)),
-        *(finding.rule.id, finding.place, finding.known),
+        *((False, kind) if finding.rule.damage else (True, when, kind)),
+        *(not finding.fix.command, finding.rule.id, finding.place, finding.known),
     )
 
 
-def opening(found: Sequence[Finding], *, cut: bool, other: bool) -> Finding | None:
-    """The failure that a page opens with, before what an event would lose: damage that is done, or a severe failure that no
-    event causes.
+def opening(found: Sequence[Finding], *, cut: bool, other: bool, calm: bool = False) -> Finding | None:
+    """The failure that a page opens with, before what an event would lose: damage that is done, or a severe failure of this
+    host that no event causes. calm: no event loses anything, and nothing is relied on; then known bugs of its release
+    count, too.
 
     found: in their order. cut: a killed database, a crash or a power cut loses something; only damage of high or critical
     comes before that. other: another event does; every damage comes before that.
@@ -175,7 +180,8 @@ def opening(found: Sequence[Finding], *, cut: bool, other: bool) -> Finding | No
     failed = [each for each in found if each.failed and each.severity != "low"]
     severe = [each for each in failed if each.severity != "medium"]
     damage = [each for each in (severe if cut else failed) if each.rule.damage]
-    outside = [] if cut or other else [each for each in severe if not each.loses]
+    others = [each for each in severe if not each.rule.elements and (calm or each.rule.id != known_bugs.ID)]
+    outside = [] if cut or other else others
     return next(iter((*damage, *outside)), None)
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 
 from auditor.data import retired
 from auditor.errors import Stop
-from auditor.judge.event import SEVERITIES, Party, Severity, Strike
+from auditor.judge.event import SEVERITIES, Party, Severity
 from auditor.judge.rule import Rule
 from auditor.judge.threshold import Decided
 from auditor.text import near
@@ -116,13 +116,12 @@ NONE = Policy("", "")
 
 class LeftOut(NamedTuple):
     """A rule that was not judged, or counts as less grave than it is written (counts_as, else empty). by: what the user
-    said so with. strikes: what its failure may do, of one that was not judged."""
+    said so with."""
 
     rule: str
     severity: Severity
     by: str
     counts_as: Severity | Literal[""] = ""
-    strikes: tuple[Strike, ...] = ()
 
 
 def declared(entries: Mapping[str, Declared], dataset: str) -> Declared | None:
@@ -211,7 +210,7 @@ def left_out(
     for rule in rules:
         if rule.id not in kept:
             by = "--skip" if named(rule, skip) else "--rule" if only else f"policy {policy.path}"
-            found.append(LeftOut(rule.id, rule.gravest, by, strikes=rule.strikes))
+            found.append(LeftOut(rule.id, rule.gravest, by))
         elif SEVERITIES.index(worst := kept[rule.id].gravest) < SEVERITIES.index(rule.gravest):
             found.append(LeftOut(rule.id, rule.gravest, f"policy {policy.path}", worst))
     return tuple(sorted(found, key=lambda each: (-SEVERITIES.index(each.severity), each.rule)))
@@ -238,5 +237,5 @@ def _as_grave(rule: Rule, policy: Policy) -> Rule:
     setting = setting_of(rule, policy)
     if setting not in SEVERITIES:
         return rule
-    cases = tuple(case._replace(strike=case.strike._replace(severity=setting)) for case in rule.cases)
-    return rule._replace(strike=rule.strike._replace(severity=setting), cases=cases)
+    cases = tuple(case._replace(severity=setting) for case in rule.cases)
+    return rule._replace(severity=setting, cases=cases, fixed=True)

@@ -79,9 +79,9 @@ def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
     until = (datetime.fromtimestamp(facts.now, UTC) + timedelta(days=DAYS)).date()
     answered: set[tuple[str, str]] = set()
     for finding in found:
-        strikes = [strike for each in finding.verdicts for strike in each.strikes]
-        if strikes and all(each.answer for each in strikes):
-            word, answer = strikes[0].word, strikes[0].answer
+        parties = {party for each in finding.verdicts for party in each.relies}
+        if len(parties) == 1 and finding.rule.answer and all(each.relies for each in finding.verdicts):
+            (word,), answer = parties, finding.rule.answer
             for serial in _serials(facts, finding) if word == "drive" else [""]:
                 if (key := (word, serial)) not in answered:
                     answered.add(key)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple, get_args
 
+from auditor.data import durability
 from auditor.data.platforms import ANY
+from auditor.durability.elements import ROWS
 from auditor.errors import Stop
 from auditor.facts import Evidence, Kind
 from auditor.judge.event import SEVERITIES as SEVERITIES
 from auditor.judge.event import Severity as Severity
-from auditor.judge.event import Strike, worst
 from auditor.judge.expression import Expression
 from auditor.judge.threshold import Threshold
 
@@ -42,19 +44,21 @@ class Template(NamedTuple):
 
 class Fix(NamedTuple):
     """How to mend it. command: one line to paste, or empty; cost: one of COSTS. cases: the first whose condition is known to
-    be true counts in place of it. needs: the condition on which the command helps, printed before it, or empty."""
+    be true counts in place of it. needs: the condition on which the command helps, printed before it, or empty. sets: what it
+    changes, each as a supposition (:mod:`auditor.judge.supposition`)."""
 
     command: Template | None
     text: str
     cost: str
     cases: tuple[tuple[Fix, Expression], ...] = ()
     needs: str = ""
+    sets: tuple[Template, ...] = ()
 
 
 class Case(NamedTuple):
-    """What a failure does where a condition holds, and what a reader is told then; None: the same as of the rule."""
+    """How severe a failure is where a condition holds, and what a reader is told then; None: as the rule says."""
 
-    strike: Strike
+    severity: Severity | None
     when: Expression
     message: Template | None
 
@@ -81,15 +85,17 @@ class Said(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One rule. expect must hold where when holds. strike: what its failure does; cases: the first whose condition is true
-    counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
+    """One rule. expect must hold where when holds. elements: of a commit's path, which its failure breaks; it is then as severe
+    as what the durability model says that they cost here. severity: of what the model does not know (latency, outages), or
+    where nothing hangs on its elements; cases: the first whose condition is true counts in place of it. answer: what a site
+    can say in its policy to what is relied on. outside: of a rule about commits or corruption without elements, why.
     amount: how much goes, after "commits": "of up to 5.4 s". damage: its failure is harm that is done already, no risk.
     page: of our own rules, where in the repository more is said. said: by platform, in whose words its fix is; platform: of the
-    host that is judged. head: of an entry of a table, the rule that its finding is of."""
+    host that is judged. head: of an entry of a table, the rule that its finding is of. fixed: its severity is a policy's."""
 
     id: str
     title: str
-    strike: Strike
+    severity: Severity
     cases: tuple[Case, ...]
     subject: Kind
     harm: Harm
@@ -107,6 +113,9 @@ class Rule(NamedTuple):
     page: str = ""
     platform: str = ANY
     head: Rule | None = None
+    elements: tuple[str, ...] = ()
+    answer: str = ""
+    fixed: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,19 +128,15 @@ class Rule(NamedTuple):
         return self.subject == "run"
 
     @property
-    def severity(self) -> Severity:
-        """How much its failure counts, unless one of its cases holds."""
-        return self.strike.severity
-
-    @property
-    def strikes(self) -> tuple[Strike, ...]:
-        """All that its failure may do."""
-        return (*(case.strike for case in self.cases), self.strike)
+    def severities(self) -> tuple[Severity, ...]:
+        """All that it may count by itself."""
+        return (*(case.severity for case in self.cases if case.severity), self.severity)
 
     @property
     def gravest(self) -> Severity:
         """The most that it may count."""
-        return worst(self.strikes)
+        by_model = () if self.fixed else map(gravest_of, self.elements)
+        return max((*self.severities, *by_model), key=SEVERITIES.index)
 
     @property
     def decided(self) -> tuple[Evidence, ...]:
@@ -164,6 +169,27 @@ class Rule(NamedTuple):
         return self.said(self.platform).conflicts
 
 
+@cache
+def gravest_of(element: str) -> Severity:
+    """The most that an element costs alone; one that costs nothing alone makes others worse."""
+    severities = durability.load().severities
+    found = {severities[cell].severity for cell in _costs(element)}
+    return max((each for each in SEVERITIES if each in found), key=SEVERITIES.index, default="low")
+
+
+@cache
+def events_of(element: str) -> frozenset[str]:
+    """At which an element costs something alone."""
+    return frozenset(event for _, event, _ in _costs(element))
+
+
+def _costs(element: str) -> list[tuple[str, str, str]]:
+    """(question, event, answer) of what breaks it, in durability.toml."""
+    rows = [row for row in durability.load().rows if len(row.elements) == 1 and row.elements[0] in ROWS[element]]
+    cells = [(question, event, answer) for row in rows for (question, event), answer in row.cells.items()]
+    return [cell for cell in cells if cell[2] != "no loss"]
+
+
 def digest(rules: Iterable[Rule]) -> str:
     """16 characters by which one knows again what judged: the same where the same conditions lead to the same verdicts of the
     same severity. Words and examples do not count, and neither does what a policy makes of thresholds."""
@@ -171,9 +197,18 @@ def digest(rules: Iterable[Rule]) -> str:
 
     told = [
         (
-            *(rule.id, rule.subject, str(tuple(rule.strike)), rule.harm, rule.origin, rule.expect.source),
+            *(
+                rule.id,
+                rule.subject,
+                rule.severity,
+                *rule.elements,
+                rule.answer,
+                rule.harm,
+                rule.origin,
+                rule.expect.source,
+            ),
             rule.when.source if rule.when else "",
-            *(f"{tuple(case.strike)}: {case.when.source}" for case in rule.cases),
+            *(f"{case.severity}: {case.when.source}" for case in rule.cases),
             *sorted(f"{each.name}={each.default}" for each in rule.thresholds),
         )
         for rule in rules

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from auditor.data.platforms import ANY, WORD, filled, load
+from auditor.durability.elements import ELEMENTS
 from auditor.facts import KINDS, Kind
+from auditor.judge import supposition
 from auditor.judge.compiler import Registry, compile_condition, compile_words, deferred
-from auditor.judge.event import ANSWER, ANSWERING, EVENTS, PARTIES, SEVERITIES, TAKES, Event, Severity, Strike
+from auditor.judge.event import ANSWER, ANSWERING, SEVERITIES, Severity
 from auditor.judge.expression import Expression
 from auditor.judge.rule import (
     COSTS,
@@ -29,17 +31,14 @@ from auditor.judge.rule import (
 )
 from auditor.judge.threshold import Decided, Threshold, constants, of_rule
 
-if TYPE_CHECKING:
-    from auditor.judge.event import Party, Take
-
 Compile = Callable[..., Expression]  # (source, kind, registry, constants)
 DecidedBy = Mapping[str, Decided]  # name of the threshold -> what a policy makes of it
 
 NOTHING_DECIDED: DecidedBy = {}
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 REQUIRED = {"title", "subject", "harm", "expect"}
-STRIKE = {"severity", "loses", "word", "takes", "answer"}
-OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "damage", "thresholds"} | STRIKE
+COUNTS = {"severity", "elements", "answer"}
+OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "damage", "thresholds"} | COUNTS
 CASES = 8  # of one rule
 SAID = {"impact", "why", "fix", "references"}
 CONDITIONS = ("After", "Before", "If", "Only if", "Once", "Unless", "With")  # how what a fix needs begins
@@ -96,14 +95,14 @@ def _judged(
     compilers: _Compilers,
     said: Callable[[str], Said],
 ) -> Rule:
-    kind, condition = _kind(table), compilers.condition
+    kind, condition, elements = _kind(table), compilers.condition, _elements(table)
     origin = _text(table, "origin") if "origin" in table else ""
     if origin and (origin.partition(".")[0] != kind or (kind, origin.partition(".")[2]) not in registry):
         raise RuleError(f"origin = {origin!r}: not a fact of the rule's subject")
     return Rule(
         id=id,
         title=_headline(table),
-        strike=_strike(table),
+        severity=_severity(table, elements),
         cases=tuple(_cases(table.get("cases", []), kind, registry, compilers)),
         subject=kind,
         harm=cast(Harm, _one_of(table, "harm", HARMS)),
@@ -117,6 +116,8 @@ def _judged(
         outside=_text(table, "outside") if "outside" in table else "",
         amount=_template(_text(table, "amount"), kind, registry, compilers.value) if "amount" in table else None,
         damage=_damage(table),
+        elements=elements,
+        answer=_answer(table, elements),
     )
 
 
@@ -190,30 +191,27 @@ def _headline(table: Mapping[str, Any]) -> str:
     return title
 
 
-def _strike(table: Mapping[str, Any]) -> Strike:
-    """What a failure does: an event and what goes then, or a severity where nothing acknowledged goes."""
-    if "loses" not in table:
-        if stray := sorted({"answer", "word", "takes"} & table.keys()):
-            raise RuleError(f"{stray[0]} goes with loses")
-        if "severity" not in table:
-            raise RuleError("a rule gives either loses, from which its severity follows, or severity")
-        return Strike(cast(Severity, _one_of(table, "severity", SEVERITIES)))
-    if "severity" in table:
-        raise RuleError("severity follows from loses: give only one of the two")
-    takes = _texts(table, "takes", least=1)
-    if stray := sorted(set(takes) - set(TAKES)):
-        raise RuleError(f"takes: {stray[0]!r} is none of {', '.join(TAKES)}")
-    word = _one_of(table, "word", PARTIES) if "word" in table else ""
-    loses = cast(Event, _one_of(table, "loses", EVENTS))
-    return Strike.at(loses, cast("Party", word), cast("tuple[Take, ...]", takes), _answer(table))
+def _elements(table: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a failure breaks, of the path of a commit."""
+    found = _texts(table, "elements", least=1) if "elements" in table else ()
+    if stray := sorted(set(found) - ELEMENTS.keys()):
+        raise RuleError(f"elements: {stray[0]!r} is none of {', '.join(ELEMENTS)}")
+    return found
 
 
-def _answer(table: Mapping[str, Any]) -> str:
-    """What a site can answer, where a failure does no more than rest on the word of somebody."""
+def _severity(table: Mapping[str, Any], elements: tuple[str, ...]) -> Severity:
+    """Of a rule with elements, where the model knows nothing that hangs on them: low unless it says otherwise."""
+    if "severity" not in table and not elements:
+        raise RuleError("a rule gives elements, from which its severity follows, or severity")
+    return cast(Severity, _one_of(table, "severity", SEVERITIES)) if "severity" in table else "low"
+
+
+def _answer(table: Mapping[str, Any], elements: tuple[str, ...]) -> str:
+    """What a site can answer, where a failure does no more than rely on somebody."""
     if "answer" not in table:
         return ""
-    if table.get("word") not in ANSWERING:
-        raise RuleError(f"answer goes with the word of {', '.join(ANSWERING)}")
+    if not elements or not set(elements) <= set(ANSWERING):
+        raise RuleError(f"answer goes with the elements {', '.join(ANSWERING)}")
     return _one_of(table, "answer", (ANSWER,))
 
 
@@ -226,9 +224,10 @@ def _damage(table: Mapping[str, Any]) -> bool:
 
 def _cases(tables: Any, kind: Kind, registry: Registry, compilers: _Compilers) -> Iterable[Case]:
     for table in _tables(tables):
-        _keys(table, {"when"}, STRIKE | {"message"}, "a case")
+        _keys(table, {"when"}, {"severity", "message"}, "a case")
         message = _template(_text(table, "message"), kind, registry, compilers.value) if "message" in table else None
-        yield Case(_strike(table), compilers.condition(_text(table, "when"), kind, registry), message)
+        severity = cast(Severity, _one_of(table, "severity", SEVERITIES)) if "severity" in table else None
+        yield Case(severity, compilers.condition(_text(table, "when"), kind, registry), message)
 
 
 def _tables(tables: Any) -> list[dict[str, Any]]:
@@ -255,10 +254,10 @@ def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Te
 def _fix(table: Any, kind: Kind, registry: Registry, compilers: _Compilers, platform: str) -> Fix:
     if not isinstance(table, dict):
         raise RuleError("fix must be a table")
-    _keys(table, {"text", "cost"}, {"command", "needs", "cases"}, "fix")
+    _keys(table, {"text", "cost"}, {"command", "needs", "sets", "cases"}, "fix")
     cases = []
     for each in _tables(table.get("cases", [])):
-        _keys(each, {"when", "text", "cost"}, {"command", "needs"}, "a case of a fix")
+        _keys(each, {"when", "text", "cost"}, {"command", "needs", "sets"}, "a case of a fix")
         condition = compilers.condition(_text(each, "when"), kind, registry)
         cases.append((_one_fix(each, kind, registry, compilers.value, platform), condition))
     return _one_fix(table, kind, registry, compilers.value, platform)._replace(cases=tuple(cases))
@@ -273,7 +272,16 @@ def _one_fix(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Co
     needs = filled(_text(table, "needs"), platform) if "needs" in table else ""
     if needs and not needs.startswith(CONDITIONS):
         raise RuleError(f"needs begins with one of {', '.join(CONDITIONS)}")
-    return Fix(template, text, _one_of(table, "cost", COSTS), needs=needs)
+    sets = _texts(table, "sets", least=1) if "sets" in table else ()
+    if len(sets) > CASES:
+        raise RuleError(f"sets are at most {CASES}")
+    try:
+        for each in sets:
+            supposition.check(each, kind, registry)
+    except supposition.SuppositionError as error:
+        raise RuleError(str(error)) from None
+    templates = tuple(_template(each, kind, registry, value) for each in sets)
+    return Fix(template, text, _one_of(table, "cost", COSTS), needs=needs, sets=templates)
 
 
 def _examples(tables: Any, with_when: bool) -> tuple[Example, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.facts import DATA, HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true, word_of
-from auditor.judge.event import Strike, least, worst
+from auditor.judge.event import SEVERITIES, Event
 from auditor.judge.expression import Budget, Expression, Scope
 from auditor.judge.rule import Fix, Outcome, Place, Rule, Severity, Template
 from auditor.text import quoted
@@ -41,8 +41,9 @@ class Verdict(NamedTuple):
     """What one rule says of one subject. (A tuple: a host with 10,000 datasets has 200,000 of them.)
 
     origin: the place where it is mended (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
-    reasons: of an unknown. waiver: of one that is waived, and what it was before. strikes: what a failure does here; more than
-    one where it is not known which case holds, and the severity is that of the most severe. amount: how much a failure takes.
+    reasons: of an unknown. waiver: of one that is waived, and what it was before. least: how severe it is at least, where it is
+    not known which case holds. event: the mildest at which something may go by it, or empty; relies: the parties on whose
+    promise it depends that nothing does. amount: how much a failure takes.
     known: the day since which a baseline knows it, or empty. case: of a failure, that of the rule's fix, if one holds.
     """
 
@@ -57,7 +58,9 @@ class Verdict(NamedTuple):
     reasons: tuple[Reason, ...] = ()
     was: Outcome | Literal[""] = ""
     waiver: Waiver | None = None
-    strikes: tuple[Strike, ...] = ()
+    least: Severity = "low"
+    event: Event | Literal[""] = ""
+    relies: tuple[str, ...] = ()
     amount: str = ""
     known: str = ""
     case: Fix | None = None
@@ -66,11 +69,6 @@ class Verdict(NamedTuple):
     def fix(self) -> Fix:
         """How to mend it."""
         return self.case or self.rule.fix
-
-    @property
-    def least(self) -> Severity:
-        """The least that it counts, whichever case holds."""
-        return least(self.strikes) if self.strikes else self.severity
 
 
 class _Reached:
@@ -146,10 +144,7 @@ def _judge_rule(rule: Rule, facts: Facts, reached: _Reached) -> list[Verdict]:
                 identities, verdicts = seen[names]
                 verdicts[identities[i]] = verdict[2:]
         found.append(_worded(verdict, facts) if verdict.outcome == "fail" else verdict)
-    found += [
-        Verdict(rule, at, "unknown", rule.gravest, reasons=why.reasons, strikes=rule.strikes)
-        for at, why in reached.holes
-    ]
+    found += [Verdict(rule, at, "unknown", rule.gravest, reasons=why.reasons) for at, why in reached.holes]
     return found
 
 
@@ -191,20 +186,20 @@ def _counting(
     reasons: tuple[Reason, ...] = (),
 ) -> Verdict:
     """As severe as the most severe that it may be: an answer that is lost never lowers it."""
-    strikes = tuple(_possible(rule, scope))
-    return Verdict(rule, scope.root, outcome, worst(strikes), evidence=evidence, reasons=reasons, strikes=strikes)
+    possible = sorted(_possible(rule, scope), key=SEVERITIES.index)
+    return Verdict(rule, scope.root, outcome, possible[-1], evidence=evidence, reasons=reasons, least=possible[0])
 
 
-def _possible(rule: Rule, scope: Scope) -> Iterator[Strike]:
-    """What its failure may do here: one strike where every case before it is known to hold or not to hold."""
+def _possible(rule: Rule, scope: Scope) -> Iterator[Severity]:
+    """How severe it may be here: one where every case before it is known to hold or not to hold."""
     for case in rule.cases:
         result = case.when.evaluate(scope)
         if isinstance(result, Unknown):
-            yield case.strike
+            yield case.severity or rule.severity
         elif result.value is True:
-            yield case.strike
+            yield case.severity or rule.severity
             return
-    yield rule.strike
+    yield rule.severity
 
 
 def _worded(verdict: Verdict, facts: Facts) -> Verdict:

@@ -81,19 +81,19 @@ def because(facts: Facts, observation: Observation, reason: Reason) -> tuple[Fac
     """The facts of its subject that were looked at; none where the reason is the event itself."""
     wanted = FACTS_OF.get(reason.element, ())
     found = list[Fact]()
-    for subject in dict.fromkeys(_subjects(facts, observation, reason.subject)):
+    for subject in dict.fromkeys((HOST, *subjects(facts, observation, reason.subject))):
         own = facts.of(subject)
         names = (each.partition(".")[2] for each in wanted if each.startswith(f"{subject.kind}."))
         found += (Fact(subject, name, own[name]) for name in names if name in own)
     return tuple(found)
 
 
-def _subjects(facts: Facts, observation: Observation, name: str) -> Iterator[Subject]:
-    """Whatever the model calls so; the host is behind all."""
-    yield HOST
+def subjects(facts: Facts, observation: Observation, name: str) -> Iterator[Subject]:
+    """Whatever the model calls so."""
     yield from observation.about.get(name, ())
-    parts = [each for each in facts.linked(HOST, "pools") if name.startswith(f"{each.name} ")]
-    inside = (Subject(kind, name.removeprefix(f"{pool} "), pool.name) for pool in parts for kind in INSIDE)
+    words = name.split(" ")  # a name of a pool may have blanks
+    parts = ((" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words)))
+    inside = (Subject(kind, part, pool) for pool, part in parts for kind in INSIDE)
     for subject in (*(Subject(kind, name) for kind in CALLED), *inside):
         if facts.of(subject):
             yield subject

@@ -46,6 +46,7 @@ def read(reading: Reading) -> Observation:
     databases = Databases(reading)
     datasets = Datasets(reading, pools)
     programs = {each.name: databases.program(each) for each in reading.links(HOST, "databases") or ()}
+    programs = {name: _rebuilt(each, reading) for name, each in programs.items()}
     found: dict[str, dict[str, None]] = {}
     for program in programs.values():
         for use in program.uses:
@@ -85,11 +86,13 @@ class Datasets:
 
     def __init__(self, reading: Reading, pools: Mapping[str, Pool]) -> None:
         self._reading, self._pools = reading, pools
-        self._kinds: dict[tuple[Dataset, Use], str] = {}
+        self._kinds: dict[tuple[Dataset, Use, str | None], str] = {}
         self._roots: dict[str, Key | None] = {}
         self._broken = {bug: _has(bug, reading) for bug in ("zvol-flush-lost", "zvol-blk-mq-sync")}
         expected, known = (reading.flag(HOST, f"database_{each}") for each in ("expected", "seen"))
-        self._leaves = None if expected and not known else True  # a database that was named, and is none that was found
+        unseen = reading.links(HOST, "databases") is None
+        # a database that was named, and is none that was found
+        self._leaves = None if unseen or (expected and not known) else True
         self.found: dict[str, Dataset] = {}
 
     def keep(self, name: str) -> None:
@@ -108,11 +111,18 @@ class Datasets:
     def assume(self, name: str) -> Program:
         """What writes to a dataset on which no database is known: the same for all that are alike."""
         dataset, use = self._dataset(name), self._use(name)
-        kind = replace(dataset, name=""), replace(use, dataset="")
+        kind = replace(dataset, name=""), replace(use, dataset=""), self._reading.word(Subject("dataset", name), "role")
         first = self._kinds.setdefault(kind, name)
         if first == name:
             self.found[name] = dataset
-        return Program(f"what writes to {first}", replace(use, dataset=first), assumed=True, leaves=self._leaves)
+        rebuilt = self._reading.word(Subject("dataset", name), "role") == "rebuildable"
+        return Program(
+            f"what writes to {first}",
+            replace(use, dataset=first),
+            assumed=True,
+            leaves=self._leaves,
+            elsewhere=rebuilt,
+        )
 
     def _dataset(self, name: str) -> Dataset:
         reading, subject = self._reading, Subject("dataset", name)
@@ -214,6 +224,12 @@ class Datasets:
         if not volume:
             return True
         return self._reading.none(dataset, "flushes_dropped")
+
+
+def _rebuilt(program: Program, reading: Reading) -> Program:
+    """What the site has declared to be rebuilt from elsewhere is kept there."""
+    roles = {reading.word(Subject("dataset", use.dataset), "role") for use in program.uses}
+    return replace(program, elsewhere=True) if roles == {"rebuildable"} else program
 
 
 def _all(values: Iterable[bool | None]) -> bool | None:

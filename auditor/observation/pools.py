@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
-from auditor.derive.absent_devices import resilver_unmarked
 from auditor.durability.host import WORKING, Leg, Pool, State, Vdev
 from auditor.facts import DATA, HOST, Subject
+from auditor.model.vdev import resilver_unmarked
 from auditor.observation.reading import Reading, both, opposite
 from auditor.observation.stores import Stores
 
@@ -32,6 +32,9 @@ class Pools:
             classes.get(which or "normal", classes["normal"]).append(self._vdev(each, pool))
         if not classes["normal"]:  # nobody could list them
             classes["normal"] = [Vdev(str(pool), (Leg(str(pool), (f"the devices of {pool}",), state=None),))]
+        if reading.links(pool, "vdevs") is None:
+            unseen = f"the log of {pool}"
+            classes["log"] = [Vdev(unseen, (Leg(unseen, (f"the log devices of {pool}",), state=None),))]
         if any(vdev.tolerates for each in DATA for vdev in classes[each]):
             self._each_may_die(vdev for each in classes.values() for vdev in each)
         line, zfs = reading.line(), reading.parameter("zfs_nocacheflush")
@@ -111,7 +114,9 @@ class Pools:
         if kind == "file" or behind:
             return self._in_memory(leaf, behind, leg)
         if not disks:
-            return replace(leg, drives=(f"the drives of {leaf}",))
+            name = f"the drives of {leaf}"
+            self._stores.about[name] = {leaf: None}
+            return replace(leg, drives=(name,))
         found = [self._stores.disk(disk) for disk in disks]
         layers = dict.fromkeys(each for above, _ in found for each in above)
         drives = tuple(dict.fromkeys(each for _, below in found for each in below))

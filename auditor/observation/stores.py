@@ -1,16 +1,15 @@
 """Drives, and what lies between them and OpenZFS, from facts.
 
 A drive is one physical device: its partitions, namespaces and paths are one store, by serial number, NVMe subsystem and
-world-wide name (:mod:`auditor.derive.device_names`).
+world-wide name (:mod:`auditor.model.disk`).
 """
 
 from __future__ import annotations
 
-from auditor.derive.device_names import names
-from auditor.derive.disk_identity import HYPERVISOR, NETWORK
 from auditor.durability.answers import Party
 from auditor.durability.host import Cache, Place, Store
 from auditor.facts import HOST, Subject
+from auditor.model.disk import HYPERVISOR, NETWORK, names
 from auditor.observation.reading import Reading
 
 PASSING = frozenset({"partition"})  # no device of its own: the kernel moves the sectors
@@ -78,9 +77,10 @@ class Stores:
         return self._physical(disk, name)
 
     def _shown(self, disk: Subject, name: str, party: Party) -> Store:
-        """What is below is not visible: neither its redundancy nor its cache, unless it is offered without one."""
+        """What is below is not visible: its redundancy, and whether what it says of its cache is so."""
         through = self._reading.word(disk, "virtio_cache_type") == "write through"
-        cache: Cache | None = "none" if through else None
+        volatile = self._reading.flag(disk, "volatile_cache")
+        cache: Cache | None = "none" if through else None if volatile is None else "volatile" if volatile else "none"
         place: Place = "hypervisor" if party == "hypervisor" else "device"
         return Store(name, party, place, cache, self._flushed(disk), honours=None, redundant=None, alone=None)
 

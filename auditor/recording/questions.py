@@ -14,10 +14,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from auditor.databases import configuration
-from auditor.host import lzc
-from auditor.host._reading import matches
+from auditor.host import kmsg, libraries
+from auditor.host.children.reader import matches
 from auditor.host.request import UNASKED, Capture, Files, Read, Run
-from auditor.recording import dmesg, first_edition
 
 COLUMNS = "-o"
 PROPERTIES = ""  # a list that stands where no option does
@@ -72,7 +71,7 @@ FORMS = (
     _form("dmidecode", "-t", "-t"),
     _form("stat", "-L -c", "-c"),
     _form("modinfo"),
-    _form(lzc.NAME, named=2),
+    _form(libraries.LZC_NAME, named=2),
 )
 
 
@@ -97,7 +96,7 @@ class Question(NamedTuple):
 def question(argv: tuple[str, ...]) -> Question:
     """Any command, also as an older zaudit spelt it."""
     if argv[:3] == PROGRAM:
-        argv = (lzc.NAME, *argv[4:])
+        argv = (libraries.LZC_NAME, *argv[4:])
     form = next((each for each in FORMS if argv[: len(each.begins)] == each.begins), None)
     if form is None:
         return Question(argv, {}, frozenset())
@@ -136,7 +135,7 @@ class Answers:
         allowed: frozenset[str],
     ) -> None:
         self._unkept = tuple(sorted(configuration.allowed() - allowed))
-        self._commands, self._files = dmesg.answers(commands), files
+        self._commands, self._files = answers(commands), files
         self._left = COMPARED
 
     @cached_property
@@ -250,12 +249,72 @@ def _chosen_alike(capture: Capture, request: Run) -> bool:
     """Whether its lines were chosen as they would be chosen now."""
     if not request.keep or capture.exit not in request.accept:
         return True
-    return capture.keep == request.keep or (
-        not capture.keep and first_edition.CHOSEN.get(request.argv[:2]) == _digest(request.keep)
-    )
+    return capture.keep == request.keep or (not capture.keep and CHOSEN.get(request.argv[:2]) == _digest(request.keep))
 
 
 def _digest(text: str) -> str:
     import hashlib
 
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# What recordings of the first edition do not say of themselves: how the lines of long answers were chosen then, and what the
+# allow-lists of files that may hold passwords were. Nothing is ever added here.
+
+# command -> digest of the pattern
+CHOSEN: dict[tuple[str, ...], str] = {("zpool", "history"): "e6985e6d9e4a20f9", ("dmesg", "-k"): "8dc5393592ae7229"}
+
+_MYSQL = (
+    "datadir innodb_data_home_dir innodb_dedicated_server innodb_doublewrite "
+    "innodb_flush_log_at_trx_commit innodb_flush_method innodb_log_group_home_dir innodb_page_size "
+    "innodb_undo_directory log_bin sync_binlog "
+)
+_SETTINGS = {
+    "etcd": ("data-dir unsafe-no-fsync wal-dir "),
+    "mongodb": ("storage.dbPath storage.journal.enabled "),
+    "postgres": (
+        "config_file data_directory fsync full_page_writes include include_dir include_if_exists "
+        "synchronous_commit temp_tablespaces wal_init_zero wal_recycle wal_sync_method "
+    ),
+    "redis": ("appendfsync appendonly dir include "),
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+}
+_OTHERS = (
+    "$ETCD_CONFIG_FILE $ETCD_DATA_DIR $ETCD_UNSAFE_NO_FSYNC $ETCD_WAL_DIR $HOME $MARIADB_GROUP_SUFFIX "
+    "$MARIADB_HOME $MYSQL_GROUP_SUFFIX $MYSQL_HOME $PGDATA etcd() mariadbd() mongod() mysqld() postgres() "
+    "redis-server() "
+)
+# after :func:`auditor.databases.configuration.allowed`
+KEPT = frozenset(
+    (*(f"{engine} {name}" for engine, names in _SETTINGS.items() for name in names.split()), *_OTHERS.split())
+)
+
+
+# How older recordings asked for the kernel's log: each question ran dmesg with other options. Now /dev/kmsg is read.
+#
+# Whether dmesg read /dev/kmsg or syslog(2) is not in the recording. Among the lines of syslog(2) a user's look like the
+# kernel's. So a line of dmesg may add a finding and takes none away. Nothing is ever added here.
+
+_LEVELS = "emerg,alert,crit,err,warn,notice,info"
+# command -> the question of now
+ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("dmesg", "--kernel"): (kmsg.NAME, "disks"),
+    ("dmesg", "--facility=kern"): (kmsg.NAME, "hangs"),
+    ("dmesg", "--facility=kern", f"--level={_LEVELS}"): (kmsg.NAME, "faults"),
+    ("dmesg", "--facility=kern", f"--level={_LEVELS},debug"): (kmsg.NAME, "traces"),
+    ("dmesg", "--facility=kern", "--level=debug,info,notice,warn,err,crit,alert,emerg"): (kmsg.NAME, "buses"),
+}
+FIRST = b"dmesg\n"  # the line before such an answer, where a live one says which records it holds
+
+
+def answers(commands: Mapping[tuple[str, ...], Capture]) -> dict[tuple[str, ...], Capture]:
+    """What a recording holds, with what dmesg said as the answer to today's question, where that was not asked itself."""
+    found = {ASKED[argv]: _answer(each) for argv, each in commands.items() if argv in ASKED}
+    return {**found, **commands}
+
+
+def _answer(said: Capture) -> Capture:
+    if said.fault == "not installed":
+        return said._replace(fault="dmesg was not installed")
+    return said._replace(stdout=FIRST + said.stdout) if said.exit == 0 else said

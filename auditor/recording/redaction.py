@@ -14,13 +14,28 @@ from functools import cache
 
 from auditor.databases import configuration
 from auditor.databases.engine import WITHHELD
-from auditor.host import guest_lines, hostid, lzc, sql
+from auditor.host import hostid, libraries, sql
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files
-from auditor.recording.host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
-from auditor.recording.identities import FILES, identities, is_short, ways, with_parts
+from auditor.recording.identities import (
+    FILES,
+    HOST_FILE,
+    HOSTNAME,
+    StandIns,
+    any_of,
+    datasets,
+    hosts,
+    identities,
+    is_short,
+    made_with,
+    ordinary,
+    replacer,
+    ways,
+    with_parts,
+    words,
+)
 from auditor.recording.recording import Recording
-from auditor.recording.stand_ins import StandIns, any_of, replacer
+from auditor.sources import guests
 
 # of these nothing but what a rule reads stays: clients, users and comments are names of people and hosts
 _EXPORTS = re.compile(r"/etc/exports(?:\.d/.*)?|/var/lib/nfs/etab")
@@ -175,7 +190,7 @@ def _texts(recording: Recording) -> Iterator[tuple[tuple[str, ...], bytes]]:
 
 def _is_table(argv: tuple[str, ...]) -> bool:
     """Whether a command prints properties of datasets; the channel program prints them as zfs get does."""
-    return argv[:2] in TABLES or argv[0] in (lzc.NAME, "python3")
+    return argv[:2] in TABLES or argv[0] in (libraries.LZC_NAME, "python3")
 
 
 def _cut(recording: Recording) -> Recording:
@@ -245,8 +260,8 @@ def _without(path: str, content: str, others: Files) -> str:
     if _ENVIRON.fullmatch(path):  # of this server alone
         engine = configuration.server(others.text.get(path.replace("environ", "cmdline"), "").partition("\0")[0])
         return configuration.variables(content, engine.variables if engine else {})
-    if path.endswith("/cmdline") and content.startswith(guest_lines.GUEST):
-        return re.sub(r"^guest .*", f"{guest_lines.GUEST}{WITHHELD}", content)
+    if path.endswith("/cmdline") and content.startswith(guests.GUEST):
+        return re.sub(r"^guest .*", f"{guests.GUEST}{WITHHELD}", content)
     if _OF_DATABASES.fullmatch(path):  # an older zaudit kept more than this one
         return allowed_part(path, content) or ""
     return content

@@ -1,7 +1,7 @@
 """Where a recording may be written, and putting it there whole: what was there stays until the new one is complete.
 
 Only a recording is ever replaced, and of its folder only what its manifest names. Everything goes through descriptors of
-folders (:mod:`auditor.host.writing`): who may write the folder cannot decide where a name leads.
+folders (:mod:`auditor.host.user_files`): who may write the folder cannot decide where a name leads.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from auditor import interrupt
-from auditor.host import input_file, writing
-from auditor.host.folder import held, inside
+from auditor.host import user_files
+from auditor.host.trust import held, inside
 from auditor.recording import archive
 from auditor.recording.archive import MANIFEST, MEMBER_LIMIT, NAME, TRIAL, RecordingError
 from auditor.text import crowded
@@ -32,38 +32,38 @@ def possible(path: Path) -> None:
     place = path.parent
     while not is_archive(path) and not place.exists():  # folders on the way to a folder are made
         place = place.parent
-    with writing.complaining(path), held(str(place)) as folder:
+    with user_files.complaining(path), held(str(place)) as folder:
         if place == path.parent:
             _old(path, folder)
-        with writing.scratch(path.name, folder, writing.create_folder):
+        with user_files.scratch(path.name, folder, user_files.create_folder):
             pass
 
 
 def put_archive(path: Path, write: Callable[[BinaryIO], None]) -> None:
     """A recording that is one file. Raises as :func:`possible`."""
-    with writing.complaining(path), held(str(path.parent)) as folder:
+    with user_files.complaining(path), held(str(path.parent)) as folder:
         _old(path, folder)
-    writing.replace(path, write)
+    user_files.replace(path, write)
 
 
 def put_folder(path: Path, members: Iterable[tuple[str, bytes]]) -> None:
     """A recording that is a folder, with these members (name, content). Raises as :func:`possible`."""
     path = _named(path)
-    with writing.complaining(path), held(str(path.parent), make=True) as folder:
+    with user_files.complaining(path), held(str(path.parent), make=True) as folder:
         old = _old(path, folder)
         with (
-            writing.complaining(path, old),
-            writing.scratch(path.name, folder, writing.create_folder) as (scratch, new),
+            user_files.complaining(path, old),
+            user_files.scratch(path.name, folder, user_files.create_folder) as (scratch, new),
         ):
             names = [_member(name, data, new) for name, data in members]
-            writing.sync(new)
+            user_files.sync(new)
             with interrupt.deferred:
                 if _folder_is_there(path, folder):
                     _move(new, names, path, folder, old)
                 else:
                     os.rename(scratch, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-                    writing.arrived(path, folder, new)
-        writing.sync(folder)
+                    user_files.arrived(path, folder, new)
+        user_files.sync(folder)
 
 
 def _named(path: Path) -> Path:
@@ -74,7 +74,7 @@ def _named(path: Path) -> Path:
 
 
 def _member(name: str, data: bytes, folder: int) -> str:
-    with os.fdopen(writing.create(name, folder), "wb") as file:
+    with os.fdopen(user_files.create(name, folder), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -97,7 +97,7 @@ def _old(path: Path, folder: int) -> set[str]:
     refusal = RecordingError(f"{path} exists and is not a recording; zaudit does not overwrite it")
     if not (stat.S_ISREG if is_archive(path) else stat.S_ISDIR)(found.st_mode):
         raise refusal
-    writing.owned(path, found, folder)
+    user_files.owned(path, found, folder)
     try:
         manifest = _manifest_of_archive(path, folder) if is_archive(path) else _manifest_of_folder(path, folder)
         return set(_members_of(manifest)) if manifest else set()
@@ -107,20 +107,20 @@ def _old(path: Path, folder: int) -> set[str]:
 
 def _manifest_of_archive(path: Path, folder: int) -> bytes:
     """Empty where the file is. Raises OSError, RecordingError or KeyError."""
-    file = input_file.open_member(path.name, folder)
+    file = user_files.open_member(path.name, folder)
     if file is None:
         raise ValueError("no plain file")
     with file:
-        return archive.unpacked(file, path)[MANIFEST] if input_file.size(file) else b""
+        return archive.unpacked(file, path)[MANIFEST] if user_files.size(file) else b""
 
 
 def _manifest_of_folder(path: Path, folder: int) -> bytes:
     """Empty where the folder is. Raises OSError or ValueError."""
     within = inside(path.name, folder)
     try:
-        if not input_file.names(within, 1):
+        if not user_files.names(within, 1):
             return b""
-        file = input_file.open_member(MANIFEST, within)
+        file = user_files.open_member(MANIFEST, within)
         if file is None:
             raise ValueError("no plain file")
         with file:
@@ -146,7 +146,7 @@ def _move(new: int, names: list[str], path: Path, folder: int, old: set[str]) ->
     both is no recording."""
     within = inside(path.name, folder)
     try:
-        there = set(input_file.names(within, archive.ENTRY_LIMIT))
+        there = set(user_files.names(within, archive.ENTRY_LIMIT))
         if foreign := sorted(there.intersection(names) - old):
             raise RecordingError(
                 f"{path / foreign[0]} does not belong to the recording there; zaudit does not overwrite it"
@@ -156,6 +156,6 @@ def _move(new: int, names: list[str], path: Path, folder: int, old: set[str]) ->
                 os.unlink(name, dir_fd=within)
         for name in (*(each for each in names if each != MANIFEST), MANIFEST):
             os.replace(name, name, src_dir_fd=new, dst_dir_fd=within)
-        writing.sync(within)
+        user_files.sync(within)
     finally:
         os.close(within)

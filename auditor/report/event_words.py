@@ -5,30 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.judge.cell import Cell, joined
-from auditor.judge.event import EVENTS, INCLUDES, Event, Party, Take
-from auditor.judge.outcomes import Column
+from auditor.judge.cell import KEPT, ORDER, Cell, Word, both, joined
+from auditor.judge.event import EVENTS, NEXT, Event, Party, Take, milder
+from auditor.judge.event_table import Column
 from auditor.text import harmless
 
 NOUNS: dict[Event, str] = {
-    "process": "a killed database",
+    "process": "killing the database",
+    "restart": "a restart",
     "crash": "a crash",
     "power": "a power cut",
-    "drive": "a dead data drive",
+    "drive": "data drive failure",
+    "log": "log device failure",
     "power+log": "a power cut with a lost log device",
     "power+drive": "a power cut with a lost data drive",
     "below": "a power cut of the host below",
 }
-NAMES_SHOWN, USERS_SHOWN = 4, 2
+NAMES_SHOWN, USERS_SHOWN, PROMISES_SHOWN = 4, 2, 3
+CLAUSES = 2  # of a headline
 NOBODY: Mapping[str, Sequence[str]] = {}
 PARTIES: dict[Party, str] = {
-    "drive": "the drives",
-    "controller": "the controller",
+    "drive": "{names}",
+    "controller": "{names}",
     "hypervisor": "the hypervisor",
-    "target": "the storage behind the network",
-    "layer": "the layer below",
-    "database": "the database",
-    "replicas": "the other replicas",
+    "target": "the storage behind {names}",
+    "layer": "{names}",
+    "replicas": "the replicas of {names}",
+    "program": "the program calling fsync on {names}",
+    "shutdown": "the shutdown unmounting {names}",
+    "key": "the key of {names}",
+    "neighbours": "no other program flushing files of {names}",
+    "room": "room on the log devices of {names}",
 }
 
 
@@ -42,46 +49,61 @@ class Line(NamedTuple):
 
 
 def lines(column: Column, events: Sequence[Event]) -> Iterator[Line]:
-    """What happens to these datasets, one line for all events that end alike; that of the power cut first."""
+    """What happens to these datasets, one line for all events that end alike."""
     together: dict[tuple[object, ...], list[Event]] = {}
     for event in events:
-        cell = column.cells[event]
-        together.setdefault(("unknown",) if cell.outcome == "unknown" else cell.alike, []).append(event)
-    for at in sorted(together.values(), key=lambda each: "power" not in each):
+        cell, later = column.cells[event], column.next_boot.get(event)
+        together.setdefault((_same(cell), later and _same(later)), []).append(event)
+
+    def place(at: Sequence[Event]) -> tuple[int, bool, int]:
+        """The worst first; of equal ones that of the power cut."""
+        return -ORDER[column.cells[at[0]].outcome], "power" not in at, EVENTS.index(at[0])
+
+    for at in sorted(together.values(), key=place):
         cell = joined(column.cells[event] for event in at)
         yield Line(tuple(at), cell, sentence(cell), tuple(map(harmless, cell.rules)))
+        if then := [column.next_boot[event] for event in at if event in column.next_boot]:
+            cell = joined(then)
+            rules = tuple(map(harmless, cell.rules))
+            yield Line(tuple(at), cell, f"from the next boot on: {sentence(cell)}", rules)
+
+
+def _same(cell: Cell) -> tuple[object, ...]:
+    """What two events have in common that stand in one line; unknown ones all do."""
+    return ("unknown",) if cell.outcome == "unknown" else (cell.outcome, cell.takes, cell.parties, cell.amounts)
 
 
 def happening(events: Sequence[Event]) -> str:
     """a crash or a power cut. What includes another of them goes without saying where it ends alike."""
-    nouns = [NOUNS[event] for event in events if not (INCLUDES[event] - {event}) & {"power", "drive"} & set(events)]
+    nouns = [NOUNS[event] for event in events if not milder(event) & {"power", "drive", "log"} & set(events)]
     return " or ".join((", ".join(nouns[:-1]), nouns[-1])) if len(nouns) > 1 else nouns[0]
 
 
 def sentence(cell: Cell) -> str:
-    """keeps all; LOSES commits of the last 5 to 10 s, more under load; keeps all, on the word of nvme0n1."""
+    """no loss; LOSES commits of the last 5 to 10 s, more under load; no loss, relies on nvme0n1 (not verified)."""
     match cell.outcome:
         case "kept":
-            return "keeps all"
+            return "no loss"
         case "word":
-            return f"keeps all, on the word {detail(cell)}"
+            return f"no loss, relies on {detail(cell)}"
         case "lost":
-            return f"LOSES {detail(cell)}"
+            return detail(cell) if cell.takes == ("import",) else f"LOSES {detail(cell)}"
         case _:
             return f"not known {detail(cell)}"
 
 
 def detail(cell: Cell) -> str:
-    """What stands behind the outcome: commits of the last 5 to 10 s; of nvme0n1; whether it loses commits. Nothing if kept."""
+    """What stands behind the outcome: commits of the last 5 to 10 s; nvme0n1 (not verified); whether it loses commits. Nothing
+    of no loss."""
     match cell.outcome:
         case "kept":
             return ""
         case "word":
-            return f"of {parties(cell)}"
+            return parties(cell)
         case "lost":
             return f"{_taken(cell)}{_answered(cell)}"
         case _:
-            return f"whether it loses {_taken(cell, measured=False)}"
+            return f"whether {'' if cell.takes == ('import',) else 'it loses '}{_taken(cell, measured=False)}"
 
 
 def _answered(cell: Cell) -> str:
@@ -97,35 +119,48 @@ def _who(owner: str, until: object) -> str:
 
 
 def parties(cell: Cell, spelt: Callable[[str], str] = str) -> str:
-    """nvme0n1, nvme1n1 and of the hypervisor, for which storage@example.org answers until 2027-01-31. What nobody answers for
-    comes first. spelt: how, all but the names."""
-    said = []
-    for word in sorted(cell.parties, key=lambda each: bool(each.owner)):
-        shown = [harmless(name) for name in word.names[:NAMES_SHOWN]]
-        more = spelt(f" and {len(word.names) - NAMES_SHOWN} more") if len(word.names) > NAMES_SHOWN else ""
-        whose = ", ".join(shown) + more if shown else spelt(PARTIES[word.party])
-        said.append(whose + (_who(word.owner, word.until) if word.owner and spelt is str else ""))
-    return spelt(" and of ").join(dict.fromkeys(said))
+    """sda, sdb and the hypervisor (not verified); nvme0n1 or nvme1n1, for which storage@example.org answers until 2027-01-31.
+    What nobody answers for comes first. spelt: how, all but the names."""
+    open_ = [each for each in cell.parties if not each.owner]
+    said = list(dict.fromkeys(_promised(word, spelt) for word in open_))
+    if len(said) > PROMISES_SHOWN:
+        said = [*said[:PROMISES_SHOWN], spelt(f"{len(said) - PROMISES_SHOWN} more")]
+    words = [spelt(" and ").join(said) + (spelt(" (not verified)") if spelt is str else "")] if said else []
+    for word in cell.parties:
+        if word.owner:
+            words.append(_promised(word, spelt) + (_who(word.owner, word.until) if spelt is str else ""))
+    return spelt(" and ").join(dict.fromkeys(words))
+
+
+def _promised(word: Word, spelt: Callable[[str], str]) -> str:
+    """sda and sdb; sda or sdb; 2 of sda, sdb and sdc; the hypervisor."""
+    shown = [harmless(name) for name in word.names[:NAMES_SHOWN]]
+    if len(word.names) > NAMES_SHOWN:
+        shown.append(spelt(f"{len(word.names) - NAMES_SHOWN} more"))
+    between = spelt(" or " if word.needed == 1 else " and ")
+    names = between.join((", ".join(shown[:-1]), shown[-1])) if len(shown) > 1 else "".join(shown)
+    if word.needed > 1:
+        names = spelt(f"{word.needed} of ") + names
+    before, _, after = PARTIES[word.party].partition("{names}")
+    return f"{spelt(before)}{names if '{names}' in PARTIES[word.party] else ''}{spelt(after)}"
 
 
 def _taken(cell: Cell, measured: bool = True) -> str:
-    words = []
-    for take in cell.takes:
-        match take:
-            case "commits":
-                words.append(f"commits{_amount(cell) if measured else ''}")
-            case "consistency":
-                words.append("the consistency of the database")
-            case "pool":
-                words.append("the pool")
-    return " and ".join(words)
+    """commits of up to 5.3 s and the pool; commits, and the pool imports only with -m."""
+    words = {
+        "commits": f"commits{_amount(cell) if measured else ''}",
+        "consistency": "the consistency of the database",
+        "pool": "the pool",
+    }
+    lost = " and ".join(words[take] for take in cell.takes if take in words)
+    if "import" not in cell.takes:
+        return lost
+    return f"{lost}, and the pool imports only with -m" if lost else "the pool imports only with zpool import -m"
 
 
 def _amount(cell: Cell) -> str:
-    """How much of the commits goes, of all that take some: nothing is said where one of them knows no bound."""
-    takers = [each for each in cell.verdicts if any("commits" in strike.takes for strike in each.strikes)]
-    amounts = dict.fromkeys(each.amount for each in takers)
-    return "" if "" in amounts else " and".join(f" {harmless(amount)}" for amount in amounts)
+    """How much of the commits goes: nothing is said where one of the failures knows no bound."""
+    return "" if "" in cell.amounts else " and".join(f" {harmless(amount)}" for amount in cell.amounts)
 
 
 def where(column: Column, users: Mapping[str, Sequence[str]] = NOBODY) -> str:
@@ -144,12 +179,12 @@ def used(by: Sequence[str], spelt: Callable[[str], str] = harmless) -> str:
 
 HAPPENS: dict[Event, str] = {
     "process": "KILLING THE DATABASE",
+    "restart": "A RESTART",
     "crash": "A CRASH OR POWER CUT",
     "power": "A POWER CUT",
-}
-
-
-AFTER_A_CUT: tuple[Event, ...] = ("drive", "below", "power+log", "power+drive")  # the mildest first
+    "below": "A POWER CUT OF THE HOST BELOW",
+}  # what comes to every host by itself, the mildest first
+BROKEN = tuple(event for event in NEXT if event not in HAPPENS)  # what takes a broken device as well
 
 
 def loses(columns: Sequence[Column]) -> bool:
@@ -158,25 +193,33 @@ def loses(columns: Sequence[Column]) -> bool:
 
 
 def headline(columns: Sequence[Column]) -> str:
-    """What the mildest event that loses something takes, and what a power cut takes as well; else the row of the power cut."""
-    cell = worst(columns)
-    if cell.outcome == "lost":
-        event = next(each for each in EVENTS if any(column.cells[each].outcome == "lost" for column in columns))
-        first = worst(columns, event).takes
-        said = f"{HAPPENS[event]} LOSES {_capital(first)}"
-        more = tuple(take for take in cell.takes if take not in first)
-        if not more:
-            return said
-        graver = HAPPENS["crash" if event == "process" and set(more) <= set(_lost(columns, "crash")) else "power"]
-        return f"{said}, {graver} ALSO {_capital(more)}"
-    if cell.outcome == "unknown":
-        return "CANNOT TELL WHETHER A POWER CUT LOSES COMMITS"
-    if loses(columns):
-        event = next(each for each in AFTER_A_CUT if worst(columns, each).outcome == "lost")
-        return f"{NOUNS[event].upper()} LOSES {_capital(worst(columns, event).takes)}"
-    if cell.outcome == "word":
-        return f"A POWER CUT LOSES NOTHING, ON THE WORD OF {parties(cell, str.upper)}"
-    return "A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
+    """What the mildest event that loses something takes, and what a graver one takes as well; else what could not be told of a
+    power cut; else what the loss of a device takes; else what could not be told of that; else what is relied on."""
+    said, taken = list[str](), set[Take]()
+    for event, happens in HAPPENS.items():
+        if (takes := tuple(each for each in _lost(columns, event) if each not in taken)) and len(said) < CLAUSES:
+            said.append(f"{happens} {'ALSO ' if said and 'LOSES' in said[0] else ''}{_capital(takes)}")
+            taken.update(takes)
+    if said:
+        return ", ".join(said)
+    if worst(columns).outcome == "unknown":
+        return f"CANNOT TELL WHETHER {HAPPENS['power']} {_capital(worst(columns).takes)}"
+    for event in BROKEN:
+        if takes := _lost(columns, event):
+            return f"{NOUNS[event].upper()} {_capital(takes)}"
+    for event in ("below", *BROKEN):
+        if worst(columns, event).outcome == "unknown":
+            happens = HAPPENS.get(event) or NOUNS[event].upper()
+            return f"CANNOT TELL WHETHER {happens} {_capital(worst(columns, event).takes)}"
+    cut = of_a_cut(columns)
+    if cut.outcome == "word":
+        return f"NO LOSS BY A POWER CUT, RELYING ON {parties(cut, str.upper)} (NOT VERIFIED)"
+    return "NO LOSS FOUND: A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
+
+
+def of_a_cut(columns: Sequence[Column]) -> Cell:
+    """The worse of a power cut here and of the host below."""
+    return both(worst(columns), worst(columns, "below"))
 
 
 def _lost(columns: Sequence[Column], event: Event) -> tuple[Take, ...]:
@@ -186,10 +229,14 @@ def _lost(columns: Sequence[Column], event: Event) -> tuple[Take, ...]:
 
 
 def _capital(takes: Sequence[Take]) -> str:
+    """LOSES ACKNOWLEDGED COMMITS AND THE POOL; who loses commits learns of the import from the table."""
     words = {"commits": "ACKNOWLEDGED COMMITS", "consistency": "THE CONSISTENCY OF THE DATABASE", "pool": "THE POOL"}
-    return " AND ".join(words[take] for take in takes)
+    lost = [words[take] for take in takes if take in words]
+    return f"LOSES {' AND '.join(lost)}" if lost else "LEAVES A POOL THAT IMPORTS ONLY WITH zpool import -m"
 
 
 def worst(columns: Sequence[Column], event: Event = "power") -> Cell:
     """Of all datasets, at one event."""
-    return joined(column.cells[event] for column in columns) if columns else Cell("unknown", ("commits",))
+    if not columns:
+        return Cell("unknown", ("commits",))
+    return joined(column.cells.get(event, KEPT) for column in columns)

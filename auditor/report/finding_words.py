@@ -73,7 +73,8 @@ def sentence(finding: Finding) -> str:
 
 def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
-    lead = [report.lead] if report.lead and not report.lead.known and not report.lead.waiver else []
+    opens = report.lead and report.standing in ("damaged", "stalled", "at risk")
+    lead = [report.lead] if report.lead and opens and not report.lead.known and not report.lead.waiver else []
     steps = [*lead, *(each for each in report.fresh if each.failed and each.severity != "low")]
     bars = [each for each in (*report.findings, *report.waived) if each.failed and each.rule.id in BAR_RESTART]
     if bars and steps and _restarts(steps[0]):

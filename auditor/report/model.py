@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Evidence, Facts, Known, word_of, words_of
-from auditor.judge import outcomes
-from auditor.judge.answers import Answers
 from auditor.judge.baseline import Night
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
+from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, Coverage, Finding, exit_code, opening
-from auditor.judge.outcomes import Column
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, pool_tree
@@ -106,7 +104,8 @@ class Report(NamedTuple):
         threshold: Severity,
         policy: str = "",
         left_out: tuple[LeftOut, ...] = (),
-        answers: Answers | None = None,
+        columns: tuple[Column, ...] = (),
+        events: tuple[Event, ...] = EVENTS,
         failed_only: bool = False,
         rules: str = "",
         recorder: str = "",
@@ -114,7 +113,6 @@ class Report(NamedTuple):
         edited: str = "",
         night: Night | None = None,
     ) -> Report:
-        columns = outcomes.columns(verdicts, facts, left_out, answers)
         counted = tuple(each for each in found if not each.waiver)
         waived = tuple(each for each in found if each.waiver)
         fresh = tuple(each for each in counted if not each.known)
@@ -122,7 +120,8 @@ class Report(NamedTuple):
             (each for each in counted if each.rule.damage and not each.failed and RANK[each.severity] >= RANK["high"]),
             None,
         )
-        lead = opening(found, cut=event_words.worst(columns).outcome == "lost", other=event_words.loses(columns))
+        power = event_words.of_a_cut(columns).outcome
+        lead = opening(found, cut=power == "lost", other=event_words.loses(columns), calm=power == "kept")
         return cls(
             zaudit=zaudit,
             hostname=word_of(facts.get(HOST, "hostname"), "unknown"),
@@ -143,7 +142,7 @@ class Report(NamedTuple):
             left_out=left_out,
             seen_from=_seen_from(facts),
             columns=columns,
-            events=outcomes.matter(facts),
+            events=events,
             pools=pool_tree.pools(facts),
             brought=tuple(_brought(facts)),
             used=tuple(_used(facts)),
@@ -157,7 +156,7 @@ class Report(NamedTuple):
     @property
     def headline(self) -> str:
         """The worst that is true: damage that is done, then what the next event would lose; and whether all was asked."""
-        power = event_words.worst(self.columns)
+        power = event_words.of_a_cut(self.columns)
         answer = WAIVED if self.standing == "waived" else event_words.headline(self.columns)
         if self.lead and self.standing in ("stalled", "damaged", "at risk"):
             fault = _capital(self.lead)
@@ -233,7 +232,7 @@ def _capital(worst: Finding) -> str:
 
 def _standing(columns: Sequence[Column], lead: Finding | None, unseen: Finding | None) -> Standing:
     """What the headline says, in a word."""
-    power = event_words.worst(columns)
+    power = event_words.of_a_cut(columns)
     if lead and lead.rule.damage:
         stops = lead.rule.harm == "availability" and lead.severity == "critical"
         return "stalled" if stops else "damaged"
@@ -260,7 +259,7 @@ OF_THE_SYSTEM = frozenset({"boot-pool", "bpool"})
 def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
     """One command. Latency means nothing while a durability finding stands, so a grave one is mended before it is measured."""
     for finding in found:
-        if finding.failed and finding.severity in ("critical", "high"):
+        if finding.failed and (finding.severity in ("critical", "high") or finding.rule.damage):
             template = finding.fix.command
             whole = template and not finding.fix.needs and not PLACEHOLDER.search(template.source)
             commands = [each.command for each in finding.verdicts if each.command and whole]

@@ -47,7 +47,7 @@ def _index(rules: Sequence[Rule]) -> Iterator[str]:
     for title, group in groups:
         if members := sorted(group, key=lambda rule: (-RANK[rule.gravest], rule.id)):
             yield f"## {title}\n"
-            yield from (f"- [{rule.id}](../{rule.page}) ({rule.severity}): {_plain(rule.title)}" for rule in members)
+            yield from (f"- [{rule.id}](../{rule.page}) ({rule.gravest}): {_plain(rule.title)}" for rule in members)
             yield ""
 
 

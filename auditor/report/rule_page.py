@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from auditor.judge.event import EVENTS, GOES, INCLUDES, MEANS, TAKEN, Event, Strike
+from auditor.judge.event import EVENTS, GOES, MEANS, Event, milder
 from auditor.judge.finding import RANK
-from auditor.judge.rule import SEVERITIES, Fix, Rule
+from auditor.judge.rule import SEVERITIES, Fix, Rule, events_of
 
 
 def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0) -> str:
@@ -18,11 +18,11 @@ def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0) -> st
 
     No rich here: this must start fast.
     """
-    ordered = sorted(rules, key=lambda rule: (-RANK[rule.severity], rule.id))
+    ordered = sorted(rules, key=lambda rule: (-RANK[rule.gravest], rule.id))
     ids = max((len(rule.id) for rule in ordered), default=0)
     lines = []
     for rule in ordered:
-        head = f"{rule.severity:<9}{rule.id:<{ids + 2}}{rule.subject:<9}"
+        head = f"{rule.gravest:<9}{rule.id:<{ids + 2}}{rule.subject:<9}"
         if width is None:
             lines.append(head + rule.title)
             continue
@@ -49,13 +49,13 @@ def document(rule: Rule) -> dict[str, Any]:
     return {
         "id": rule.id,
         "title": rule.title,
-        "severity": rule.severity,
-        **_strike(rule.strike),
+        "severity": rule.gravest,
+        **({"elements": list(rule.elements)} if rule.elements else {}),
+        **({"answer": rule.answer} if rule.answer else {}),
         "cases": [
             {
                 "when": case.when.source,
-                "severity": case.strike.severity,
-                **_strike(case.strike),
+                **({"severity": case.severity} if case.severity else {}),
                 **({"message": case.message.source} if case.message else {}),
             }
             for case in rule.cases
@@ -84,28 +84,10 @@ def _fix(fix: Fix) -> dict[str, str | None]:
     return {"command": fix.command.source if fix.command else None, "text": fix.text, "cost": fix.cost}
 
 
-def _strike(strike: Strike) -> dict[str, Any]:
-    if not strike.loses:
-        return {}
-    more = {key: value for key, value in (("word", strike.word), ("answer", strike.answer)) if value}
-    return {"loses": strike.loses, **more, "takes": list(strike.takes)}
-
-
-def _counts(strike: Strike) -> str:
-    """critical: when the power fails it takes commits; medium: ..., unless the drive keeps its word."""
-    if not strike.loses:
-        return strike.severity
-    takes = " and ".join(TAKEN[each] for each in strike.takes)
-    unless = f", unless the {strike.word} keeps its word" if strike.word else ""
-    return f"{strike.severity}: when {MEANS[strike.loses]} it takes {takes}{unless}"
-
-
 JUDGED = (
-    "For each dataset by the rules that concern it: its own, those of its pool, vdevs, devices and disks, of the host and of"
-    " the databases on it. One that fails: LOST. Else one that could not be decided, or was left out: not known. Else kept,"
-    " on the word of a drive, controller, hypervisor, target or layer where nobody here can check it. More knowledge never"
-    " overturns an answer. A waiver, or an answer of the site in its policy, does not change it: it says who answers, and until"
-    " when."
+    "By the durability model: for each dataset, from the facts, where an acknowledged commit is and which copy survives. Rules"
+    " explain a cell: they name the element of that path which their failure breaks. More knowledge never overturns no loss or"
+    " LOST. A waiver, or an answer of the site in its policy, does not change a cell: it says who answers, and until when."
 )
 
 
@@ -119,13 +101,18 @@ class Field(NamedTuple):
 
 def fields(rule: Rule) -> Iterator[Field]:
     """Everything that a page says of a rule, below its title; the same for the terminal and for rules/README.md."""
-    yield Field("Severity", _counts(rule.strike))
+    if rule.elements:
+        yield Field("Breaks", ", ".join(rule.elements))
+        yield Field("Severity", f"that of the worst event at which this costs something here, {rule.gravest} at most")
+    else:
+        yield Field("Severity", rule.severity)
     for case in rule.cases:
-        yield Field("", f"{_counts(case.strike)} if {case.when.source}", code=True)
+        if case.severity:
+            yield Field("", f"{case.severity} if {case.when.source}", code=True)
     if rule.outside:
         yield Field("", rule.outside)
-    for word, answer in dict.fromkeys((each.word, each.answer) for each in rule.strikes if each.answer):
-        yield Field("Answer", f'[[answer]] {word} = "{answer}" in a policy, with owner, reason and last day')
+    for party in rule.elements if rule.answer else ():
+        yield Field("Answer", f'[[answer]] {party} = "{rule.answer}" in a policy, with owner, reason and last day')
     yield Field("About", rule.subject)
     if rule.when:
         yield Field("When", rule.when.source, code=True)
@@ -159,22 +146,16 @@ def event_page(event: Event, rules: Sequence[Rule], width: int) -> str:
 def _event_page(event: Event, rules: Sequence[Rule], width: int) -> Iterator[str]:
     yield from textwrap.wrap(f"{event}: {MEANS[event]}", width)
     yield from _field("Takes", GOES[event], width)
-    milder = [each for each in EVENTS if each in INCLUDES[event] and each != event]
-    if milder:
-        yield from _field("Includes", f"{', '.join(milder)}: what loses at one of these loses here too", width)
+    included = [each for each in EVENTS if each in milder(event)]
+    if included:
+        yield from _field("Includes", f"{', '.join(included)}: what loses at one of these loses here too", width)
     yield ""
     yield from _field("Judged", JUDGED, width)
-    for word in ("loses", "on somebody's word"):
-        found = [
-            rule
-            for rule in rules
-            if any(strike.strikes(event) and bool(strike.word) == (word != "loses") for strike in rule.strikes)
-        ]
-        yield ""
-        count = f"{len(found)} rule{'s' * (len(found) != 1)}"
-        yield f"{count} whose failure {word if word == 'loses' else 'leaves it ' + word} at this event:"
-        for rule in found:
-            yield from textwrap.wrap(f"{rule.id}: {rule.title}", width, initial_indent="  ", subsequent_indent="    ")
+    found = [rule for rule in rules if any(event in events_of(element) for element in rule.elements)]
+    yield ""
+    yield f"{len(found)} rules name an element of the path that costs something at this event:"
+    for rule in found:
+        yield from textwrap.wrap(f"{rule.id}: {rule.title}", width, initial_indent="  ", subsequent_indent="    ")
 
 
 def page(rule: Rule, width: int, entries: Sequence[Rule] = ()) -> str:
@@ -184,9 +165,7 @@ def page(rule: Rule, width: int, entries: Sequence[Rule] = ()) -> str:
 
 def _page(rule: Rule, width: int, entries: Sequence[Rule]) -> Iterator[str]:
     yield from textwrap.wrap(f"{rule.id}: {rule.title}", width, subsequent_indent="  ", break_on_hyphens=False)
-    table = (
-        Field("" if i else "Table", f"{each.id} ({each.severity}): {each.title}") for i, each in enumerate(entries)
-    )
+    table = (Field("" if i else "Table", f"{each.id} ({each.gravest}): {each.title}") for i, each in enumerate(entries))
     for label, text, code in (*fields(rule), *table):
         if label not in ("", "About", "When", "Must hold"):
             yield ""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from auditor.facts import KINDS, Facts, Judged, Kind, Subject, value_of
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
+from auditor.judge import verdict
+from auditor.judge.rule import Rule
 
 DENIED = "permission denied"
 GARBAGE = bytes((i * 197 + 61) % 256 for i in range(700)) + b"\n"
@@ -122,3 +127,139 @@ UNKNOWN_RELEASE = Fault(
 )
 OF_ONE = (NOT_PERMITTED, EMPTY, NOTHING_SAID, BINARY, CUT, HALVED, UNKNOWN_RELEASE)
 """Of one question among many: no verdict may get better by it."""
+
+
+# What is judged of facts of which few have changed: what reads none of these is as it was, and is not judged again.
+
+Outcomes = dict[tuple[str, Subject], str]
+
+
+def outcomes(rules: Sequence[Rule], facts: Facts) -> Outcomes:
+    """(rule, subject) -> pass, fail, unknown or not applicable."""
+    return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(rules, facts)}
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was judged. reads: by the id of a rule, the names of all facts on which its verdicts hang."""
+
+    rules: Sequence[Rule]
+    facts: Facts
+    outcomes: Outcomes
+    reads: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], facts: Facts) -> Before:
+        """Judge all."""
+        return cls(rules, facts, outcomes(rules, facts), {rule.id: _reads(rule) for rule in rules})
+
+    def after(self, facts: Facts) -> Outcomes:
+        """As outcomes() of these facts."""
+        names = changed(self.facts, facts)
+        rules = [rule for rule in self.rules if names & self.reads[rule.id]]
+        anew = {rule.id for rule in rules}
+        kept = {key: outcome for key, outcome in self.outcomes.items() if key[0] not in anew}
+        return kept | outcomes(rules, facts)
+
+
+def changed(before: Facts, after: Facts) -> frozenset[str]:
+    """Names of facts that are not what they were; of what is not known the reasons decide nothing."""
+    names: set[str] = set()
+    for subject in {*_subjects(before), *_subjects(after)}:
+        one, other = before.of(subject), after.of(subject)
+        if one != other:  # the reasons or the evidence, at least
+            names.update(name for name in one.keys() | other.keys() if _kept(one.get(name)) != _kept(other.get(name)))
+    return frozenset(names)
+
+
+def _reads(rule: Rule) -> frozenset[str]:
+    """What it names, and the links to what it judges."""
+    written = (rule.when, rule.expect, *(each.when for each in rule.cases))
+    return frozenset(_links(rule.subject)).union(*(re.findall(r"\w+", each.source) for each in written if each))
+
+
+def _links(kind: Kind) -> set[str]:
+    routes = verdict.ROUTES[kind] if kind != "host" else ()
+    return {link for _, link in routes}.union(*(_links(parent) for parent, _ in routes))
+
+
+def _subjects(facts: Facts) -> Iterator[Subject]:
+    return (subject for kind in KINDS for subject in facts.subjects(kind))
+
+
+def _kept(value: Judged | None) -> object:
+    return value and (type(value), value_of(value))
+
+
+# Answers that lost something and look whole: a line, a key, the rest after a line; or that are for another subject.
+#
+# Deterministic: of many lines and keys some are taken, evenly spread.
+
+# One look only, and no end mark: of a line that is lost from these nothing else tells. The kernel forgets its log; the others
+# are files that people write, which end where they end.
+ONE_LOOK = frozenset(
+    {
+        *("kernel_log", "modprobe", "samba_conf", "nfs_exports", "trim_timers"),
+        *("database_process", "database_includes", "database_settings", "database_sql"),
+    }
+)
+TEMPORARY = of_text(
+    "temporary readonly", lambda text: text.replace(b"\treadonly\toff\tdefault\n", b"\treadonly\ton\ttemporary\n")
+)
+
+
+def of_answers(answers: Sequence[Capture | Files], most: int) -> Iterator[Fault]:
+    """Losses of one collector's answers: at most so many lines gone, cuts after a line, and keys gone."""
+    texts = [text for answer in answers for text in _texts(answer)]
+    lines = max((text.count(b"\n") for text in texts), default=0)
+    for at in _spread(lines, most):
+        yield of_text(f"line {at + 1} lost", lambda text, at=at: _without_line(text, at))  # type: ignore[misc]
+        yield of_text(f"cut after line {at}", lambda text, at=at: b"".join(text.splitlines(True)[:at]))  # type: ignore[misc]
+    keys = max((len(list(_places(_document(text)))) for text in texts), default=0)
+    for at in _spread(keys, most):
+        yield of_text(f"key {at + 1} lost", lambda text, at=at: _without_key(text, at))  # type: ignore[misc]
+
+
+def of_another(answer: Capture) -> Fault:
+    """The answer of another subject, whole."""
+    return Fault("an answer for another", lambda _: answer, lambda files: files)
+
+
+def _texts(answer: Capture | Files) -> list[bytes]:
+    return [answer.stdout] if isinstance(answer, Capture) else list(map(as_bytes, answer.text.values()))
+
+
+def _spread(count: int, most: int) -> list[int]:
+    return sorted({(2 * i + 1) * count // (2 * most) for i in range(most)}) if count > most else list(range(count))
+
+
+def _without_line(text: bytes, at: int) -> bytes:
+    lines = text.splitlines(True)
+    return b"".join(lines[:at] + lines[at + 1 :])
+
+
+def _document(text: bytes) -> Any:
+    if text.lstrip()[:1] not in (b"{", b"["):
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _places(node: Any) -> Iterator[tuple[Any, Any]]:
+    """(what holds it, its key) of everything in a document, those that are lists or objects first: rows and sections."""
+    inner = list(node.items()) if isinstance(node, dict) else list(enumerate(node)) if isinstance(node, list) else []
+    for key, value in inner:
+        if isinstance(value, dict | list):
+            yield node, key
+            yield from _places(value)
+
+
+def _without_key(text: bytes, at: int) -> bytes:
+    document = _document(text)
+    for i, (holder, key) in enumerate(_places(document)):
+        if i == at:
+            del holder[key]
+            return json.dumps(document).encode() + b"\n"
+    return text

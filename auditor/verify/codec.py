@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from auditor.errors import Stop
 from auditor.text import VALUES, crowded, harmless
-from auditor.verify.histogram import Histogram
+from auditor.verify.result import Histogram
 
 T = TypeVar("T")
 MOST = 2**63 - 1

@@ -1,25 +1,112 @@
-"""The ledger: a folder with one file a place, written and synced before anything is made there.
-
-What stands in it decides what ``zaudit clean`` removes, so nobody but the caller and root may be able to change it
-(:mod:`auditor.host.trust`). Where that does not hold, nothing is recorded and nothing is believed.
-"""
+"""What zaudit made, by whom, and how it is found again: the ledger, scratch datasets by GUID, programs that act."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.host import input_file, trust
-from auditor.host.folder import NoPlace, held
-from auditor.host.memory import UNTOLD, started
+from auditor.errors import Stop
+from auditor.host import process, trust, user_files
+from auditor.host.live import ENVIRONMENT
+from auditor.host.owner import UNTOLD, started
+from auditor.host.process import MISSING as MISSING
+from auditor.host.process import PATH, Time
+from auditor.host.process import find_program as find_in
+from auditor.host.trust import NoPlace, held
+from auditor.text import harmless, quoted
 from auditor.verify import codec
-from auditor.verify.actor import PlaceError
+
+# Who acts in a place: everything that is made, written or removed there is done by a process with these rights.
+#
+# That process is the owner of the place where it writes, as the database is, without a capability and with no way to gain one.
+# So a name, link or file that the owner put in its way reaches nothing that the owner could not reach himself. (setpriv(1);
+# capabilities(7), "Transformation of capabilities during execve()": with an empty bounding set not even a program of root gets
+# any.)
+
+BOUND = ("setpriv", "--pdeathsig", "KILL")  # so that nothing outlives zaudit
+POWERLESS = ("--clear-groups", "--inh-caps=-all", "--bounding-set=-all")
+
+
+class PlaceError(Stop):
+    """A place could not be made, used or removed; the text says why."""
+
+
+class Actor(NamedTuple):
+    """Numbers of a user and a group; both empty where zaudit does not run as root."""
+
+    uid: str
+    gid: str
+
+    @property
+    def setpriv(self) -> tuple[str, ...]:
+        """The words before a command that make it his."""
+        ids = ("--reuid", self.uid, "--regid", self.gid, *POWERLESS) if self.uid else ()
+        return (*BOUND, "--no-new-privs", *ids)
+
+
+CALLER, ROOT = Actor("", ""), Actor("0", "0")
+UNSEEN = Actor("UID", "GID")  # of a place that could not be looked at
+
+
+# The programs that a verification starts: found in the fixed PATH of zaudit, with its fixed environment and no shell.
+
+ANSWER_S = 60  # for all but fio
+
+
+def find(name: str) -> tuple[str, str]:
+    """(the absolute path of a program, empty) or (empty, why there is none)."""
+    return find_in((name,), PATH)
+
+
+def found(name: str) -> str:
+    """The absolute path of a program; empty where it is not installed, or where another user could have changed it."""
+    return find(name)[0]
+
+
+def require(name: str) -> str:
+    """The absolute path of a program. Raises PlaceError: no program is left to be found by whoever starts it."""
+    path, why = find(name)
+    if why:
+        raise PlaceError(f"{name}: {why}")
+    return path
+
+
+def call(argv: tuple[str, ...]) -> tuple[int, str]:
+    """Run a command from /: (exit code, what it printed)."""
+    return _call(argv, "/")
+
+
+def act(actor: Actor, folder: int, argv: tuple[str, ...]) -> tuple[int, str]:
+    """Run a command with the rights of an actor in a folder that is held by its descriptor: (exit code, what it printed)."""
+    tool, why = find(argv[0])
+    if why:
+        return 127, f"{argv[0]}: {why}"
+    # by the path of its descriptor a child enters a folder that is held, whatever its name is by now
+    return _call((*actor.setpriv, tool, *argv[1:]), trust.by(folder))
+
+
+def _call(argv: tuple[str, ...], folder: str) -> tuple[int, str]:
+    path, why = find(argv[0])
+    if why:
+        return 127, f"{argv[0]}: {why}"
+    # bounded in output as well: what runs with the rights of an owner is his to take over and to make say anything
+    done = process.run((path, *argv[1:]), Time.of(ANSWER_S), ENVIRONMENT, folder=folder)
+    if done.exit is None:
+        return 124, f"{argv[0]}: {done.fault}"
+    return done.exit, (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
+# The ledger: a folder with one file a place, written and synced before anything is made there.
+#
+# What stands in it decides what ``zaudit clean`` removes, so nobody but the caller and root may be able to change it
+# (:mod:`auditor.host.trust`). Where that does not hold, nothing is recorded and nothing is believed.
 
 ID = re.compile(r"[0-9a-f]{16}")
 PART = re.compile(r"part-[0-9a-f]{16}-([0-9]{1,9})-([0-9]{1,18})")  # a record that this process writes
@@ -114,7 +201,7 @@ def _listed(pattern: str) -> list[Path]:
 
 def _read(path: Path) -> Place:
     with held(str(path.parent)) as where:
-        file = input_file.open_member(path.name, where)
+        file = user_files.open_member(path.name, where)
     if file is None:
         raise ValueError("not a plain file")
     with file:
@@ -139,3 +226,136 @@ def _boot() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
+
+
+# A scratch zvol or file system is the one that zaudit made by its GUID, and destroyed by it alone.
+#
+# A name is anybody's who may rename (man 8 zfs-allow: rename, mount and create, not destroy), and a user property anybody's who
+# may set it. So the GUID is recorded when it is made, of what was created since then and bears the mark itself; and what is
+# destroyed is compared in the transaction group in which it is destroyed, by a ZFS channel program: no rename comes in between.
+# Only root may run one. (man 8 zfs-program; OpenZFS module/zfs/zcp_synctask.c zcp_synctask_destroy(): as zfs destroy without
+# options, it refuses what is mounted, open, or has snapshots or children)
+
+PROPERTY = "zaudit:scratch"  # its value is the id in the ledger
+CLOCK_S = 1  # by which the kernel's coarse clock may be behind
+TRIES, WAIT_S = 20, 0.5  # udev may have a zvol open still
+
+Command = Callable[[tuple[str, ...]], tuple[int, str]]  # argv -> exit code, what it printed
+
+# argv: name, GUID, user property, its value. A number of Lua has 64 bits and a sign
+PROGRAM = """
+local argv = (...)["argv"]
+local name, guid, key, mark = argv[1], argv[2], argv[3], argv[4]
+if not zfs.exists(name) then
+  return "gone"
+end
+local found = zfs.get_prop(name, "guid")
+if tostring(found) ~= guid then
+  return "another"
+end
+local value, source = zfs.get_prop(name, key)
+if value ~= mark or source ~= name then
+  return "unmarked"
+end
+return "error " .. zfs.sync.destroy(name)
+"""
+DESTROYED = "error 0"
+LARGEST = str(2**64 - 1)
+
+
+def ready(pool: str, zfs: Command) -> None:
+    """Raises PlaceError where nothing could be destroyed by its GUID later."""
+    _program(f"{pool}/zaudit-{os.getpid()}", Place("", "", "", "", 0, 0, "", 0.0, guid=LARGEST), zfs, "-n")
+
+
+def guid(place: Place, began: float, zfs: Command) -> str:
+    """Of what was just made. began: when zfs create was called. Raises PlaceError where something else has its name."""
+    wanted = ("guid", "creation", PROPERTY)
+    code, said = zfs(("zfs", "get", "-Hp", "-o", "property,value,source", ",".join(wanted), place.dataset))
+    rows = [line.split("\t") for line in said.splitlines()]
+    if code or [row[0] for row in rows] != [*wanted] or not all(len(row) == 3 for row in rows):
+        raise PlaceError(f"{place.dataset}: its GUID was not read: {harmless(said.strip())}")
+    (_, number, _), (_, created, _), (_, mark, source) = rows
+    if (mark, source) != (place.id, "local") or not created.isdigit() or int(created) < int(began) - CLOCK_S:
+        raise PlaceError(f"{place.dataset} was replaced as soon as it was created: it is left alone")
+    return number
+
+
+def there(place: Place, zfs: Command) -> bool:
+    """Whether its name is its own now."""
+    code, said = zfs(("zfs", "get", "-Hp", "-o", "value", "guid", place.dataset))
+    return code == 0 and said.strip() == place.guid
+
+
+def destroy(place: Place, zfs: Command) -> None:
+    """Destroy what was made, wherever it was renamed to; nothing where it is gone. Raises PlaceError."""
+    if not place.guid.isdigit():
+        _unknown(place, zfs)
+        return
+    name = place.dataset
+    for _ in range(TRIES):
+        answer = _program(name, place, zfs)
+        if answer == DESTROYED:
+            return
+        if answer in ("gone", "another"):
+            found = _renamed(place, zfs)
+            if not found:
+                return
+            name = found
+        elif answer == "unmarked":
+            raise PlaceError(f"{name} does not have the mark of this run: it is left alone")
+        elif answer != f"error {errno.EBUSY}":
+            break
+        time.sleep(WAIT_S)
+    number = answer.removeprefix("error ")
+    why = os.strerror(int(number)) if number.isdigit() else answer
+    raise PlaceError(f"{name} could not be destroyed: {why}")
+
+
+def _unknown(place: Place, zfs: Command) -> None:
+    """Of a record without a GUID nobody knows what has its name by now."""
+    name = place.dataset
+    code, said = zfs(("zfs", "get", "-Hp", "-o", "value", "guid", name))
+    if code and "does not exist" in said:
+        return
+    raise PlaceError(
+        f"{name} is on record without its GUID, and another dataset may have its name by now: it is left alone. If "
+        f"`zfs get creation,used,{PROPERTY} {quoted(name)}` shows a scratch one of zaudit: zfs destroy {quoted(name)}"
+    )
+
+
+def _renamed(place: Place, zfs: Command) -> str:
+    """The name that it has now; empty where it is not in its pool any more. Raises PlaceError where that cannot be seen."""
+    pool = place.dataset.partition("/")[0]
+    code, said = zfs(("zfs", "get", "-Hp", "-r", "-t", "filesystem,volume", "-o", "name,value", "guid", pool))
+    if code:
+        raise PlaceError(f"{place.dataset}: {harmless(said.strip())}")
+    rows = (line.split("\t") for line in said.splitlines())
+    return next((row[0] for row in rows if row[1:] == [place.guid]), "")
+
+
+def _program(name: str, place: Place, zfs: Command, *options: str) -> str:
+    """What the channel program returns. Raises PlaceError where it was not run."""
+    number = int(place.guid)
+    signed = number - (1 << 64) if number >> 63 else number
+    pool = name.partition("/")[0]
+    with _script() as path:
+        words = (pool, path, name, str(signed), PROPERTY, place.id)  # a number with a sign is no option
+        code, said = zfs(("zfs", "program", *options, "-j", "--", *words))
+    with contextlib.suppress(ValueError, KeyError, TypeError, IndexError):
+        return str(json.loads(said.splitlines()[0])["return"])
+    why = harmless(said.strip().partition("\n")[0]) or f"exit code {code}"
+    raise PlaceError(
+        f"zfs program {pool}, by which alone zaudit destroys what it made, failed (root may run it): {why}"
+    )
+
+
+@contextlib.contextmanager
+def _script() -> Iterator[str]:
+    """A path of the program for a child of this process, which nobody else can have put there."""
+    descriptor = os.memfd_create("zaudit-destroy")
+    try:
+        os.write(descriptor, PROGRAM.encode())
+        yield f"/proc/{os.getpid()}/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

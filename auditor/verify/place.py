@@ -1,11 +1,4 @@
-"""What a run writes into: a new directory on the dataset, a scratch zvol or a scratch dataset; recorded before it exists,
-removed after.
-
-Root makes and removes nothing in a folder of somebody else: a directory is made and removed by a process of the owner of the
-mount point, in folders that are held (:mod:`auditor.verify.held`). A scratch dataset is mounted, and the link to a scratch zvol
-lies, in the ledger's folder, which nobody else can enter. However a run ends, the next one and ``zaudit clean`` find in the
-ledger what it left, and remove that and nothing else.
-"""
+"""Where a run writes: made, held open, and removed after, never by a path that its owner could turn elsewhere."""
 
 from __future__ import annotations
 
@@ -13,17 +6,193 @@ import contextlib
 import ctypes
 import errno
 import os
+import pwd
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
 
-from auditor.host import input_file, trust
+from auditor.host import trust, user_files
 from auditor.text import harmless
-from auditor.verify import held, ledger, scratch, tools
-from auditor.verify.actor import Actor, PlaceError
-from auditor.verify.held import FILES, Held
-from auditor.verify.ledger import ID, Place
-from auditor.verify.scratch import PROPERTY, Command
+from auditor.verify import ledger
+from auditor.verify.ledger import CALLER, ID, PROPERTY, ROOT, Actor, Command, Place, PlaceError
+
+# A place that is held: its folders are open, and nothing there is reached by a path that its owner could turn elsewhere.
+#
+# A folder is found from / downwards without following a link; from then on its descriptor stands for it, wherever the owner
+# moves it. What is made or removed in it is done with the rights of the owner (:mod:`auditor.verify.ledger`).
+
+FILES = "zaudit."  # the names of all files that fio makes begin so
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+NOGROUP = 65534  # of a user whom the system does not know
+AT_ONCE, ROUNDS = 500, 1000  # files that one command removes, and how often: more, and somebody keeps making them
+MOST = 100_000  # entries of a place that are looked at
+
+
+class Replaced(PlaceError):
+    """Something else lies where the place was."""
+
+
+class Held(NamedTuple):
+    """parent: descriptor of the folder that the place lies in; folder: of the place; device: of its zvol, else -1."""
+
+    place: Place
+    parent: int
+    folder: int
+    device: int
+
+    @property
+    def actor(self) -> Actor:
+        return actor_of(self.place)
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.place.path)
+
+    def changed(self) -> str:
+        """What is not as zaudit and fio made it, in a few words; empty where all is."""
+        try:
+            there = os.stat(self.name, dir_fd=self.parent, follow_symlinks=False)
+            if not os.path.samestat(there, os.fstat(self.folder)):
+                return "something else lies where it was made"
+            return "" if self.place.kind == "zvol" else next(self._strange(), "")
+        except FileNotFoundError:
+            return "it is not where it was created"
+        except OSError as error:
+            return f"it cannot be looked at ({error.strerror})"
+
+    def _strange(self) -> Iterator[str]:
+        own = os.fstat(self.folder)
+        with os.scandir(self.folder) as entries:
+            for number, entry in enumerate(entries):
+                if number == MOST:
+                    yield f"it holds more than {MOST} files"
+                elif not (entry.name.startswith(FILES) and entry.is_file(follow_symlinks=False) and _plain(entry, own)):
+                    yield f"it holds what fio did not make there ({harmless(entry.name)})"
+
+    def remove(self, *names: str) -> None:
+        """Files in it, with the rights of its owner. What is not there is no error. Raises PlaceError."""
+        code, said = ledger.act(self.actor, self.folder, ("rm", "-f", "--", *names))
+        if code:
+            raise PlaceError(f"{self.place.path}: {harmless(said.strip())}")
+
+    def empty(self) -> None:
+        """Remove the files of ours in it, and links of that name; all else stays. Raises PlaceError."""
+        for _ in range(ROUNDS):
+            names = list(islice(self._ours(), AT_ONCE))
+            if not names:
+                return
+            self.remove(*names)
+        raise PlaceError(f"{self.place.path}: another process keeps creating files there")
+
+    def _ours(self) -> Iterator[str]:
+        with os.scandir(self.folder) as entries:
+            for entry in islice(entries, MOST):
+                if entry.name.startswith(FILES) and (entry.is_file(follow_symlinks=False) or entry.is_symlink()):
+                    yield entry.name
+
+
+def _plain(entry: os.DirEntry[str], folder: os.stat_result) -> bool:
+    """Whether a file has no other name, and owner and file system of the folder; only files are asked for that, since what
+    a folder is mounted from may never answer."""
+    seen = entry.stat(follow_symlinks=False)
+    return (seen.st_nlink, seen.st_uid, seen.st_dev) == (1, folder.st_uid, folder.st_dev)
+
+
+def opened(path: str) -> int:
+    """A descriptor of a folder, good for looking up names in it. Raises OSError, also where a link is on the way."""
+    folder = os.open("/", os.O_PATH | os.O_DIRECTORY)
+    for name in filter(None, path.split("/")):
+        above = folder
+        try:
+            folder = os.open(name, FOLDER | os.O_PATH, dir_fd=above)
+        finally:
+            os.close(above)
+    return folder
+
+
+def rest(folder: int) -> str:
+    """The name of something that lies in it, or nothing."""
+    with os.scandir(folder) as entries:
+        return next((entry.name for entry in entries), "")
+
+
+@contextlib.contextmanager
+def closing(*descriptors: int) -> Iterator[None]:
+    """They are closed at the end."""
+    try:
+        yield
+    finally:
+        for each in descriptors:
+            os.close(each)
+
+
+def owner_of(folder: int, path: str) -> Actor:
+    """Who is to act below a folder: who owns it. Raises PlaceError where others could put something in root's way."""
+    if os.geteuid():
+        return CALLER
+    seen = os.fstat(folder)
+    if seen.st_uid == 0:
+        if not trust.keeps(folder, trust.by(folder)):
+            why = trust.fault(folder, path)
+            raise PlaceError(
+                f"{harmless(why)} and belongs to root: give it to the user of the database (chown), or take that right "
+                "away (chmod go-w; setfacl -b)"
+            )
+        return ROOT
+    return Actor(str(seen.st_uid), str(_group(seen.st_uid)))
+
+
+def _group(uid: int) -> int:
+    """His own group, as the system knows it. Not that of the folder: it may be one that he is no member of."""
+    with contextlib.suppress(KeyError):
+        if pwd.getpwnam(str(uid)).pw_uid != uid:  # setpriv takes a number for a name first
+            raise PlaceError(f"a user is named {uid}: nothing can be run as the user with that number")
+    try:
+        return pwd.getpwuid(uid).pw_gid
+    except KeyError:
+        return NOGROUP
+
+
+def actor_of(place: Place) -> Actor:
+    """Who acts in a place that was recorded."""
+    if os.geteuid():
+        return CALLER
+    return ROOT if place.uid < 1 else Actor(str(place.uid), str(place.gid))
+
+
+def enter(place: Place, parent: int) -> int:
+    """A descriptor of the folder of a place, in one that is held. Raises FileNotFoundError where nothing has its name,
+    Replaced where something else has it."""
+    try:
+        folder = os.open(os.path.basename(place.path), FOLDER, dir_fd=parent)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Replaced(
+            f"{place.path} is not the directory that zaudit made ({error.strerror}): it is left alone"
+        ) from None
+    seen = os.fstat(folder)
+    new = place.kind == "dataset" or place.uid < 0  # the root of a new file system belongs to who made it
+    wrong = ""
+    if seen.st_uid != (os.geteuid() if new else place.uid):
+        wrong = "belongs to another user"
+    elif place.inode not in (0, seen.st_ino):
+        wrong = "is not the directory that zaudit made"
+    if wrong:
+        os.close(folder)
+        raise Replaced(f"{place.path} {wrong}: it is left alone")
+    return folder
+
+
+# What a run writes into: a new directory on the dataset, a scratch zvol or a scratch dataset; recorded before it exists,
+# removed after.
+#
+# Root makes and removes nothing in a folder of somebody else: a directory is made and removed by a process of the owner of the
+# mount point, in folders that are held (:mod:`auditor.verify.place`). A scratch dataset is mounted, and the link to a scratch
+# zvol lies, in the ledger's folder, which nobody else can enter. However a run ends, the next one and ``zaudit clean`` find in
+# the ledger what it left, and remove that and nothing else.
 
 PREFIX = ".zaudit-"
 UNSHARED = (("sharenfs", "off"), ("sharesmb", "off"))  # a scratch dataset is for nobody else, whatever it would inherit
@@ -41,16 +210,16 @@ def _numbers(actor: Actor) -> tuple[int, int]:
 def owner(mount_point: str) -> Actor:
     """Who acts below a mount point. Raises PlaceError."""
     with _open(mount_point) as folder:
-        return held.owner(folder, mount_point)
+        return owner_of(folder, mount_point)
 
 
 @contextlib.contextmanager
 def _open(mount_point: str) -> Iterator[int]:
     try:
-        folder = held.opened(mount_point)
+        folder = opened(mount_point)
     except OSError as error:
         raise PlaceError(f"{harmless(mount_point)}: no directory can be created there: {error.strerror}") from None
-    with held.closing(folder):
+    with closing(folder):
         yield folder
 
 
@@ -59,10 +228,10 @@ def directory(mount_point: str, dataset: str) -> Place:
     id = secrets.token_hex(8)
     name = f"{PREFIX}{id}"
     with _open(mount_point) as parent:
-        actor = held.owner(parent, mount_point)
+        actor = owner_of(parent, mount_point)
         place = ledger.new("directory", os.path.join(mount_point, name), dataset, id, *_numbers(actor))
         ledger.record(place)
-        code, said = tools.act(actor, parent, ("mkdir", "-m", "700", "--", name))
+        code, said = ledger.act(actor, parent, ("mkdir", "-m", "700", "--", name))
         if code:
             ledger.forget(place)
             why = harmless(said.strip().rpartition(": ")[2])
@@ -75,12 +244,12 @@ def directory(mount_point: str, dataset: str) -> Place:
 def _inode(place: Place, parent: int) -> int:
     """Of the directory that was made: new, empty and its owner's, or somebody put another in its place."""
     try:
-        folder = held.enter(place, parent)
+        folder = enter(place, parent)
     except OSError:
         raise PlaceError(f"{place.path} was removed as soon as it was created") from None
-    with held.closing(folder):
+    with closing(folder):
         seen = os.fstat(folder)
-        if seen.st_mode & 0o777 != 0o700 or held.rest(folder):
+        if seen.st_mode & 0o777 != 0o700 or rest(folder):
             raise PlaceError(f"{place.path} was replaced as soon as it was created: it is left alone")
         return seen.st_ino
 
@@ -115,7 +284,7 @@ def dataset(target: str, actor: Actor, properties: Sequence[tuple[str, str]], zf
 
 
 def _create(place: Place, how: tuple[str, ...], properties: Sequence[tuple[str, str]], zfs: Command) -> Place:
-    scratch.ready(place.dataset.partition("/")[0], zfs)
+    ledger.ready(place.dataset.partition("/")[0], zfs)
     ledger.record(place)
     began = time.time()
     options = [word for key, value in (*properties, (PROPERTY, place.id)) for word in ("-o", f"{key}={value}")]
@@ -123,7 +292,7 @@ def _create(place: Place, how: tuple[str, ...], properties: Sequence[tuple[str, 
     if code:
         ledger.forget(place)
         raise PlaceError(f"zfs create {place.dataset}: {said.strip()}")
-    place = place._replace(guid=scratch.guid(place, began, zfs))
+    place = place._replace(guid=ledger.guid(place, began, zfs))
     ledger.record(place)
     return place
 
@@ -164,10 +333,10 @@ def hold(place: Place) -> Iterator[Held]:
 @contextlib.contextmanager
 def _entered(place: Place) -> Iterator[Held]:
     """Its folders, and nothing else of it. Raises OSError or Replaced."""
-    parent = held.opened(os.path.dirname(place.path))
-    with held.closing(parent):
-        folder = held.enter(place, parent)
-        with held.closing(folder):
+    parent = opened(os.path.dirname(place.path))
+    with closing(parent):
+        folder = enter(place, parent)
+        with closing(folder):
             yield Held(place, parent, folder, -1)
 
 
@@ -176,10 +345,10 @@ def _device(here: Held) -> Iterator[int]:
     """The zvol, opened once; fio finds it behind a link to the descriptor, not to a name below /dev."""
     place = here.place
     try:
-        device = input_file.open_as(node(place), input_file.BLOCK_DEVICE)
+        device = user_files.open_as(node(place), user_files.BLOCK_DEVICE)
     except OSError as error:
         raise PlaceError(f"{node(place)}: {error.strerror}") from None
-    with held.closing(device):
+    with closing(device):
         os.symlink(trust.by(device), LOG_FILE, dir_fd=here.folder)
         yield device
 
@@ -199,12 +368,12 @@ def remove(place: Place, zfs: Command) -> None:
             _directory(place, zfs)
         case "zvol":
             _directory(place, zfs)
-            scratch.destroy(place, zfs)
+            ledger.destroy(place, zfs)
         case _:
             where = str(ledger.folder() / names["dataset"])
             if place.guid:
                 _unmount(where)
-            scratch.destroy(place, zfs)
+            ledger.destroy(place, zfs)
             with contextlib.suppress(FileNotFoundError):
                 os.rmdir(where)
     ledger.forget(place)
@@ -214,9 +383,9 @@ def _directory(place: Place, zfs: Command) -> None:
     try:
         with _entered(place) as here:
             here.empty()
-            if left := held.rest(here.folder):
+            if left := rest(here.folder):
                 raise PlaceError(f"{place.path} holds what zaudit did not create ({left!r}): it is left alone")
-            code, said = tools.act(here.actor, here.parent, ("rmdir", "--", here.name))
+            code, said = ledger.act(here.actor, here.parent, ("rmdir", "--", here.name))
             if code:
                 raise PlaceError(f"{place.path}: {harmless(said.strip())}")
     except FileNotFoundError:
@@ -240,12 +409,12 @@ def _unmount(where: str) -> None:
     if not os.path.ismount(where):
         return
     libc = ctypes.CDLL(None, use_errno=True)
-    for _ in range(scratch.TRIES):
+    for _ in range(ledger.TRIES):
         if libc.umount2(os.fsencode(where), UMOUNT_NOFOLLOW) == 0:
             return
         if ctypes.get_errno() != errno.EBUSY:
             break
-        time.sleep(scratch.WAIT_S)
+        time.sleep(ledger.WAIT_S)
     raise PlaceError(f"{where} could not be unmounted: {os.strerror(ctypes.get_errno())}")
 
 

@@ -1,15 +1,22 @@
-"""What a verification will do: which runs of fio, for how long, how many bytes; before anything is made."""
+"""What a verification will do, before anything is made: runs, bytes, the sweep, and the reasons to refuse."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from auditor.facts import HOST, Facts, Subject, value_of
-from auditor.verify.actor import BOUND, Actor
-from auditor.verify.profile import FILE_FORMAT, Profile, Section
-from auditor.verify.strace_output import CALLS
-from auditor.verify.units import ProfileError, size_bytes
+from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown, value_of
+from auditor.text import harmless
+from auditor.units import size
+from auditor.verify import fio
+from auditor.verify.comparison import INTERVALS, Sweep
+from auditor.verify.comparison import Step as KneeStep
+from auditor.verify.fio import CALLS, FioError
+from auditor.verify.ledger import BOUND, Actor
+from auditor.verify.profile import FILE_FORMAT, Profile, ProfileError, Section, size_bytes
+from auditor.verify.trial import Ran
+
+# What a verification will do: which runs of fio, for how long, how many bytes; before anything is made.
 
 Length = Literal["quick", "standard", "long"]
 SECONDS: dict[Length, int] = {"quick": 36, "standard": 120, "long": 600}
@@ -150,3 +157,137 @@ def command(plan: Plan, step: Step, actor: Actor, preload: Sequence[str] = (), t
         *(f"--section={name}" for name in step.sections),
         "-",
     )
+
+
+# Where a run would harm, or could say nothing: it is refused, with the words that override it where that can be right.
+
+OVERRIDES = ("degraded", "scrub", "full", "space")
+FULL_PERCENT, TIMES_THE_SIZE = 90, 2
+
+
+class Refusal(NamedTuple):
+    """override: the word for --despite, empty where nothing overrides it."""
+
+    text: str
+    override: str = ""
+
+
+def refusals(plan: Plan, facts: Facts) -> Iterator[Refusal]:
+    """All reasons against this plan. What cannot be seen is a reason too."""
+    dataset = Subject("dataset", plan.dataset)
+    pool = Subject("pool", plan.dataset.partition("/")[0])
+    name = harmless(pool.name)
+    yield from _never(plan, dataset, pool, facts)
+    yield from _unless(facts.get(pool, "state"), "ONLINE", f"pool {name} is {{}}", "degraded")
+    scan = facts.get(pool, "scan_state")
+    if not isinstance(scan, Known) or scan.value == "in progress":
+        what = facts.get(pool, "scan_function")
+        running = f"a {what.value} is running" if isinstance(what, Known) else "a scrub or resilver may be running"
+        yield Refusal(f"pool {name}: {running}: its I/O cannot be told from that of the run", "scrub")
+    capacity = _whole_number(facts.get(pool, "capacity_percent"), facts.get(pool, "list_capacity_percent"))
+    if capacity is None or capacity > FULL_PERCENT:
+        yield Refusal(f"pool {name} is {'of unknown fullness' if capacity is None else f'{capacity} % full'}", "full")
+    space, needed = _whole_number(facts.get(dataset, "available")), TIMES_THE_SIZE * plan.bytes_on_disk
+    if space is None or space < needed:
+        have = "an unknown amount" if space is None else size(space)
+        yield Refusal(f"{harmless(plan.dataset)} has {have} left, {size(needed)} are wanted (twice the files)", "space")
+
+
+def _never(plan: Plan, dataset: Subject, pool: Subject, facts: Facts) -> Iterator[Refusal]:
+    suspended = facts.get(pool, "suspended")
+    if not isinstance(suspended, Known) or suspended.value:
+        word = "is suspended" if isinstance(suspended, Known) else f"may be suspended ({_why(suspended)})"
+        yield Refusal(f"pool {harmless(pool.name)} {word}: no write would return")
+    if plan.kind == "directory":
+        mounted = facts.get(dataset, "mounted")
+        if not isinstance(mounted, Known) or not mounted.value:
+            why = "is not mounted" if isinstance(mounted, Known) else f"may not be mounted ({_why(mounted)})"
+            yield Refusal(f"{harmless(dataset.name)} {why}")
+    for subject, what in ((pool, "pool"), (dataset, "dataset")):
+        readonly = facts.get(subject, "readonly")
+        if not isinstance(readonly, Known) or readonly.value != "off":
+            word = "is read-only" if isinstance(readonly, Known) else f"may be read-only ({_why(readonly)})"
+            yield Refusal(f"{what} {harmless(subject.name)} {word}")
+
+
+def _unless(found: Judged, good: str, text: str, override: str) -> Iterator[Refusal]:
+    if isinstance(found, Unknown):
+        yield Refusal(text.format(f"in an unknown state ({_why(found)})"), override)
+    elif found.value != good:
+        yield Refusal(text.format(found.value), override)
+
+
+def _why(found: Unknown) -> str:
+    return "; ".join(reason.text for reason in found.reasons)
+
+
+def _whole_number(*candidates: Judged) -> int | None:
+    return next((each.value for each in candidates if isinstance(each, Known) and isinstance(each.value, int)), None)
+
+
+# ``--sweep``: the same amount written with a sync never, at the end, and ever more often; ``comparison`` says what it means.
+#
+# fio's job_runtime holds the final sync (end_fsync) as well as the syncs between. Each trial begins with a fresh file, and
+# trials of all intervals take turns, so that a pool that grows slower does so for all of them.
+
+AMOUNT, BLOCK, TRIALS = 128 << 20, 16 << 10, 3
+LEAST = 4 << 20
+FILE, JOB_FILE = "zaudit.sweep", "zaudit.sweep.fio"
+SWEEP_SECONDS = 120  # after which a trial is slow; zaudit ends it some time later
+
+
+def sweep_intervals(amount: int) -> tuple[int | None, ...]:
+    """Bytes between two syncs, of each step; intervals that the amount does not reach would be one at the end again."""
+    return (None, 0, *(interval for interval in INTERVALS if interval < amount))
+
+
+def sweep_job_file(amount: int) -> str:
+    """fio's job file of all intervals, a section each."""
+    where = f"directory=${{ZAUDIT_DIRECTORY}}\nfilename_format={FILE}\n"
+    head = f"[global]\n{where}ioengine=psync\nfallocate=none\nrw=write\n"
+    jobs = "".join(f"\n[{_sweep_name(each)}]\n{_sweep_options(each)}" for each in sweep_intervals(amount))
+    return f"{head}bs={BLOCK}\nsize={amount}\n{jobs}"
+
+
+def _sweep_name(interval: int | None) -> str:
+    return "sweep-never" if interval is None else f"sweep-{interval}"
+
+
+def _sweep_options(interval: int | None) -> str:
+    if interval is None:
+        return ""
+    return "end_fsync=1\n" + (f"fdatasync={interval // BLOCK}\n" if interval else "")
+
+
+def sweep_steps(amount: int, limit: int) -> Iterator[Step]:
+    """The runs of a sweep. Raises ProfileError for an amount of which nothing can be learnt."""
+    if amount < LEAST or amount % BLOCK:
+        raise ProfileError(
+            f"a sweep of {size(amount)}: at least {size(LEAST)} are needed, in whole blocks of {size(BLOCK)}"
+        )
+    for _ in range(TRIALS):
+        for each in sweep_intervals(amount):
+            yield Step(_sweep_name(each), "sweep", (_sweep_name(each),), SWEEP_SECONDS, limit)
+
+
+def sweep_of(runs: Iterable[Ran]) -> Sweep | None:
+    """What the runs of a sweep took, None when there are none. Raises FioError when one of them failed, or when they did not
+    all write the same amount."""
+    seconds: dict[str, list[float]] = {}
+    amounts: set[int] = set()
+    for ran in runs:
+        if ran.purpose == "sweep" and not ran.limited:  # one that was ended early took no time that means anything
+            if ran.exit != 0:
+                raise FioError(
+                    f"{ran.name}: fio ended with exit code {ran.exit}: {ran.fault or ran.stderr.strip()[:200]}"
+                )
+            (job,) = fio.jobs_of(fio.documents(ran.stdout)[-1], {})
+            seconds.setdefault(ran.name, []).append(job.seconds)
+            amounts.add(job.write_bytes)
+    if not seconds:
+        return None
+    if len(amounts) > 1:
+        raise FioError(f"the runs of the sweep wrote from {min(amounts)} to {max(amounts)} bytes, not the same amount")
+    (amount,) = amounts
+    found = (KneeStep(each, tuple(seconds.get(_sweep_name(each), ()))) for each in sweep_intervals(amount))
+    return Sweep(amount, tuple(step for step in found if step.seconds))

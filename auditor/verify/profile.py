@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from auditor.host import input_file
-from auditor.verify.model import Slo
-from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
-from auditor.verify.words import Purpose
+from auditor.errors import Stop
+from auditor.host import user_files
+from auditor.verify.result import Slo
+from auditor.verify.specs import Purpose
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -149,7 +149,7 @@ def load(name: str) -> Profile:
     """One of ours by name, or a job file by path. Raises ProfileError."""
     own = not (name.endswith(".fio") or "/" in name)
     try:
-        data = (_ours() / f"{name}.fio").read_bytes() if own else input_file.read(Path(name), MOST)
+        data = (_ours() / f"{name}.fio").read_bytes() if own else user_files.read(Path(name), MOST)
         text = data.decode("utf-8")
     except FileNotFoundError:
         raise ProfileError(f"no profile {name}; there are {', '.join(names())}, or the path of a job file") from None
@@ -288,3 +288,51 @@ def _check(options: Mapping[str, str], lines: Mapping[str, int]) -> None:
             and option != "filename_format"
         ):
             raise wrong(option, "no variable but ZAUDIT_DIRECTORY, _RUNTIME and _SIZE")
+
+
+# Sizes, times and percentiles as people write them on a command line and in a job file.
+
+SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ns|us|µs|ms|s)")
+POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+LARGEST_SIZE = 2.0**62
+NANOSECONDS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+class ProfileError(Stop, ValueError):
+    """A job file, size or objective that cannot be used, and why."""
+
+
+def size_bytes(text: str) -> int:
+    """Bytes of ``8k``, ``64m``, ``1g`` (powers of 1024, as fio has it by default). Raises ProfileError."""
+    found = SIZE.fullmatch(text.strip())
+    if not found:
+        raise ProfileError(f"{text!r} is not a size such as 8k, 64m or 1g")
+    return _whole(found[1], 1024 ** POWERS[found[2].lower()])
+
+
+def _whole(number: str, times: int) -> int:
+    """Their product, in 64 bits. Raises ProfileError."""
+    product = float(number) * times
+    if product > LARGEST_SIZE:
+        raise ProfileError(f"{number[:20]} is too large")
+    return int(product)
+
+
+def nanoseconds(text: str) -> int:
+    """Of ``5ms``, ``800us``, ``1s``. Raises ProfileError."""
+    found = TIME.fullmatch(text.strip())
+    if not found:
+        raise ProfileError(f"{text!r} is not a time such as 800us, 5ms or 1s")
+    return _whole(found[1], NANOSECONDS[found[2]])
+
+
+def share(percentile: str) -> float:
+    """0.99 of ``p99`` or ``99``, 0.999 of ``p99.9``. Raises ProfileError."""
+    try:
+        q = float(percentile.strip().removeprefix("p")) / 100
+    except ValueError:
+        q = 0.0
+    if not 0 < q < 1:
+        raise ProfileError(f"{percentile!r} is not a percentile such as p99 or p99.9")
+    return round(q, 9)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Literal, get_args
 
 from auditor.facts import Spec, flag, link, links, number, real, word
-from auditor.verify.words import Purpose
+
+# Words that rules and results share, in a module that costs nothing to import.
+
+Purpose = Literal[
+    "log", "binlog", "group", "fresh", "recycled", "variant", "data", "together", "calls", "warm", "ab", "sweep"
+]
+
 
 FACTS: dict[str, Spec] = {
     "purpose": word("what the run is for", *get_args(Purpose)),

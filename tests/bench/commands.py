@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from functools import partial
 
 from auditor.host import process
-from auditor.host.limits import AT_ONCE
 from auditor.host.live import ENVIRONMENT
-from auditor.host.request import Capture
-from auditor.host.running import Time, Workers
+from auditor.host.process import Time, Workers
+from auditor.host.request import AT_ONCE, Capture
 from tests.bench.measure import ROOT
 
 COMMANDS = 145  # of a host with 24 drives

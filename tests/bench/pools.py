@@ -16,12 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from auditor import audit
+from auditor.host import libraries
 from auditor.host import live as seam
-from auditor.host import udev_db
 from auditor.host.files import read_files
 from auditor.host.live import LiveHost
+from auditor.host.process import Time
 from auditor.host.request import Capture, Files, Read
-from auditor.host.running import Time
 from auditor.recording import recording
 from auditor.recording.recording import Recording, RecordingHost, ReplayHost
 from tests.bench import synthetic, tools
@@ -163,7 +163,7 @@ def check(folder: Path, pause: str, words: list[str]) -> None:
     (folder / "pause").write_text(f"{pause}\n")
     Scripts.folder = folder
     seam.LiveHost = Scripts  # type: ignore[misc]
-    setattr(udev_db, "ARGV", ())  # noqa: B010 (this machine's own is not asked)
+    setattr(libraries, "UDEV_ARGV", ())  # noqa: B010 (this machine's own is not asked)
     sys.argv, began = ["zaudit", "check", *words], time.monotonic()
     try:
         cli.run()

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from auditor.host import process
 from auditor.host.files import read_files
-from auditor.host.limits import AT_ONCE
 from auditor.host.live import ENVIRONMENT, permitted
-from auditor.host.request import Capture, Files, Read, Run
-from auditor.host.running import Time, within
+from auditor.host.process import Time, within
+from auditor.host.request import AT_ONCE, Capture, Files, Read, Run
 from auditor.recording.recording import Recording
 
 

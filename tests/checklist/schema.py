@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.checklist.model import Checklist
-from auditor.report.checklist.json import SCHEMA
+from auditor.checklist.lists import Checklist
+from auditor.report.checklist.sheet import SCHEMA
 from tests.verify.schema import describe
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.checklist import answers, judged, measured, watched
-from auditor.checklist.model import Answered, Checklist, Said
+from auditor.checklist import lists, responses
+from auditor.checklist.lists import Answered, Checklist, Said
 from auditor.data import checklists
 from auditor.data.checklists import Line
-from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.conclusion import diagnose
 from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.judge.policy import LeftOut, Waiver
 from tests import shared
@@ -83,9 +83,9 @@ def test_each_link_part_and_fact_that_a_line_names_has_to_be_seen(
             blind = worlds.verification()._replace(chain=chain._replace(outcome="INCONCLUSIVE", links=hidden))
             seen = worlds.seen(measured=blind, watched=worlds.diagnosis())
         case "verify":
-            monkeypatch.setitem(measured.PARTS, name, lambda _: Said("open", "verify", "hidden"))
+            monkeypatch.setitem(responses.VERIFY_PARTS, name, lambda _: Said("open", "verify", "hidden"))
         case "diagnose":
-            monkeypatch.setitem(watched.PARTS, name, lambda _: Said("open", "diagnose", "hidden"))
+            monkeypatch.setitem(responses.DIAGNOSE_PARTS, name, lambda _: Said("open", "diagnose", "hidden"))
         case _:
             without = worlds.facts(without=(name.partition(".")[2],))
             seen = worlds.whole()._replace(audit=worlds.seen(known_=without).audit)
@@ -121,9 +121,9 @@ def test_what_nobody_looked_at_is_no_yes() -> None:
 
 def test_what_can_only_speak_against_a_line_answers_nothing() -> None:
     of = LINES["benchmark-log"]
-    assert answers.decide(of, [Said("yes", "check", "slog-unused passes", "", "slog-unused")]) == "open"
-    assert answers.decide(of, []) == "open"
-    assert answers.decide(of, [Said("yes", "check", "the pool has a SLOG")]) == "yes"
+    assert responses.decide(of, [Said("yes", "check", "slog-unused passes", "", "slog-unused")]) == "open"
+    assert responses.decide(of, []) == "open"
+    assert responses.decide(of, [Said("yes", "check", "the pool has a SLOG")]) == "yes"
 
 
 OUTCOMES = st.sampled_from(("pass", "pass", "pass", "fail", "unknown", "not applicable", "none"))
@@ -322,6 +322,6 @@ def test_the_gravest_is_the_next_step() -> None:
 def test_ten_thousand_datasets_are_looked_at_once() -> None:
     many = [worlds.verdict("atime-on", "pass", Subject("dataset", f"tank/d{n}")) for n in range(10_000)]
     report = worlds.report({}, *many)
-    assert len(judged.by_rule(report)["atime-on"]) == 10_001
-    found = answers.checklist(checklists.load(), worlds.whole(report), (), samples.BEGAN)
+    assert len(lists.by_rule(report)["atime-on"]) == 10_001
+    found = responses.checklist(checklists.load(), worlds.whole(report), (), samples.BEGAN)
     assert max(len(said.text) for each in found.lines for said in each.said) < 1000

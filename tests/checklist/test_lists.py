@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.checklist import judged, measured, watched
+from auditor.checklist import lists, responses
 from auditor.data import TableError, checklists
 from auditor.host import sql
 from auditor.registry import registry
-from auditor.verify.model import KERNEL_LOG
+from auditor.verify.result import KERNEL_LOG
 from tests.checklist import worlds
 
 LINES = {line.id: line for each in checklists.load() for line in each.lines}
@@ -51,22 +51,22 @@ def test_every_line_that_people_tick_off_is_there_in_their_order() -> None:
 
 def test_every_rule_fact_link_and_part_that_is_named_exists() -> None:
     facts = {f"{kind}.{name}" for kind, name in registry()}
-    assert set(sql.DRIVERS) == judged.BY_SESSION
+    assert set(sql.DRIVERS) == lists.BY_SESSION
     for line in LINES.values():
         assert {*line.rules, *line.against} <= worlds.by_id().keys(), line.id
         assert {*line.facts} <= facts, line.id
         assert {each.partition(".")[0] for each in line.facts} - {"database"} <= {"dataset", "pool", "host"}, line.id
         assert {each for each in line.facts if each.startswith("database.")} <= {"database.live"}
-        assert {*line.links} <= {"devices", KERNEL_LOG, *measured.UPPER}, line.id
-        assert {*line.verify} <= measured.PARTS.keys(), line.id
-        assert {*line.diagnose} <= watched.PARTS.keys(), line.id
+        assert {*line.links} <= {"devices", KERNEL_LOG, *responses.UPPER}, line.id
+        assert {*line.verify} <= responses.VERIFY_PARTS.keys(), line.id
+        assert {*line.diagnose} <= responses.DIAGNOSE_PARTS.keys(), line.id
         assert not {*line.rules} & {*line.against}, line.id
 
 
 def test_every_part_is_asked_for() -> None:
-    assert {part for line in LINES.values() for part in line.verify} == measured.PARTS.keys()
-    assert {part for line in LINES.values() for part in line.diagnose} == watched.PARTS.keys()
-    assert {*measured.PARTS} >= measured.LONG | measured.STANDARD
+    assert {part for line in LINES.values() for part in line.verify} == responses.VERIFY_PARTS.keys()
+    assert {part for line in LINES.values() for part in line.diagnose} == responses.DIAGNOSE_PARTS.keys()
+    assert {*responses.VERIFY_PARTS} >= responses.LONG | responses.STANDARD
 
 
 @pytest.mark.parametrize("id", LINES)

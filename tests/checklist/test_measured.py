@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from auditor.checklist import measured, watched
-from auditor.checklist.measured import PARTS, Verified
-from auditor.checklist.model import Said
+from auditor.checklist import responses
+from auditor.checklist.lists import Said
+from auditor.checklist.responses import VERIFY_PARTS, Verified
 from auditor.data import checklists
 from auditor.data.checklists import Line
-from auditor.diagnose.diagnosis import diagnose
-from auditor.verify.model import Verification
-from auditor.verify.result import Slice
+from auditor.diagnose.conclusion import diagnose
+from auditor.verify.result import Slice, Verification
 from tests.checklist import worlds
 from tests.diagnose import worlds as loads
 from tests.verify import samples
@@ -26,12 +25,12 @@ POSTGRES: Mapping[str, str] = {"postgres": "postgres"}
 
 
 def part(name: str, found: Verification, profiles: Mapping[str, str] = POSTGRES) -> Said:
-    return PARTS[name](Verified(found, profiles))
+    return VERIFY_PARTS[name](Verified(found, profiles))
 
 
 def links(found: Verification, *names: str) -> list[Said]:
     line = LINE._replace(rules=(), links=names or LINE.links, verify=())
-    return list(measured.told(line, Verified(found, {}), "tank/db/wal"))
+    return list(responses.of_verification(line, Verified(found, {}), "tank/db/wal"))
 
 
 def test_a_chain_that_was_followed_whole() -> None:
@@ -123,15 +122,15 @@ def test_each_witness_has_to_have_been_there(gone: dict[str, Any], says: str) ->
 
 
 def test_the_shortest_verification_that_can_show_it() -> None:
-    assert measured.command("tank/db") == "zaudit verify tank/db --record verify.tar.gz"
-    assert measured.command("tank/a b", ("witnesses",)) == "zaudit verify 'tank/a b' --record verify.tar.gz"
-    assert "--standard" in measured.command("tank/db", ("two minutes", "steady"))
-    assert "--long" in measured.command("tank/db", ("two minutes", "p99.9"))
+    assert responses.verify_command("tank/db") == "zaudit verify tank/db --record verify.tar.gz"
+    assert responses.verify_command("tank/a b", ("witnesses",)) == "zaudit verify 'tank/a b' --record verify.tar.gz"
+    assert "--standard" in responses.verify_command("tank/db", ("two minutes", "steady"))
+    assert "--long" in responses.verify_command("tank/db", ("two minutes", "p99.9"))
 
 
 # -- a diagnosis --------------------------------------------------------------------------------------------------
 
-ALL: Line = LINE._replace(rules=(), links=(), diagnose=tuple(watched.PARTS))
+ALL: Line = LINE._replace(rules=(), links=(), diagnose=tuple(responses.DIAGNOSE_PARTS))
 DB = (100, "postgres", 1)
 
 
@@ -141,11 +140,11 @@ def told(**of: Any) -> dict[str, Said]:
     sync = of.pop("sync", {})
     trace = loads.traced(rows) if rows else None
     found = diagnose(loads.observation(loads.load(**of), trace), loads.facts(sync=sync))
-    return dict(zip(watched.PARTS, watched.told(ALL, found, "tank/db"), strict=True))
+    return dict(zip(responses.DIAGNOSE_PARTS, responses.of_diagnosis(ALL, found, "tank/db"), strict=True))
 
 
 def test_two_sessions_and_nothing_that_stands_out() -> None:
-    found = dict(zip(watched.PARTS, watched.told(ALL, worlds.diagnosis(), "tank/db"), strict=True))
+    found = dict(zip(responses.DIAGNOSE_PARTS, responses.of_diagnosis(ALL, worlds.diagnosis(), "tank/db"), strict=True))
     assert {each.answer for each in found.values()} == {"yes"}
 
 

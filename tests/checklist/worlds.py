@@ -7,24 +7,21 @@ from datetime import date
 from functools import cache
 from typing import Literal
 
-from auditor.checklist import answers, judged
-from auditor.checklist.judged import Audited, Runs
-from auditor.checklist.measured import Verified
-from auditor.checklist.model import Checklist, Evidence
+from auditor.checklist import lists, responses
+from auditor.checklist.lists import Audited, Checklist, Evidence, Runs
+from auditor.checklist.responses import Verified
 from auditor.data import checklists
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Process
 from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, known
 from auditor.judge.finding import Coverage
 from auditor.judge.policy import Waiver
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
-from auditor.report.checklist import words
+from auditor.report.checklist import sheet
 from auditor.report.model import Report
-from auditor.verify.histogram import together
-from auditor.verify.model import Verification
-from auditor.verify.result import Slice
+from auditor.verify.result import Slice, Verification, together
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds as diagnosed
 from tests.shared import rules
@@ -125,11 +122,11 @@ def seen(
     measured: Verification | None = None,
     watched: Diagnosis | None = None,
     stale: tuple[tuple[str, tuple[str, ...]], ...] = (),
-) -> answers.Seen:
+) -> responses.Seen:
     """An audit, and the verification and the diagnosis that are given."""
     said = found or report()
-    verdicts = judged.by_rule(said)
-    return answers.Seen(
+    verdicts = lists.by_rule(said)
+    return responses.Seen(
         Audited(TARGET, known_ or facts(), said, by_id(), verdicts),
         Runs(said, verdicts) if measured else None,
         Verified(measured, {"postgres": "postgres"}) if measured else None,
@@ -138,12 +135,12 @@ def seen(
     )
 
 
-def whole(found: Report | None = None) -> answers.Seen:
+def whole(found: Report | None = None) -> responses.Seen:
     """Everything was seen."""
     return seen(found, measured=verification(), watched=diagnosis())
 
 
-def slow() -> answers.Seen:
+def slow() -> responses.Seen:
     """One leg of the log is slow, the log device is on no protected drive, for which somebody answers, and the data was not
     measured."""
     waiver = Waiver(
@@ -155,15 +152,15 @@ def slow() -> answers.Seen:
     return seen(found, measured=measured, watched=diagnosed.canonical())
 
 
-def listed(of: answers.Seen) -> Checklist:
+def listed(of: responses.Seen) -> Checklist:
     """The answers."""
     told = of.audit.report.coverage
     evidence = [Evidence("check", MADE - 60, f"{told.decided} of {told.rules} rules decided")]
     stale = dict(of.stale)
     if of.verified:
-        text = words.of_verification(of.verified.found)
+        text = sheet.of_verification(of.verified.found)
         evidence.append(Evidence("verify", samples.BEGAN, text, stale.get("verify", ())))
     if of.diagnosed:
-        text = words.of_diagnosis(of.diagnosed)
+        text = sheet.of_diagnosis(of.diagnosed)
         evidence.append(Evidence("diagnose", MADE - 5 * 3600, text, stale.get("diagnose", ())))
-    return answers.checklist(checklists.load(), of, tuple(evidence), MADE)
+    return responses.checklist(checklists.load(), of, tuple(evidence), MADE)

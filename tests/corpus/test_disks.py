@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from auditor.facts import Subject
-from tests.collect.test_disk_collectors import COLLECTORS, NVME, parsed
 from tests.corpus import CORPUS
+from tests.sources.test_disk_collectors import COLLECTORS, NVME, parsed
 
 FOLDERS = {
     "hdparm": "hdparm",

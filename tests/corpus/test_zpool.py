@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from auditor.collect import zdb_config, zpool_get, zpool_status
-from auditor.collect._pool_tree import PoolStatus, Row, count
 from auditor.facts import Fact, Known, Subject
 from auditor.host.request import Output
+from auditor.sources import zdb, zpool, zpool_status
+from auditor.sources.pool_tree import PoolStatus, Row, count
 from tests.corpus import CORPUS
 
 FOLDERS = ("zpool_status", "zpool_status_issue_derived", "zpool_status_json", "zpool_status_json_issue_derived")
@@ -132,7 +132,7 @@ def header_has(name: str) -> Any:
 
 
 def facts(pool: PoolStatus, text: str) -> list[Fact]:
-    return list(zpool_status.parse(Output(text, "zpool status"), Subject("pool", pool.name)))
+    return list(zpool_status.status.parse(Output(text, "zpool status"), Subject("pool", pool.name)))
 
 
 def suspended(pool: PoolStatus, want: object) -> bool:
@@ -219,7 +219,7 @@ CHECKS: dict[str, Any] = {
 def test_zdb(path: Path) -> None:
     text, expected = document(path)
     wanted = expected.get("pools") or expected["zdb"]
-    for config, want in zip(zdb_config.configs(text), wanted, strict=True):
+    for config, want in zip(zdb.configs(text), wanted, strict=True):
         assert config.values["name"] == want.get("name", want.get("pool"))
         tops = config.lists["vdev_tree"][0].children
         for top, each in zip(tops, want["top"], strict=True):
@@ -227,10 +227,10 @@ def test_zdb(path: Path) -> None:
             assert (top.number("ashift"), top.number("is_log")) == (each["ashift"], each["is_log"])
             assert top.values.get("alloc_bias") == each.get("alloc_bias")
             assert "path" not in each or top.values["path"] == each["path"]
-            leaves = [leaf.values["path"] for leaf in zdb_config._leaves(top)]
+            leaves = [leaf.values["path"] for leaf in zdb._leaves(top)]
             assert "leaves" not in each or leaves == each["leaves"]
         pool = Subject("pool", config.values["name"])
-        given = list(zdb_config.parse(Output(text, "zdb -C"), pool))
+        given = list(zdb.config.parse(Output(text, "zdb -C"), pool))
         ashifts = [fact.value.value for fact in given if fact.name == "ashift" and isinstance(fact.value, Known)]
         assert ashifts == [each["ashift"] for each in want["top"] if each["type"] != "hole"]
 
@@ -238,4 +238,4 @@ def test_zdb(path: Path) -> None:
 def test_zpool_get_for_people_is_refused() -> None:
     for path in (CORPUS / "zpool_get").iterdir():
         with pytest.raises(ValueError, match=r"no source|not a property"):
-            list(zpool_get.parse(Output(path.read_text(), "zpool get"), Subject("pool", "tank")))
+            list(zpool.properties.parse(Output(path.read_text(), "zpool get"), Subject("pool", "tank")))

@@ -11,9 +11,9 @@ from auditor.commands._options import with_database
 from auditor.databases import ENGINES, SERVERS, services, settings
 from auditor.databases.engine import Engine
 from auditor.databases.redis import Redis
-from auditor.derive import database
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.judge import policy_file, policy_sketch
+from auditor.model.database import named_database
 from auditor.verify import profile
 from tests import shared
 from tests.fake import CommandLine
@@ -25,7 +25,7 @@ def test_every_engine_can_be_named(name: str) -> None:
     assert audit.Options.from_words({"database": name}).database == name
     policy_file.parse(f'[datasets."tank/db"]\nrole = "both"\ndatabase = "{name}"\n', "zaudit.toml")
     assert name in policy_sketch.DATASETS
-    assert name in database.FACTS["db_engine"].values
+    assert name in named_database.facts["db_engine"].values
 
 
 def test_what_no_profile_writes_like_is_refused_before_anything_is_written(zaudit: CommandLine) -> None:
@@ -40,7 +40,7 @@ def test_an_engine_without_pages_has_no_size_of_one() -> None:
     for name, engine in ENGINES.items():
         facts = Facts()
         facts.put(Fact(HOST, "database", known(name, "--db")))
-        found = {each.name: each.value for each in database.derive(Subject("dataset", "tank"), facts)}
+        found = {each.name: each.value for each in named_database.derive(Subject("dataset", "tank"), facts)}
         assert found["db_named"] == Known(True, found["db_named"].evidence)  # type: ignore[union-attr]
         assert isinstance(found["db_page_bytes"], Known if engine.page_bytes else Unknown), name
 

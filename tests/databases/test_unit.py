@@ -7,19 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from auditor import audit
-from auditor.collect import boot_units
 from auditor.databases import services
-from auditor.derive import databases, unit_waits
 from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known, value_of
 from auditor.gather import database_walk
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer
 from auditor.host.request import Capture, Run
 from auditor.judge.verdict import judge
+from auditor.model.database import databases
+from auditor.model.database_start import service_start
 from auditor.recording.recording import ReplayHost, load
 from auditor.registry import sources
-from tests.collect.test_databases import STAT, Machine
+from auditor.sources import units
 from tests.shared import HOSTS, rules
+from tests.sources.test_databases import STAT, Machine
 
 (RULE,) = (each for each in rules() if each.id == "service-starts-unmounted")
 ETCD = "/usr/bin/etcd\0--data-dir\0/var/lib/etcd/default\0"
@@ -93,7 +94,7 @@ def seen(machine: Systemd, of_host: str = MOUNTS) -> Facts:
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
     for each in list(facts.subjects("database")):
-        facts.put_all(list(unit_waits.derive(each, facts)))
+        facts.put_all(list(service_start.derive(each, facts)))
     return facts
 
 
@@ -212,7 +213,7 @@ def test_a_server_that_is_named_and_does_not_run_is_asked_nothing() -> None:
     assert not isinstance(services.unit_start.request(database, Facts()), Run)
     facts = Facts()
     facts.put(Fact(database, "process", known("self", "--db")))
-    facts.put_all(list(unit_waits.derive(database, facts)))
+    facts.put_all(list(service_start.derive(database, facts)))
     starts = facts.get(database, "starts_at_boot")
     assert isinstance(starts, Known)
     assert starts.value is False
@@ -222,9 +223,7 @@ def test_an_older_recording_is_to_be_made_again() -> None:
     """Of a host whose databases were seen when nobody asked for their services."""
     past = load(HOSTS / "2.3-db-postgres-healthy")
     files = {
-        patterns: each._replace(text={**each.text, boot_units.FIRST: "systemd\n"})
-        if boot_units.FIRST in each.text
-        else each
+        patterns: each._replace(text={**each.text, units.FIRST: "systemd\n"}) if units.FIRST in each.text else each
         for patterns, each in past.files.items()
     }
     facts = audit.look(

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.databases.paths import PATHS_FACTS as PATHS
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Asked, Process
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from tests.diagnose import worlds

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.diagnose.model import Committer, Diagnosis
+from auditor.diagnose.diagnosis import Committer, Diagnosis
 from auditor.report.audit.json import FIRST
 from auditor.report.audit.json import SCHEMA as REPORT
-from auditor.report.diagnose.json import SCHEMA
+from auditor.report.diagnose.diagnosis_text import SCHEMA
 from tests.verify.schema import describe
 
 

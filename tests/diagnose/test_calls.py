@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.diagnose import observation
-from auditor.diagnose.calls import called
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.histograms import Thread
-from auditor.diagnose.model import Calls
+from auditor.diagnose.commits import Thread, called
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Calls
 from auditor.diagnose.observation import KERNEL, Process
 from tests.diagnose import worlds
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.diagnose import database, observation, said
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Diagnosis
-from auditor.diagnose.view import Row, View
+from auditor.diagnose import database_counters, observation
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Diagnosis, Row, View
 from auditor.facts import Subject
-from auditor.report.diagnose.json import render
+from auditor.report.diagnose.diagnosis_text import render_json
 from tests.diagnose import databases, worlds
 
 
@@ -153,8 +152,8 @@ def test_a_log_elsewhere_is_told_and_not_compared() -> None:
     found = judged(databases.answer(syncs=9000), log="other/wal")
     assert "its log lies on other/wal, not on tank: its syncs are not those of this pool" in view(found).unseen
     assert (view(found).kernel, found.reasons) == (None, ())
-    assert database.elsewhere(databases.facts(log="other/wal"), "tank") == ""
-    assert database.elsewhere(databases.facts(log="other/wal", data="other/db"), "tank") == (
+    assert database_counters.elsewhere(databases.facts(log="other/wal"), "tank") == ""
+    assert database_counters.elsewhere(databases.facts(log="other/wal", data="other/db"), "tank") == (
         "postgres 90 keeps its files on other/wal, other/db, and none on tank"
     )
 
@@ -372,7 +371,7 @@ JSON = st.recursive(
 def test_any_answer_is_judged_or_told_as_not_understood(name: str, value: Any) -> None:
     text = json.dumps({**json.loads(databases.answer(waits={"IO WALSync": [9, 1]})), name: value})
     try:
-        said.said(text)
+        database_counters.parse_counters(text)
     except ValueError:
         assert "what it answered could not be used" in view(judged(text)).unseen[0]
     else:
@@ -402,7 +401,7 @@ HUGE, TINY = 10**400, "1e-300"
 )  # fmt: skip
 def test_numbers_of_a_hostile_server_end_nothing(given: dict[str, Any]) -> None:
     found = judged(databases.answer(requested=5, inserted=10**10, more=given))
-    assert json.loads(render(found))["diagnosis"]["outcome"] == found.outcome
+    assert json.loads(render_json(found))["diagnosis"]["outcome"] == found.outcome
 
 
 def test_a_table_of_a_hostile_recording_is_no_command() -> None:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.collect import kstat
-from auditor.diagnose import counters, observation
-from auditor.diagnose import seen as standing
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose import causes as standing
+from auditor.diagnose import observation
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import KERNEL, Process, Traced
 from auditor.facts import HOST, Fact, Subject, known, unknown
-from auditor.report.diagnose import words
+from auditor.report.diagnose import diagnosis_text
+from auditor.sources import kstat
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds
 from tests.shared import ROOT
@@ -270,13 +270,13 @@ def test_writers_that_were_not_counted_are_not_called_unhindered() -> None:
     without = [{name: text for name, text in each.items() if name != path} for each in (before, after)]
     found = diagnose(worlds.observation((without[0], without[1]), worlds.traced(HEALTHY)), worlds.facts())
     assert found.held is None
-    assert words.groups(found) == "not seen; writers held back: not seen."
+    assert diagnosis_text.groups(found) == "not seen; writers held back: not seen."
     assert diagnose(worlds.observation((before, after), None), worlds.facts()).held == 0
     held = diagnose(
         worlds.observation(worlds.load(**CASES["throttle"].files, txgs=[(7, "C", 1.5)]), None), worlds.facts()
     )
-    assert words.groups(held).startswith("1 synced, in ")
-    assert words.groups(held).endswith("; writers held back: 90 times, all pools together.")
+    assert diagnosis_text.groups(held).startswith("1 synced, in ")
+    assert diagnosis_text.groups(held).endswith("; writers held back: 90 times, all pools together.")
 
 
 @pytest.mark.parametrize("name", ["slow log leg", "sync=disabled", "throttle", "scrub", "shared log", "errors"])
@@ -538,8 +538,8 @@ def test_no_part_of_a_commit_is_less_than_nothing(waited: int, pipeline: int | N
 
 def test_a_counter_is_shown_by_a_command_that_shows_how_it_grows() -> None:
     facts = worlds.facts()
-    counted = counters.counted(worlds.observation(worlds.load(), None), facts)
-    seen = standing.Seen(counted, facts, Subject("pool", "a b"), "log", None, 0.0, (0.0, 0.0), ())
+    counted = observation.counted(worlds.observation(worlds.load(), None), facts)
+    seen = standing.CauseContext(counted, facts, Subject("pool", "a b"), "log", None, 0.0, (0.0, 0.0), ())
     inner = "grep -w zil_commit_count '/proc/spl/kstat/zfs/a b'/objset-0x*"
     assert shlex.split(standing.kstat_rows(seen, "zil_commit_count")) == ["watch", "-d", inner]
     assert standing.stat("sda") == "watch -d 'cat /sys/block/sda/stat'"

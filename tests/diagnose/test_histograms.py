@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.diagnose import histograms
+from auditor.diagnose import commits
 from auditor.diagnose.observation import Tick
 
 HEAD = "# event histogram\n#\n# trigger info: hist:keys=us.log2:vals=hitcount:sort=hitcount:size=4096 [active]\n#\n\n"
@@ -47,33 +47,33 @@ def log2(rows: dict[int, int], dropped: int = 0) -> str:
 
 
 def test_threads_with_names_of_any_kind() -> None:
-    found = histograms.threads(THREADS).rows
+    found = commits.by_thread(THREADS).rows
     assert [(each.pid, each.name, each.zil, each.commits, each.us) for each in found] == [
         (340, "python3", 1, 1, 275),
         (236, "zvol_tq-0", 2, 37, 1898123),
         (338, "a } b [1]", 3, 300, 8127205),
     ]
-    assert histograms.whole(THREADS)
-    assert not histograms.whole(THREADS.replace("Dropped: 0", "Dropped: 7"))
-    assert not histograms.whole(THREADS[:300])
+    assert commits.complete(THREADS)
+    assert not commits.complete(THREADS.replace("Dropped: 0", "Dropped: 7"))
+    assert not commits.complete(THREADS[:300])
 
 
 @given(st.dictionaries(st.integers(0, 40), st.integers(1, 10**9), max_size=20))
 def test_powers_of_two_are_called_by_their_upper_end(rows: dict[int, int]) -> None:
-    found = histograms.latencies(log2(rows))
+    found = commits.latencies(log2(rows))
     assert dict(found.counts) == {2**power * 1000: count for power, count in rows.items()}
 
 
 def test_slices_are_what_was_added() -> None:
     ticks = [Tick(101.0, log2({5: 10})), Tick(102.0, log2({5: 10, 7: 3})), Tick(103.0, log2({5: 11, 7: 3}))]
-    found = histograms.slices(100.0, ticks)
+    found = commits.slices(100.0, ticks)
     assert [(each.at_s, each.to_s, each.syncs.counts) for each in found] == [
         (0.0, 1.0, ((32000, 10),)),
         (1.0, 2.0, ((128000, 3),)),
         (2.0, 3.0, ((32000, 1),)),
     ]
     with pytest.raises(ValueError, match="negative count"):
-        histograms.slices(100.0, ticks[::-1])
+        commits.slices(100.0, ticks[::-1])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_slices_are_what_was_added() -> None:
 )
 def test_no_name_of_a_thread_costs_another_one_its_entry(name: str) -> None:
     text = THREADS.replace("python3         ", name.ljust(16))
-    found = histograms.threads(text)
+    found = commits.by_thread(text)
     assert [(each.pid, each.zil, each.commits, each.us) for each in found.rows] == [
         (340, 1, 1, 275),
         (236, 2, 37, 1898123),
@@ -100,7 +100,7 @@ def test_no_name_of_a_thread_costs_another_one_its_entry(name: str) -> None:
     ]
     assert found.rows[0].name == (name.rstrip(" ") or " ")
     assert not found.unread
-    assert histograms.whole(text)
+    assert commits.complete(text)
 
 
 @pytest.mark.parametrize(
@@ -113,18 +113,18 @@ def test_no_name_of_a_thread_costs_another_one_its_entry(name: str) -> None:
     ],
 )
 def test_an_entry_that_cannot_be_read_is_counted_and_costs_no_other(text: str, pids: list[int]) -> None:
-    found = histograms.threads(text)
+    found = commits.by_thread(text)
     assert ([each.pid for each in found.rows], found.unread) == (pids, 1)
 
 
 def test_what_is_no_histogram_of_latencies_is_none() -> None:
     with pytest.raises(ValueError, match="histogram of latencies"):
-        histograms.latencies(log2({5: 10}).replace("2^5", "2^x"))
+        commits.latencies(log2({5: 10}).replace("2^5", "2^x"))
 
 
 def test_calls_are_told_by_thread() -> None:
-    assert histograms.calls(CALLS) == {340: (0, 1), 338: (2, 298)}
-    assert histograms.calls(CALLS[: CALLS.index("{")] + CALLS[CALLS.index("\nTotals") :]) == {}
+    assert commits.calls(CALLS) == {340: (0, 1), 338: (2, 298)}
+    assert commits.calls(CALLS[: CALLS.index("{")] + CALLS[CALLS.index("\nTotals") :]) == {}
 
 
 @pytest.mark.parametrize(
@@ -133,28 +133,28 @@ def test_calls_are_told_by_thread() -> None:
 )
 def test_what_does_not_tell_all_calls_tells_none(was: str, is_: str) -> None:
     with pytest.raises(ValueError, match="of calls"):
-        histograms.calls(CALLS.replace(was, is_))
+        commits.calls(CALLS.replace(was, is_))
     with pytest.raises(ValueError, match="of calls"):
-        histograms.calls(CALLS[:300])
+        commits.calls(CALLS[:300])
 
 
 @given(st.text(max_size=300))
 @example("\x1e{")
 def test_no_text_breaks_the_readers(text: str) -> None:
     entries = sum(line.startswith("{") for line in text.split("\n"))
-    found = histograms.threads(text)
+    found = commits.by_thread(text)
     assert len(found.rows) + found.unread <= entries
     assert not entries or found.rows or found.unread
     with suppress(ValueError):
-        assert len(histograms.latencies(text).counts) <= entries
+        assert len(commits.latencies(text).counts) <= entries
 
 
 def test_no_more_entries_are_read_than_a_histogram_has() -> None:
     row = "{ common_pid: a               [         1], zil:          1 } hitcount:          1  us:        275\n"
-    found = histograms.threads(row * (histograms.MOST + 3))
-    assert (len(found.rows), found.unread) == (histograms.MOST, 3)
+    found = commits.by_thread(row * (commits.MOST + 3))
+    assert (len(found.rows), found.unread) == (commits.MOST, 3)
 
 
 def test_what_is_longer_than_any_histogram_is_not_read_to_its_end() -> None:
-    found = histograms.threads("\n" * histograms.LARGEST + THREADS)
+    found = commits.by_thread("\n" * commits.LARGEST + THREADS)
     assert (found.rows, found.unread) == ((), 1)

@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from auditor.diagnose import database_causes, diagnosis, failing, log_causes, pool_causes, seen
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Outcome, Stacked, Waiter
+from auditor.diagnose import causes, conclusion
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Outcome, Stacked, Waiter
 from tests.diagnose import worlds
 from tests.lab.diagnose.run import Cause, Load, counts, everything, problems, samples
 
@@ -24,7 +24,7 @@ def test_every_cause_has_a_name_of_its_own_and_an_answer_that_there_is() -> None
     names = [each.name for each in EVERYTHING]
     assert len(set(names)) == len(names)
     assert set(get_args(Outcome)) == {each.outcome for each in EVERYTHING}
-    modules = (database_causes, diagnosis, failing, log_causes, pool_causes, seen)
+    modules = (causes, conclusion, causes, causes, causes, causes)
     said = "".join(Path(str(each.__file__)).read_text() for each in modules)
     assert [each.top for each in EVERYTHING if each.top and f'"{each.top}"' not in said] == []
 

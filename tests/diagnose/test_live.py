@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.commands import _diagnosing
-from auditor.diagnose import database, observe
+from auditor.diagnose import database_counters, watch
 from auditor.diagnose.observation import Observation
 from auditor.host import sql
 from auditor.host.sql_watch import Connection
@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Connection | None]:
         return seen._replace(target=words[1], pool=words[2].name)
 
     monkeypatch.setattr(_diagnosing, "LiveHost", Recorded)
-    monkeypatch.setattr(observe, "observe", look)
+    monkeypatch.setattr(watch, "observe", look)
     return found
 
 
@@ -78,8 +78,8 @@ def test_neither_the_recording_nor_a_report_has_the_connection(
 def test_a_database_of_another_pool_is_refused_before_anything_is_looked_at(
     zaudit: CommandLine, asked: list[Connection | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = database.elsewhere
-    monkeypatch.setattr(database, "elsewhere", lambda facts, pool: real(facts, "flash"))
+    real = database_counters.elsewhere
+    monkeypatch.setattr(database_counters, "elsewhere", lambda facts, pool: real(facts, "flash"))
     done = zaudit("diagnose", "tank", "--db", f"postgres={DSN}")
     assert (done.code, asked) == (2, [])
     assert "keeps its files on tank/pg" in done.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.databases import configuration, postgres
-from auditor.diagnose import observe
+from auditor.diagnose import watch
 from auditor.diagnose.observation import Tick, Traced
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files, Read, Run
@@ -42,7 +42,7 @@ OF_ALICE = "/user.slice/user-1000.slice/user@1000.service"
     ],
 )
 def test_a_control_group_tells_the_container(group: str, says: str) -> None:
-    assert observe.within(group) == says
+    assert watch.within(group) == says
 
 
 @pytest.mark.parametrize(
@@ -114,23 +114,23 @@ def test_what_the_scheduler_counted_of_threads_and_of_openzfs() -> None:
         files |= {f"/proc/{pid}/comm": "z_wr_iss_h\n", f"/proc/{pid}/status": whose, f"/proc/{pid}/cgroup": group}
     files = dict(sorted(files.items(), reverse=True))
     files |= {f"/proc/{pid}/task/{pid}/schedstat": "100 10 5\n" for pid in (*names, *users, 340)}
-    began = observe._times(Answering(files))
+    began = watch._times(Answering(files))
     assert began[340] == (100, 10)
     files |= {f"/proc/{pid}/task/{pid}/schedstat": f"{100 + pid} 12 9\n" for pid in (*names, *users, 340)}
-    ended = observe._times(Answering(files))
-    assert observe._pipeline(Answering(files), began, ended) == sum(pid + 2 for pid in (7, 8, 10, 11))
-    assert observe._pipeline(Answering({}), began, ended) is None
-    assert observe._pipeline(Answering(files), ended, began) is None  # a thread that fell is another one now
+    ended = watch._times(Answering(files))
+    assert watch._pipeline(Answering(files), began, ended) == sum(pid + 2 for pid in (7, 8, 10, 11))
+    assert watch._pipeline(Answering({}), began, ended) is None
+    assert watch._pipeline(Answering(files), ended, began) is None  # a thread that fell is another one now
     traced = Traced(THREADS, (Tick(1.0, log2({5: 338})),), "", 0, ())
     files["/proc/340/cmdline"] = "postgres: walwriter"
-    found = {each.pid: each for each in observe._processes(Answering(files), observe._seen(traced, None), began, ended)}
+    found = {each.pid: each for each in watch._processes(Answering(files), watch._seen(traced, None), began, ended)}
     assert found[340] == (340, "python3", "walwriter", "", 2)
     assert found[236].waited is None  # it was not seen at both ends
 
 
 def test_what_is_kept_of_a_thread_of_the_kernel() -> None:
     said = "Name:\tz_wr_iss_h\nPid:\t31\nPPid:\t{}\nUid:\t0\t0\t0\t0\nVmSize:\t1\n"
-    assert (allowed_part("/proc/31/status", said.format(2)) or "").splitlines() == observe.OF_KTHREADD
+    assert (allowed_part("/proc/31/status", said.format(2)) or "").splitlines() == watch.OF_KTHREADD
     for other in ("1", "22", "2\x0b"):
         assert allowed_part("/proc/31/status", said.format(other)) == "Uid:\t0\t0\t0\t0\n"
 
@@ -139,8 +139,8 @@ def test_a_trace_that_cannot_be_read_leaves_the_counters() -> None:
     def gone(_ticks: object) -> Traced:
         raise FileNotFoundError(2, "No such file or directory")
 
-    assert observe._ended(gone, [], "") == (
+    assert watch._ended(gone, [], "") == (
         None,
         "the histograms of the kernel could not be read: no such file or directory",
     )
-    assert observe._ended(None, [], "only root may trace") == (None, "only root may trace")
+    assert watch._ended(None, [], "only root may trace") == (None, "only root may trace")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.diagnose.shares import MOST_UNEXPLAINED, Parts, longest, shares
+from auditor.diagnose.diagnosis import MOST_UNEXPLAINED, Parts, longest, shares
 
 NS = st.floats(0, 1e11, allow_nan=False)
 MEASURED = st.none() | NS

@@ -18,12 +18,11 @@ from typing import Any
 
 import pytest
 
-from auditor.diagnose import asking, of_mysql, of_postgres, said
+from auditor.diagnose import database_counters, watch
 from auditor.host import process, sql, sql_watch
-from auditor.host.live import LiveHost
+from auditor.host.live import HidingHost, LiveHost
 from auditor.host.request import Capture, Run
 from auditor.host.sql_watch import Connection
-from auditor.host.untold import Untold
 from tests.diagnose import databases
 from tests.drivers import Installed
 
@@ -105,7 +104,7 @@ def test_postgres_is_asked_for_columns_that_it_has_in_read_only_transactions(
 ) -> None:
     server = Server(release)
     installed(server)
-    found = said.said(sql_watch.watch("postgres", SECRET, 60))
+    found = database_counters.parse_counters(sql_watch.watch("postgres", SECRET, 60))
     assert capsys.readouterr().out == "\n"
     assert server.read_only
     assert server.prepare_threshold is None
@@ -113,7 +112,7 @@ def test_postgres_is_asked_for_columns_that_it_has_in_read_only_transactions(
     assert all(text.startswith("SELECT ") for text in asked)
     assert server.rolled_back == len(asked) == server.said.count("SET LOCAL statement_timeout = 5000") - 1
     assert not {"query", "usename", "client_addr", "datname"} & set(re.findall(r"\w+", " ".join(asked)))
-    assert of_postgres.rows(found)[0].counted == 0
+    assert database_counters.postgres_rows(found)[0].counted == 0
     assert found.waits == {"LWLock WALWrite": (12, 12), "IO WALSync": (1, 1), "": (2, 2), "?": (1, 1)}
     assert (found.moments, found.ended, found.sees) == (1, "", True)
 
@@ -126,10 +125,15 @@ def test_mysql_is_asked_for_counters_and_names_of_states_alone(installed: Instal
     assert server.said[0] == "SET SESSION TRANSACTION READ ONLY"
     assert all(each.startswith(("SELECT ", "SHOW GLOBAL ")) for each in server.said[1:])
     assert server.rolled_back == len(server.said) - 1  # nothing stays open between two questions
-    assert said.said(text).waits == {"commit": (3, 3), "": (2, 2)}
-    assert said.said(text).sees is privileged  # else it shows one's own sessions, without an error
+    assert database_counters.parse_counters(text).waits == {"commit": (3, 3), "": (2, 2)}
+    assert (
+        database_counters.parse_counters(text).sees is privileged
+    )  # else it shows one's own sessions, without an error
     assert "alice" not in text
-    assert said.said(text).before["wait/io/file/sql/binlog"] == {"COUNT_MISC": "3", "SUM_TIMER_MISC": "1000000000"}
+    assert database_counters.parse_counters(text).before["wait/io/file/sql/binlog"] == {
+        "COUNT_MISC": "3",
+        "SUM_TIMER_MISC": "1000000000",
+    }
 
 
 @pytest.mark.usefixtures("child")
@@ -138,8 +142,8 @@ def test_a_table_that_may_not_be_read_costs_no_other_and_no_words_of_its_error_a
 ) -> None:
     server = Server(0, fails="performance_schema.file_summary")
     text = sql_watch.watch("mysql", f"mysql://root@/?unix_socket={installed(server).at}", 60)
-    assert said.said(text).faults == {"file_summary_by_event_name": "RuntimeError 1142"}
-    assert "status" in said.said(text).after
+    assert database_counters.parse_counters(text).faults == {"file_summary_by_event_name": "RuntimeError 1142"}
+    assert "status" in database_counters.parse_counters(text).after
     assert "alice" not in text
 
 
@@ -148,7 +152,7 @@ def test_an_error_in_the_middle_ends_the_look_and_keeps_its_beginning(installed:
     server = Server(15, fails="pg_stat_activity")
     installed(server)
     text = sql_watch.watch("postgres", SECRET, 60)
-    found = said.said(text)
+    found = database_counters.parse_counters(text)
     assert (found.ended, found.moments, found.after.keys()) == ("RuntimeError 1142", 0, found.before.keys())
     assert "alice" not in text
 
@@ -165,7 +169,7 @@ def test_a_server_that_is_gone_at_the_end_leaves_the_beginning(
         return set()
 
     monkeypatch.setattr(sql_watch, "members", gone)
-    found = said.said(sql_watch.watch("postgres", SECRET, 60))
+    found = database_counters.parse_counters(sql_watch.watch("postgres", SECRET, 60))
     assert (found.ended, bool(found.before), found.after) == ("RuntimeError 1142", True, {})
 
 
@@ -177,7 +181,7 @@ def test_a_child_that_nobody_listens_to_any_more_ends(monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "getppid", lambda: next(parents))
     server = Server(15)
     installed(server)
-    found = said.said(sql_watch.watch("postgres", SECRET, 3600))
+    found = database_counters.parse_counters(sql_watch.watch("postgres", SECRET, 3600))
     assert found.moments == 2
 
 
@@ -256,11 +260,11 @@ def test_the_script_is_python_and_says_which_driver_is_missing() -> None:
 
 def test_a_database_without_a_connection_is_not_asked() -> None:
     for engine, why in (("postgres", "--db postgres=DSN names"), ("redis", "zaudit can ask no such server")):
-        with asking.asking(Connection(engine, ""), 1) as end:
+        with watch.asking(Connection(engine, ""), 1) as end:
             answer = end()
         assert answer is not None
         assert why in answer.fault
-    with asking.asking(None, 1) as end:
+    with watch.asking(None, 1) as end:
         assert end() is None
 
 
@@ -270,7 +274,7 @@ def test_nobody_is_told_the_connection() -> None:
             assert request.argv == (sql.NAME, "postgres", SECRET)
             return Capture(1, b"", f'OperationalError: no "{SECRET}"\nmore'.encode())
 
-    host = Untold(Refusing(1), SECRET)
+    host = HidingHost(Refusing(1), SECRET)
     answer = host.run(Run((sql.NAME, "postgres", sql.REDACTED)))
     assert answer.stderr == b"OperationalError: (redacted)"
     assert SECRET in host.error
@@ -346,8 +350,8 @@ def test_a_real_mariadb_counts_what_it_is_made_to_do(mariadb: str) -> None:
             answer = end()
     connection.close()
     assert answer.fault == ""
-    found = said.said(answer.text)
-    rows = {each.what: each for each in of_mysql.rows(found)}
+    found = database_counters.parse_counters(answer.text)
+    rows = {each.what: each for each in database_counters.mysql_rows(found)}
     assert (rows["InnoDB syncs of log and data"].counted or 0) >= 30
     assert rows["commits through the binary log"].counted == 30
     assert (rows["the binary log: syncs and the like"].mean_ns or 0) > 0
@@ -374,12 +378,12 @@ def test_a_real_postgres_counts_what_it_is_made_to_do(postgres: str) -> None:
             time.sleep(1.5)
             answer = end()
     assert answer.fault == ""
-    found = said.said(answer.text)
-    wal = of_postgres.rows(found)[0]
+    found = database_counters.parse_counters(answer.text)
+    wal = database_counters.postgres_rows(found)[0]
     assert wal.counted is not None
     assert wal.counted >= 30
     assert (wal.mean_ns or 0) > 0
-    counts = of_postgres.checkpoints(found)
+    counts = database_counters.checkpoints(found)
     assert counts is not None
     assert counts[0] >= 3
     assert (found.grown("wal", "inserted") or 0) > 3 << 24

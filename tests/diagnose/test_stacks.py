@@ -15,15 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from auditor.diagnose import _stack_child, observe, stacks
-from auditor.diagnose._stack_child import Looker
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose import stacks, watch
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Named, Process, Stacks, Waited, from_text, to_text
 from auditor.facts import HOST, Fact, known
+from auditor.host.children import stack_reader
+from auditor.host.children.stack_reader import Looker
 from auditor.host.live import LiveHost
-from auditor.report.diagnose import html, terminal
-from auditor.verify import witnesses
+from auditor.report.diagnose import diagnosis_page, diagnosis_text
+from auditor.verify import trial
 from tests.diagnose import worlds
 from tests.security import hanging
 from tests.security.hanging import MEMORY, PROGRAM
@@ -59,8 +60,8 @@ class Tree:
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
-    monkeypatch.setattr(_stack_child, "PROC", str(tmp_path))
-    monkeypatch.setattr(_stack_child, "say", lambda data: None)
+    monkeypatch.setattr(stack_reader, "PROC", str(tmp_path))
+    monkeypatch.setattr(stack_reader, "say", lambda data: None)
     return Tree(tmp_path)
 
 
@@ -130,7 +131,7 @@ def test_there_are_bounds_and_they_are_told(tree: Tree, monkeypatch: pytest.Monk
     looker = Looker(set(), most=4)
     looker.rescan()
     assert (len(looker.threads), looker.cut) == (4, True)
-    monkeypatch.setattr(_stack_child, "STACKS", 3)
+    monkeypatch.setattr(stack_reader, "STACKS", 3)
     looker = Looker(set())
     looker.rescan()
     assert (len(seen(looker)), looker.cut) == (3, True)
@@ -153,7 +154,7 @@ def test_who_let_the_reader_wait_is_passed_over(tree: Tree) -> None:
 
 def instead(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
     """Another text of it."""
-    text = pkgutil.get_data("auditor.diagnose", "_stack_child.py")
+    text = pkgutil.get_data("auditor.host.children", "stack_reader.py")
     assert text
     monkeypatch.setattr(pkgutil, "get_data", lambda package, name: change(text.decode()).encode())
 
@@ -298,9 +299,9 @@ def test_who_lets_the_reader_wait_hides_nobody_else(monkeypatch: pytest.MonkeyPa
 def test_stacks_are_looked_at_by_root_where_nothing_is_traced(euid: int) -> None:
     host = LiveHost(5.0)
     host.euid = euid
-    found = observe.observe(host, "tank", worlds.POOL, worlds.facts(), 1.0, None, traced=False)
+    found = watch.observe(host, "tank", worlds.POOL, worlds.facts(), 1.0, None, traced=False)
     assert (found.stacks is not None) == (euid == 0)
-    assert found.untraced == observe.NOT_ASKED
+    assert found.untraced == watch.NOT_ASKED
 
 
 # -- what follows -------------------------------------------------------------------------------------------------
@@ -319,8 +320,8 @@ def told(
     """10 s in which that was seen, and the ZILs of all pools counted so many commits."""
     files = worlds.load(**load)  # type: ignore[arg-type]
     if global_ is not None:
-        files[0][witnesses.ZIL_PATH] = worlds.table({"zil_commit_count": 5, "zil_commit_suspend_count": 0})
-        files[1][witnesses.ZIL_PATH] = worlds.table(
+        files[0][trial.ZIL_PATH] = worlds.table({"zil_commit_count": 5, "zil_commit_suspend_count": 0})
+        files[1][trial.ZIL_PATH] = worlds.table(
             {"zil_commit_count": 5 + global_ - suspended, "zil_commit_suspend_count": suspended}
         )
     who = (Process(101, "postgres", "walwriter", "container 0123", None),)
@@ -347,10 +348,10 @@ def test_littles_law_with_its_error() -> None:
         "say up to 30% too little",
     )
     assert (found.mean_ns, found.shares, found.latency.samples) == (None, (), 0)
-    text = terminal.render(found, width=120)
+    text = diagnosis_text.render(found, width=120)
     assert "Who waits for commits (412 samples of stacks, 2.1 at a time)" in text
     assert "postgres 101 (walwriter)" in text
-    assert "412 samples of stacks" in html.render(found)
+    assert "412 samples of stacks" in diagnosis_page.render(found)
 
 
 def test_commits_that_found_the_zil_suspended_are_commits() -> None:
@@ -404,7 +405,7 @@ def test_a_process_has_its_share_of_the_waiting() -> None:
         "process 100 (postgres) does 78% of the waiting for commits by 412 samples of stacks; "
     )
     assert found.own.faults == ("which commits are its own was not seen: only root may trace",)
-    assert "* postgres 101" in terminal.render(found)
+    assert "* postgres 101" in diagnosis_text.render(found)
     for part in (told(named=named, everybody=False), told(named=named, faults=("not every thread was looked at",))):
         assert part.own
         assert "of the waiting" not in part.own.text

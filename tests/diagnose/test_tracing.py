@@ -12,7 +12,7 @@ import pytest
 
 from auditor.diagnose import tracing
 from auditor.diagnose.observation import Tick
-from auditor.host.memory import started
+from auditor.host.owner import started
 from tests.diagnose.test_histograms import CALLS, THREADS, log2
 
 OTHERS = "p:somebody/else vfs_fsync_range\n"

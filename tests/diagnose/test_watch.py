@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 
 from auditor.commands import _diagnosing, _watching
-from auditor.diagnose import observe, tracing
-from auditor.diagnose.histograms import Looked
-from auditor.diagnose.model import Second
+from auditor.diagnose import tracing, watch
+from auditor.diagnose.commits import Looked
+from auditor.diagnose.conclusion import Moment, Scope, second
+from auditor.diagnose.diagnosis import Second
 from auditor.diagnose.observation import Observation
-from auditor.diagnose.process import Found
-from auditor.diagnose.seconds import Moment, Scope, second
-from auditor.diagnose.watching import Watching
+from auditor.diagnose.process_share import Found
+from auditor.diagnose.watch import Watching
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.live import LiveHost
 from auditor.judge.policy import NONE
 from auditor.recording import recording
-from auditor.report.diagnose import seconds
-from auditor.verify import witnesses
+from auditor.report.diagnose import diagnosis_text
+from auditor.verify import trial
 from auditor.verify.run import Interrupted
 from auditor.verify.trial import Reading
 from tests.diagnose import worlds
@@ -45,7 +45,7 @@ TXGS = "txg birth state ndirty nread nwritten reads writes otime qtime wtime sti
 
 def moments(first: Looked, then: Looked, **load: object) -> tuple[Moment, Moment]:
     before, after = worlds.load(**load)  # type: ignore[arg-type]
-    after[witnesses.txgs_path("tank")] = TXGS
+    after[trial.txgs_path("tank")] = TXGS
     return Moment(worlds.moment(1000, before), first), Moment(worlds.moment(1010, after), then)
 
 
@@ -117,8 +117,8 @@ FULL = Second(1010.0, 1.0, 1234, 27.1e6, 33_600_000, 67_100_000, 12, 9e5, "sdc",
 
 @pytest.mark.parametrize("narrowed", [True, False])
 def test_columns_stand_below_each_other(narrowed: bool) -> None:
-    told = seconds.columns(narrowed=narrowed, width=None)
-    lines = [seconds.header(told), seconds.row(FULL, told), seconds.row(Second(1.0, 0.0), told)]
+    told = diagnosis_text.columns(narrowed=narrowed, width=None)
+    lines = [diagnosis_text.header(told), diagnosis_text.row(FULL, told), diagnosis_text.row(Second(1.0, 0.0), told)]
     assert {len(each) for each in lines} == {len(lines[0])}
     assert len(lines[0]) <= 120
     assert ("own/s" in lines[0]) is narrowed
@@ -129,8 +129,8 @@ def test_columns_stand_below_each_other(narrowed: bool) -> None:
 @pytest.mark.parametrize("narrowed", [True, False])
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_a_narrow_terminal_lacks_columns_and_breaks_no_line(narrowed: bool, width: int) -> None:
-    told = seconds.columns(narrowed=narrowed, width=width)
-    assert len(seconds.row(FULL, told)) <= width
+    told = diagnosis_text.columns(narrowed=narrowed, width=width)
+    assert len(diagnosis_text.row(FULL, told)) <= width
     assert ("own/s" in told) is narrowed
     assert {"commits/s", "mean", "flush"} < {*told}
     assert ("synced in" in told) is (width >= (120 if narrowed else 100))
@@ -144,7 +144,7 @@ def test_names_come_again_on_a_terminal(
     monkeypatch.setenv("COLUMNS", "80")
     lines = _watching.Lines("process 7 (\x1b[31m)", beside=False)
     lines.begin("only root may trace")
-    for _ in range(2 * seconds.EVERY + 1):
+    for _ in range(2 * diagnosis_text.HEADER_EVERY + 1):
         lines.line(FULL)
     out = capsys.readouterr().out
     assert out.count("commits/s") == names
@@ -180,7 +180,7 @@ def watched(
         line(each)
 
     watching = Watching(histograms, told, lambda: LiveHost(5.0), "")
-    return observe.observe(LiveHost(5.0), "tank", worlds.POOL, worlds.facts(), 3600, None, traced=True, watch=watching)
+    return watch.observe(LiveHost(5.0), "tank", worlds.POOL, worlds.facts(), 3600, None, traced=True, watch=watching)
 
 
 @pytest.mark.slow

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.collect import kstat
-from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
 from auditor.facts import HOST, Fact, Facts, Subject, known
-from auditor.verify import witnesses
+from auditor.sources import kstat
+from auditor.verify import trial
 from auditor.verify.trial import Logged, Reading
 from tests.diagnose.test_histograms import log2
 
@@ -129,7 +129,7 @@ def together(files: tuple[dict[str, str], dict[str, str]]) -> tuple[dict[str, st
                 else:
                     kept[name] = value if kind == "7" else int(value)
             each[path] = table(kept)
-        each[witnesses.ZIL_PATH] = table(sums)
+        each[trial.ZIL_PATH] = table(sums)
     return files
 
 

@@ -129,7 +129,9 @@ def test_changes_go_from_left_to_right() -> None:
     log = Change("pool", "tank", {"log": (mirror("s0"),)})
     two = change(given, [log, Change("leg", "tank/s0", {"state": "OFFLINE"}), Change("store", "s0", {"cache": "none"})])
     assert two.pools["tank"].log[0].legs[0].state == "OFFLINE"
-    assert two.stores["s0"] == Store("s0", cache="none", passes=None, completes=None, honours=None, alone=None)
+    assert two.stores["s0"] == Store(
+        "s0", place=None, cache="none", passes=None, completes=None, honours=None, alone=None
+    )
     assert given.pools["tank"].log == ()
 
 

@@ -6,10 +6,10 @@ import os
 import signal
 from pathlib import Path
 
-from auditor.fleet import child
+from auditor.fleet import workers
 
 # what a child runs, where it has 200 MiB of memory
-LITTLE = child._CODE.replace("; run(", "; from auditor.fleet import child; child.MEMORY = 200 << 20; run(")
+LITTLE = workers._CODE.replace("; run(", "; from auditor.fleet import workers; workers.MEMORY = 200 << 20; run(")
 
 
 _before: set[int] = set()  # what other tests of this process left behind is their business

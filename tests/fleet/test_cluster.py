@@ -15,9 +15,8 @@ import pytest
 
 from auditor import __version__
 from auditor.errors import Stop
-from auditor.fleet import child, cluster
-from auditor.fleet.judging import OURS, How, judged_lines
-from auditor.fleet.workers import Bounds
+from auditor.fleet import workers
+from auditor.fleet.workers import OURS, Bounds, How, judged_lines
 from tests.fleet.children import LITTLE, of_this_process
 from tests.fleet.fleets import hungry, spoilt, three
 
@@ -34,7 +33,7 @@ def names(tmp_path: Path) -> list[str]:
 def test_rows_are_those_of_one_process_though_a_worker_is_killed(names: list[str]) -> None:
     pytest.importorskip("distributed")
     here = [judged_lines(name, OURS) for name in names]
-    rows = cluster.judged(names, OURS, Bounds(2))
+    rows = workers.judged_by_dask(names, OURS, Bounds(2))
     found = [next(rows)]
     worker = multiprocessing.active_children()[0]
     worker.kill()
@@ -44,9 +43,9 @@ def test_rows_are_those_of_one_process_though_a_worker_is_killed(names: list[str
 @pytest.mark.filterwarnings("ignore")
 def test_nobody_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "PATIENCE", 1.0)
+    monkeypatch.setattr(workers, "PATIENCE", 1.0)
     with pytest.raises(Stop, match="Dask at"):
-        list(cluster.judged(["a"], OURS, Bounds(1), "tcp://127.0.0.1:9"))
+        list(workers.judged_by_dask(["a"], OURS, Bounds(1), "tcp://127.0.0.1:9"))
 
 
 @contextmanager
@@ -75,10 +74,10 @@ def test_a_cluster_that_ends_is_no_row(names: list[str], tmp_path: Path) -> None
         while not (told.exists() and told.read_text().endswith("}")):  # it is written in steps
             assert one.poll() is None
             time.sleep(0.05)
-        rows = cluster.judged(names * 50, OURS, Bounds(1), json.loads(told.read_text())["address"])
+        rows = workers.judged_by_dask(names * 50, OURS, Bounds(1), json.loads(told.read_text())["address"])
         assert next(rows) == judged_lines(names[0], OURS)
         one.kill()
-        with pytest.raises(cluster.NoCluster, match="Dask at"):
+        with pytest.raises(workers.NoCluster, match="Dask at"):
             list(rows)
 
 
@@ -92,27 +91,27 @@ def test_a_worker_with_another_zaudit_judges_nothing(names: list[str], monkeypat
             return submit(self, call, name, how, seconds, "0.0.1", **more)
 
         monkeypatch.setattr(distributed.Client, "submit", older)
-        with pytest.raises(cluster.NoCluster, match=r"a worker has zaudit .*, and not 0\.0\.1"):
-            list(cluster.judged(names, OURS, Bounds(1), here.scheduler_address))
+        with pytest.raises(workers.NoCluster, match=r"a worker has zaudit .*, and not 0\.0\.1"):
+            list(workers.judged_by_dask(names, OURS, Bounds(1), here.scheduler_address))
 
 
 @pytest.mark.slow
 def test_no_recording_takes_the_memory_of_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is judged in a process of ours; the worker, which is this process here, reads no recording."""
-    monkeypatch.setattr(child, "_CODE", LITTLE)
+    monkeypatch.setattr(workers, "_CODE", LITTLE)
     bad, good = str(hungry(tmp_path)), str(three(tmp_path) / "db1.tar.gz")
     try:
-        assert "not enough memory to judge it" in cluster.on_a_worker(bad, OURS, 60, __version__)
-        assert cluster.on_a_worker(good, OURS, 60, __version__) == judged_lines(good, OURS)
+        assert "not enough memory to judge it" in workers.on_a_worker(bad, OURS, 60, __version__)
+        assert workers.on_a_worker(good, OURS, 60, __version__) == judged_lines(good, OURS)
         other = How(policy="[rules]\n", policy_path="/etc/fleet.toml")
-        assert cluster.on_a_worker(good, other, 60, __version__) == judged_lines(good, other)
+        assert workers.on_a_worker(good, other, 60, __version__) == judged_lines(good, other)
         assert len(of_this_process()) == 1
     finally:
-        cluster._OWN.child.end()
-        del cluster._OWN.child, cluster._OWN.how
+        workers._OWN.child.end()
+        del workers._OWN.child, workers._OWN.how
 
 
 def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(Stop, match="pip install"):
-        list(cluster.judged(["a"], OURS, Bounds(1)))
+        list(workers.judged_by_dask(["a"], OURS, Bounds(1)))

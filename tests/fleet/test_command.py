@@ -11,10 +11,9 @@ import jsonschema
 import pytest
 
 from auditor.errors import Stop
-from auditor.fleet import accounting, inputs, workers
-from auditor.fleet.inputs import Input
-from auditor.fleet.journal import Journal
-from auditor.host.writing import CannotWrite
+from auditor.fleet import inputs, workers
+from auditor.fleet.inputs import Input, Journal
+from auditor.host.user_files import CannotWrite
 from auditor.report.formats import jsonl
 from tests.fake import CommandLine
 from tests.fleet.fleets import CASES, fleet, spoilt, three
@@ -91,7 +90,7 @@ def test_who_is_missing_is_an_exit_code(zaudit: CommandLine, tmp_path: Path) -> 
      ("r/rack-2.tar.gz", "says"), ("r/rack-2/now.tar.gz", "says")],
 )  # fmt: skip
 def test_a_host_is_called_as_the_inventory_has_it(recording: str, name: str) -> None:
-    account = accounting.Account(frozenset({"db1", "rack"}), 0.0)
+    account = inputs.Account(frozenset({"db1", "rack"}), 0.0)
     assert account.name(recording, "says") == name
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auditor.fleet.judging import missing, unjudged
+from auditor.fleet.workers import missing, unjudged
 from auditor.report.fleet.counting import Line
 from auditor.report.fleet.rows import Found
 from tests.fleet.fleets import CASES

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.fleet import judging
-from auditor.fleet.judging import How, judge_recording
+from auditor.fleet import workers
+from auditor.fleet.workers import How, judge_recording
 from tests.fake import CommandLine
 from tests.fleet.fleets import CASES, HOSTNAME, fleet, spoilt, three
 from tests.shared import HOSTS, host
@@ -61,7 +61,7 @@ def test_what_is_no_recording_is_one_row_with_the_reason(tmp_path: Path) -> None
 def test_a_name_that_is_hostile_is_spelt_out(tmp_path: Path) -> None:
     (row,) = judge_recording(f"{tmp_path}/\x1b[2J\u202e\udcff")
     assert row["recording"].endswith("\\x1b[2J\\u202e\\xff")
-    assert judging.lines([row]).isascii()
+    assert workers.lines([row]).isascii()
 
 
 def test_hosts_of_whom_nothing_is_there_to_audit_are_undecided(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_hosts_of_whom_nothing_is_there_to_audit_are_undecided(tmp_path: Path) -
 
 
 def test_a_flood_of_findings_is_refused_and_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "ROWS", 3)
+    monkeypatch.setattr(workers, "ROWS", 3)
     (row,) = judge_recording(str(BAD))
     assert (row["kind"], row["error"]) == ("unjudged", "more than 3 findings")
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 from auditor.commands._fleet_pages import Pages
-from auditor.fleet.judging import judge_recording, missing, unjudged
+from auditor.fleet.workers import judge_recording, missing, unjudged
 from auditor.report.fleet import counting, host_page, html, terminal, words
 from auditor.report.fleet.rows import BadRows
 from tests.fake import CommandLine

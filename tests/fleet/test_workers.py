@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.fleet import child, workers
-from auditor.fleet.judging import OURS, judged_lines
-from auditor.fleet.workers import Bounds, judged
+from auditor.fleet import workers
+from auditor.fleet.workers import OURS, Bounds, judged, judged_lines
 from tests.fleet.children import LITTLE, kill, of_this_process
 from tests.fleet.fleets import CASES, hungry, spoilt, three
 from tests.shared import HOSTS
@@ -55,7 +54,7 @@ def test_what_takes_too_long_is_a_row(names: list[str]) -> None:
 
 
 def test_a_recording_that_kills_each_process_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "_CODE", "raise SystemExit(7)")
+    monkeypatch.setattr(workers, "_CODE", "raise SystemExit(7)")
     (row,) = judged([str(HOSTS / CASES[0])], OURS, Bounds(1))
     assert "the process that judged it died 2 times (exit code 7)" in row
 
@@ -72,7 +71,7 @@ def test_processes_end_with_whoever_asked_for_them(names: list[str]) -> None:
 @pytest.mark.slow
 def test_one_process_is_bounded_and_begun_anew(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """As a worker of Dask has one."""
-    one = child.Child(OURS)
+    one = workers.Child(OURS)
     whole = judged_lines(names[0], OURS)
     try:
         assert one.judged(names[0], 60) == whole
@@ -81,7 +80,7 @@ def test_one_process_is_bounded_and_begun_anew(names: list[str], monkeypatch: py
         kill(*of_this_process())
         assert one.judged(names[0], 60) == whole
         one.end()
-        monkeypatch.setattr(child, "_CODE", "raise SystemExit(7)")
+        monkeypatch.setattr(workers, "_CODE", "raise SystemExit(7)")
         assert "died 2 times (exit code 7)" in one.judged(names[0], 60)
     finally:
         one.end()
@@ -92,8 +91,8 @@ def test_one_process_is_bounded_and_begun_anew(names: list[str], monkeypatch: py
 def test_a_recording_that_asks_for_more_memory_than_there_is_is_a_row(
     tmp_path: Path, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "_CODE", LITTLE)
-    one = child.Child(OURS)
+    monkeypatch.setattr(workers, "_CODE", LITTLE)
+    one = workers.Child(OURS)
     try:
         assert "not enough memory to judge it" in one.judged(str(hungry(tmp_path)), 60)
         (same,) = of_this_process()

@@ -16,7 +16,7 @@ import click
 from auditor import audit, rulebook
 from auditor.cli import main
 from auditor.diagnose import observation
-from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.conclusion import diagnose
 from auditor.facts import Known, Subject
 from auditor.gather import bounds
 from auditor.host.request import Capture, Files, Output
@@ -27,17 +27,16 @@ from auditor.registry import registry, sources, specs
 from auditor.report import formats
 from auditor.report.audit import json as report_json
 from auditor.report.audit import terminal
-from auditor.report.diagnose import json as diagnosis_json
-from auditor.report.diagnose import terminal as diagnosis_terminal
+from auditor.report.diagnose import diagnosis_text
 from auditor.report.formats import _told
 from auditor.sources.source import Source
-from auditor.verify import document, fio_output, profile, strace_output, trial
-from auditor.verify.reading import FILES
+from auditor.verify import comparison, fio, profile, trial
+from auditor.verify.fio import FILES
 from tests import shared
-from tests.collect.test_pairs import CASES, check_type
 from tests.diagnose import worlds
 from tests.fuzz.target import ROOT, Case, Flaw, Texts, printable, sound
 from tests.golden import verifications
+from tests.sources.test_pairs import CASES, check_type
 from tests.verify import samples
 
 SYNCS = {"log": "fdatasync", "data": "fsync"}
@@ -101,7 +100,7 @@ def targets() -> Iterator[Texts]:
     yield Texts("baseline", lambda: _texts([BASELINE]), _of(_baseline))
     yield Texts("policy", lambda: _texts(POLICIES), _of(_policy))
     yield Texts("rule", lambda: _texts(_files("rules", "*.toml")), _of(_rule))
-    yield Texts("verify-document", _verified, _of(document.load))
+    yield Texts("verify-document", _verified, _of(comparison.load))
     yield Texts("trial", _trials, _of(trial.from_text))
     yield Texts("observation", _observations, _of(_observation))
     yield Texts(
@@ -320,7 +319,7 @@ def _rule(text: str) -> None:
 
 def _verified() -> list[Case]:
     pieces = (samples.traced(), samples.contradicted())
-    return _texts([json.dumps(document.document(each)) for each in pieces])
+    return _texts([json.dumps(comparison.document(each)) for each in pieces])
 
 
 def _trials() -> list[Case]:
@@ -338,15 +337,15 @@ def _observations() -> list[Case]:
 def _observation(text: str) -> None:
     """Whatever a recording holds: it is refused, or there is a report of it."""
     found = diagnose(observation.from_text(text), worlds.facts())
-    diagnosis_terminal.render(found, verbose=True)
-    diagnosis_json.render(found)
+    diagnosis_text.render(found, verbose=True)
+    diagnosis_text.render_json(found)
 
 
 def _fio(text: str) -> None:
-    found = fio_output.documents(text)
-    fio_output.jobs(found[-1], SYNCS, "log")
-    list(fio_output.timeline(found, SYNCS, 0.0, "log"))
+    found = fio.documents(text)
+    fio.jobs_of(found[-1], SYNCS, "log")
+    list(fio.timeline_of(found, SYNCS, 0.0, "log"))
 
 
 def _strace(text: str) -> None:
-    strace_output.parse(text, FILES)
+    fio.parse(text, FILES)

@@ -22,12 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces
 from auditor.facts import HOST, Facts
 from auditor.host.request import WITNESS, Capture, Files, Read
-from auditor.recording import dmesg, questions
+from auditor.recording import questions
 from auditor.recording.recording import Recording, load
 from auditor.registry import sources
+from auditor.sources import kernel_log
+from tests.question import run
 from tests.shared import HOSTS
 
 TABLE = Path(__file__).with_name("incidents.toml")
@@ -36,10 +37,10 @@ RELEASE = "2.4.4-1~bpo13+1"  # of that host
 GROUPS = ("commits", "pool", "release", "around")
 VERDICTS = ("caught", "partly", "missed", "out")
 KEEP: Mapping[tuple[str, ...], str] = {
-    argv: each.KEEP
-    for argv, question in dmesg.ASKED.items()
-    for each in (kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces)
-    if each.request(HOST, Facts()).argv == question
+    argv: run(each).keep
+    for argv, question in questions.ASKED.items()
+    for each in kernel_log.SOURCES
+    if run(each).argv == question
 }
 
 

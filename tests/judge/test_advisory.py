@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from auditor import rulebook
-from auditor.collect.zfs_version import versions
 from auditor.data import TableError, builds
-from auditor.derive import release
 from auditor.facts import HOST, Fact, Facts, known
 from auditor.judge import advisory
 from auditor.judge.rule import RuleError
 from auditor.judge.verdict import Verdict, judge_one
+from auditor.model.release import BUGS, release
 from auditor.registry import registry
+from auditor.sources.zfs import versions
 
 RULES = {rule.id: rule for rule in rulebook.advisories()}
 NEARBY = (
@@ -256,7 +256,7 @@ def test_a_build_carries_what_those_of_its_release_before_it_carry() -> None:
 
 
 def test_what_a_distribution_mends_is_a_known_bug() -> None:
-    assert {bug for build in builds.load().values() for bug in build.fixes} <= set(release.BUGS)
+    assert {bug for build in builds.load().values() for bug in build.fixes} <= set(BUGS)
 
 
 @pytest.mark.parametrize("text", ["2.1.16-1", "2.2.11-1", "2.3.9-1", "2.4.4-1"])
@@ -278,7 +278,7 @@ def test_releases_that_lose_the_syncs_of_volumes() -> None:
         "2.3.1-1": "unknown",
         "2.3.2-1": "pass",
     }
-    assert (lost.severity, lost.harm) == ("critical", "commits")
+    assert (lost.gravest, lost.elements, lost.harm) == ("critical", ("defect",), "commits")
 
 
 def test_a_known_bug_that_does_not_touch_this_host_is_no_question_of_the_build() -> None:

@@ -224,15 +224,15 @@ CASE = """
 [[cases]]
 when = "pool.health == 'ONLINE'"
 """
-LOSES, COUNTS = 'loses = "power"\ntakes = ["commits"]\n', 'severity = "medium"\n'
+GRAVE, COUNTS = 'severity = "critical"\n', 'severity = "medium"\n'
 
 
 @pytest.mark.parametrize(
     ("failure", "case", "least", "severity"),
     [
-        (LOSES, COUNTS, "medium", "critical"),
-        (COUNTS, LOSES, "medium", "critical"),
-        (LOSES, LOSES, "critical", "critical"),
+        (GRAVE, COUNTS, "medium", "critical"),
+        (COUNTS, GRAVE, "medium", "critical"),
+        (GRAVE, GRAVE, "critical", "critical"),
         (COUNTS, 'severity = "high"\n', "medium", "high"),
         (COUNTS, 'severity = "low"\n', "low", "medium"),
     ],
@@ -250,6 +250,8 @@ def test_a_case_that_may_hold_counts(failure: str, case: str, least: str, severi
         (finding,) = findings([judged], Facts())
         assert (finding.least, finding.severity) == (least, severity)
     facts.replace(Fact(TANK, "health", Known("ONLINE", ())))
-    assert verdict.judge_one(rule, TANK, facts).strikes == (rule.strikes[0],)
+    judged = verdict.judge_one(rule, TANK, facts)
+    assert judged.severity == judged.least == rule.severities[0]
     facts.replace(Fact(TANK, "health", Known("DEGRADED", ())))
-    assert verdict.judge_one(rule, TANK, facts).strikes == (rule.strike,)
+    judged = verdict.judge_one(rule, TANK, facts)
+    assert judged.severity == judged.least == rule.severity

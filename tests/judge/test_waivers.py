@@ -249,7 +249,8 @@ def sketched(*found: tuple[str, tuple[Subject, ...], bool]) -> list[str]:
 
 
 def _unworded(rule: Rule, subject: Subject) -> Verdict:
-    return Verdict(rule, subject, "fail", "low", strikes=(rule.strike,))
+    parties = rule.elements if rule.answer else ()
+    return Verdict(rule, subject, "fail", "low", relies=parties)
 
 
 @pytest.mark.parametrize(

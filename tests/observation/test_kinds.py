@@ -426,7 +426,7 @@ def test_disks_of_a_hypervisor() -> None:
     assert of(given, "power", "pool") == of(given, "below", "pool") == "relies on the hypervisor"
     unflushed = observe(made.facts)
     made.put(HOST, zfs_nocacheflush=1)
-    assert of(observe(made.facts), "below", "pool") == "UNKNOWN"  # whether anything below caches is not seen
+    assert of(observe(made.facts), "below", "pool") == "LOST"  # it says that its cache is volatile
     assert of(unflushed, "drive", "pool") == "relies on the hypervisor"  # they may lie on one drive
 
 

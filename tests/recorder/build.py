@@ -19,7 +19,7 @@ from tests.recorder.lower import lowered, older
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENTRY = "auditor.recorder"
-ALONE = {"auditor.host._reading", "auditor.host._owner_child"}  # of the process that reads for others
+ALONE = {"auditor.host.children.reader", "auditor.host.children.others"}  # of the process that reads for others
 DATA = ("auditor/data/drives.toml", "auditor/data/platforms.toml")
 HEAD = '''\
 #!/usr/bin/python3 -I
@@ -128,9 +128,9 @@ def _part(name: str, text: str) -> str:
 
 
 def modules() -> dict[str, Path]:
-    """Name -> file of the entry, of the collectors and of all that these import."""
+    """Name -> file of the entry and of all that it imports."""
     found: dict[str, Path] = {}
-    todo = [ENTRY, *ALONE, *(f"auditor.collect.{each.stem}" for each in (ROOT / "auditor/collect").glob("*.py"))]
+    todo = [ENTRY, *ALONE]
     while todo:
         name = todo.pop()
         path = _path(name)

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from auditor.report.audit import html as audit_html
-from auditor.report.checklist import html as checklist_html
+from auditor.report.checklist import sheet as checklist_html
 from auditor.report.fleet import host_page
 from auditor.report.fleet import html as fleet_html
-from auditor.report.verify import html as verify_html
+from auditor.report.verify import verification_page as verify_html
 from tests.checklist import worlds as listed
 from tests.fleet.test_report import KEEPS, LOSES, fleet, lines
 from tests.golden import CANONICAL, GREEN, HOSTS, report_of
@@ -35,7 +35,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "answered for": lambda: audit_html.render(judged(HYPERVISOR, GUEST)),
     "fleet": lambda: fleet_html.render(fleet(LOSES, KEEPS, before=[]), lambda host: f"hosts/{host}.html"),
     "fleet, one host": lambda: next(host_page.pages(lambda: lines(LOSES), fleet(LOSES).hosts))[1],
-    "checklist": lambda: checklist_html.render(listed.listed(listed.slow())),
+    "checklist": lambda: checklist_html.render_page(listed.listed(listed.slow())),
     "verify": lambda: verify_html.render(samples.contradicted(), report_of(HOSTS / CANONICAL)),
 }
 pytestmark = [

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
 
 from auditor import rulebook
-from auditor.facts import Subject
-from auditor.judge.cell import KEPT, Cell
+from auditor.judge.cell import KEPT, Cell, Word
 from auditor.judge.event import EVENTS
-from auditor.judge.outcomes import Column
-from auditor.judge.verdict import Verdict
+from auditor.judge.event_table import Column
 from auditor.report import event_words, finding_words, model
 from tests.folded import for_each
 from tests.golden import report_of
 from tests.shared import HOSTS
 
 RULES = {rule.id: rule for rule in rulebook.load(examples=False)}
-DATABASE = Subject("database", "postgres 1")
-
-
-def failed(rule: str, amount: str = "") -> Verdict:
-    return Verdict(RULES[rule], DATABASE, "fail", "critical", strikes=(RULES[rule].strike,), amount=amount)
 
 
 def column(**takes: Any) -> Column:
@@ -36,15 +30,16 @@ def column(**takes: Any) -> Column:
     [
         (
             [column(process=("commits",), crash=("commits", "consistency"), power=("commits", "consistency"))],
-            "KILLING THE DATABASE LOSES ACKNOWLEDGED COMMITS, A CRASH OR POWER CUT ALSO THE CONSISTENCY OF THE DATABASE",
+            "KILLING THE DATABASE LOSES ACKNOWLEDGED COMMITS, A CRASH OR POWER CUT ALSO LOSES THE CONSISTENCY OF THE DATABASE",
         ),
         (
             [column(process=("commits",), crash=("commits",), power=("commits",)), column(power=("commits", "pool"))],
-            "KILLING THE DATABASE LOSES ACKNOWLEDGED COMMITS, A POWER CUT ALSO THE POOL",
+            "KILLING THE DATABASE LOSES ACKNOWLEDGED COMMITS, A POWER CUT ALSO LOSES THE POOL",
         ),
         (
             [column(crash=("consistency",), power=("consistency",)), column(power=("commits", "pool"))],
-            "A CRASH OR POWER CUT LOSES THE CONSISTENCY OF THE DATABASE, A POWER CUT ALSO ACKNOWLEDGED COMMITS AND THE POOL",
+            "A CRASH OR POWER CUT LOSES THE CONSISTENCY OF THE DATABASE,"
+            " A POWER CUT ALSO LOSES ACKNOWLEDGED COMMITS AND THE POOL",
         ),
         ([column(power=("commits", "pool"))], "A POWER CUT LOSES ACKNOWLEDGED COMMITS AND THE POOL"),
     ],
@@ -62,14 +57,25 @@ def test_the_headline_says_of_each_event_what_goes_at_it(columns: list[Column], 
     ],
 )
 def test_an_amount_covers_all_that_take_commits(amounts: list[str], said: str) -> None:
-    verdicts = tuple(failed("pg-synchronous-commit", amount) for amount in amounts)
-    assert event_words.sentence(Cell("lost", ("commits",), verdicts=verdicts)) == said
+    assert event_words.sentence(Cell("lost", ("commits",), amounts=tuple(dict.fromkeys(amounts)))) == said
 
 
-def test_what_takes_no_commits_says_nothing_of_their_amount() -> None:
-    verdicts = failed("torn-page-guard-off"), failed("pg-synchronous-commit", "of up to 0.6 s")
-    said = event_words.sentence(Cell("lost", ("commits", "consistency"), verdicts=verdicts))
-    assert said == "LOSES commits of up to 0.6 s and the consistency of the database"
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([Word("drive", ("sda", "sdb"))], "sda and sdb (not verified)"),
+        ([Word("drive", ("sda", "sdb"), needed=1)], "sda or sdb (not verified)"),
+        ([Word("drive", ("sda", "sdb", "sdc"), needed=2)], "2 of sda, sdb and sdc (not verified)"),
+        ([Word("drive", tuple(f"sd{each}" for each in "abcdef"))], "sda, sdb, sdc, sdd and 2 more (not verified)"),
+        ([Word("hypervisor"), Word("shutdown", ("tank/db",))],
+         "the hypervisor and the shutdown unmounting tank/db (not verified)"),
+        ([Word("hypervisor", (), "ann", date(2027, 1, 1)), Word("drive", ("sda",))],
+         "sda (not verified) and the hypervisor, for which ann answers until 2027-01-01"),
+    ],
+)  # fmt: skip
+def test_what_is_relied_on(words: list[Word], said: str) -> None:
+    cell = Cell("word", parties=tuple(words))
+    assert event_words.sentence(cell) == f"no loss, relies on {said}"
 
 
 @for_each("rule", sorted(each.id for each in RULES.values() if not each.fix.command))

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import audit
-from auditor.collect import zfs_properties
 from auditor.facts import HOST, Fact, Facts, Judged, Subject, known, unknown
 from auditor.report.audit import changes, folding
 from auditor.report.audit import json as json_report
 from auditor.report.audit.folding import Names
 from auditor.report.model import Report
+from auditor.sources import zfs
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import CANONICAL, HOSTS, OLDER, REPORTS, SCHEMAS, report_of
@@ -94,7 +94,7 @@ def many(count: int) -> Report:
         facts.put(Fact(subject, name, known(value, "seen")))
     off = known("disabled", "sync=disabled, inherited from tank", "zfs get sync {subject}", origin="tank")
     common = {name: known(value, name) for name, value in (("pool", pool), ("type", "filesystem"), ("readonly", "off"))}
-    unseen = dict.fromkeys(zfs_properties.FACTS, unknown("zfs get -Hp -r tank: no answer in 30 s", "--timeout"))
+    unseen = dict.fromkeys(zfs.FACTS, unknown("zfs get -Hp -r tank: no answer in 30 s", "--timeout"))
     alike: dict[str, Judged] = {**unseen, **common, "sync": off}
     for dataset in datasets:
         facts.put_all(Fact(dataset, name, value) for name, value in alike.items())

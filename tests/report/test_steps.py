@@ -117,7 +117,7 @@ LEGS = [Subject("leaf", name, "tank") for name in ("sda", "sdb")]
     ],
 )
 def test_a_leg_out_of_use_is_named_whatever_the_pool_says(states: tuple[str, str], step: str, pool: str) -> None:
-    from auditor.derive import pool_legs
+    from auditor.model.pool import legs_in_use
 
     facts = host_with(
         (HOST, "pools", (TANK,)),
@@ -126,7 +126,7 @@ def test_a_leg_out_of_use_is_named_whatever_the_pool_says(states: tuple[str, str
         *((leg, "state", state) for leg, state in zip(LEGS, states, strict=True)),
         *((leg, "allocation_class", "normal") for leg in LEGS),
     )
-    for fact in list(pool_legs.derive(TANK, facts)):
+    for fact in list(legs_in_use.derive(TANK, facts)):
         facts.put(fact)
     found = verdict("pool-degraded", facts)
     assert found.outcome == ("fail" if step else "pass")

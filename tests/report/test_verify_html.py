@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 
 from auditor.report.page import POLICY, STYLE
-from auditor.report.verify import html as verify_html
-from auditor.report.verify import svg
-from auditor.verify.compare import Comparison, compare
-from auditor.verify.histogram import Histogram
-from auditor.verify.knee import Sweep
-from auditor.verify.model import CANNOT_EXCLUDE, Verification
+from auditor.report.verify import charts
+from auditor.report.verify import verification_page as verify_html
+from auditor.verify.comparison import Comparison, Sweep, compare
+from auditor.verify.result import CANNOT_EXCLUDE, Histogram, Verification
 from tests import shared
 from tests.golden import CANONICAL, HOSTS, OLDER, report_of
 from tests.report.test_json import HOSTILE
@@ -190,7 +188,7 @@ def test_any_verification_is_a_page(verification: Verification, comparison: Comp
 
 def test_a_map_shows_the_transaction_groups_and_the_objectives() -> None:
     run = samples.run()
-    drawn = svg.latency_map(run, samples.latency(run).percentiles)
+    drawn = charts.latency_map(run, samples.latency(run).percentiles)
     (strip,) = re.findall('class="txg" d="([^"]*)"', drawn)
     assert strip.count("M") == 24  # the one that was synced as the run began, and 23 in it
     assert drawn.count('class="limit"') == 2
@@ -208,7 +206,7 @@ def test_a_map_stays_small_over_hours() -> None:
         timeline=tuple(each._replace(at_s=float(i), to_s=i + 1.0) for i, each in enumerate(run.timeline * 60)),
         txgs=samples.txgs(7200),
     )
-    drawn = svg.latency_map(hours, ())
+    drawn = charts.latency_map(hours, ())
     assert len(drawn) < 250_000
     assert "txgline" not in drawn
 
@@ -216,19 +214,19 @@ def test_a_map_stays_small_over_hours() -> None:
 def test_a_curve_for_each_run_dotted_where_it_is_not_judged() -> None:
     verification = made("traced")
     runs = [(run, latency.percentiles) for run, latency in zip(verification.runs, verification.latencies, strict=True)]
-    drawn = svg.percentile_curves([svg.Curve(run.name, run.latency, each) for run, each in runs])
+    drawn = charts.percentile_curves([charts.Curve(run.name, run.latency, each) for run, each in runs])
     assert re.findall('class="(c[0-9] beyond|c[0-9])"', drawn) == ["c0", "c0 beyond", "c1", "c1 beyond", "c0", "c1"]
     assert drawn.count('class="limit"') == 2
-    assert svg.percentile_curves([]) == ""
-    assert svg.latency_map(verification.runs[0]._replace(timeline=()), ()) == ""
+    assert charts.percentile_curves([]) == ""
+    assert charts.latency_map(verification.runs[0]._replace(timeline=()), ()) == ""
 
 
 def test_a_histogram_is_drawn_by_powers_of_two_and_told_in_words() -> None:
     latency = Histogram.of({900: 5, 1001: 3, 2000: 2, 4_100_000: 1_000_000})
-    drawn = svg.histogram(latency, "commits")
+    drawn = charts.histogram(latency, "commits")
     told = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
     assert told[:6] == ["≤ 1 µs", "5 (0.0005 %)", "≤ 2 µs", "5 (0.0005 %)", "≤ 4 µs", "0 (0 %)"]
     assert told[-2:] == ["≤ 8.19 ms", "1,000,000 (100 %)"]
     assert 'aria-label="Commits by latency: 5 up to 1 µs, 5 up to 2 µs, 0 up to 4 µs' in drawn
     assert len(told) == 2 * drawn.count("<rect") == 28
-    assert svg.histogram(Histogram(), "commits") == ""
+    assert charts.histogram(Histogram(), "commits") == ""

@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 
 from auditor.report.console import ASCII
 from auditor.report.model import Standing
-from auditor.report.verify import pictures, words
-from auditor.report.verify import terminal as verify_terminal
-from auditor.verify.histogram import Histogram
-from auditor.verify.model import CANNOT_EXCLUDE, Chain, Link, Verification
-from auditor.verify.result import Slice
+from auditor.report.verify import charts, verification_text
+from auditor.verify.result import CANNOT_EXCLUDE, Chain, Histogram, Link, Slice, Verification
 from tests import edited, shared
 from tests.golden import CANONICAL, HOSTS, OLDER, VERIFY_REPORTS, report_of, verify_reports
 from tests.judge.test_policy import judged
@@ -48,7 +45,7 @@ def test_every_golden_file_is_there() -> None:
     ],
 )
 def test_the_answer_comes_first(name: str, first: str) -> None:
-    lines = verify_terminal.render(made(name), width=120).splitlines()
+    lines = verification_text.render(made(name), width=120).splitlines()
     assert lines[0].startswith("zaudit ")
     assert lines[2].startswith(first)
 
@@ -56,9 +53,12 @@ def test_the_answer_comes_first(name: str, first: str) -> None:
 def test_disks_that_lie_side_by_side_are_all_named() -> None:
     """Whoever reads one name at night exchanges one drive."""
     links = tuple(Link(name, "contradicts", f"{name}: no flushes") for name in ("nvme2n1", "nvme3n1"))
-    assert words.answer(Chain("CONTRADICTED", links)) == ("CONTRADICTED at nvme2n1, nvme3n1", "nvme2n1: no flushes")
+    assert verification_text.answer(Chain("CONTRADICTED", links)) == (
+        "CONTRADICTED at nvme2n1, nvme3n1",
+        "nvme2n1: no flushes",
+    )
     above = Link("ZIL", "contradicts", "the ZIL saw 0")  # then nothing reached the disks: it is no fault of theirs
-    assert words.answer(Chain("CONTRADICTED", (above, *links))) == ("CONTRADICTED at ZIL", "the ZIL saw 0")
+    assert verification_text.answer(Chain("CONTRADICTED", (above, *links))) == ("CONTRADICTED at ZIL", "the ZIL saw 0")
 
 
 def test_green_is_only_what_is_traced_on_a_pool_with_nothing_against_it() -> None:
@@ -72,17 +72,17 @@ def test_green_is_only_what_is_traced_on_a_pool_with_nothing_against_it() -> Non
     }
     standings["one failure away"] = "open"
     for standing, kind in standings.items():
-        assert words.kind(made("traced").chain, found._replace(standing=standing)) == kind
-        assert words.kind(made("contradicted").chain, found._replace(standing=standing)) == "bad"
-        assert words.kind(made("inconclusive").chain, found._replace(standing=standing)) != "good"
-    assert words.kind(made("traced").chain, None) == "good"
+        assert verification_text.kind(made("traced").chain, found._replace(standing=standing)) == kind
+        assert verification_text.kind(made("contradicted").chain, found._replace(standing=standing)) == "bad"
+        assert verification_text.kind(made("inconclusive").chain, found._replace(standing=standing)) != "good"
+    assert verification_text.kind(made("traced").chain, None) == "good"
 
 
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", MADE)
 def test_everything_is_said_within_the_width(name: str, width: int) -> None:
     verification = made(name)
-    text = verify_terminal.render(verification, width=width)
+    text = verification_text.render(verification, width=width)
     assert max(map(len, text.splitlines())) <= width
     said = one_line(text)
     for link in verification.chain.links:
@@ -98,18 +98,18 @@ def test_everything_is_said_within_the_width(name: str, width: int) -> None:
 
 
 def test_percentiles_objectives_and_what_was_not_judged() -> None:
-    text = one_line(verify_terminal.render(made("traced"), width=120))
+    text = one_line(verification_text.render(made("traced"), width=120))
     assert "together: p99 2.26 ms of 5 ms met, p99.9 41.9 ms of 25 ms MISSED" in text
     assert "97,644 1.11 ms 1.51 ms 2 ms met 19.7 ms met" in text
     assert "One session reaches 898 commits/s (1/p50)" in text
     assert "43 of the 50 slowest syncs ended while" in text
-    short = one_line(verify_terminal.render(samples.traced((samples.run(seconds=3),)), width=120))
+    short = one_line(verification_text.render(samples.traced((samples.run(seconds=3),)), width=120))
     assert "p99.9 is not judged: only 2 samples lie beyond it, 10 are needed." in short
     assert " - ?" in short
 
 
 def test_what_is_not_judged_never_looks_judged() -> None:
-    text = verify_terminal.render(made("contradicted"), width=120)
+    text = verification_text.render(made("contradicted"), width=120)
     assert "not judged: the chain is contradicted" in text
     assert not re.search(r"\bmet\b", text)
     assert "commits/s" not in text
@@ -117,7 +117,7 @@ def test_what_is_not_judged_never_looks_judged() -> None:
 
 def test_the_findings_of_the_audit_stand_in_it() -> None:
     report = report_of(HOSTS / CANONICAL)
-    text = verify_terminal.render(made("traced"), report, width=100)
+    text = verification_text.render(made("traced"), report, width=100)
     assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS   1 critical" in text.splitlines()[5]
     assert "CRITICAL  sync-disabled" in text
     assert "zfs set sync=standard tank" in one_line(text)
@@ -127,7 +127,7 @@ def test_the_findings_of_the_audit_stand_in_it() -> None:
 
 def test_the_commands_with_verbose() -> None:
     verification = made("traced")
-    brief, whole = (one_line(verify_terminal.render(verification, width=100, verbose=each)) for each in (False, True))
+    brief, whole = (one_line(verification_text.render(verification, width=100, verbose=each)) for each in (False, True))
     command = " ".join(verification.runs[0].argv)
     assert command in whole
     assert command not in brief
@@ -137,13 +137,13 @@ def test_the_commands_with_verbose() -> None:
 
 @pytest.mark.parametrize("name", MADE)
 def test_ascii_and_colour(name: str) -> None:
-    plain = verify_terminal.render(made(name), width=80)
-    ascii_only = verify_terminal.render(made(name), width=80, ascii_only=True)
+    plain = verification_text.render(made(name), width=80)
+    ascii_only = verification_text.render(made(name), width=80, ascii_only=True)
     assert ascii_only.isascii()
     assert "\\u" not in ascii_only
     assert max(map(len, ascii_only.splitlines())) <= 80
     assert "\x1b" not in plain
-    color = verify_terminal.render(made(name), width=80, color=True)
+    color = verification_text.render(made(name), width=80, color=True)
     assert SGR.search(color)
     assert SGR.sub("", color).split() == plain.split()
 
@@ -152,10 +152,10 @@ def test_ascii_and_colour(name: str) -> None:
 @pytest.mark.parametrize("color", [False, True])
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_names(name: str, color: bool) -> None:
-    text = SGR.sub("", verify_terminal.render(renamed(name), width=80, color=color, verbose=True))
+    text = SGR.sub("", verification_text.render(renamed(name), width=80, color=color, verbose=True))
     text.encode("utf-8")
     assert not UNSAFE.search(text)
-    ascii_only = verify_terminal.render(renamed(name), width=80, ascii_only=True, verbose=True)
+    ascii_only = verification_text.render(renamed(name), width=80, ascii_only=True, verbose=True)
     assert ascii_only.isascii()
     assert not UNSAFE.search(ascii_only)
 
@@ -186,7 +186,7 @@ def renamed(name: str) -> Verification:
 @shared.examples(40, deadline=None)
 @given(strategies.of(Verification), st.sampled_from((40, 80, 120)), st.booleans())
 def test_any_verification_is_rendered(verification: Verification, width: int, ascii_only: bool) -> None:
-    text = verify_terminal.render(verification, width=width, ascii_only=ascii_only, verbose=True)
+    text = verification_text.render(verification, width=width, ascii_only=ascii_only, verbose=True)
     assert not UNSAFE.search(text)
     assert not ascii_only or text.isascii()
 
@@ -199,7 +199,7 @@ def test_a_heat_map_shows_each_slow_sync_where_it_was() -> None:
     run = samples.run(seconds=3)._replace(
         timeline=tuple(Slice(float(i), i + 1.0, slow if i == 30 else fast) for i in range(60)), txgs=samples.txgs(60)
     )
-    picture = pictures.heat_map(run, 70)
+    picture = charts.heat_map_lines(run, 70)
     assert picture is not None
     cells = [line[10:] for line in picture.lines if "│" in line and "TXG" not in line]
     assert [line.index("░") for line in cells if "░" in line] == [30]
@@ -212,21 +212,21 @@ def test_a_heat_map_shows_each_slow_sync_where_it_was() -> None:
 def test_a_picture_is_as_wide_as_it_may_be() -> None:
     run = samples.run()
     for width in (40, 80, 120, 200):
-        for picture in (pictures.heat_map(run, width), pictures.percentile_curve(run.log.latency, (), width)):
+        for picture in (charts.heat_map_lines(run, width), charts.percentile_curve(run.log.latency, (), width)):
             assert picture is not None
             assert width * 0.5 < max(map(len, picture.lines)) <= width
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
     run = samples.run()._replace(timeline=())
-    assert pictures.heat_map(run, 80) is None
-    assert pictures.percentile_curve(Histogram(), (), 80) is None
+    assert charts.heat_map_lines(run, 80) is None
+    assert charts.percentile_curve(Histogram(), (), 80) is None
 
 
 def test_a_curve_tells_what_is_judged_from_what_is_not() -> None:
     steady = Histogram(((1_000_000, 9_900), (2_000_000, 90), (9_000_000, 10)))
     percentiles = samples.latency(samples.run()).percentiles
-    picture = pictures.percentile_curve(steady, percentiles, 100)
+    picture = charts.percentile_curve(steady, percentiles, 100)
     assert picture is not None
     marks = "".join(line[10:] for line in picture.lines if "│" in line)
     assert marks.count("●") == pytest.approx(3 / 4 * 90, abs=2)  # 99.9 % of a curve that ends at 99.99 %
@@ -238,11 +238,11 @@ def test_a_curve_tells_what_is_judged_from_what_is_not() -> None:
 
 def test_bars_end_where_their_values_are() -> None:
     rows = [
-        pictures.Bar("a", 2.0, 2.0, 2.0, "2x"),
-        pictures.Bar("b", 8.0, 7.0, 9.0, "8x"),
-        pictures.Bar("c", 0.5, 0.4, 0.6, ""),
+        charts.Bar("a", 2.0, 2.0, 2.0, "2x"),
+        charts.Bar("b", 8.0, 7.0, 9.0, "8x"),
+        charts.Bar("c", 0.5, 0.4, 0.6, ""),
     ]
-    lines = pictures.bars(rows, 80, 2.0)
+    lines = charts.bar_lines(rows, 80, 2.0)
     assert max(map(len, lines)) <= 80
     lengths = [line.count("█") for line in lines]
     assert lengths[1] == pytest.approx(3 * lengths[0], abs=1)
@@ -254,7 +254,7 @@ def test_bars_end_where_their_values_are() -> None:
 def test_every_character_of_a_picture_has_one_in_ascii() -> None:
     drawn = "".join(chr(char) for char in ASCII if len(ASCII[char]) == 1)
     for verification in map(made, MADE):
-        for line in verify_terminal.render(verification, width=80, verbose=True):
+        for line in verification_text.render(verification, width=80, verbose=True):
             assert all(char.isascii() or ord(char) in ASCII for char in line)
     assert set("░▒▓█▂│─└┤●○┊") <= set(drawn)
 
@@ -285,7 +285,7 @@ def test_every_character_of_a_picture_has_one_in_ascii() -> None:
 )
 def test_what_to_do_next(verification: Callable[[], Verification], audited: bool, says: str) -> None:
     report = report_of(HOSTS / CANONICAL) if audited else None
-    last = one_line(verify_terminal.render(verification(), report, width=120)).partition("Next: ")[2]
+    last = one_line(verification_text.render(verification(), report, width=120)).partition("Next: ")[2]
     assert says in last
 
 
@@ -296,14 +296,15 @@ TRACED = Chain("TRACED", ())
 def test_after_traced_it_says_what_is_left_to_believe() -> None:
     guest, losing = judged("", edited.unused(shared.earlier("2.4-healthy-mirrored-slog"))), report_of(HOSTS / CANONICAL)
     drives, protected = report_of(OLDER / "2.4-sata-cache-on"), report_of(HOSTS / "2.4-healthy-physical-no-cache")
-    assert words.left_to_believe(TRACED, guest) == "After that a power cut rests on the word of the hypervisor alone."
-    assert "not known: " in words.left_to_believe(TRACED, drives), "nobody saw whether there are databases"
     assert (
-        words.left_to_believe(TRACED, protected)
-        == "After that a power cut rests on nobody's word, in all that was seen."
+        verification_text.left_to_believe(TRACED, guest)
+        == "What is left to rely on at a power cut: the hypervisor (not verified)."
     )
-    assert words.left_to_believe(TRACED, losing) == "", "the headline says that it loses"
-    assert words.left_to_believe(TRACED, None) == ""
-    assert words.left_to_believe(Chain("INCONCLUSIVE", ()), guest) == ""
-    page = verify_terminal.render(samples.traced(), guest)
-    assert words.left_to_believe(TRACED, guest) in " ".join(page.split())
+    assert "not known: " in verification_text.left_to_believe(TRACED, drives), "nobody saw whether there are databases"
+    whole = verification_text.left_to_believe(TRACED, protected)
+    assert whole == "At a power cut nothing else is relied on, in all that was seen."
+    assert verification_text.left_to_believe(TRACED, losing) == "", "the headline says that it loses"
+    assert verification_text.left_to_believe(TRACED, None) == ""
+    assert verification_text.left_to_believe(Chain("INCONCLUSIVE", ()), guest) == ""
+    page = verification_text.render(samples.traced(), guest)
+    assert verification_text.left_to_believe(TRACED, guest) in " ".join(page.split())

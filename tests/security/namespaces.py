@@ -43,10 +43,12 @@ if [ -n "$DATABASE" ]; then
     cp /bin/sh /run/pg/postgres
     echo 15 >/run/pg/PG_VERSION
     echo 'fsync = off' >/run/pg/postgresql.conf
-    echo 'sleep 900 & wait' >/run/pg/script
+    mkfifo /run/pg/stop
+    echo 'exec 3<>/run/pg/stop; : >/run/pg/ready; read _ <&3' >/run/pg/script
     chown -R 65534:65534 /run/pg
     setpriv --reuid 65534 --regid 65534 --clear-groups /run/pg/postgres /run/pg/script -D /run/pg >/dev/null 2>&1 </dev/null &
-    until grep -q sleep /proc/*/comm 2>/dev/null; do sleep 0.01; done
+    until [ -e /run/pg/ready ]; do sleep 0.01; done
+    rm /run/pg/ready /run/pg/stop
 fi
 mount -t proc proc "$host/proc/.kernel"
 for path in "$host"/proc/.kernel/[0-9]*; do

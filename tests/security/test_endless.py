@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from auditor.collect import mounts
 from auditor.databases import paths
 from auditor.databases.configuration import Tree
 from auditor.databases.postgres import ENGINE
 from auditor.facts import SymbolicLink
 from auditor.host.request import Files
+from auditor.sources import mounts
 
 ROOT = "/proc/9/root"
 SOON_S = 30.0  # of a slow machine; each takes many minutes or more where it grows with the square

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from auditor.host import sql, sql_peer, sql_watch
+from auditor.host import sql, sql_watch
 from tests.drivers import Drivers
 from tests.security import fakes
 from tests.security.fakes import USER
@@ -78,7 +78,7 @@ def judged(at: Any, account: str = NOBODYS, path: str = "") -> Any:
     with socket.socket(socket.AF_UNIX if isinstance(at, str) else socket.AF_INET) as client:
         client.connect(at)
         own = at if isinstance(at, str) else ""
-        return sql_peer.judge(client.fileno(), path or own, ("postgres", "mysqld"), account)
+        return sql.judge(client.fileno(), path or own, ("postgres", "mysqld"), account)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def judged(at: Any, account: str = NOBODYS, path: str = "") -> Any:
     ],
 )
 def test_one_that_is_no_server_of_a_directory_of_its_own_is_refused(how: dict[str, Any], says: str) -> None:
-    with false(**how) as (at, _), pytest.raises(sql_peer.UntrustedServer) as error:
+    with false(**how) as (at, _), pytest.raises(sql.UntrustedServer) as error:
         judged(at)
     assert says in str(error.value)
     assert f"uid {USER}" in str(error.value)
@@ -105,9 +105,9 @@ def test_one_that_is_no_server_of_a_directory_of_its_own_is_refused(how: dict[st
 def test_one_with_a_directory_of_its_own_is_that_server_and_gets_no_password(name: str) -> None:
     with false(name=name) as (at, process):
         assert judged(at) == ({"process": process, "name": name}, False)
-        with pytest.raises(sql_peer.UntrustedServer, match="is not in the folder that it works in"):
-            sql_peer.agree(process, "/srv")
-        sql_peer.agree(process, os.readlink(f"/proc/{process}/cwd"))
+        with pytest.raises(sql.UntrustedServer, match="is not in the folder that it works in"):
+            sql.agree(process, "/srv")
+        sql.agree(process, os.readlink(f"/proc/{process}/cwd"))
 
 
 def test_the_account_of_the_engine_is_who_was_meant() -> None:
@@ -134,7 +134,7 @@ def test_root_of_a_container_is_not_root(apart: bool) -> None:
     try:
         with false(None, name="proxy", user=0, before=APART if apart else "") as (at, _):
             if apart:
-                with pytest.raises(sql_peer.UntrustedServer, match="is proxy"):
+                with pytest.raises(sql.UntrustedServer, match="is proxy"):
                     judged(at)
             else:
                 found, named = judged(at)
@@ -194,9 +194,7 @@ def test_a_link_in_the_place_of_the_socket_counts_where_it_leads(
         link.symlink_to(at)
         pymysql = drivers(monkeypatch, str(link))
         pymysql.password = b"hunter2"
-        with (
-            contextlib.nullcontext() if named else pytest.raises(sql_peer.UntrustedServer, match="no password is sent")
-        ):
+        with contextlib.nullcontext() if named else pytest.raises(sql.UntrustedServer, match="no password is sent"):
             sql.mysql_at(f"mysql://u@/?unix_socket={link}")
         assert bool(pymysql.sent) is named
 
@@ -206,30 +204,30 @@ def test_who_accepted_it_counts_and_not_what_his_process_became(monkeypatch: pyt
     with false(None) as (at, process), socket.socket() as client:
         client.connect(at)
         for _ in range(100):
-            row = sql_peer.row_of(client.getpeername(), client.getsockname())
+            row = sql.row_of(client.getpeername(), client.getsockname())
             if row and row[1] != "0":
                 break
             time.sleep(0.02)
         assert row is not None
-        assert (row[0], sql_peer.process_with(row[1], USER)) == (USER, str(process))
-        status = sql_peer.status_of
+        assert (row[0], sql.process_with(row[1], USER)) == (USER, str(process))
+        status = sql.status_of
         grown = {"Uid": f"{USER}\t0\t0\t0"}
-        monkeypatch.setattr(sql_peer, "status_of", lambda each: status(each) | (grown if each == str(process) else {}))
-        assert sql_peer.process_with(row[1], USER) == ""
-        assert sql_peer.server_of(str(process), USER, ("postgres",), False).keys() == {"unseen"}
+        monkeypatch.setattr(sql, "status_of", lambda each: status(each) | (grown if each == str(process) else {}))
+        assert sql.process_with(row[1], USER) == ""
+        assert sql.server_of(str(process), USER, ("postgres",), False).keys() == {"unseen"}
 
 
 def test_one_that_nobody_accepts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until somebody does, the kernel's table has it as one of root."""
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    with false(accepts=False) as (at, _), pytest.raises(sql_peer.UntrustedServer, match="has accepted"):
+    with false(accepts=False) as (at, _), pytest.raises(sql.UntrustedServer, match="has accepted"):
         judged(at, "root")
 
 
 def test_an_address_of_this_host_is_no_other_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the kernel's table lacks the row at that moment, too: it reaches itself from itself."""
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    monkeypatch.setattr(sql_peer, "row_of", lambda *_: None)
+    monkeypatch.setattr(sql, "row_of", lambda *_: None)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends nothing
@@ -239,9 +237,9 @@ def test_an_address_of_this_host_is_no_other_host(monkeypatch: pytest.MonkeyPatc
     with (
         socket.create_server((address, 0)) as server,
         socket.create_connection(server.getsockname()) as client,
-        pytest.raises(sql_peer.UntrustedServer, match="has accepted"),
+        pytest.raises(sql.UntrustedServer, match="has accepted"),
     ):
-        sql_peer.peer_of(client.fileno())
+        sql.peer_of(client.fileno())
 
 
 # -- what is sent -------------------------------------------------------------------------------------------------------
@@ -280,12 +278,12 @@ def drivers(monkeypatch: pytest.MonkeyPatch, at: Any) -> Drivers:
 def test_nothing_is_sent_to_one_that_is_refused(monkeypatch: pytest.MonkeyPatch, unix: str) -> None:
     with false(None, unix=unix) as (at, _):
         psycopg = drivers(monkeypatch, at)
-        with pytest.raises(sql_peer.UntrustedServer):
+        with pytest.raises(sql.UntrustedServer):
             sql.postgres_at("host=x")
         assert psycopg.sent == 0
     with false(None, unix=unix, name="mysqld") as (at, _):
         pymysql = drivers(monkeypatch, at)
-        with pytest.raises(sql_peer.UntrustedServer):
+        with pytest.raises(sql.UntrustedServer):
             sql.mysql_at(f"mysql://u@/?unix_socket={at}" if unix else f"mysql://u@127.0.0.1:{at[1]}")
         assert pymysql.sent == 0
 
@@ -331,7 +329,7 @@ def test_mysql_is_asked_over_tcp_without_a_password_alone(monkeypatch: pytest.Mo
         if not password:
             assert sql.mysql_at(dsn)[1] == {"process": process, "name": "mysqld"}
             return
-        with pytest.raises(sql_peer.UntrustedServer, match="no password is sent") as error:
+        with pytest.raises(sql.UntrustedServer, match="no password is sent") as error:
             sql.mysql_at(dsn)
         assert (pymysql.sent, "hunter2" in str(error.value)) == (0, False)
 
@@ -366,10 +364,10 @@ def test_what_it_says_of_its_directory_must_be_so(monkeypatch: pytest.MonkeyPatc
     with false(unix="0755", name="mysqld" if engine == "mysql" else "postgres") as (at, _):
         Drivers(at, Lies()).install(monkeypatch)
         dsn = f"mysql://u@/?unix_socket={at}" if engine == "mysql" else "host=x"
-        with pytest.raises(sql_peer.UntrustedServer, match="is not in the folder"):
+        with pytest.raises(sql.UntrustedServer, match="is not in the folder"):
             sql.answer(engine, dsn)
 
 
 def test_diagnose_says_why() -> None:
-    error = sql_peer.UntrustedServer("process 7 (postgres) works in a folder of another user (uid 5000)")
+    error = sql.UntrustedServer("process 7 (postgres) works in a folder of another user (uid 5000)")
     assert sql_watch.kind(error) == str(error)

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import audit
-from auditor.collect import zfs_get
-from auditor.collect.zfs_properties import BEHIND, FREE_TEXT, PROPERTIES
 from auditor.facts import Facts, Known, Subject, value_of
 from auditor.gather import by_name
 from auditor.gather.gatherer import Gatherer
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Run
 from auditor.recording.recording import RecordingHost, ReplayHost
 from auditor.registry import sources
+from auditor.sources import zfs
+from auditor.sources.zfs import BEHIND, FREE_TEXT, PROPERTIES
 from tests import shared
 
 ORDINARY = {"type": "filesystem", "sync": "disabled", "mounted": "yes", "mountpoint": "/m", "keylocation": "none"}
@@ -187,7 +187,7 @@ def test_no_text_makes_a_fact_that_is_not_true(
 def test_who_is_not_believed_is_there() -> None:
     """Where zfs list is not answered, nothing else tells of it."""
     text = rows("tank", sync="disabled") + "\tlocal\n" + 2 * (rows("tank/db", sync="disabled") + "\tlocal\n")
-    found = list(zfs_get.parse(Output(text, "zfs get"), Subject("dataset", "tank")))
+    found = list(zfs.properties.parse(Output(text, "zfs get"), Subject("dataset", "tank")))
     assert {(each.subject.name, each.name) for each in found if each.name in ("sync", "pool")} == {
         *(("tank", "pool"), ("tank", "sync"), ("tank/db", "pool")),
     }
@@ -197,7 +197,7 @@ def test_a_line_that_is_part_of_no_value_is_not_understood() -> None:
     """No property that was asked for may hold it: nobody knows whose it was."""
     text = "".join(f"{name}\tsync\tdisabled\tlocal\n" for name in ("tank", "tank/db", "tank/\nwal"))
     with pytest.raises(ValueError, match="not a property of a dataset"):
-        list(zfs_get.parse(Output(text, "zfs get"), Subject("dataset", "tank")))
+        list(zfs.properties.parse(Output(text, "zfs get"), Subject("dataset", "tank")))
 
 
 def test_it_is_told_whose_lines_they_are() -> None:

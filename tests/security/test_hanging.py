@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from auditor.collect import guests
 from auditor.databases import servers
 from auditor.facts import HOST, Facts, Known
-from auditor.host import accounts, memory
+from auditor.host import owner
 from auditor.host.live import LiveHost
 from auditor.host.request import UNANSWERED, Files, Read
+from auditor.sources import guests
 from auditor.verify import run
+from tests import question
 from tests.security import hanging
 from tests.security.fakes import server
 from tests.security.hanging import MEMORY, PROGRAM
@@ -44,7 +45,7 @@ def facts_of(collector: object, found: Files) -> Facts:
 
 def test_who_holds_his_memory_hides_no_guest_of_another() -> None:
     with hanging.hanging(MEMORY, "sleep", HIS) as number, guest() as other:
-        found = read(*guests.request(HOST, Facts()).patterns)
+        found = read(*question.patterns(guests.running))
         assert found.errors[f"/proc/{number}/cmdline"].startswith(UNANSWERED)
         assert [path for path in found.errors if "*" in path] == []
     told = guests.told(found)
@@ -73,7 +74,7 @@ def test_many_that_hang_have_the_time_of_one_user() -> None:
         other = all_.enter_context(guest())
         found = read("/proc/*/cmdline")
     said = [found.errors[f"/proc/{each}/cmdline"] for each in numbers]
-    assert sum(each.startswith("no answer within ") for each in said) == memory.USER / memory.FILE
+    assert sum(each.startswith("no answer within ") for each in said) == owner.USER / owner.FILE
     assert sum(each == f"not read: other processes of user {HIS} did not answer" for each in said) == 3
     assert found.text[f"/proc/{other}/cmdline"].startswith("guest db1\n")
 
@@ -88,20 +89,20 @@ def test_who_can_be_many_users_has_the_time_of_one(told: bool, tmp_path: Path, m
     """By a range of uids of his own, and as root of a container."""
     ranges = tmp_path / "subuid"
     ranges.write_text(f"mallory:200000:{'65536' if told else '1'}\n")
-    monkeypatch.setattr(accounts, "SUBORDINATE", str(ranges))
+    monkeypatch.setattr(owner, "SUBORDINATE", str(ranges))
     with contextlib.ExitStack() as all_:
         numbers = many(all_, range(200001, 200006))
         other = all_.enter_context(guest())
         found = read("/proc/*/cmdline")
     said = [found.errors[f"/proc/{each}/cmdline"] for each in numbers]
-    assert sum(each.startswith("no answer within ") for each in said) == memory.USER / memory.FILE
+    assert sum(each.startswith("no answer within ") for each in said) == owner.USER / owner.FILE
     assert found.text[f"/proc/{other}/cmdline"].startswith("guest db1\n")
 
 
 def test_who_could_choose_among_uids_comes_behind_who_could_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """What all that hang take of the time is not missing to those with a uid of their own."""
-    monkeypatch.setattr(accounts, "BLOCK", 1)
-    monkeypatch.setattr(memory, "ALL", 2.5 * memory.FILE)
+    monkeypatch.setattr(owner, "BLOCK", 1)
+    monkeypatch.setattr(owner, "ALL", 2.5 * owner.FILE)
     with contextlib.ExitStack() as all_:
         numbers = many(all_, range(200001, 200005))
         other = all_.enter_context(guest())
@@ -137,11 +138,11 @@ def _started_by(process: int) -> str:
 
 def test_who_has_the_number_of_an_earlier_run_may_be_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its leftovers stay then; nothing waits for it."""
-    monkeypatch.setattr(memory, "STARTED_S", 0.3)
+    monkeypatch.setattr(owner, "STARTED_S", 0.3)
     with hanging.hanging(PROGRAM, "sleep", HIS) as number, server(user=ANOTHERS) as other:
-        assert memory.started(number) != 0
-        assert memory.started(other) > 0
-    assert memory.started(number) == 0
+        assert owner.started(number) != 0
+        assert owner.started(other) > 0
+    assert owner.started(number) == 0
 
 
 def test_what_fio_wrote_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +159,7 @@ def descriptors(count: int, user: int) -> contextlib.AbstractContextManager[int]
 
 
 def test_who_has_many_descriptors_hides_only_his_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "ENTRIES", 100)
+    monkeypatch.setattr(owner, "ENTRIES", 100)
     with descriptors(200, HIS) as number, descriptors(20, ANOTHERS) as other:
         found = read(f"/proc/{number}/fd/*", f"/proc/{other}/fd/*")
     assert found.errors == {f"/proc/{number}/fd/*": "more than 100 entries in a folder"}
@@ -167,7 +168,7 @@ def test_who_has_many_descriptors_hides_only_his_own(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_many_processes_with_descriptors_have_the_share_of_one_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "USER_ENTRIES", 600)  # each is two: where it leads, and how it is open
+    monkeypatch.setattr(owner, "USER_ENTRIES", 600)  # each is two: where it leads, and how it is open
     with contextlib.ExitStack() as all_:
         numbers = [all_.enter_context(descriptors(90, HIS)) for _ in range(6)]
         other = all_.enter_context(descriptors(20, ANOTHERS))

@@ -302,7 +302,7 @@ def test_what_a_policy_silences_stands_in_the_report(zaudit: CommandLine, tmp_pa
     said = zaudit(*REPLAY, "--policy", str(path))
     words = " ".join(said.out.split())
     assert f"Left out by policy {path}: sync-disabled (critical)." in words
-    assert f"Counts as low by policy {path}: container-or-vm-blind (medium)." in words
+    assert f"Counts as low by policy {path}: container-or-vm-blind (high)." in words
     document = json.loads(zaudit(*REPLAY, "--policy", str(path), "--format", "json").out)
     assert [each["rule"] for each in document["left_out"]] == ["sync-disabled", "container-or-vm-blind"]
     assert json.loads(zaudit(*REPLAY, "--format", "json").out)["left_out"] == []

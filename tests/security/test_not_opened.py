@@ -14,12 +14,12 @@ import pytest
 
 from auditor import cli
 from auditor.errors import Stop
-from auditor.fleet.journal import Journal
-from auditor.host import input_file
-from auditor.host.folder import held
+from auditor.fleet.inputs import Journal
+from auditor.host import user_files
+from auditor.host.trust import held
 from auditor.recording import recording
 from auditor.verify import ledger
-from auditor.verify.actor import PlaceError
+from auditor.verify.ledger import PlaceError
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, HOSTS
 from tests.security.test_trust import EVIL, as_root, served
@@ -46,6 +46,10 @@ LINES = {
     "diagnose.record": "diagnose tank/db --record NODE",
     "diagnose.output": "diagnose --replay NODE -o NODE",
     "diagnose.policy_file": "diagnose tank/db --policy NODE",
+    "plan.replay": "plan --replay NODE",
+    "plan.output": "plan --replay REC -o NODE",
+    "plan.policy_file": "plan --replay REC --policy NODE",
+    "plan.folders": "plan --replay REC --rules NODE",
     "checklist.replays": "checklist --replay NODE",
     "checklist.output": "checklist tank/db --replay REC -o NODE",
     "checklist.policy_file": "checklist tank/db --replay REC --policy NODE",
@@ -231,13 +235,13 @@ def test_nothing_is_opened_by_its_name_again(tmp_path: Path, monkeypatch: pytest
         return found
 
     def opened() -> bytes:
-        number = input_file.open_as(path, input_file.FILE)
+        number = user_files.open_as(path, user_files.FILE)
         try:
             return os.read(number, 100)
         finally:
             os.close(number)
 
-    reads: list[Callable[[], bytes]] = [lambda: input_file.read(path, 100), opened]
+    reads: list[Callable[[], bytes]] = [lambda: user_files.read(path, 100), opened]
     for read in reads:
         monkeypatch.setattr(os, "fstat", fstat)
         assert read() == b"judged"
@@ -246,7 +250,7 @@ def test_nothing_is_opened_by_its_name_again(tmp_path: Path, monkeypatch: pytest
         path.write_text("judged")
         swapped.clear()
     with held(str(tmp_path)) as folder:
-        member = input_file.open_member("file", folder)
+        member = user_files.open_member("file", folder)
         assert member
         with member:
             assert member.read() == b"judged"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.host import libraries, live, tools
+from auditor.host import libraries, live, process
 from auditor.host.request import Run
 from tests.golden import CANONICAL, HOSTS
 from tests.shared import briefly
@@ -19,8 +19,8 @@ from tests.shared import briefly
 ROOT = Path(__file__).parents[2]
 EVIL = 5000
 UDEV = (
-    "from auditor.host import live, udev_db; from auditor.host.request import Run;"
-    "print(live.LiveHost(20).run(Run(udev_db.ARGV)).fault)"
+    "from auditor.host import libraries, live; from auditor.host.request import Run;"
+    "print(live.LiveHost(20).run(Run(libraries.UDEV_ARGV)).fault)"
 )
 SCRIPT = """from __future__ import annotations
 import ctypes.util
@@ -115,7 +115,7 @@ def test_what_commands_start(words: tuple[str, ...], fakes: Path, tmp_path: Path
     started = [each for each in started if each != sys.executable]  # its own readers
     assert not ran(fakes)
     names = {names[0] for names, _, _ in live.READ_ONLY} | {"perccli64", "storcli", "perccli"}
-    assert [each for each in started if not each.startswith(tuple(f"{place}/" for place in tools.PATH))] == []
+    assert [each for each in started if not each.startswith(tuple(f"{place}/" for place in process.PATH))] == []
     assert {Path(each).name for each in started} <= names
     assert not started or words[0] in ("check", "record")
 
@@ -172,6 +172,6 @@ def test_a_tool_of_the_store_of_nix_is_run_where_its_builders_cannot_change_it(
     store.chmod(mode)
     links.mkdir()
     (links / "zfs").symlink_to(tool)
-    found, why = tools.find(["zfs"], (str(links),))
+    found, why = process.find_program(["zfs"], (str(links),))
     assert bool(found) == run
     assert ("another user could have put it there" in why) != run

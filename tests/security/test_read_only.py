@@ -11,7 +11,7 @@ import pytest
 
 from auditor.host import kmsg
 from auditor.host.live import PATH, permitted
-from auditor.host.output import Output, Total
+from auditor.host.process import Output, Total
 from tests.security import namespaces, prove, strace
 from tests.security.strace import Devices, Permitted
 

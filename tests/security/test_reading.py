@@ -22,7 +22,9 @@ import pytest
 
 from auditor.databases import servers, settings
 from auditor.facts import Facts, Subject
-from auditor.host import _owner_child, _reading, limits, owner
+from auditor.host import owner, request
+from auditor.host.children import others
+from auditor.host.children import reader as children_reader
 from auditor.host.files import read_files
 from auditor.host.live import LiveHost
 from auditor.host.request import BARRED, Files, Read
@@ -213,7 +215,7 @@ def test_a_program_with_more_rights_than_its_user(his: Path, secret: Path) -> No
         with started(
             [*privileged(his.parent), "--config", str(secret)], env={"PYTHONHOME": sys.base_prefix}, **how
         ) as number:
-            if not _owner_child.pairs(Path(f"/proc/{number}/auxv").read_bytes())[_owner_child.AT_SECURE]:
+            if not others.pairs(Path(f"/proc/{number}/auxv").read_bytes())[others.AT_SECURE]:
                 pytest.skip("a file in /tmp gives no rights here (nosuid)")
             found = asked(number)
     except Refused as why:
@@ -491,8 +493,8 @@ def test_what_is_linked_many_times_is_bounded(his: Path) -> None:
         first, second, third = (host.read(Read((pattern,))) for _ in range(3))
         other = host.read(Read((f"/proc/{os.getpid()}/root{his}/1.conf",)))
     size = (his / "0.conf").stat().st_size
-    assert len(first.text) == limits.QUESTION_BYTES // size
-    assert len(first.text) + len(second.text) + len(third.text) == limits.USER_BYTES // size
+    assert len(first.text) == request.QUESTION_BYTES // size
+    assert len(first.text) + len(second.text) + len(third.text) == request.USER_BYTES // size
     assert [len(each.errors) + len(each.text) for each in (first, second, third)] == [150] * 3
     assert set(first.errors.values()) == {"more than 4 MiB for one question"}
     assert set(third.errors.values()) == {"more than 8 MiB for one user"}
@@ -502,24 +504,24 @@ def test_what_is_linked_many_times_is_bounded(his: Path) -> None:
 @pytest.mark.slow
 def test_folders_files_and_sizes_are_bounded(his: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many, few = his / "many", his / "few"
-    for place, number in ((many, limits.FOLDER_ENTRIES + 1), (few, limits.QUESTION_FILES + 1)):
+    for place, number in ((many, request.FOLDER_ENTRIES + 1), (few, request.QUESTION_FILES + 1)):
         place.mkdir()
         for each in range(number):
             (place / f"{each}.conf").touch()
-    (his / "large.conf").write_bytes(bytes(limits.OTHERS_FILE_BYTES + 1))
+    (his / "large.conf").write_bytes(bytes(request.OTHERS_FILE_BYTES + 1))
     with server(name="postgres") as process:
         here = f"/proc/{process}/root{his}"
         found = read(f"{here}/many/*.conf", f"{here}/large.conf", f"{here}/few/*.conf")
     assert found.errors[f"{here}/many/*.conf"] == "more than 10,000 entries in a folder"
     assert found.errors[f"{here}/large.conf"] == "more than 1 MiB"
-    assert len(found.text) == limits.QUESTION_FILES - 1
+    assert len(found.text) == request.QUESTION_FILES - 1
     assert [why for path, why in found.errors.items() if "/few/" in path] == ["more than 1,000 files"] * 2
 
 
 def test_what_is_read_for_one_user_is_bounded_beside_each_other(his: Path) -> None:
     """Many questions are open at once, and each begins before another has said how much it read."""
     for number in range(3):
-        (his / f"{number}.cnf").write_bytes(b"#\n" * (limits.OTHERS_FILE_BYTES // 2))
+        (his / f"{number}.cnf").write_bytes(b"#\n" * (request.OTHERS_FILE_BYTES // 2))
     answers: list[list[owner.Answer] | str] = []
     with server(name="mysqld") as process:
         others = owner.Others()
@@ -533,7 +535,7 @@ def test_what_is_read_for_one_user_is_bounded_beside_each_other(his: Path) -> No
         for each in threads:
             each.join()
     size = sum(len(each.data) for said in answers if isinstance(said, list) for each in said if each.kind == "text")
-    assert limits.USER_BYTES // 2 <= size <= limits.USER_BYTES
+    assert request.USER_BYTES // 2 <= size <= request.USER_BYTES
     assert all("more than 8 MiB for one user" in str(said) for said in answers if len(str(said)) < 10_000)
 
 
@@ -614,10 +616,10 @@ def test_sizes_of_blocks_are_counted_and_nothing_else_is_told(his: Path, tables:
 
 @pytest.mark.slow
 def test_of_a_large_database_all_sizes_are_told(his: Path, tables: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in range(limits.FOLDER_ENTRIES):
+    for each in range(request.FOLDER_ENTRIES):
         (his / f"base/1/{each}").touch()
-    assert sizes(his) == Files({tables: f"0 {limits.FOLDER_ENTRIES + 1}\n{his.stat().st_blksize} 2\n"}, {}, {})
-    monkeypatch.setattr(limits, "DATA_ENTRIES", limits.FOLDER_ENTRIES)
+    assert sizes(his) == Files({tables: f"0 {request.FOLDER_ENTRIES + 1}\n{his.stat().st_blksize} 2\n"}, {}, {})
+    monkeypatch.setattr(request, "DATA_ENTRIES", request.FOLDER_ENTRIES)
     assert sizes(his) == Files({}, {}, {tables: "more than 10,000 entries in a folder"})
 
 
@@ -700,9 +702,9 @@ def test_a_kernel_without_openat2_is_told(his: Path, monkeypatch: pytest.MonkeyP
 def test_who_started_a_program(size: int, secure: int, started: tuple[int, ...], as_started: bool) -> None:
     pairs = [(33, 0x7FFC0000), (6, 4096), (3, 64), *zip((11, 12, 13, 14), started, strict=True), (23, secure), (0, 0)]
     vector = b"".join(word.to_bytes(size, sys.byteorder) for pair in pairs for word in pair)
-    assert _owner_child.as_started(vector, 5, 6) is as_started
-    with pytest.raises(_owner_child.Refused):
-        _owner_child.pairs(vector[size:])
+    assert others.as_started(vector, 5, 6) is as_started
+    with pytest.raises(others.Refused):
+        others.pairs(vector[size:])
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "denied"), OSError(5, "Input/output error")])
@@ -719,12 +721,17 @@ def test_a_folder_on_the_way_that_cannot_be_listed_is_told(tmp_path: Path, error
         return os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
 
     said: list[tuple[str, str]] = []
-    reader = _reading.Reader(
+    reader = children_reader.Reader(
         opened, lambda kind, path, _: said.append((kind, path)),
         file_bytes=100, total_bytes=100, files=100, entries=100, over="",
     )  # fmt: skip
     reader.read(f"{tmp_path}/*/*/list", content=True)
     reader.close()
-    assert sorted(said) == [(_reading.ERROR, f"{barred}/*/list"), (_reading.TEXT, f"{tmp_path}/one/in/list")]
-    text, errors = ({path: "" for kind, path in said if kind == which} for which in (_reading.TEXT, _reading.ERROR))
+    assert sorted(said) == [
+        (children_reader.ERROR, f"{barred}/*/list"),
+        (children_reader.TEXT, f"{tmp_path}/one/in/list"),
+    ]
+    text, errors = (
+        {path: "" for kind, path in said if kind == which} for which in (children_reader.TEXT, children_reader.ERROR)
+    )
     assert not Files(text, errors=errors).complete(f"{tmp_path}/*/*/list")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor.host import accounts, limits, memory
-from auditor.host.accounts import BLOCK, ENDED, INSIDE, Accounts
+from auditor.host import owner, request
 from auditor.host.live import LiveHost
+from auditor.host.owner import BLOCK, ENDED, INSIDE, Accounts
 from auditor.host.request import Read
 from tests.security.fakes import Refused, server
 
@@ -34,8 +34,8 @@ LONG = ("x" * 100_000,) * 8
 @pytest.mark.slow
 def test_long_command_lines_hide_no_guest_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is shorter than what may be read of one."""
-    monkeypatch.setattr(limits, "MACHINE_BYTES", 4 * limits.MIB)
-    monkeypatch.setattr(memory, "SHARE", limits.MIB)
+    monkeypatch.setattr(request, "MACHINE_BYTES", 4 * request.MIB)
+    monkeypatch.setattr(owner, "SHARE", request.MIB)
     with contextlib.ExitStack() as all_:
         his = [all_.enter_context(server(*LONG, name="sleep", user=HIS)) for _ in range(7)]
         other = all_.enter_context(server("-name", "db1", name="qemu-system-x86_64", user=ANOTHERS))
@@ -48,7 +48,7 @@ def test_long_command_lines_hide_no_guest_of_another(monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(accounts, "SUBORDINATE", str(tmp_path / "subuid"))
+    monkeypatch.setattr(owner, "SUBORDINATE", str(tmp_path / "subuid"))
     return tmp_path / "subuid"
 
 

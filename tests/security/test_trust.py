@@ -18,11 +18,10 @@ from typing import NamedTuple
 
 import pytest
 
-from auditor.fleet.journal import Journal
-from auditor.host import folder, input_file, tools, trust, writing
+from auditor.fleet.inputs import Journal
+from auditor.host import process, trust, user_files
 from auditor.verify import ledger
-from auditor.verify import tools as verify_tools
-from auditor.verify.actor import ROOT
+from auditor.verify.ledger import ROOT
 from tests.fake import CommandLine
 from tests.golden import CANONICAL, HOSTS
 
@@ -218,8 +217,8 @@ def test_a_list_or_group_0_in_a_folder(mode: int, entry: str, trusts: bool, grou
     if entry:
         listed(place, entry)
     assert trusted(hook) is trusts
-    assert (tools.refusal(str(hook)) == "") is trusts
-    assert (tools.find(("alert",), (str(place),))[1] == "") is trusts
+    assert (process.refusal(str(hook)) == "") is trusts
+    assert (process.find_program(("alert",), (str(place),))[1] == "") is trusts
     if mode == 0o1775:  # a folder of root's stays where it is, as in the store of Nix
         (place / "within").mkdir()
         program(place / "within" / "alert")
@@ -247,7 +246,7 @@ def test_a_list_that_the_mode_does_not_show(name: str, ground: Path, monkeypatch
         monkeypatch.setattr(os, "getxattr", answer(code))
         assert trusted(hook) is trusts, errno.errorcode.get(code, "has one")
     monkeypatch.setattr(os, "getxattr", answer(0))
-    assert f"{ground} has an NFSv4 access list" in tools.refusal(str(hook))
+    assert f"{ground} has an NFSv4 access list" in process.refusal(str(hook))
 
 
 # -- a file system that a user serves --------------------------------------------------------------------------------------
@@ -300,15 +299,15 @@ def test_what_a_file_system_of_another_user_claims_is_not_believed(
         assert trusted(apart)
         monkeypatch.setattr(trust, "MOUNTS", str(table))
         assert trusted(apart) is trusts
-        assert (tools.refusal(str(apart)) == "") is trusts
+        assert (process.refusal(str(apart)) == "") is trusts
         assert trust.private(node) is trusts
         assert (trust.fault(node, str(apart)) == "") is trusts
         (apart.parent / "link").symlink_to(tmp_path)
         if trusts:
-            writing.replace(apart.parent / "link" / "report", b"x")
+            user_files.replace(apart.parent / "link" / "report", b"x")
         else:
-            with pytest.raises(folder.NoPlace, match=r"is in (a file system \(FUSE\) of uid|no file system)"):
-                writing.replace(apart.parent / "link" / "report", b"x")
+            with pytest.raises(trust.NoPlace, match=r"is in (a file system \(FUSE\) of uid|no file system)"):
+                user_files.replace(apart.parent / "link" / "report", b"x")
     finally:
         os.close(node)
 
@@ -369,10 +368,10 @@ def test_the_program_of_a_file_system_of_another_user_is_not_run(user: int, trus
     place.mkdir(mode=0o755)
     asked: list[int] = []
     with served(place, user, asked):
-        assert (tools.refusal(str(place / "alert")) == "") is trusts
+        assert (process.refusal(str(place / "alert")) == "") is trusts
         assert trusted(place) is trusts
         if not trusts:
-            assert f"(FUSE) of uid {user}" in tools.refusal(str(place / "alert"))
+            assert f"(FUSE) of uid {user}" in process.refusal(str(place / "alert"))
     assert bool(asked) is trusts
 
 
@@ -421,15 +420,15 @@ def through_another(ground: Path) -> Path:
 
 @as_root
 def test_nothing_behind_a_link_of_another_is_run_or_read(through_another: Path, ground: Path) -> None:
-    assert "another user could have put it there" in tools.refusal(str(through_another))
-    assert "another user could have put it there" in tools.find(("name",), (str(ground),))[1]
+    assert "another user could have put it there" in process.refusal(str(through_another))
+    assert "another user could have put it there" in process.find_program(("name",), (str(ground),))[1]
     with pytest.raises(trust.Exchangeable, match="belongs to uid 5000"):
-        input_file.read(through_another, 1 << 20, trusted=True)
+        user_files.read(through_another, 1 << 20, trusted=True)
     with pytest.raises(trust.Exchangeable, match="belongs to uid 5000"):
-        input_file.list_trusted(ground / "his", ".toml", 9)
+        user_files.list_trusted(ground / "his", ".toml", 9)
     (ground / "own").symlink_to("/usr/bin/true")
-    assert tools.refusal(str(ground / "own")) == ""
-    assert tools.find(("own",), (str(ground),)) == (f"{ground}/own", "")  # by its own name: it may look at it
+    assert process.refusal(str(ground / "own")) == ""
+    assert process.find_program(("own",), (str(ground),)) == (f"{ground}/own", "")  # by its own name: it may look at it
 
 
 @as_root
@@ -439,17 +438,17 @@ def test_a_link_below_a_folder_of_another_is_not_followed_though_it_is_roots(gro
     (ground / "precious").mkdir()
     (ground / "his" / "of-root" / "link").symlink_to(ground / "precious")
     for place in ("his/of-root/link", "his/of-root/../of-root/link"):
-        with pytest.raises(folder.NoPlace, match="'link' is a link that another user could exchange"):
-            writing.replace(ground / place / "report", b"x")
+        with pytest.raises(trust.NoPlace, match="'link' is a link that another user could exchange"):
+            user_files.replace(ground / place / "report", b"x")
     here = os.getcwd()
     os.chdir(ground / "his" / "of-root")
     try:
-        with pytest.raises(folder.NoPlace, match="'link' is a link that another user could exchange"):
-            writing.replace(Path("link/report"), b"x")
-        writing.replace(Path("report"), b"x")
+        with pytest.raises(trust.NoPlace, match="'link' is a link that another user could exchange"):
+            user_files.replace(Path("link/report"), b"x")
+        user_files.replace(Path("report"), b"x")
         os.chdir(ground)
         (ground / "way").symlink_to("precious")
-        writing.replace(Path("way/report"), b"x")
+        user_files.replace(Path("way/report"), b"x")
     finally:
         os.chdir(here)
     assert [each.name for each in (ground / "precious").iterdir()] == ["report"]
@@ -477,11 +476,11 @@ def test_no_program_that_others_could_change_is_found_by_whoever_starts_it(
     (ground / "bin" / "setpriv").symlink_to(str(shutil.which("setpriv")))
     (ground / "bin" / "rm").write_text(f"#!/bin/sh\ntouch {ground}/ran\n")
     (ground / "bin" / "rm").chmod(0o757)
-    monkeypatch.setattr(verify_tools, "PATH", (str(ground / "bin"),))
-    monkeypatch.setattr(verify_tools, "ENVIRONMENT", {"PATH": str(ground / "bin")})
+    monkeypatch.setattr(ledger, "PATH", (str(ground / "bin"),))
+    monkeypatch.setattr(ledger, "ENVIRONMENT", {"PATH": str(ground / "bin")})
     descriptor = os.open(ground, os.O_RDONLY)
     try:
-        code, said = verify_tools.act(ROOT, descriptor, ("rm", "x"))
+        code, said = ledger.act(ROOT, descriptor, ("rm", "x"))
     finally:
         os.close(descriptor)
     assert (code, "another user could have put it there" in said) == (127, True)
@@ -560,9 +559,9 @@ def test_a_default_list_opens_nothing_that_zaudit_makes(ground: Path, monkeypatc
     monkeypatch.setattr(ledger, "name", lambda: ground / "state")
     (ground / "state").mkdir(mode=0o700)
     listed(ground / "state", f"d:u:{EVIL}:rwx", "d:o::rwx")
-    writing.replace(place / "report", b"x")
+    user_files.replace(place / "report", b"x")
     Journal(place / "rows.part", "").__exit__(None, None, None)
-    with folder.held(str(place / "new" / "folder"), make=True):
+    with trust.held(str(place / "new" / "folder"), make=True):
         pass
     ledger.record(ledger.new("directory", "/nowhere", "tank/db", "0" * 16, 0, 0))
     (ground / "state").chmod(0o755)

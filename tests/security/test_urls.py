@@ -10,7 +10,7 @@ import click
 import pytest
 
 from auditor.commands import _options
-from auditor.fleet import inputs, judging, store
+from auditor.fleet import inputs, store, workers
 from auditor.text import is_url
 from tests.fake import CommandLine
 from tests.fleet.fleets import fleet
@@ -113,8 +113,8 @@ def test_a_key_in_a_store_decides_nothing(place: Path, monkeypatch: pytest.Monke
     system.pipe(f"/fleet/x::file://{place}/db1.tar.gz", b"")
     try:
         good, chain = inputs.found(["memory://fleet"]).recordings
-        assert judging.judge_recording(good.name)[0]["kind"] == "report"
-        (row,) = judging.judge_recording(chain.name)
+        assert workers.judge_recording(good.name)[0]["kind"] == "report"
+        (row,) = workers.judge_recording(chain.name)
         assert (row["kind"], REFUSED in row["error"]) == ("unjudged", True)
     finally:
         system.rm("/fleet", recursive=True)

@@ -18,9 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.verify import chain, conduct, held, ledger, place, plan, profile, reading, run, tools
-from auditor.verify.actor import ROOT, Actor, PlaceError
-from auditor.verify.ledger import Place
+from auditor.verify import chain, fio, ledger, place, plan, profile, run
+from auditor.verify.ledger import ROOT, Actor, Place, PlaceError
 from auditor.verify.plan import Step
 from auditor.verify.trial import Ran, Trial
 from tests.shared import briefly
@@ -86,7 +85,7 @@ def ground(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     folder = Path(tempfile.mkdtemp(prefix="zaudit-test-"))  # everybody can get there; not so below pytest's own
     ground = Ground(folder)
     monkeypatch.setattr(ledger, "name", lambda: ground.state)
-    monkeypatch.setattr(tools, "PATH", (str(ground.bin),))
+    monkeypatch.setattr(ledger, "PATH", (str(ground.bin),))
     monkeypatch.setattr(run, "IDLE_S", 0.0)
     monkeypatch.setattr(run, "POLL_S", 0.02)
     yield ground
@@ -157,7 +156,7 @@ def inconclusive(trial: Trial, why: str) -> bool:
     seen = facts(MIRRORED, "log", "standard", {})
     log = asked.of("log")
     assert log
-    found = chain.follow(trial, tuple(reading.runs(trial, asked, seen)), log, seen)
+    found = chain.follow(trial, tuple(fio.runs(trial, asked, seen)), log, seen)
     return found.outcome == "INCONCLUSIVE" and any(why in reason for reason in found.reasons)
 
 
@@ -216,7 +215,7 @@ def test_a_hard_link_in_the_way_of_fio(ground: Ground) -> None:
     ran = ground.step(made)
     assert ran.exit != 0
     assert run.CHANGED in ran.fault
-    place.remove(made, tools.call)
+    place.remove(made, ledger.call)
     assert ground.intact()
     assert list(ground.tank.iterdir()) == []
 
@@ -224,7 +223,7 @@ def test_a_hard_link_in_the_way_of_fio(ground: Ground) -> None:
 def test_who_fio_is(ground: Ground) -> None:
     ground.fio("id -u; id -G; cat /proc/self/status; ls -l /proc/self/fd")
     os.chown(ground.tank, EVIL, 0)
-    for owner, groups in ((EVIL, str(held.NOGROUP)), (0, "0")):
+    for owner, groups in ((EVIL, str(place.NOGROUP)), (0, "0")):
         os.chown(ground.tank, owner, 0)
         said = ground.trial(ground.plan("warm")).runs[0].stdout
         assert said.splitlines()[:2] == [str(owner), groups]
@@ -257,7 +256,7 @@ def cleaned() -> list[tuple[Place, str]]:
     """``zaudit clean`` when the process that made the places is gone."""
     for each in list(ledger.places()):
         ledger.record(each._replace(pid=2**22 - 1, started=1))
-    return list(place.clean(tools.call))
+    return list(place.clean(ledger.call))
 
 
 def test_fio_of_another_user_does_not_outlive_a_killed_zaudit(ground: Ground) -> None:
@@ -311,7 +310,7 @@ def test_the_directory_is_replaced_as_soon_as_it_is_made(
             case "file":
                 there.touch()
 
-    act = tools.act
+    act = ledger.act
 
     def acted(actor: Actor, folder: int, argv: tuple[str, ...]) -> tuple[int, str]:
         answer = act(actor, folder, argv)
@@ -319,7 +318,7 @@ def test_the_directory_is_replaced_as_soon_as_it_is_made(
             assert done(evil(replace))
         return answer
 
-    monkeypatch.setattr(tools, "act", acted)
+    monkeypatch.setattr(ledger, "act", acted)
     with pytest.raises(PlaceError, match=r"left alone|removed as soon"):
         ground.trial()
     assert ground.intact()
@@ -351,7 +350,7 @@ def test_a_race_of_many_swaps(ground: Ground) -> None:
             try:
                 made = ground.made()
                 outcomes.add(ground.step(made, "warm").fault[:20])
-                place.remove(made, tools.call)
+                place.remove(made, ledger.call)
             except PlaceError as error:
                 outcomes.add(type(error).__name__)
     finally:
@@ -391,7 +390,7 @@ def test_a_user_whose_name_is_the_number_of_the_owner(ground: Ground, monkeypatc
         assert name == str(EVIL)
         return User()
 
-    monkeypatch.setattr("auditor.verify.held.pwd.getpwnam", named)
+    monkeypatch.setattr("auditor.verify.place.pwd.getpwnam", named)
     with pytest.raises(PlaceError, match="a user is named 5000"):
         ground.trial()
 
@@ -413,7 +412,7 @@ def test_what_he_put_into_the_place_stays_and_leads_nowhere(ground: Ground) -> N
 
     assert done(evil(fill))
     with pytest.raises(PlaceError, match="holds what zaudit did not create"):
-        place.remove(made, tools.call)
+        place.remove(made, ledger.call)
     assert sorted(path.name for path in there.iterdir()) == ["-rf", "his", "zaudit.folder"]
     assert (there / "zaudit.folder" / "zaudit.his").exists()
     assert ground.intact()
@@ -446,7 +445,7 @@ def test_the_place_is_swapped_between_the_look_and_the_rmdir(ground: Ground, mon
     of_root = ground.tank / "of-root"
     of_root.mkdir(mode=0o700)
     made = ground.made()
-    act = tools.act
+    act = ledger.act
 
     def replace() -> None:
         Path(made.path).rename(ground.tank / "stolen")
@@ -457,8 +456,8 @@ def test_the_place_is_swapped_between_the_look_and_the_rmdir(ground: Ground, mon
             assert done(evil(replace))
         return act(actor, folder, argv)
 
-    monkeypatch.setattr(tools, "act", acted)
-    place.remove(made, tools.call)  # in a folder of his he may remove what is empty, whoever made it
+    monkeypatch.setattr(ledger, "act", acted)
+    place.remove(made, ledger.call)  # in a folder of his he may remove what is empty, whoever made it
     assert ground.intact()
 
 
@@ -497,7 +496,7 @@ def test_a_ledger_that_others_could_change(ground: Ground, how: str) -> None:
     shutil.rmtree(ground.state)
     hostile(ground, how)
     (ground.state / record.name).write_text(text)
-    for act in (ground.made, lambda: list(place.clean(tools.call)), lambda: list(ledger.places())):
+    for act in (ground.made, lambda: list(place.clean(ledger.call)), lambda: list(ledger.places())):
         with pytest.raises(PlaceError, match="cannot be recorded there"):
             act()
     assert ground.intact()
@@ -511,7 +510,7 @@ def test_a_record_that_is_a_link_or_has_no_end(ground: Ground) -> None:
     os.mkfifo(ground.state / "place-2.json")
     (ground.state / "place-3.json").write_text("[" * (ledger.LONGEST + 1))
     assert [each.kind for each in ledger.places()] == ["", "", ""]
-    assert all("the record is damaged" in wrong for _, wrong in place.clean(tools.call))
+    assert all("the record is damaged" in wrong for _, wrong in place.clean(ledger.call))
 
 
 # -- programs and environment -------------------------------------------------------------------------------------
@@ -612,6 +611,6 @@ def test_a_scratch_dataset_is_given_to_the_owner_and_nobody_else(
 
 
 def test_the_owner_of_a_zvol_and_of_a_scratch_dataset(ground: Ground) -> None:
-    assert conduct.actor(ground.host, ground.plan()._replace(kind="zvol")) == ROOT
+    assert run.actor_for(ground.host, ground.plan()._replace(kind="zvol")) == ROOT
     for kind in ("directory", "dataset"):
-        assert conduct.actor(ground.host, ground.plan()._replace(kind=kind)).uid == str(EVIL)
+        assert run.actor_for(ground.host, ground.plan()._replace(kind=kind)).uid == str(EVIL)

@@ -19,10 +19,10 @@ import pytest
 
 from auditor import interrupt
 from auditor.errors import EXIT_BROKE, EXIT_USAGE
-from auditor.host import input_file, trust, writing
-from auditor.host.folder import NoPlace, held
+from auditor.host import trust, user_files
 from auditor.host.request import Capture
-from auditor.host.writing import CannotWrite, replace
+from auditor.host.trust import NoPlace, held
+from auditor.host.user_files import CannotWrite, replace
 from auditor.recording import recording, replacing
 from auditor.recording.recording import Recording
 from tests.golden import CANONICAL, HOSTS
@@ -363,7 +363,7 @@ import os, signal, sys, threading, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from auditor import interrupt
-from auditor.host import writing
+from auditor.host import user_files
 from auditor.host.request import Capture
 from auditor.recording import recording
 from auditor.recording.recording import Recording
@@ -384,7 +384,7 @@ def fill(file):
         threading.Timer(0.5, other).start()
     time.sleep({seconds})
 new = Recording(2.0, 0, ("tank",), commands={{("zpool", "status"): Capture(0, b"new")}})
-writing.replace(place, fill) if place.name == "report" else recording.write(new, place)
+user_files.replace(place, fill) if place.name == "report" else recording.write(new, place)
 """
 
 
@@ -521,16 +521,16 @@ def test_of_a_folder_plain_files_alone_are_read(tmp_path: Path) -> None:
     (place / "link").symlink_to("/etc/hostname")
     (place / "sub").mkdir()
     assert recording.load(place) == NEW
-    with input_file.open_input(place) as descriptor:
+    with user_files.open_input(place) as descriptor:
         assert isinstance(descriptor, int)
-        assert [input_file.open_member(name, descriptor) for name in ("pipe", "link", "sub")] == [None] * 3
+        assert [user_files.open_member(name, descriptor) for name in ("pipe", "link", "sub")] == [None] * 3
 
 
 def test_the_limit_of_a_plain_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 100)
-    assert input_file.read(tmp_path / "file", 100) == b"x" * 100
+    assert user_files.read(tmp_path / "file", 100) == b"x" * 100
     with pytest.raises(OSError, match="more than 0 KiB"):
-        input_file.read(tmp_path / "file", 99)
+        user_files.read(tmp_path / "file", 99)
 
 
 def test_what_is_written_to_a_folder_goes_through_its_descriptor(tmp_path: Path) -> None:
@@ -539,7 +539,7 @@ def test_what_is_written_to_a_folder_goes_through_its_descriptor(tmp_path: Path)
     with held(str(tmp_path / "place")) as descriptor:
         (tmp_path / "place").rename(tmp_path / "moved")
         (tmp_path / "place").mkdir()
-        with writing.scratch("x", descriptor, writing.create) as (name, _):
+        with user_files.scratch("x", descriptor, user_files.create) as (name, _):
             assert listed(tmp_path / "moved") == {name}
     assert listed(tmp_path / "moved") == listed(tmp_path / "place") == set()
     assert trust.LINKS == 40

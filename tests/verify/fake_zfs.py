@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.verify import scratch
+from auditor.verify import ledger
 
 GUID = str(2**64 - 7)  # a number of Lua has a sign
 
@@ -50,7 +50,7 @@ class FakeZfs:
             return 1, self.fails
         match argv[1]:
             case "create":
-                mark = next(word.partition("=")[2] for word in argv if word.startswith(scratch.PROPERTY))
+                mark = next(word.partition("=")[2] for word in argv if word.startswith(ledger.PROPERTY))
                 self.there[name] = Dataset(GUID, (mark, name), time.time())
                 self.after(self)
                 return 0, ""
@@ -63,18 +63,18 @@ class FakeZfs:
         assert argv[1] == "get"
         one = self.there[name]
         values = {"mountpoint": self.mountpoint, "guid": one.guid, "creation": f"{one.created:.0f}"}
-        values[scratch.PROPERTY] = one.mark[0]
+        values[ledger.PROPERTY] = one.mark[0]
         source = "local" if one.mark[1] == name else f"inherited from {one.mark[1]}"
         words = argv[-2].split(",")
         if argv[argv.index("-o") + 1] == "value":
             return 0, f"{values[words[0]]}\n"
-        return 0, "".join(f"{word}\t{values[word]}\t{source if word == scratch.PROPERTY else '-'}\n" for word in words)
+        return 0, "".join(f"{word}\t{values[word]}\t{source if word == ledger.PROPERTY else '-'}\n" for word in words)
 
     def _program(self, words: Sequence[str]) -> tuple[int, str]:
         """What that program does, by its words."""
         options, (_, path, name, guid, key, mark) = getopt.gnu_getopt(list(words), "jnt:m:")
         assert ("-j", "") in options
-        assert (key, Path(path).read_text()) == (scratch.PROPERTY, scratch.PROGRAM)
+        assert (key, Path(path).read_text()) == (ledger.PROPERTY, ledger.PROGRAM)
         dry = ("-n", "") in options
         one = self.there.get(name)
         if one is None:

@@ -8,10 +8,25 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from auditor.verify.histogram import LEAST_BEYOND, Histogram
-from auditor.verify.knee import INTERVALS, Step, Sweep
-from auditor.verify.model import KERNEL_LOG, Chain, Latency, Link, Percentile, Slo, Verification
-from auditor.verify.result import Device, Job, Run, Slice, Syscalls, Txg, Zil
+from auditor.verify.comparison import INTERVALS, Step, Sweep
+from auditor.verify.result import (
+    KERNEL_LOG,
+    LEAST_BEYOND,
+    Chain,
+    Device,
+    Histogram,
+    Job,
+    Latency,
+    Link,
+    Percentile,
+    Run,
+    Slice,
+    Slo,
+    Syscalls,
+    Txg,
+    Verification,
+    Zil,
+)
 
 BEGAN = 1_795_262_400.0  # 2026-11-21 12:00 UTC
 PLACE = "/tank/db/wal/.zaudit-3f2c9a10"

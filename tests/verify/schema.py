@@ -8,11 +8,8 @@ from typing import Any, Literal, get_args, get_origin
 from auditor.report.audit.json import FIRST
 from auditor.report.audit.json import SCHEMA as REPORT
 from auditor.verify.codec import MOST, hints_of
-from auditor.verify.compare import Comparison
-from auditor.verify.document import SCHEMA
-from auditor.verify.histogram import Histogram
-from auditor.verify.knee import Knee, Sweep
-from auditor.verify.model import Verification
+from auditor.verify.comparison import SCHEMA, Comparison, Knee, Sweep
+from auditor.verify.result import Histogram, Verification
 
 NUMBERS: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 from hypothesis import strategies as st
 
 from auditor.verify.codec import hints_of
-from auditor.verify.histogram import Histogram
+from auditor.verify.result import Histogram
 
 MOST = 2**63 - 1
 TEXT = st.one_of(

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from auditor.facts import Fact, Facts, Subject, known, unknown
 from auditor.verify import chain
-from auditor.verify.model import CANNOT_EXCLUDE, Chain
-from auditor.verify.result import LIMITED, Syscalls, Zil
-from auditor.verify.trial import UNLOGGED, UNSEEN, Logged
-from auditor.verify.witnesses import STATUS
+from auditor.verify.result import CANNOT_EXCLUDE, LIMITED, Chain, Syscalls, Zil
+from auditor.verify.trial import STATUS, UNLOGGED, UNSEEN, Logged
 from tests.folded import for_each
 from tests.shared import briefly
 from tests.verify.worlds import DATA, FAILED, LEG_A, LEG_B, MIRRORED, NOTHING, SYNCS, Disk, World, world

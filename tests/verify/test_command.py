@@ -16,8 +16,8 @@ from auditor.commands import _verifying
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files
 from auditor.recording import recording
-from auditor.verify import conduct, ledger, preflight, trial
-from auditor.verify.actor import Actor, PlaceError
+from auditor.verify import ledger, plan, run, trial
+from auditor.verify.ledger import Actor, PlaceError
 from auditor.verify.plan import Plan
 from tests import shared
 from tests.fake import CommandLine
@@ -55,8 +55,8 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     monkeypatch.setattr(ledger, "name", lambda: tmp_path / "state")
     past = recording.load(TRACED)
     monkeypatch.setattr(_verifying, "LiveHost", lambda timeout, deadline=0.0: Answering(past))
-    monkeypatch.setattr(conduct, "trial", never)
-    monkeypatch.setattr(conduct, "actor", lambda host, planned: Actor("26", "27"))
+    monkeypatch.setattr(run, "run_trial", never)
+    monkeypatch.setattr(run, "actor_for", lambda host, planned: Actor("26", "27"))
     return CommandLine(monkeypatch, capsys)
 
 
@@ -68,8 +68,8 @@ def never(*_: object, **__: object) -> Any:
 def runs(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     """The same, where the run comes out as it did then."""
     past = trial.from_text(recording.load(TRACED).trial.decode())
-    monkeypatch.setattr(conduct, "ready", lambda asked, facts: None)
-    monkeypatch.setattr(conduct, "trial", lambda *_, **__: past)
+    monkeypatch.setattr(run, "ready", lambda asked, facts: None)
+    monkeypatch.setattr(run, "run_trial", lambda *_, **__: past)
     return zaudit
 
 
@@ -100,7 +100,7 @@ def runs(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 def test_errors_are_one_line(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...], code: int, says: str
 ) -> None:
-    monkeypatch.setattr(conduct, "ready", lambda asked, facts: None)
+    monkeypatch.setattr(run, "ready", lambda asked, facts: None)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     done = zaudit("verify", *words)
     assert done.code == code, done.err
@@ -110,17 +110,17 @@ def test_errors_are_one_line(
 
 
 def test_without_fio(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.verify.tools.PATH", ())
+    monkeypatch.setattr("auditor.verify.ledger.PATH", ())
     done = zaudit("verify", "tank/db")
     assert (done.code, done.err) == (3, "zaudit: fio is not installed (apt install fio)\n")
 
 
 def test_a_refusal_says_what_overrides_it(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     refusals = [
-        preflight.Refusal("pool tank is DEGRADED", "degraded"),
-        preflight.Refusal("it hangs"),
+        plan.Refusal("pool tank is DEGRADED", "degraded"),
+        plan.Refusal("it hangs"),
     ]
-    monkeypatch.setattr(preflight, "refusals", lambda planned, facts: refusals)
+    monkeypatch.setattr(plan, "refusals", lambda planned, facts: refusals)
     done = zaudit("verify", "tank/db", "--despite", "degraded")
     assert (done.code, done.err) == (2, "zaudit: not run: it hangs\n")
     done = zaudit("verify", "tank/db")
@@ -149,7 +149,7 @@ def test_where_fio_cannot_be_run_as_anybody_nothing_is_run(
     def nobody(host: Host, planned: Plan) -> Actor:
         raise PlaceError("/tank/db belongs to root and can be written by others")
 
-    monkeypatch.setattr(conduct, "actor", nobody)
+    monkeypatch.setattr(run, "actor_for", nobody)
     done = zaudit("verify", "tank/db", "--dry-run")
     assert (done.code, done.err) == (0, "")
     assert "Would be refused: /tank/db belongs to root and can be written by others" in done.out
@@ -209,7 +209,7 @@ def test_the_deadline_is_of_the_audit_and_not_of_the_run(runs: CommandLine, monk
 
 def test_what_was_left_there_is_said(runs: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     past = trial.from_text(recording.load(TRACED).trial.decode())
-    monkeypatch.setattr(conduct, "trial", lambda *_, **__: past._replace(notes=("/tank/x was kept\x1b",)))
+    monkeypatch.setattr(run, "run_trial", lambda *_, **__: past._replace(notes=("/tank/x was kept\x1b",)))
     assert "zaudit: /tank/x was kept\\x1b\n" in runs("verify", "tank/db").err
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.verify.compare import (
+from auditor.verify.comparison import (
     COMPARED,
     LEAST_BLOCKS,
     LEAST_RATIO,
@@ -24,9 +24,7 @@ from auditor.verify.compare import (
     ratio_between,
     student,
 )
-from auditor.verify.histogram import Histogram, together
-from auditor.verify.model import Verification
-from auditor.verify.result import Run, Slice
+from auditor.verify.result import Histogram, Run, Slice, Verification, together
 from tests import shared
 from tests.verify import samples, strategies
 

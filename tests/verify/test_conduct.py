@@ -16,13 +16,11 @@ from pathlib import Path
 import pytest
 
 from auditor.host.request import Capture
-from auditor.verify import conduct, ledger, place, profile, reading, run, sweeping, tools, trial
-from auditor.verify.actor import PlaceError
-from auditor.verify.conduct import CannotVerify
-from auditor.verify.held import Held
-from auditor.verify.ledger import Place
+from auditor.verify import fio, ledger, place, plan, profile, run, trial
+from auditor.verify.ledger import Command, Place, PlaceError
+from auditor.verify.place import Held
 from auditor.verify.plan import Plan, Step
-from auditor.verify.scratch import Command
+from auditor.verify.run import CannotVerify
 from auditor.verify.trial import Trial
 from tests.fake import FakeHost
 from tests.golden import FIO
@@ -47,8 +45,8 @@ class Bench:
         device = os.stat(self.tank).st_dev
         mount = f"30 1 {os.major(device)}:{os.minor(device)} / {self.tank} rw - zfs tank/db rw\n"
         status: dict[tuple[str, ...], Capture] = {("zpool", "status", "tank"): Capture(0, SCAN.encode())}
-        self.host = FakeHost(status, {conduct.MOUNTS: mount}, euid=1000)
-        for tool, _ in conduct.NEEDED[1:]:
+        self.host = FakeHost(status, {run.MOUNTS: mount}, euid=1000)
+        for tool, _ in run.NEEDED[1:]:
             if not (self.bin / tool).exists():
                 (self.bin / tool).symlink_to(str(shutil.which(tool)))
 
@@ -63,7 +61,7 @@ class Bench:
 
     def trial(self, planned: Plan | None = None, *, keep: bool = False) -> Trial:
         seen = facts(MIRRORED, "log", "standard", {})
-        return conduct.trial(self.host, planned or self.plan(), seen, "", None, keep=keep)
+        return run.run_trial(self.host, planned or self.plan(), seen, "", None, keep=keep)
 
     def left(self) -> list[str]:
         return [path.name for folder in (self.tank, self.state) if folder.exists() for path in folder.iterdir()]
@@ -73,7 +71,7 @@ class Bench:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(tmp_path)
     monkeypatch.setattr(ledger, "name", lambda: made.state)
-    monkeypatch.setattr(tools, "PATH", (str(made.bin),))
+    monkeypatch.setattr(ledger, "PATH", (str(made.bin),))
     monkeypatch.setattr(run, "IDLE_S", 0.0)
     monkeypatch.setattr(run, "POLL_S", 0.02)
     return made
@@ -81,7 +79,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 def faults(done: Trial) -> str:
     seen = facts(MIRRORED, "log", "standard", {})
-    last = reading.run(done.runs[-1], done, profile.load("postgres"), seen)
+    last = fio.run(done.runs[-1], done, profile.load("postgres"), seen)
     return "; ".join(last.faults)
 
 
@@ -163,18 +161,18 @@ def test_the_limit_is_that_of_all_runs_together(bench: Bench) -> None:
 
 
 def test_each_trial_of_a_sweep_has_its_job_file_and_begins_with_a_fresh_file(bench: Bench) -> None:
-    bench.fio(f"[ -e {sweeping.FILE} ] && exit 3; echo x >{sweeping.FILE}; cat '{SAYS}'; cat >&2")
+    bench.fio(f"[ -e {plan.FILE} ] && exit 3; echo x >{plan.FILE}; cat '{SAYS}'; cat >&2")
     once = Step("sweep-0", "sweep", ("sweep-0",), 1, LIMIT)
-    done = bench.trial(bench.plan()._replace(sweep=sweeping.LEAST, steps=(once, once)))
-    assert [(ran.exit, ran.stderr) for ran in done.runs] == [(0, sweeping.job_file(sweeping.LEAST))] * 2
+    done = bench.trial(bench.plan()._replace(sweep=plan.LEAST, steps=(once, once)))
+    assert [(ran.exit, ran.stderr) for ran in done.runs] == [(0, plan.sweep_job_file(plan.LEAST))] * 2
     assert bench.left() == []
 
 
 def test_where_the_files_do_not_lie_on_the_dataset_fio_is_not_run(bench: Bench) -> None:
     bench.fio(GOOD)
-    mount = bench.host.files[conduct.MOUNTS]
+    mount = bench.host.files[run.MOUNTS]
     other = mount.replace("30 1", "31 30").replace("tank/db", "tank/other")
-    bench.host.files = {conduct.MOUNTS: mount.replace(mount.split()[2], "0:999") + other}
+    bench.host.files = {run.MOUNTS: mount.replace(mount.split()[2], "0:999") + other}
     done = bench.trial()
     assert (done.landed, done.runs) == ("tank/other", ())
     assert bench.left() == []
@@ -184,7 +182,7 @@ def scratch(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, driver: Callable[..., None], *, renamed: bool = False
 ) -> Trial:
     """A run on a scratch zvol whose node answers as it is told. renamed: another dataset has its name by then."""
-    monkeypatch.setattr("auditor.verify.scratch.there", lambda made, zfs: not renamed)
+    monkeypatch.setattr("auditor.verify.ledger.there", lambda made, zfs: not renamed)
     bench.fio(GOOD)
     monkeypatch.setattr(fcntl, "ioctl", driver)
 
@@ -280,7 +278,7 @@ def test_no_fio_and_no_setpriv(bench: Bench) -> None:
     with pytest.raises(CannotVerify, match="install fio"):
         bench.trial()
     bench.fio(GOOD)
-    for tool, package in reversed(conduct.NEEDED[1:]):
+    for tool, package in reversed(run.NEEDED[1:]):
         (bench.bin / tool).unlink()
         with pytest.raises(CannotVerify, match=rf"{tool} is not installed \(install {package}\)") as raised:
             bench.trial()
@@ -290,7 +288,7 @@ def test_no_fio_and_no_setpriv(bench: Bench) -> None:
 
 def test_what_is_not_mounted(bench: Bench) -> None:
     bench.fio(GOOD)
-    bench.host.files = {conduct.MOUNTS: ""}
+    bench.host.files = {run.MOUNTS: ""}
     with pytest.raises(CannotVerify, match="tank/db is not mounted here"):
         bench.trial()
     assert bench.left() == []
@@ -336,8 +334,8 @@ def interrupted(bench: Bench, number: int) -> tuple[int, str, int]:
     bench.fio("echo x >zaudit.log.0.0; echo $$ >../pid.new; mv ../pid.new ../pid; exec sleep 60")
     script = (
         "import sys; from pathlib import Path; from tests.verify import test_conduct\n"
-        "from auditor.verify import ledger, run, tools\n"
-        "bench = test_conduct.Bench(Path(sys.argv[1])); tools.PATH = (str(bench.bin),); run.IDLE_S = 0.0\n"
+        "from auditor.verify import ledger, run\n"
+        "bench = test_conduct.Bench(Path(sys.argv[1])); ledger.PATH = (str(bench.bin),); run.IDLE_S = 0.0\n"
         "ledger.name = lambda: bench.state\n"
         "try: bench.trial(bench.plan('warm', seconds=60))\n"
         "except run.Interrupted as error: print(error); sys.exit(error.exit_code)\n"
@@ -377,5 +375,5 @@ def test_what_a_killed_zaudit_left_is_found_and_removed(bench: Bench) -> None:
     assert not alive(fio), "fio does not outlive zaudit"
     (left,) = ledger.places()
     assert (Path(left.path) / "zaudit.log.0.0").exists()
-    assert [(each, wrong) for each, wrong in place.clean(tools.call)] == [(left, "")]
+    assert [(each, wrong) for each, wrong in place.clean(ledger.call)] == [(left, "")]
     assert bench.left() == []

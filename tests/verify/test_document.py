@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from auditor.text import harmless
 from auditor.verify import codec
 from auditor.verify.codec import CodecError
-from auditor.verify.document import LARGEST, document, load
-from auditor.verify.histogram import Histogram
-from auditor.verify.model import Verification
+from auditor.verify.comparison import LARGEST, document, load
+from auditor.verify.result import Histogram, Verification
 from tests import shared
 from tests.golden import VERIFY_SCHEMA
 from tests.verify import samples, strategies

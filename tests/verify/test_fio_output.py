@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.verify import fio_output, profile
-from auditor.verify.fio_output import FioError
-from auditor.verify.histogram import Histogram
+from auditor.verify import fio, profile
+from auditor.verify.fio import FioError
+from auditor.verify.result import Histogram
 from tests.golden import FIO, fio_outputs
 
 OUTPUTS = sorted(FIO.glob("*/*.out"))
@@ -27,7 +27,7 @@ def name(path: Path) -> str:
 
 def of(path: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
     syncs = {each.name: each.sync for each in profile.load(path.parent.name).sections}
-    return fio_output.documents(path.read_text()), syncs
+    return fio.documents(path.read_text()), syncs
 
 
 @pytest.mark.parametrize("folder", sorted(FIO.iterdir()), ids=lambda path: path.name)
@@ -43,7 +43,7 @@ def test_each_profile_has_its_outputs() -> None:
 def test_the_figures_are_those_of_fio(path: Path) -> None:
     found, syncs = of(path)
     said = {each["jobname"]: each for each in found[-1]["jobs"]}
-    jobs = fio_output.jobs(found[-1], syncs)
+    jobs = fio.jobs_of(found[-1], syncs)
     assert [job.name for job in jobs] == list(said)
     for job in jobs:
         block = said[job.name]["sync"]["lat_ns"]
@@ -62,25 +62,25 @@ def test_the_figures_are_those_of_fio(path: Path) -> None:
 def test_the_intervals_add_up(path: Path) -> None:
     found, syncs = of(path)
     began = found[0]["timestamp_ms"] / 1000 - 1
-    slices = list(fio_output.timeline(found, syncs, began, "log"))
+    slices = list(fio.timeline_of(found, syncs, began, "log"))
     assert len(slices) >= 3
-    assert sum(each.syncs.samples for each in slices) == fio_output.jobs(found[-1], syncs, "log")[0].syncs
+    assert sum(each.syncs.samples for each in slices) == fio.jobs_of(found[-1], syncs, "log")[0].syncs
     assert [each.at_s for each in slices[1:]] == [each.to_s for each in slices[:-1]]
     assert all(each.to_s > each.at_s for each in slices)
 
 
 def test_the_job_of_the_log_stands_first_wherever_it_was_printed() -> None:
-    document = fio_output.documents((FIO / "postgres" / "together.out").read_text())[-1]
+    document = fio.documents((FIO / "postgres" / "together.out").read_text())[-1]
     document["jobs"].reverse()
-    assert [job.name for job in fio_output.jobs(document, SYNCS)] == ["data", "log"]
-    assert [job.name for job in fio_output.jobs(document, SYNCS, "log")] == ["log", "data"]
+    assert [job.name for job in fio.jobs_of(document, SYNCS)] == ["data", "log"]
+    assert [job.name for job in fio.jobs_of(document, SYNCS, "log")] == ["log", "data"]
 
 
 def test_jobs_that_are_not_reported_as_a_group_are_added_up() -> None:
     document = json.loads(ONE)
-    (one,) = fio_output.jobs(document, SYNCS)
+    (one,) = fio.jobs_of(document, SYNCS)
     document["jobs"] *= 4
-    (four,) = fio_output.jobs(document, SYNCS)
+    (four,) = fio.jobs_of(document, SYNCS)
     assert (four.syncs, four.writes, four.write_bytes) == (4 * one.syncs, 4 * one.writes, 4 * one.write_bytes)
     assert four.latency == Histogram(tuple((ns, 4 * count) for ns, count in one.latency.counts))
     assert (four.seconds, four.cpu_percent) == (one.seconds, one.cpu_percent)
@@ -88,13 +88,13 @@ def test_jobs_that_are_not_reported_as_a_group_are_added_up() -> None:
 
 def test_with_dsync_the_write_is_the_sync() -> None:
     document = json.loads(ONE)
-    (job,) = fio_output.jobs(document, {"log": "dsync"})
+    (job,) = fio.jobs_of(document, {"log": "dsync"})
     assert job.syncs == job.writes
     assert job.latency.samples == document["jobs"][0]["write"]["clat_ns"]["N"]
 
 
 def test_a_job_that_never_syncs_has_no_latency() -> None:
-    (job,) = fio_output.jobs(json.loads(ONE), {})
+    (job,) = fio.jobs_of(json.loads(ONE), {})
     assert (job.sync, job.latency) == ("none", Histogram())
 
 
@@ -102,25 +102,25 @@ def test_a_job_that_never_syncs_has_no_latency() -> None:
 
 
 def test_output_that_ends_early_is_an_error_or_an_earlier_state() -> None:
-    whole = fio_output.documents(MANY)
-    states = [fio_output.jobs(each, SYNCS) for each in whole]
+    whole = fio.documents(MANY)
+    states = [fio.jobs_of(each, SYNCS) for each in whole]
     lines = MANY.splitlines(keepends=True)
     errors = 0
     for cut in range(len(lines)):
         try:
-            found = fio_output.documents("".join(lines[:cut]))
+            found = fio.documents("".join(lines[:cut]))
         except FioError:
             errors += 1
         else:
             assert found == whole[: len(found)]
-            assert fio_output.jobs(found[-1], SYNCS) in states
+            assert fio.jobs_of(found[-1], SYNCS) in states
     assert errors >= len(lines) - 2 * len(whole)
 
 
 @given(st.integers(0, len(ONE) - 3))
 def test_one_document_that_ends_early_is_an_error(cut: int) -> None:
     with pytest.raises(FioError, match=r"cut off or damaged|printed no JSON"):
-        fio_output.documents(ONE[:cut])
+        fio.documents(ONE[:cut])
 
 
 def test_warnings_between_documents() -> None:
@@ -128,7 +128,7 @@ def test_warnings_between_documents() -> None:
         "\n}\n{", "\n}\nfio: file {x} may grow\nnote: {\n{"
     )
     assert noisy.count("may grow") >= 2
-    assert fio_output.documents(noisy) == fio_output.documents(MANY)
+    assert fio.documents(noisy) == fio.documents(MANY)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_warnings_between_documents() -> None:
 )
 def test_what_is_no_output(text: str, says: str) -> None:
     with pytest.raises(FioError, match=says):
-        fio_output.documents(text)
+        fio.documents(text)
 
 
 STRANGE: tuple[Any, ...] = (None, "x", [], {}, -1, float("inf"), float("nan"), [1], {"bins": 3}, {"N": "x"})
@@ -169,8 +169,8 @@ def test_anything_strange_in_it_is_an_error_or_makes_no_difference(place: tuple[
         inner = inner[key]
     inner[place[-1]] = value
     try:
-        jobs = fio_output.jobs(document, SYNCS)
-        list(fio_output.timeline([document], SYNCS, 0.0))
+        jobs = fio.jobs_of(document, SYNCS)
+        list(fio.timeline_of([document], SYNCS, 0.0))
     except FioError:
         return
     assert jobs[0].latency.samples in (3, 0)
@@ -178,32 +178,32 @@ def test_anything_strange_in_it_is_an_error_or_makes_no_difference(place: tuple[
 
 def test_without_a_count_of_short_writes_there_are_not_none() -> None:
     document = json.loads(ONE)
-    assert fio_output.jobs(document, SYNCS)[0].short_writes == 0
+    assert fio.jobs_of(document, SYNCS)[0].short_writes == 0
     del document["jobs"][0]["write"]["short_ios"]
     with pytest.raises(FioError, match="short_ios"):
-        fio_output.jobs(document, SYNCS)
+        fio.jobs_of(document, SYNCS)
 
 
 def test_a_document_without_jobs_is_an_error() -> None:
     strange: tuple[dict[str, Any], ...] = ({"jobs": []}, {"jobs": {}}, {"jobs": None}, {})
     for wrong in strange:
         with pytest.raises(FioError):
-            list(fio_output.timeline([wrong], SYNCS, 0.0))
+            list(fio.timeline_of([wrong], SYNCS, 0.0))
 
 
 def test_a_state_that_goes_back_is_an_error() -> None:
     with pytest.raises(FioError, match="fewer samples than an earlier one"):
-        list(fio_output.timeline(fio_output.documents(MANY)[::-1], SYNCS, 0.0))
+        list(fio.timeline_of(fio.documents(MANY)[::-1], SYNCS, 0.0))
 
 
 @pytest.mark.parametrize(
     ("text", "is_"), [("fio-3.33\n", (3, 33)), ("fio-3.20-12-gabc", (3, 20)), ("x fio-10.1", (10, 1))]
 )
 def test_versions(text: str, is_: tuple[int, int]) -> None:
-    assert fio_output.version(text) == is_
+    assert fio.version(text) == is_
 
 
 @pytest.mark.parametrize("text", ["", "fio: not found", "fio-master"])
 def test_no_version(text: str) -> None:
     with pytest.raises(FioError, match="fio --version printed"):
-        fio_output.version(text)
+        fio.version(text)

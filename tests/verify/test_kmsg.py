@@ -8,7 +8,7 @@ import os
 import pytest
 
 from auditor.host import kmsg as host_kmsg
-from auditor.verify import kmsg
+from auditor.verify import trial
 from auditor.verify.trial import Logged
 from tests.logs import record, replay
 
@@ -23,7 +23,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[bytes | OSError]:
 
 
 def heard() -> Logged:
-    with kmsg.listening() as logged:
+    with trial.listening() as logged:
         return logged()
 
 
@@ -63,8 +63,8 @@ def test_a_log_that_stops_to_answer(log: list[bytes | OSError], number: int) -> 
 
 
 def test_a_flood_ends(log: list[bytes | OSError], monkeypatch: pytest.MonkeyPatch) -> None:
-    log += [record(ERROR)] * (kmsg.KEPT + 1)
-    assert heard() == Logged((ERROR,) * kmsg.KEPT, "the kernel logged more than 1000 lines of disks and pools")
+    log += [record(ERROR)] * (trial.KEPT + 1)
+    assert heard() == Logged((ERROR,) * trial.KEPT, "the kernel logged more than 1000 lines of disks and pools")
     monkeypatch.setattr(host_kmsg, "MOST", 3)
     log[:] = [record("usb 1-1: new device")] * 4
     assert "dropped a part" in heard().missing

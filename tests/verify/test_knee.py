@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from auditor.verify.knee import INTERVALS, Knee, Step, Sweep, find, named
+from auditor.verify.comparison import INTERVALS, Knee, Step, Sweep, find, named
 from tests import shared
 from tests.verify import samples, strategies
 

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.facts import Known, Unknown
-from auditor.verify import latency, run_facts
-from auditor.verify.histogram import LEAST_BEYOND, Histogram, together
-from auditor.verify.model import Latency, Percentile, Slo
-from auditor.verify.result import Run, Slice, Txg
+from auditor.verify import result, verification
+from auditor.verify.result import LEAST_BEYOND, Histogram, Latency, Percentile, Run, Slice, Slo, Txg, together
 from tests.verify import samples
 
 SAMPLES = st.lists(st.integers(1, 10**9), min_size=1, max_size=400)
@@ -96,19 +94,19 @@ SLO = (Slo(0.99, 5_000_000), Slo(0.9999, 1))
 
 
 def test_met_and_missed() -> None:
-    met, missed = (latency.judge(run_of(2000, ns), SLO, "") for ns in (5_000_000, 5_000_001))
+    met, missed = (result.judge(run_of(2000, ns), SLO, "") for ns in (5_000_000, 5_000_001))
     assert percentile(met, 0.99)[1:] == (5_000_000, 20, 5_000_000, "met", "")
     assert percentile(missed, 0.99).judgement == "missed"
 
 
 def test_no_verdict_with_too_few_samples() -> None:
-    found = percentile(latency.judge(run_of(2000), SLO, ""), 0.9999)
+    found = percentile(result.judge(run_of(2000), SLO, ""), 0.9999)
     assert (found.ns, found.judgement) == (None, "not judged")
     assert found.why == "0 samples beyond it, 10 are needed"
 
 
 def test_no_verdict_while_something_stands() -> None:
-    found = latency.judge(run_of(2000, 1), SLO, "sync-disabled stands")
+    found = result.judge(run_of(2000, 1), SLO, "sync-disabled stands")
     assert found.why_not == "sync-disabled stands"
     assert {each.judgement for each in found.percentiles} == {"not judged"}
     assert percentile(found, 0.99).why == "sync-disabled stands"
@@ -116,28 +114,28 @@ def test_no_verdict_while_something_stands() -> None:
 
 @pytest.mark.parametrize("purpose", ["data", "group", "fresh", "recycled"])
 def test_objectives_are_those_of_a_session_that_waits(purpose: str) -> None:
-    found = latency.judge(run_of(2000, 10**9, purpose), SLO, "")
+    found = result.judge(run_of(2000, 10**9, purpose), SLO, "")
     assert {each.judgement for each in found.percentiles} == {"not judged"}
     assert percentile(found, 0.99).why == "no objective"
 
 
 def test_a_run_without_a_word_of_fio() -> None:
-    found = latency.judge(samples.run(seconds=5)._replace(jobs=()), SLO, "")
+    found = result.judge(samples.run(seconds=5)._replace(jobs=()), SLO, "")
     assert {each.ns for each in found.percentiles} == {None}
     assert (found.commits_per_s, found.tail, found.bottleneck) == (None, "", "")
 
 
 def test_commits_of_one_session() -> None:
-    assert latency.judge(run_of(2000, 2_000_000), (), "").commits_per_s == 500.0
+    assert result.judge(run_of(2000, 2_000_000), (), "").commits_per_s == 500.0
 
 
 def test_syncs_per_second_of_the_seconds_that_kept_the_objective() -> None:
     good, bad = Histogram(((1_000_000, 100),)), Histogram(((9_000_000, 50),))
     timeline = (Slice(0.0, 1.0, good), Slice(1.0, 2.0, bad), Slice(2.0, 3.0, good), Slice(3.0, 4.0, Histogram()))
-    found = latency.judge(run_of(2000)._replace(timeline=timeline), SLO[:1], "")
+    found = result.judge(run_of(2000)._replace(timeline=timeline), SLO[:1], "")
     assert found.at_slo == 100.0
-    assert latency.judge(run_of(2000)._replace(timeline=timeline[1:2]), SLO[:1], "").at_slo is None
-    assert latency.judge(run_of(2000)._replace(timeline=timeline), (), "").at_slo is None
+    assert result.judge(run_of(2000)._replace(timeline=timeline[1:2]), SLO[:1], "").at_slo is None
+    assert result.judge(run_of(2000)._replace(timeline=timeline), (), "").at_slo is None
 
 
 def slow_in(seconds: set[int]) -> Run:
@@ -148,10 +146,10 @@ def slow_in(seconds: set[int]) -> Run:
 
 
 def test_the_tail_is_that_of_the_transaction_groups_only_when_it_is() -> None:
-    assert "100% of the syncs slower than 10" in latency.judge(slow_in({0, 5, 10, 15}), (), "").tail
-    assert latency.judge(slow_in({1, 2, 3, 6, 7, 8}), (), "").tail == ""
-    assert latency.judge(slow_in(set()), (), "").tail == ""
-    assert latency.judge(slow_in({0, 5, 10, 15})._replace(txgs=()), (), "").tail == ""
+    assert "100% of the syncs slower than 10" in result.judge(slow_in({0, 5, 10, 15}), (), "").tail
+    assert result.judge(slow_in({1, 2, 3, 6, 7, 8}), (), "").tail == ""
+    assert result.judge(slow_in(set()), (), "").tail == ""
+    assert result.judge(slow_in({0, 5, 10, 15})._replace(txgs=()), (), "").tail == ""
 
 
 def test_bottlenecks() -> None:
@@ -161,7 +159,7 @@ def test_bottlenecks() -> None:
     job = calm.jobs[0]._replace(cpu_percent=95.0)
 
     def named(run: Run) -> str:
-        return latency.judge(run, (), "").bottleneck
+        return result.judge(run, (), "").bottleneck
 
     assert named(calm._replace(devices=slow)).startswith("the log device: nvme2n1 takes 950")
     assert named(calm._replace(devices=idle)).startswith("not the log device: nvme2n1")
@@ -172,9 +170,9 @@ def test_bottlenecks() -> None:
 
 
 def test_whether_every_objective_was_kept() -> None:
-    met = run_facts.met(latency.judge(run_of(2000), SLO[:1], "")).value
-    missed = run_facts.met(latency.judge(run_of(2000, 10**9), SLO, "")).value
-    unjudged = run_facts.met(latency.judge(run_of(2000), SLO, "")).value
+    met = verification.met(result.judge(run_of(2000), SLO[:1], "")).value
+    missed = verification.met(result.judge(run_of(2000, 10**9), SLO, "")).value
+    unjudged = verification.met(result.judge(run_of(2000), SLO, "")).value
     assert isinstance(met, Known)
     assert met.value is True
     assert isinstance(missed, Known)
@@ -187,10 +185,10 @@ def test_whether_every_objective_was_kept() -> None:
 def test_where_a_sync_means_nothing_neither_do_commits_per_second() -> None:
     asked = [Slo(0.99, 5_000_000)]
     for why in ("", "slog-virtual stands: durability first"):
-        found = latency.judge(run_of(5000), asked, why)
+        found = result.judge(run_of(5000), asked, why)
         assert found.commits_per_s == 1000.0
         assert found.bottleneck
-    found = latency.judge(run_of(5000), asked, latency.MEANINGLESS)
+    found = result.judge(run_of(5000), asked, result.MEANINGLESS)
     assert (found.commits_per_s, found.at_slo, found.tail, found.bottleneck) == (None, None, "", "")
     assert percentile(found, 0.99).ns == 1_000_000, "what was measured stays on the page"
     assert percentile(found, 0.99).judgement == "not judged"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.facts import Fact, Facts, Judged, Known, Subject, known, unknown
-from auditor.verify import chain, leaf_facts
+from auditor.verify import chain, verification
 from tests.verify.worlds import DATA, LEG_A, LEG_B, POOL, World, world
 
 NAME = "flushes_reach_disk"
@@ -18,7 +18,7 @@ def of(what: World, before: Judged | None = None) -> Facts:
     for each in range(4):
         what.facts.put(Fact(leaf(each), NAME, before or unknown("too few to tell")))
     seen = chain.follow(what.trial, what.runs, what.section, what.facts)
-    for fact in leaf_facts.facts_of(what.log, seen, POOL, what.facts):
+    for fact in verification.leaf_facts(what.log, seen, POOL, what.facts):
         what.facts.replace(fact)
     return what.facts
 

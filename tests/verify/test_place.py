@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.verify import codec, ledger, place, run, scratch, tools
-from auditor.verify.actor import CALLER, Actor, PlaceError
-from auditor.verify.ledger import Place
+from auditor.verify import codec, ledger, place, run
+from auditor.verify.ledger import CALLER, Actor, Place, PlaceError
 from tests.verify.fake_zfs import GUID, Dataset, FakeZfs
 
 FOLDERS = {"zvol": "link", "dataset": "mount"}
@@ -51,14 +50,14 @@ def died(what: Place, **changes: object) -> Place:
 
 
 def test_a_directory_is_recorded_before_it_is_made(state: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    act, seen = tools.act, []
+    act, seen = ledger.act, []
 
     def acted(actor: Actor, folder: int, argv: tuple[str, ...]) -> tuple[int, str]:
         assert argv[0] == "mkdir"
         seen.append([each.path for each in ledger.places()])
         return act(actor, folder, argv)
 
-    monkeypatch.setattr(tools, "act", acted)
+    monkeypatch.setattr(ledger, "act", acted)
     new = place.directory(str(tank), "tank/db")
     assert seen == [[new.path]]
     assert Path(new.path).parent == tank
@@ -368,7 +367,7 @@ def test_a_record_without_a_guid_says_what_to_look_at(state: Path, kind: str) ->
     old = left(kind, guid="")
     zfs = FakeZfs({old.dataset: old.id})
     ((_, wrong),) = place.clean(zfs)
-    assert f"zfs get creation,used,{scratch.PROPERTY} {old.dataset}" in wrong
+    assert f"zfs get creation,used,{ledger.PROPERTY} {old.dataset}" in wrong
     assert wrong.endswith(f"zfs destroy {old.dataset}")
     assert list(zfs.there) == [old.dataset]
     assert records(state) == [f"place-{old.id}.json"]
@@ -399,12 +398,12 @@ def test_what_is_gone_already_is_forgotten(state: Path, kind: str) -> None:
     assert records(state) == []
 
 
-@pytest.mark.parametrize("busy", [3, scratch.TRIES])
+@pytest.mark.parametrize("busy", [3, ledger.TRIES])
 def test_what_is_open_still_is_tried_again_and_stays_on_record(state: Path, busy: int) -> None:
     old = left("zvol")
     zfs = FakeZfs({old.dataset: old.id}, busy=busy)
     ((_, wrong),) = place.clean(zfs)
-    assert ("Device or resource busy" in wrong) == (busy == scratch.TRIES)
+    assert ("Device or resource busy" in wrong) == (busy == ledger.TRIES)
     assert records(state) == [f"place-{old.id}.json"] * bool(wrong)
 
 
@@ -458,8 +457,8 @@ def test_a_record_of_an_older_zaudit_is_read_and_removed(state: Path, tank: Path
 
 def test_what_acts_for_an_owner_is_his_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """He may trace a process that has his rights, and make it print without end."""
-    monkeypatch.setattr("auditor.host.output.OUTPUT_BYTES", 1 << 20)
-    code, said = tools.call(("yes",))
+    monkeypatch.setattr("auditor.host.process.OUTPUT_BYTES", 1 << 20)
+    code, said = ledger.call(("yes",))
     assert (code, said) == (124, "yes: more than 1 MiB of output")
 
 

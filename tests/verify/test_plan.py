@@ -7,11 +7,10 @@ from itertools import product
 import pytest
 
 from auditor.facts import HOST, Fact, Facts, Scalar, Subject, known, unknown
-from auditor.verify import plan, preflight, profile
-from auditor.verify.actor import CALLER, Actor
+from auditor.verify import plan, profile
+from auditor.verify.ledger import CALLER, Actor
 from auditor.verify.plan import Plan
-from auditor.verify.profile import FILE_FORMAT, Profile
-from auditor.verify.units import ProfileError
+from auditor.verify.profile import FILE_FORMAT, Profile, ProfileError
 from tests.folded import for_each
 
 POOL, DATASET = Subject("pool", "tank"), Subject("dataset", "tank/db")
@@ -49,7 +48,7 @@ def made(seen: Facts | None = None, length: plan.Length = "quick", size: str = "
 
 def refusals(**changes: Scalar | None) -> list[tuple[str, str]]:
     seen = facts(**changes)
-    return [(each.override, each.text) for each in preflight.refusals(made(facts()), seen)]
+    return [(each.override, each.text) for each in plan.refusals(made(facts()), seen)]
 
 
 def test_nothing_speaks_against_a_healthy_pool() -> None:
@@ -82,7 +81,7 @@ def test_what_is_refused_and_what_overrides_it(changes: dict[str, Scalar | None]
     ((by, text),) = refusals(**changes)
     assert by == override
     assert says in text
-    assert by in ("", *preflight.OVERRIDES)
+    assert by in ("", *plan.OVERRIDES)
 
 
 def test_ninety_percent_is_not_over_ninety() -> None:
@@ -96,8 +95,8 @@ def test_twice_the_files_have_to_fit() -> None:
 
 
 def test_of_what_nobody_knows_anything_everything_is_refused() -> None:
-    found = list(preflight.refusals(made(), Facts()))
-    assert {each.override for each in found} == {"", *preflight.OVERRIDES}
+    found = list(plan.refusals(made(), Facts()))
+    assert {each.override for each in found} == {"", *plan.OVERRIDES}
 
 
 # -- the plan -----------------------------------------------------------------------------------------------------

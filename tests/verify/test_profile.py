@@ -13,11 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.verify import fio_output, profile
-from auditor.verify.actor import Actor
-from auditor.verify.model import Slo
-from auditor.verify.profile import Profile
-from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
+from auditor.verify import fio, profile
+from auditor.verify.ledger import Actor
+from auditor.verify.profile import Profile, ProfileError, nanoseconds, share, size_bytes
+from auditor.verify.result import Slo
 
 FORMAT = "filename_format=zaudit.$jobname.$jobnum.$filenum\n"
 SECTIONS = [(name, each.name) for name in profile.names() for each in profile.load(name).sections]
@@ -84,8 +83,8 @@ def test_fio_runs_each_section(name: str, section: str, tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    (document,) = fio_output.documents(done.stdout.decode())
-    (job,) = fio_output.jobs(document, {each.name: each.sync for each in ours.sections})
+    (document,) = fio.documents(done.stdout.decode())
+    (job,) = fio.jobs_of(document, {each.name: each.sync for each in ours.sections})
     asked = next(each for each in ours.sections if each.name == section)
     assert job.name == section
     assert job.writes > 0

@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 
 from auditor import rulebook
-from auditor.derive import keeps_acknowledged
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.judge.verdict import judge_one
-from auditor.verify import chain, profile, run_facts
-from auditor.verify.histogram import Histogram
+from auditor.model.write_cache import keeps_acknowledged
+from auditor.verify import chain, profile, verification
 from auditor.verify.profile import FILE_FORMAT, Profile
-from auditor.verify.result import Run, Txg, Zil
-from auditor.verify.run_facts import THROTTLE
+from auditor.verify.result import Histogram, Run, Txg, Zil
 from auditor.verify.specs import FACTS
 from auditor.verify.trial import UNSEEN
+from auditor.verify.verification import THROTTLE
 from tests.verify.worlds import DATA, FAILED, LEG_A, LEG_B, MIRRORED, SYNCS, World, world
 
 OURS = profile.load("postgres")
@@ -25,7 +24,7 @@ def of(what: World, asked: Profile = OURS, *runs: Run) -> Facts:
     seen = Facts()
     everything = runs or what.runs
     followed = chain.follow(what.trial, everything, what.section, what.facts)
-    for fact in run_facts.facts_of(what.trial, everything, asked, followed, what.facts):
+    for fact in verification.run_facts(what.trial, everything, asked, followed, what.facts):
         seen.put(fact)
     return seen
 
@@ -110,16 +109,16 @@ def test_which_disks_lost_flushes_where_nothing_above_them_lost_a_sync(what: Wor
 
 
 @pytest.mark.parametrize(
-    ("what", "keeps", "strikes"),
+    ("what", "keeps", "severity"),
     [
-        (world((*DATA, LEG_A._replace(flushes=0), LEG_B)), False, ("power", None)),
-        (world((*DATA, LEG_A._replace(flushes=0), LEG_B)), True, ("power", "drive")),
-        (world(sync="disabled", zil=Zil(0, 0, 0, 0, 0, 0, 0, 0, 0)), True, ("crash", None)),
-        (world(landed="tank/other"), True, ("crash", None)),
+        (world((*DATA, LEG_A._replace(flushes=0), LEG_B)), False, "critical"),
+        (world((*DATA, LEG_A._replace(flushes=0), LEG_B)), True, "medium"),
+        (world(sync="disabled", zil=Zil(0, 0, 0, 0, 0, 0, 0, 0, 0)), True, "critical"),
+        (world(landed="tank/other"), True, "critical"),
     ],
     ids=["drive", "drive with power-loss protection", "ZIL", "dataset"],
 )
-def test_what_a_lost_sync_survives(what: World, keeps: bool, strikes: tuple[str, str | None]) -> None:
+def test_what_a_lost_sync_survives(what: World, keeps: bool, severity: str) -> None:
     """A drive keeps its power over a crash of the host: only what never reached it is lost then."""
     found = of(what)
     for device in what.log.devices:
@@ -128,7 +127,7 @@ def test_what_a_lost_sync_survives(what: World, keeps: bool, strikes: tuple[str,
         found.put(Fact(disk, "transport", known("nvme", "")))
     verdict = judge_one(rulebook.find((), "fsync-not-followed"), Subject("run", "log"), found)
     assert verdict.outcome == "fail"
-    assert [(each.loses, each.word or None) for each in verdict.strikes] == [strikes]
+    assert (verdict.severity, verdict.least) == (severity, severity)
 
 
 def test_remedies() -> None:
@@ -217,13 +216,13 @@ def disks(**said: object) -> World:
 
 
 def test_the_floor_of_a_class_of_devices() -> None:
-    assert value(disks(virtual=False, hdd=False, plp_grade=1), "floor_us") == run_facts.FLOOR_US["volatile flash"]
-    assert value(disks(virtual=False, hdd=False, plp_grade=3), "floor_us") == run_facts.FLOOR_ANY_US, (
+    assert value(disks(virtual=False, hdd=False, plp_grade=1), "floor_us") == verification.FLOOR_US["volatile flash"]
+    assert value(disks(virtual=False, hdd=False, plp_grade=3), "floor_us") == verification.FLOOR_ANY_US, (
         "its cache is safe"
     )
     assert "plp_grade" in why(disks(virtual=False, hdd=False), "floor_us"), "it may be protected"
-    assert value(disks(virtual=False, hdd=False, volatile_cache=False), "floor_us") == run_facts.FLOOR_ANY_US
-    assert value(disks(virtual=False, hdd=True), "floor_us") == run_facts.FLOOR_US["platter"]
+    assert value(disks(virtual=False, hdd=False, volatile_cache=False), "floor_us") == verification.FLOOR_ANY_US
+    assert value(disks(virtual=False, hdd=True), "floor_us") == verification.FLOOR_US["platter"]
     assert "nvme2n1 is virtual" in why(disks(virtual=True, hdd=True), "floor_us")
     assert "virtual" in why(disks(hdd=True), "floor_us"), "it may be virtual"
     assert "hdd" in why(disks(virtual=False), "floor_us")

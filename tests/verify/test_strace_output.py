@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.verify import fio_output, profile, strace_output
-from auditor.verify.reading import FILES
+from auditor.verify import fio, profile
+from auditor.verify.fio import FILES
 from auditor.verify.result import Syscalls
 from tests.golden import FIO
 
@@ -17,13 +17,13 @@ FILE = "6</tank/db/.zaudit-1/zaudit.log.0.0>"
 
 
 def parse(*lines: str) -> Syscalls:
-    return strace_output.parse("\n".join(lines), FILES)
+    return fio.parse("\n".join(lines), FILES)
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.parent.name)
 def test_real_traces(path: Path) -> None:
     text = path.read_text()
-    seen = strace_output.parse(text, FILES)
+    seen = fio.parse(text, FILES)
     (log,) = [each for each in profile.load(path.parent.name).sections if each.purpose == "log"]
     syncs = seen.fdatasyncs if log.sync == "fdatasync" else seen.fsyncs
     assert syncs == text.count(f"{log.sync}(") > 10
@@ -38,8 +38,8 @@ def test_some_of_them_come_in_two_pieces() -> None:
 
 
 def test_as_many_as_fio_counted() -> None:
-    done = fio_output.documents((FIO / "postgres" / "log.out").read_text())
-    assert fio_output.jobs(done[0], {"log": "fdatasync"})[0].syncs > 10
+    done = fio.documents((FIO / "postgres" / "log.out").read_text())
+    assert fio.jobs_of(done[0], {"log": "fdatasync"})[0].syncs > 10
     expected = json.loads((FIO / "postgres" / "expected.json").read_text())["log.strace"]
     assert expected["fdatasyncs"] > 10
 
@@ -113,4 +113,4 @@ def test_a_zvol_is_named_by_its_node() -> None:
 )
 def test_no_trace(text: str) -> None:
     with pytest.raises(ValueError, match="strace traced no call"):
-        strace_output.parse(text, FILES)
+        fio.parse(text, FILES)

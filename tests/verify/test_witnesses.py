@@ -8,10 +8,9 @@ import re
 import pytest
 
 from auditor.facts import Fact, Facts, Subject, known
-from auditor.verify import witnesses
+from auditor.verify import trial
 from auditor.verify.result import Device, Txg
-from auditor.verify.trial import Reading
-from auditor.verify.witnesses import ZIL_PATH
+from auditor.verify.trial import ZIL_PATH, Reading
 from tests import shared
 from tests.verify.worlds import LEG_A, MIRRORED, Disk, facts
 
@@ -42,7 +41,7 @@ def grown(text: str, row: str, by: int) -> str:
 
 NEW = objsets("2.3-healthy-mirrored-slog")
 OLD = {path: text for path, text in recorded("2.1-healthy-mirrored-slog").items() if path == ZIL_PATH}
-NAMES = {witnesses.objsets(reading({path: text})).popitem()[0]: path for path, text in NEW.items()}
+NAMES = {trial.objsets(reading({path: text})).popitem()[0]: path for path, text in NEW.items()}
 HERE, OTHER = sorted(NAMES)[:2]
 COMMITS = "zil_commit_count"
 
@@ -59,58 +58,58 @@ def test_a_release_that_counts_datasets_apart() -> None:
         NAMES[HERE]: grown(NEW[NAMES[HERE]], COMMITS, 99),
         NAMES[OTHER]: grown(NEW[NAMES[OTHER]], COMMITS, 7),
     }
-    zil, others = witnesses.zil(reading(NEW), reading(later), HERE)
+    zil, others = trial.zil(reading(NEW), reading(later), HERE)
     assert zil is not None
     assert (zil.commits, zil.slog_blocks, zil.normal_blocks, zil.errors) == (99, 0, 0, 0)
     assert others == {OTHER: 7}
-    assert witnesses.commits(reading(NEW), reading(later)) == 106
+    assert trial.commits(reading(NEW), reading(later)) == 106
 
 
 def test_a_release_that_counts_all_pools_together() -> None:
     later = {ZIL_PATH: grown(grown(OLD[ZIL_PATH], COMMITS, 99), "zil_itx_metaslab_slog_count", 98)}
-    zil, others = witnesses.zil(reading(OLD), reading(later), "tank/db")
+    zil, others = trial.zil(reading(OLD), reading(later), "tank/db")
     assert zil is not None
     assert (zil.commits, zil.slog_blocks) == (99, 98)
     assert zil.errors is None, "2.1 does not count it; that is not 0"
     assert others is None
-    assert witnesses.commits(reading(OLD), reading(later)) == 99
+    assert trial.commits(reading(OLD), reading(later)) == 99
 
 
 def test_a_counter_that_falls_is_no_witness() -> None:
     later = {**NEW, NAMES[HERE]: grown(NEW[NAMES[HERE]], COMMITS, 5)}
-    assert witnesses.zil(reading(later), reading(NEW), HERE) == (None, None)
-    assert witnesses.commits(reading({ZIL_PATH: grown(OLD[ZIL_PATH], COMMITS, 9)}), reading(OLD)) is None
+    assert trial.zil(reading(later), reading(NEW), HERE) == (None, None)
+    assert trial.commits(reading({ZIL_PATH: grown(OLD[ZIL_PATH], COMMITS, 9)}), reading(OLD)) is None
 
 
 def test_a_dataset_that_was_mounted_anew_counts_from_nothing() -> None:
     many = {**NEW, NAMES[OTHER]: grown(NEW[NAMES[OTHER]], COMMITS, 10**6)}
     fewer = {**NEW, NAMES[OTHER]: grown(NEW[NAMES[OTHER]], COMMITS, 55)}
-    since = witnesses.objsets(reading(fewer))[OTHER][COMMITS]
-    _, others = witnesses.zil(reading(many), reading(fewer), HERE)
+    since = trial.objsets(reading(fewer))[OTHER][COMMITS]
+    _, others = trial.zil(reading(many), reading(fewer), HERE)
     assert others == {OTHER: since}
-    assert (witnesses.commits(reading(many), reading(fewer)) or 0) >= since
+    assert (trial.commits(reading(many), reading(fewer)) or 0) >= since
     appeared = {path: text for path, text in NEW.items() if path != NAMES[OTHER]}
-    _, others = witnesses.zil(reading(appeared), reading(fewer), HERE)
+    _, others = trial.zil(reading(appeared), reading(fewer), HERE)
     assert others == {OTHER: since}
 
 
 def test_what_is_absent_is_not_nothing() -> None:
     blind = reading({})
-    assert witnesses.zil(blind, blind, HERE) == (None, None)
-    assert witnesses.commits(blind, blind) is None
-    assert witnesses.commits(blind, reading(NEW)) is None
+    assert trial.zil(blind, blind, HERE) == (None, None)
+    assert trial.commits(blind, blind) is None
+    assert trial.commits(blind, reading(NEW)) is None
     without = {path: text for path, text in NEW.items() if path != NAMES[HERE]}
-    assert witnesses.zil(reading(without), reading(NEW), HERE) == (None, None)
-    assert witnesses.zil(reading(NEW), reading(without), HERE) == (None, None)
+    assert trial.zil(reading(without), reading(NEW), HERE) == (None, None)
+    assert trial.zil(reading(NEW), reading(without), HERE) == (None, None)
     both = {**without, ZIL_PATH: OLD[ZIL_PATH]}  # the other datasets are counted apart: all together would be a lie
-    assert witnesses.zil(reading(both), reading(both), HERE) == (None, None)
+    assert trial.zil(reading(both), reading(both), HERE) == (None, None)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40, 200, -1])
 def test_a_kstat_that_is_cut_off_is_an_error(cut: int) -> None:
     short = {**NEW, NAMES[HERE]: NEW[NAMES[HERE]][:cut]}
     with pytest.raises(ValueError, match="objset"):
-        witnesses.zil(reading(NEW), reading(short), HERE)
+        trial.zil(reading(NEW), reading(short), HERE)
 
 
 # -- devices ------------------------------------------------------------------------------------------------------
@@ -119,7 +118,7 @@ def test_a_kstat_that_is_cut_off_is_an_error(cut: int) -> None:
 def devices(before: str, after: str) -> list[Device]:
     seen = facts(MIRRORED, "log", "standard", {})
     texts = [{f"/sys/block/{disk.name}/stat": text for disk in MIRRORED} for text in (before, after)]
-    return list(witnesses.devices(reading(texts[0]), reading(texts[1]), POOL, seen))
+    return list(trial.devices(reading(texts[0]), reading(texts[1]), POOL, seen))
 
 
 def fields(count: int, by: int = 0) -> str:
@@ -163,7 +162,7 @@ def test_a_disk_of_two_leaves_is_counted_once() -> None:
     shared = MIRRORED[0]._replace(leaves=(("p1", "mirror-0", "normal"), ("p2", "mirror-1", "log")))
     seen = facts((shared,), "log", "standard", {})
     texts = [{"/sys/block/nvme0n1/stat": fields(17, by)} for by in (0, 3)]
-    (found,) = witnesses.devices(reading(texts[0]), reading(texts[1]), POOL, seen)
+    (found,) = trial.devices(reading(texts[0]), reading(texts[1]), POOL, seen)
     assert (found.leaves, found.zil, found.writes) == (("p1", "p2"), True, 3)
 
 
@@ -174,7 +173,7 @@ def stat(writes: int, flushes: int) -> str:
 def counted(seen: Facts, before: dict[str, str], after: dict[str, str]) -> dict[str, tuple[int, int | None]]:
     """Disk -> writes and flushes. before, after: device -> its counters."""
     texts = [{f"/sys/block/{name}/stat": text for name, text in each.items()} for each in (before, after)]
-    found = witnesses.devices(reading(texts[0]), reading(texts[1]), POOL, seen)
+    found = trial.devices(reading(texts[0]), reading(texts[1]), POOL, seen)
     return {each.disk: (each.writes, each.flushes) for each in found}
 
 
@@ -200,7 +199,7 @@ def test_an_nvme_multipath_disk_is_counted_at_its_paths(
         assert counted(seen, {**before, "nvme2c9n1": stat(0, 0)}, after) == {"nvme2n1": (3000, 0)}, (
             "a path came or went"
         )
-    assert witnesses.elsewhere(POOL, seen) == ["/sys/block/nvme2c*n1/stat"]
+    assert trial.elsewhere(POOL, seen) == ["/sys/block/nvme2c*n1/stat"]
 
 
 def test_flushes_of_dm_multipath_are_counted_at_the_map() -> None:
@@ -212,31 +211,31 @@ def test_flushes_of_dm_multipath_are_counted_at_the_map() -> None:
     before = dict.fromkeys(("sdb", "sdc", "dm-3", "dm-4"), stat(5, 5))
     after = {"sdb": stat(3005, 5), "sdc": stat(5, 5), "dm-3": stat(6005, 3005), "dm-4": stat(6005, 5)}
     assert counted(seen, before, after) == {"sdb": (6000, 3000), "sdc": (3000, 3000)}
-    assert witnesses.elsewhere(POOL, seen) == ["/sys/block/dm-3/stat"]
+    assert trial.elsewhere(POOL, seen) == ["/sys/block/dm-3/stat"]
     unread = [{name: text for name, text in each.items() if name != "dm-3"} for each in (before, after)]
     assert counted(seen, *unread) == {"sdb": (3000, 0), "sdc": (0, 0)}
 
 
 def test_other_disks_are_counted_where_they_are() -> None:
-    assert witnesses.elsewhere(POOL, facts(MIRRORED, "log", "standard", {})) == []
+    assert trial.elsewhere(POOL, facts(MIRRORED, "log", "standard", {})) == []
 
 
 def test_a_name_with_a_slash() -> None:
-    assert "/sys/block/cciss!c0d0/stat" in witnesses.patterns("tank", ["cciss/c0d0"])
+    assert "/sys/block/cciss!c0d0/stat" in trial.patterns("tank", ["cciss/c0d0"])
 
 
 def heat(**changes: int) -> str:
-    return json.dumps({**dict.fromkeys(witnesses.HEAT, 3), **changes})
+    return json.dumps({**dict.fromkeys(trial.HEAT, 3), **changes})
 
 
 def test_heat() -> None:
-    key = f"{witnesses.SMART}nvme2n1"
+    key = f"{trial.SMART}nvme2n1"
     before, after = reading({key: heat()}), reading({key: heat(thm_temp1_trans_count=5, warning_temp_time=4)})
-    assert witnesses.heat(before, before) == {"nvme2n1": 0}
-    assert witnesses.heat(before, after) == {"nvme2n1": 3}
-    assert witnesses.heat(reading({}), after) == {}
+    assert trial.heat(before, before) == {"nvme2n1": 0}
+    assert trial.heat(before, after) == {"nvme2n1": 3}
+    assert trial.heat(reading({}), after) == {}
     for wrong in ("", "{", "[]", "{}", "Permission denied", heat(warning_temp_time=1)):
-        assert witnesses.heat(before, reading({key: wrong})) == {}
+        assert trial.heat(before, reading({key: wrong})) == {}
 
 
 # -- transaction groups -------------------------------------------------------------------------------------------
@@ -258,7 +257,7 @@ def test_a_transaction_group_with_a_cell_that_is_no_number_is_left_out(cell: int
     cells = row(1, 9, "C").split()
     cells[cell - 1 if cell < 3 else cell] = odd
     texts = [f"{HEAD}{' '.join(cells)}\n{row(2, 9, 'C')}"]
-    assert [txg.number for txg in witnesses.txgs(texts, BOOT, BOOT, BOOT + 30)] == [2]
+    assert [txg.number for txg in trial.txgs(texts, BOOT, BOOT, BOOT + 30)] == [2]
 
 
 def test_transaction_groups_in_each_state() -> None:
@@ -270,7 +269,7 @@ def test_transaction_groups_in_each_state() -> None:
         + row(4, 15, "Q", 2)
         + row(5, 17, "O", 0)
     )
-    found = witnesses.txgs([text], BOOT, BOOT + 8, BOOT + 16)
+    found = trial.txgs([text], BOOT, BOOT + 8, BOOT + 16)
     assert [each.number for each in found] == [2, 3, 4], "1 was synced before, 5 was born after"
     assert found[0] == Txg(2, -3.0, 5.0, 1.0, 4096, 8192)
     assert found[1].at_s == 2.0
@@ -278,17 +277,17 @@ def test_transaction_groups_in_each_state() -> None:
 
 def test_the_newest_text_knows_more() -> None:
     texts = [HEAD + row(7, 10, "O", 0), HEAD + row(7, 10, "C", 5, 1)]
-    assert witnesses.txgs(texts, BOOT, BOOT + 9, BOOT + 30) == (Txg(7, 1.0, 5.0, 1.0, 4096, 8192),)
+    assert trial.txgs(texts, BOOT, BOOT + 9, BOOT + 30) == (Txg(7, 1.0, 5.0, 1.0, 4096, 8192),)
 
 
 def test_what_is_no_row_is_left_out() -> None:
-    assert witnesses.txgs(["", HEAD, "txg x\n", row(1, 9, "C")[:-9]], BOOT, BOOT, BOOT + 30) == ()
+    assert trial.txgs(["", HEAD, "txg x\n", row(1, 9, "C")[:-9]], BOOT, BOOT, BOOT + 30) == ()
 
 
 @pytest.mark.parametrize("line", ["2.1", "2.2", "2.3", "2.4"])
 def test_those_of_a_real_host(line: str) -> None:
     texts = [text for path, text in recorded(f"{line}-healthy-mirrored-slog").items() if path.endswith("tank/txgs")]
     assert texts
-    found = witnesses.txgs(texts, 0.0, 0.0, 1e12)
+    found = trial.txgs(texts, 0.0, 0.0, 1e12)
     assert len(found) == sum(text.count("\n") - 1 for text in texts) > 1
     assert all(each.open_s >= 0 and each.written >= 0 for each in found)

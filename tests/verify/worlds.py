@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from auditor.facts import HOST, Fact, Facts, Scalar, Subject, known
-from auditor.verify.histogram import Histogram
 from auditor.verify.profile import Section
-from auditor.verify.result import Device, Job, Run, Syscalls, Txg, Zil
-from auditor.verify.trial import Logged, Ran, Reading, Trial
-from auditor.verify.witnesses import STATUS
+from auditor.verify.result import Device, Histogram, Job, Run, Syscalls, Txg, Zil
+from auditor.verify.trial import STATUS, Logged, Ran, Reading, Trial
 
 SYNCS, TXGS = 3000, 7
 POOL, DATASET = Subject("pool", "tank"), Subject("dataset", "tank/db")

@@ -26,7 +26,8 @@ class CompareError(ValueError):
 
 class Seen(NamedTuple):
     """One rule on one subject that did not pass. title: of the rule; evidence: of a failure; reasons: of an unknown; unasked:
-    they all are that the recording was made before the question; known: to the baseline of the report."""
+    they all are that the recording was made before the question; known: to the baseline of the report. least: how severe it is
+    for certain."""
 
     rule: str
     subject: str
@@ -37,6 +38,7 @@ class Seen(NamedTuple):
     reasons: tuple[str, ...]
     unasked: bool = False
     known: bool = False
+    least: Severity = "low"
 
 
 class Difference(NamedTuple):
@@ -127,8 +129,12 @@ def _change(before: Seen | None, after: Seen | None, undecided: set[str]) -> Cha
         return "better" if after.outcome == "waived" else "worse"
     if before.outcome == "fail" and after.outcome == "unknown":
         return "not seen"
-    if (before.outcome, after.outcome) == ("unknown", "fail") or RANK[after.severity] > RANK[before.severity]:
+    if (before.outcome, after.outcome) == ("unknown", "fail"):
         return "worse"
+    if RANK[after.severity] > RANK[before.severity]:
+        # what is only less certain than it was counts tonight, and is no change of the host
+        certain = after.outcome == "fail" and RANK[after.least] > RANK[before.least]
+        return "worse" if certain else "not seen"
     return "better" if RANK[after.severity] < RANK[before.severity] else "changed"
 
 
@@ -155,6 +161,9 @@ def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
     severity = each.get("severity", finding["severity"])  # of known bugs each has one, and a rule
     if severity not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
         raise CompareError(f"{severity!r} or {finding['outcome']!r} is not a severity or outcome")
+    least = each.get("least", finding.get("least", severity))
+    if least not in SEVERITIES:
+        raise CompareError(f"{least!r} is not a severity")
     rule = str(each.get("rule", finding["rule"]))
     titles = {str(bug["id"]): str(bug["title"]) for bug in finding.get("bugs", ())}
     within = f"{each['pool']} " if "pool" in each else ""
@@ -171,6 +180,7 @@ def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
         reasons,
         remedies == {AGAIN},
         bool(finding.get("known")),
+        least,
     )
 
 

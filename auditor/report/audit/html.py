@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from auditor.judge.cell import Cell
-from auditor.judge.event import MEANS
+from auditor.judge.event import MEANS, Event
+from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
 from auditor.report import event_words, finding_words, findings_html
 from auditor.report.model import Report
@@ -17,7 +18,7 @@ from auditor.report.pool_tree import Disk, Leaf, Vdev
 
 NAME = "html"
 KINDS = {"kept": "good", "word": "open", "unknown": "open", "lost": "bad"}
-WORDS = {"kept": "KEPT", "word": "ON THE WORD", "unknown": "NOT KNOWN", "lost": "LOST"}
+WORDS = {"kept": "NO LOSS", "word": "RELIES ON", "unknown": "NOT KNOWN", "lost": "LOST"}
 STANDINGS = dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad") | {"kept": "good"}
 COLUMNS_SHOWN = 4
 PASSES_SHOWN = 400
@@ -63,7 +64,7 @@ def _table(report: Report) -> Iterator[str]:
     heads = "".join(f'<th scope="col">{escaped(event_words.where(column, users))}</th>' for column in shown)
     rows = "".join(
         f'<tr><th scope="row">{escaped(MEANS[event])}</th>'
-        + "".join(f"<td>{_cell(column.cells[event])}</td>" for column in shown)
+        + "".join(f"<td>{_cells(column, event)}</td>" for column in shown)
         + "</tr>"
         for event in report.events
     )
@@ -71,6 +72,12 @@ def _table(report: Report) -> Iterator[str]:
     if more := report.columns[COLUMNS_SHOWN:]:
         names = ", ".join(event_words.where(column, users) for column in more)
         yield paragraph(f"{len(more)} more groups of datasets: {names}", "dim small")
+
+
+def _cells(column: Column, event: Event) -> str:
+    """Today, and from the next boot on where that differs."""
+    later = f"<br>from the next boot on: {_cell(column.next_boot[event])}" if event in column.next_boot else ""
+    return _cell(column.cells[event]) + later
 
 
 def _cell(cell: Cell) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 from auditor.facts import Evidence, Reason
 from auditor.judge.baseline import Night
 from auditor.judge.cell import Cell, Word
-from auditor.judge.event import EVENTS, Event
+from auditor.judge.event import Event
+from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
 from auditor.judge.known_bugs import Bug
-from auditor.judge.outcomes import Column
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words
@@ -100,10 +100,12 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
 
 
 def _column(column: Column, events: tuple[Event, ...]) -> dict[str, Any]:
-    """Datasets that fare alike, and what each event that can happen here would cost them."""
+    """Datasets to which the same happens, and what each event that can happen here would cost them."""
+    later = {event: column.next_boot[event] for event in events if event in column.next_boot}
     return {
         "datasets": [valid_unicode(name) for name in column.names],
         "events": {event: _cell(column.cells[event]) for event in events},
+        **({"next_boot": {event: _cell(cell) for event, cell in later.items()}} if later else {}),
     }
 
 
@@ -133,6 +135,7 @@ def _night(night: Night) -> dict[str, Any]:
 
 def _word(word: Word) -> dict[str, Any]:
     shown: dict[str, Any] = {"party": word.party, "names": [valid_unicode(name) for name in word.names]}
+    shown |= {"needed": word.needed} if word.needed else {}
     return shown | (
         {"answered": {"owner": valid_unicode(word.owner), "expires": str(word.until)}} if word.owner else {}
     )
@@ -198,8 +201,7 @@ def _bug(bug: Bug) -> dict[str, Any]:
 
 def _event(finding: Finding) -> dict[str, str]:
     """The mildest event at which something acknowledged goes or may go."""
-    events = {strike.loses for verdict in finding.verdicts for strike in verdict.strikes}
-    return next(({"event": event} for event in EVENTS if event in events), {})
+    return {"event": finding.event} if finding.event else {}
 
 
 def _waived(finding: Finding, report: Report, names: Names) -> dict[str, Any]:

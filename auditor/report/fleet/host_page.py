@@ -22,8 +22,8 @@ UNSEEN = "databases that nobody could see"
 TEXT = 2000  # characters of one sentence
 LONGEST = 200  # of the name of a file; a file system takes 255
 ENDS = {
-    "kept": "keeps all",
-    "word": "keeps all, on the word of others",
+    "kept": "no loss",
+    "word": "no loss, relies on others (not verified)",
     "lost": "LOSES commits",
     "unknown": "not known",
 }

@@ -21,10 +21,10 @@ SAYS = {
     "stalled": "have a pool that does not work",
     "cannot tell": "nobody can tell what a power cut loses",
     "waived": "what a power cut can lose is waived",
-    "on the word": "keep all, on the word of a drive, controller or hypervisor",
-    "one failure away": "keep all when the power fails, and lose some with one failure more",
+    "on the word": "lose nothing when the power fails, if what they rely on keeps its promise (not verified)",
+    "one failure away": "lose nothing when the power fails, and some with one failure more",
     "at risk": "have a severe fault that no power cut causes",
-    "kept": "keep all, as far as zaudit can see",
+    "kept": "show no loss in what zaudit saw",
 }
 OF_ONE = {
     "damaged": "has damage now",
@@ -33,10 +33,10 @@ OF_ONE = {
     "stalled": "has a pool that does not work",
     "cannot tell": "nobody can tell what a power cut loses",
     "waived": "what a power cut can lose is waived",
-    "on the word": "keeps all, on the word of a drive, controller or hypervisor",
-    "one failure away": "keeps all when the power fails, and loses some with one failure more",
+    "on the word": "loses nothing when the power fails, if what it relies on keeps its promise (not verified)",
+    "one failure away": "loses nothing when the power fails, and some with one failure more",
     "at risk": "has a severe fault that no power cut causes",
-    "kept": "keeps all, as far as zaudit can see",
+    "kept": "shows no loss in what zaudit saw",
 }
 BAD = ("damaged", "lost", "corrupted", "stalled")
 

@@ -20,9 +20,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from auditor.commands import _diagnosing, _recorded
-from auditor.diagnose import diagnosis, observation
-from auditor.diagnose.model import Diagnosis
-from auditor.diagnose.observe import NOT_ASKED
+from auditor.diagnose import conclusion, observation
+from auditor.diagnose.diagnosis import Diagnosis
+from auditor.diagnose.watch import NOT_ASKED
 from tests.lab import outcomes
 from tests.lab.machine import CACHE, LINES, available
 from tests.lab.verify.run import ZAUDIT, anew, keep, row, told
@@ -137,7 +137,7 @@ def untraced(line: str, cause: Cause, stacks: bool) -> outcomes.Row:
         past = _recorded.load(recorded, "diagnosis", None)
         made = observation.from_text(past.text)
         made = made if stacks else made._replace(traced=None, untraced=NOT_ASKED, stacks=None)
-        found = diagnosis.diagnose(made, past.seen.facts)
+        found = conclusion.diagnose(made, past.seen.facts)
         top = found.causes[0].id if found.causes else ""
         verdict = " ".join(filter(None, (found.outcome, top)))
         said = [] if top in (cause.top, "") else [f"{verdict}: {found.answer}"]

@@ -1,0 +1,413 @@
+"""The lines of a checklist, answered from an audit, a verification and a diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from auditor.checklist import lists
+from auditor.checklist.lists import (
+    UNMEASURED,
+    UNWATCHED,
+    Answer,
+    Answered,
+    Audited,
+    Checklist,
+    Evidence,
+    Runs,
+    Said,
+    wrong,
+)
+from auditor.data.checklists import Line, List
+from auditor.diagnose.diagnosis import Cause, Diagnosis
+from auditor.facts import Unknown
+from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
+from auditor.text import harmless, quoted
+from auditor.units import duration
+from auditor.verify.result import KERNEL_LOG, Run, Verification, together
+
+# What a verification says of a line: the links of its chain, and what else it must have shown.
+
+UPPER = ("dataset", "system calls", "fio", "ZIL")  # links above the devices
+ALONE = ("dataset", "system calls", "fio")  # links that no load of others touches
+SLOWER = 2.0  # times the median of the first third of a run: slower than that, its end is another
+LEAST = 100  # syncs of a third, below which nothing is said of it
+LONG, STANDARD = frozenset({"ten minutes", "p99.9"}), frozenset({"two minutes", "log and data"})  # parts that need it
+
+
+class Verified(NamedTuple):
+    """A verification of the same target. profiles: of the engines of the databases that were seen there, by their name."""
+
+    found: Verification
+    profiles: Mapping[str, str]
+
+    @property
+    def log(self) -> Run | None:
+        """The run that stands for the log, where fio said something in it."""
+        return next((each for each in self.found.runs if each.purpose == "log" and each.jobs), None)
+
+
+def verify_command(target: str, parts: tuple[str, ...] = ()) -> str:
+    """What makes a verification that can show these parts, the shortest one."""
+    length = " --long" if LONG & {*parts} else " --standard" if STANDARD & {*parts} else ""
+    return f"zaudit verify {quoted(target)}{length} --record verify.tar.gz"
+
+
+def of_verification(line: Line, seen: Verified | None, target: str) -> Iterator[Said]:
+    """One saying a link and a part. Without a verification one that says so."""
+    again = verify_command(target, line.verify)
+    if seen is None:
+        if line.links or line.verify:
+            yield Said("open", "verify", UNMEASURED, again)
+        return
+    for each in line.links:
+        yield _link(each, seen.found, again)
+    for each in line.verify:
+        said = VERIFY_PARTS[each](seen)
+        yield said if said.do or said.answer == "yes" else said._replace(do=again)
+
+
+def _link(name: str, found: Verification, again: str) -> Said:
+    """The worst of the links of this name. Those that a load of others can add to need a chain that was followed whole."""
+    chain = found.chain
+    below = [each for each in chain.links if each.name not in (*UPPER, KERNEL_LOG)]
+    links = below if name == "devices" else [each for each in chain.links if each.name == name]
+    for each in links:
+        if each.status == "contradicts":
+            text = f"{harmless(each.name)}: {harmless(each.text)}"
+            return Said("no", "verify", text, "zaudit explain fsync-not-followed", "", "critical")
+    for each in links:
+        if each.status == "unseen":
+            return Said("open", "verify", f"{harmless(each.name)}: {harmless(each.text)}", again)
+    if not links:
+        return Said("open", "verify", f"{name}: not followed", again)
+    if name not in ALONE and chain.outcome != "TRACED":
+        why = harmless(chain.reasons[0]) if chain.reasons else "another link lost syncs"
+        return Said("open", "verify", f"{name}: {chain.outcome}: {why}", again)
+    return Said("yes", "verify", "; ".join(f"{harmless(each.name)}: {harmless(each.text)}" for each in links))
+
+
+# -- parts --------------------------------------------------------------------------------------------------------
+
+
+def _lasted(seconds: float, words: str) -> Callable[[Verified], Said]:
+    def part(seen: Verified) -> Said:
+        log = seen.log
+        if log is None:
+            return _open_verify("fio said nothing of the run of the log")
+        text = f"the run of the log lasted {log.log.seconds:.0f} s"
+        return Said("yes", "verify", text) if log.log.seconds >= seconds - 1 else _open_verify(f"{text}, not {words}")
+
+    return part
+
+
+def _open_verify(text: str) -> Said:
+    return Said("open", "verify", text)
+
+
+def _verified_tail(seen: Verified) -> Said:
+    """p99.9 of the run of the log, with samples enough, of syncs that mean something."""
+    log = seen.log
+    latency = next((each for each in seen.found.latencies if log and each.run == log.name), None)
+    if latency is None:
+        return _open_verify("no latency of the log was measured")
+    if latency.why_not:
+        return _open_verify(f"latency is not judged: {harmless(latency.why_not)}")
+    found = next((each for each in latency.percentiles if each.q == 0.999), None)
+    if found is None or found.ns is None:
+        return _open_verify(f"p99.9: {harmless(found.why) if found else 'not counted'}")
+    return Said("yes", "verify", f"p99.9 {duration(found.ns)}, {found.beyond} samples beyond it")
+
+
+def _steady(seen: Verified) -> Said:
+    """The last third of the run against the first: drives that write to a quick buffer first end slower than they began."""
+    log = seen.log
+    pieces = log.timeline if log else ()
+    third = len(pieces) // 3
+    first, last = (together(each.syncs for each in some) for some in (pieces[:third], pieces[len(pieces) - third :]))
+    began, ended = first.percentile_ns(0.5), last.percentile_ns(0.5)
+    if log is None or min(first.samples, last.samples) < LEAST or not began or not ended:
+        return _open_verify("too few syncs to tell its end from its beginning")
+    text = f"a median sync took {duration(began)} in the first third of the run, {duration(ended)} in the last"
+    if ended <= SLOWER * began:
+        return Said("yes", "verify", text)
+    return Said("no", "verify", text, "Find what fills or heats up: zpool iostat -vl 1, smartctl -x", "", "medium")
+
+
+def _log_and_data(seen: Verified) -> Said:
+    there = {each.purpose for each in seen.found.runs if each.jobs}
+    if missing := [each for each in ("log", "data") if each not in there]:
+        return _open_verify(f"{' and '.join(missing)} not measured")
+    names = ", ".join(f"{harmless(each.name)} ({each.purpose})" for each in seen.found.runs if each.jobs)
+    return Said("yes", "verify", f"measured apart: {names}")
+
+
+def _profile(seen: Verified) -> Said:
+    """Whether it wrote as the databases of the target do."""
+    wrote = harmless(seen.found.profile)
+    if not seen.profiles:
+        again = f"zaudit checklist {quoted(seen.found.target)} --db NAME=DIR"
+        return _open_verify(f"it wrote as {wrote}; which database runs here was not seen")._replace(do=again)
+    if seen.found.profile.endswith(".fio"):
+        text = f"whether {wrote} writes as {', '.join(seen.profiles)} does"
+        return Said("open", "person", text, "ask whoever wrote it")
+    if other := [engine for engine, profile in seen.profiles.items() if profile != seen.found.profile]:
+        text = f"it wrote as {wrote}, and {', '.join(other)} runs here"
+        return _open_verify(text)._replace(do=_as(seen.found.target, seen.profiles[other[0]]))
+    return Said("yes", "verify", f"it wrote as {wrote}, and {', '.join(seen.profiles)} runs here")
+
+
+def _as(target: str, profile: str) -> str:
+    return (
+        f"zaudit verify {quoted(target)} --profile {profile} --record verify.tar.gz" if profile else "ask for a profile"
+    )
+
+
+def _witnesses(seen: Verified) -> Said:
+    log = seen.log
+    if log is None:
+        return _open_verify("fio said nothing of the run of the log")
+    missing = [
+        what
+        for what, there in (
+            ("the devices of the log", any(each.zil and each.flushes is not None for each in log.devices)),
+            ("transaction groups", bool(log.txgs)),
+            ("the throttle", bool(log.counters)),
+            ("latencies", bool(log.latency.samples)),
+        )
+        if not there
+    ]
+    if missing or log.faults:
+        return _open_verify(f"not seen: {', '.join([*missing, *map(harmless, log.faults)])}")
+    devices = ", ".join(harmless(each.disk) for each in log.devices)
+    text = f"{devices}; {len(log.txgs)} transaction groups; {log.log.cpu_percent:.0f} % of a core"
+    return Said("yes", "verify", text)
+
+
+VERIFY_PARTS: dict[str, Callable[[Verified], Said]] = {
+    "two minutes": _lasted(120, "two minutes"),
+    "ten minutes": _lasted(600, "ten minutes"),
+    "p99.9": _verified_tail,
+    "steady": _steady,
+    "log and data": _log_and_data,
+    "profile": _profile,
+    "witnesses": _witnesses,
+}
+
+
+# What a diagnosis says of a line: what the load that is there told while it was watched.
+
+OF_THE_LOG = ("slow-log-leg", "log-device-shared", "past-the-slog")  # causes that speak against log devices
+FAILS = (
+    "suspended",
+    "device-hung",
+    "device-fails",
+    "txg-hangs",
+    "fallback",
+)  # beside which no log block shows what a log does
+PART = 0.05  # of the commits: a thread that makes fewer is not one of several sessions
+LONGER = " --seconds 300"
+
+
+def diagnose_command(target: str, more: str = "") -> str:
+    """What makes a diagnosis."""
+    return f"zaudit diagnose {quoted(target)}{more} --record diagnose.tar.gz"
+
+
+def of_diagnosis(line: Line, found: Diagnosis | None, target: str) -> Iterator[Said]:
+    """One saying a part. Without a diagnosis one that says so."""
+    if not line.diagnose:
+        return
+    if found is None:
+        yield Said("open", "diagnose", UNWATCHED, diagnose_command(target))
+        return
+    for each in line.diagnose:
+        said = DIAGNOSE_PARTS[each](found)
+        yield said._replace(do=diagnose_command(target, LONGER)) if said.answer == "open" and not said.do else said
+
+
+def _open_diagnose(text: str) -> Said:
+    return Said("open", "diagnose", text)
+
+
+def _no(cause: Cause, *, grave: bool) -> Said:
+    fix = harmless(cause.fix) or f"zaudit explain {cause.rule}"
+    return Said("no", "diagnose", harmless(cause.text), fix, cause.rule, "critical" if grave else "medium")
+
+
+def _untraced(found: Diagnosis) -> Said | None:
+    """What to say where no commit was timed; None where they were."""
+    if found.outcome == "NOBODY COMMITS":
+        return _open_diagnose("nobody committed meanwhile")
+    if found.outcome == "NOT DURABLE":
+        return _open_diagnose(harmless(found.answer))
+    if found.traced is None or found.mean_ns is None:
+        return _open_diagnose(harmless(next(iter(found.reasons), "how long a commit takes was not seen")))
+    return None
+
+
+def _durable(found: Diagnosis) -> Said:
+    if found.outcome == "NOT DURABLE":
+        return _no(found.causes[0], grave=True)
+    if not found.commits:
+        return _open_diagnose(
+            "nobody committed meanwhile" if found.commits == 0 else "whether anybody commits was not seen"
+        )
+    return Said("yes", "diagnose", f"the ZIL counted {found.commits:,} commits in {found.seconds:.0f} s")
+
+
+def _several(found: Diagnosis) -> Said:
+    if said := _untraced(found):
+        return said
+    busy = [each for each in found.committers if each.commits >= PART * (found.traced or 0)]
+    if len(busy) < 2:
+        return _open_diagnose("one thread alone committed meanwhile")
+    return Said(
+        "yes", "diagnose", f"{len(busy)} threads, {found.traced:,} commits, {duration(found.mean_ns or 0.0)} each"
+    )
+
+
+def _log_devices(found: Diagnosis) -> Said:
+    for cause in found.causes:
+        if cause.id in OF_THE_LOG:
+            return _no(cause, grave=False)
+    if failing := next((each for each in found.causes if each.id in FAILS), None):
+        return _open_diagnose(harmless(failing.text))
+    legs = [each for each in found.devices if each.log]
+    if found.outcome not in ("NOTHING STANDS OUT", "CAUSE"):
+        return _open_diagnose(harmless(found.answer))
+    if found.reasons:
+        return _open_diagnose(harmless(found.reasons[0]))
+    if not legs or any(each.kind != "log" or each.block_ns is None for each in legs):
+        return _open_diagnose("how long log blocks took on the log devices was not seen")
+    took = ", ".join(f"{harmless(each.device)} {duration(each.block_ns or 0.0)}" for each in legs)
+    return Said("yes", "diagnose", f"a log block takes: {took}")
+
+
+def _diagnosed_tail(found: Diagnosis) -> Said:
+    if said := _untraced(found):
+        return said
+    ns = found.latency.judged(0.99)
+    if ns is None:
+        return _open_diagnose(f"{found.latency.samples:,} commits are too few for p99")
+    return Said("yes", "diagnose", f"p99 at most {duration(ns)} of {found.latency.samples:,} commits")
+
+
+def _nothing(found: Diagnosis) -> Said:
+    if found.outcome == "NOTHING STANDS OUT":
+        return Said("yes", "diagnose", harmless(found.answer))
+    if found.outcome in ("CAUSE", "NOT DURABLE") and found.causes:
+        return _no(found.causes[0], grave=found.outcome == "NOT DURABLE")
+    return _open_diagnose(harmless(found.answer))
+
+
+DIAGNOSE_PARTS: dict[str, Callable[[Diagnosis], Said]] = {
+    "durable": _durable,
+    "several": _several,
+    "log devices": _log_devices,
+    "tail": _diagnosed_tail,
+    "nothing stands out": _nothing,
+}
+
+
+# A checklist on one screen: what was seen, line by line, made into answers.
+
+
+class Seen(NamedTuple):
+    """All that there is. stale: of a verification ("verify") and a diagnosis, what has changed since."""
+
+    audit: Audited
+    runs: Runs | None = None
+    verified: Verified | None = None
+    diagnosed: Diagnosis | None = None
+    stale: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def checklist(lists: Sequence[List], seen: Seen, evidence: tuple[Evidence, ...], made: float) -> Checklist:
+    """All lists, answered. made: seconds since the epoch."""
+    report = seen.audit.report
+    lines = tuple(_answered(line, each.id, seen) for each in lists for line in each.lines)
+    return Checklist(
+        target=seen.audit.target.name,
+        hostname=report.hostname,
+        release=report.release,
+        made=made,
+        evidence=evidence,
+        titles=tuple((each.id, each.title) for each in lists),
+        lines=lines,
+        next=_next(lines, seen),
+        exit_code=_exit_code(lines),
+    )
+
+
+def _answered(line: Line, list_: str, seen: Seen) -> Answered:
+    said = tuple(_current(each, line, seen) for each in _said(line, seen))
+    answer = decide(line, said)
+    ordered = sorted(
+        said, key=lambda each: (each.answer != answer, each.rule in line.against, answer == "yes" and bool(each.rule))
+    )
+    return Answered(list_, line.id, line.text, line.source, answer, tuple(dict.fromkeys(ordered)))
+
+
+def decide(line: Line, said: Sequence[Said]) -> Answer:
+    """A line is as its worst saying: no, then open, then what somebody answers for. It is yes only where something that
+    answers it passed; what can only speak against it answers nothing."""
+    answers = {each.answer for each in said}
+    for worst in ("no", "open", "accepted"):
+        if worst in answers:
+            return worst
+    if any(each.answer == "yes" and each.rule not in line.against for each in said):
+        return "yes"
+    return "does not apply" if said and not any(each.rule for each in said) else "open"
+
+
+def _said(line: Line, seen: Seen) -> Iterator[Said]:
+    target = seen.audit.target.name
+    if line.on == "log":
+        devices = lists.log_devices(seen.audit.facts)
+        if isinstance(devices, Unknown):
+            yield Said("open", "check", harmless(devices.reasons[0].text), harmless(devices.reasons[0].remedy))
+            return
+        if not devices:
+            yield Said("does not apply", "check", "the pool has no log device", f"zpool status {_pool(target)}")
+            return
+    yield from lists.of_audit(line, seen.audit, seen.runs, verify_command(target, line.verify))
+    yield from lists.of_facts(line, seen.audit)
+    yield from of_verification(line, seen.verified, target)
+    yield from of_diagnosis(line, seen.diagnosed, target)
+    if line.ask:
+        yield Said("open", "person", line.ask)
+
+
+def _pool(target: str) -> str:
+    return quoted(target.partition("/")[0])
+
+
+def _current(said: Said, line: Line, seen: Seen) -> Said:
+    """What was measured under another configuration answers nothing."""
+    changed = dict(seen.stale).get(said.by, ())
+    if not changed or said.answer == "open":
+        return said
+    target = seen.audit.target.name
+    again = verify_command(target, line.verify) if said.by == "verify" else diagnose_command(target)
+    word = "measured" if said.by == "verify" else "watched"
+    return Said("open", said.by, f"{word} before a change: {changed[0]}", again, said.rule)
+
+
+def _exit_code(lines: Sequence[Answered]) -> int:
+    """As of an audit: by the worst that a no rests on, else 10 while a command would answer something, else 0."""
+    if worst := [EXIT_CODES[said.severity] for line in lines for said in line.said if said.severity]:
+        return max(worst)
+    return EXIT_UNDECIDED if any(line.answer == "open" and not line.person for line in lines) else 0
+
+
+def _next(lines: Sequence[Answered], seen: Seen) -> str:
+    """One command: what mends the gravest no, else what answers most open lines, else the page to sign."""
+    if nos := wrong(lines):
+        return nos[0].do
+    missing = [
+        said.do for line in lines for said in line.said if said.answer == "open" and said.do.startswith("zaudit ")
+    ]
+    if missing:
+        return max(missing, key=missing.count)
+    return f"zaudit checklist {quoted(seen.audit.target.name)} --format html -o checklist.html"

@@ -1,0 +1,543 @@
+"""From an observation to one diagnosis: its figures, its causes, and the answer in one sentence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from auditor.diagnose import causes, database_counters, diagnosis, observation
+from auditor.diagnose import commits as diagnose_commits
+from auditor.diagnose import stacks as diagnose_stacks
+from auditor.diagnose.causes import CauseContext
+from auditor.diagnose.commits import (
+    FEW,
+    Called,
+    Looked,
+    Thread,
+    Trace,
+    called,
+    crowd,
+    datasets_of,
+    disagree,
+    mixed,
+    of_kernel,
+    silent,
+    traced,
+)
+from auditor.diagnose.diagnosis import (
+    Cause,
+    Committed,
+    Committer,
+    Device,
+    Diagnosis,
+    Evidence,
+    Outcome,
+    Second,
+    Stacked,
+    Waiter,
+)
+from auditor.diagnose.observation import KERNEL, Counted, Leg, Observation, service
+from auditor.diagnose.process_share import attribute_to_process
+from auditor.diagnose.stacks import stacked
+from auditor.facts import HOST, Facts, Subject, is_true, word_of
+from auditor.text import quoted
+from auditor.units import duration
+from auditor.verify import trial
+from auditor.verify.chain import Failure, logged_of
+from auditor.verify.result import Histogram
+from auditor.verify.trial import UNLOGGED, Reading
+
+# One sentence of what was found, and which outcome it is. Pure.
+
+
+class Basis(NamedTuple):
+    """What an answer is made of. lost: why syncs are not durable; standing: what else stands out; reasons: why what was seen
+    is not believed; alone: one thread commits; kind: the class of vdevs where log blocks land; unlogged: why the kernel's log
+    was not seen."""
+
+    seen: Observation
+    counted: Counted
+    trace: Trace
+    found: diagnosis.Shares
+    lost: Sequence[Cause]
+    standing: Sequence[Cause]
+    committers: Sequence[Committer]
+    alone: bool
+    reasons: tuple[str, ...]
+    kind: str
+    unlogged: str
+    stacks: Stacked | None
+
+
+def answer(basis: Basis) -> tuple[Outcome, str, tuple[str, ...]]:
+    """The outcome, one sentence, and the reasons for it, or what else could not be seen."""
+    counted, reasons, standing = basis.counted, basis.reasons, basis.standing
+    if basis.lost:
+        return "NOT DURABLE", basis.lost[0].text, reasons
+    commits = basis.trace.commits if basis.trace.whole else counted.zil.commits
+    if commits is None:
+        return "INCONCLUSIVE", "whether anybody commits could not be seen", reasons
+    rate = f"{commits / counted.seconds:,.0f} commits/s"
+    if standing and (standing[0].decisive or not reasons):
+        text = standing[0].text
+        if basis.found.shares and not basis.found.why_not:
+            took = _sentence(basis)
+            text = f"{took}: {text}" if standing[0].id == "slow-log-leg" else f"{text}; {took}"
+        return "CAUSE", text, (*reasons, *_unseen(basis))
+    if commits < FEW and not reasons and not counted.txgs:  # an imported pool has one that is open
+        text = f"{commits} commits in {counted.seconds:.0f} s, and whether one hangs was not seen"
+        return "INCONCLUSIVE", text, (f"no transaction group of {basis.seen.pool} was seen (zfs_txg_history)",)
+    if commits < FEW and not reasons:
+        return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: nobody waits for one here", reasons
+    if reasons:
+        return "INCONCLUSIVE", f"{rate}; where their time goes could not be told: {reasons[0]}", reasons
+    if not basis.seen.traced:
+        stacks = basis.stacks
+        took = f"{rate}{_sampled(stacks)}" if stacks and stacks.mean_ns is not None else ""
+        text = f"{took or rate}; nothing that is counted stands out{'' if took else ', and how long one takes was not seen'}"
+        return "INCONCLUSIVE", text, _unseen(basis)
+    if basis.unlogged:
+        return "INCONCLUSIVE", f"{_sentence(basis)}; nothing that was seen stands out", _unseen(basis)
+    return "NOTHING STANDS OUT", _sentence(basis), reasons
+
+
+def _unseen(basis: Basis) -> tuple[str, ...]:
+    seen, unlogged, stacks = basis.seen, basis.unlogged, basis.stacks
+    failures = (f"whether a device failed was not seen: {unlogged}",) if unlogged else ()
+    if not seen.untraced:
+        return failures
+    if stacks is None:
+        return (f"how long a commit takes was not seen: {seen.untraced}", *failures)
+    if stacks.mean_ns is None:
+        return (
+            f"how long a commit takes was not seen: {seen.untraced}",
+            f"how long a commit takes is not told by samples of stacks: {stacks.why}",
+            *failures,
+        )
+    return (
+        f"how long a commit takes was not measured ({seen.untraced}): {diagnose_stacks.sentence(stacks)}",
+        *failures,
+    )
+
+
+def _sampled(stacks: Stacked) -> str:
+    first = max(stacks.waiters, key=lambda each: each.part)
+    return f", {diagnose_stacks.sentence(stacks)}, {first.part:.0%} of the waiting by {label(first)}"
+
+
+def _sentence(basis: Basis) -> str:
+    """postgres (walwriter) waits 24 ms of each 27 ms commit for the flush of nvme3n1."""
+    trace, most, who = basis.trace, diagnosis.longest(basis.found), _most(basis.committers)
+    if most is None or trace.mean_ns is None:
+        return f"{who}: {trace.commits} commits"
+    legs = [leg for leg in basis.counted.legs if leg.kind == basis.kind and leg.block_ns is not None]
+    slowest = max(legs, key=lambda leg: leg.block_ns or 0, default=None)
+    device = f" of {slowest.device}" if slowest else ""
+    what = {
+        "queue": "its log block to be filled and issued" if basis.alone else "its turn, behind earlier log blocks",
+        "data write": "its data to be written, before the log block that points to it",
+        "log write": f"the log block to be written{device.replace(' of ', ' to ')}",
+        "flush": f"the flush{device}",
+        "log write and flush": f"the write and flush{device}",
+        "pipeline": "threads of OpenZFS to pass its log block on",
+        "wake-up": "a CPU",
+    }[most.what]
+    verb = "wait" if " threads" in who else "waits"
+    return f"{who} {verb} {duration(most.ns)} of each {duration(trace.mean_ns)} commit for {what}"
+
+
+def _most(committers: Sequence[Committer]) -> str:
+    """Who spends most of the time in commits: a thread, or those of one name in one place, where they have half of it;
+    else how many."""
+    alike: dict[tuple[str, str, str], list[Committer]] = {}
+    for each in committers:
+        alike.setdefault((label(each), each.within, each.dataset), []).append(each)
+    (name, *_), most = max(alike.items(), key=lambda each: sum(one.part for one in each[1]))
+    if sum(each.part for each in most) < 0.5:
+        return f"{len(committers)} threads"
+    of_kernel = all(each.role == KERNEL for each in most)
+    return name if len(most) == 1 or of_kernel else f"{len(most)} threads of {name}"
+
+
+def label(committer: Committer | Waiter) -> str:
+    """postgres (walwriter); a zvol by its name, whose commits a thread of the kernel makes."""
+    kind = service(committer.name, committer.role)
+    if kind == "zvol":
+        dataset = committer.dataset if isinstance(committer, Committer) else ""
+        return f"a zvol ({dataset})" if dataset else "a zvol"
+    if kind == "nfsd":
+        return "the NFS server"
+    return f"{committer.name} ({committer.role})" if committer.role else committer.name
+
+
+# From what was seen to one answer: durability first, then what stands out, then where the time goes. Pure.
+
+
+def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
+    """Everything that follows from an observation. facts: of the audit of the same pool. Raises ValueError where a kstat is
+    not understood."""
+    counted = observation.counted(seen, facts)
+    pool = Subject("pool", seen.pool)
+    trace = traced(seen.traced, seen.before.at) if seen.traced else Trace()
+    where = datasets_of(trace.threads, counted, facts, of_kernel(seen, trace.threads))
+    others = mixed(counted, pool, facts)
+    kind = word_of(facts.get(pool, "zil_class")) if others else log_class(counted, facts, pool)
+    parts = _parts(trace, counted, kind, seen)
+    found = diagnosis.shares(parts) if parts else diagnosis.Shares((), 0.0, "")
+    alone = crowd(trace.threads) == 1
+    woken = diagnosis.woken(parts, found, alone) if parts else (0.0, 0.0)
+    failed, unlogged = _failed(seen, facts)
+    theirs = database_counters.compare_database(seen, facts, trace)
+    busy = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
+    standing = causes.causes(
+        CauseContext(counted, facts, pool, kind, crowd(trace.threads), busy, woken, failed, bool(others))
+    )
+    standing = (*standing, *causes.of_database(theirs))
+    lost = (*_not_durable(counted, facts, trace, where), *causes.flushes(failed, facts), *causes.not_durable(theirs))
+    stacks = stacked(seen, counted, facts)
+    told, mine = attribute_to_process(seen, trace, facts, where, stacks)
+    how = called(seen.traced, trace.threads, disabled=bool(silent(counted, facts, idle=True)))
+    committers = _committers(trace.threads, where, seen, mine, how)
+    late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
+    differs = theirs.differs if theirs and not lost else ""
+    reasons = (*counted.fell, *trace.faults, others, *disagree(counted, trace, lost, late), differs, found.why_not)
+    outcome, sentence, reasons = answer(
+        Basis(
+            seen=seen,
+            counted=counted,
+            trace=trace,
+            found=found,
+            lost=lost,
+            standing=standing,
+            committers=committers,
+            alone=alone,
+            reasons=tuple(each for each in reasons if each),
+            kind=kind,
+            unlogged=unlogged,
+            stacks=stacks,
+        )
+    )
+    return Diagnosis(
+        target=seen.target,
+        pool=seen.pool,
+        taken=seen.before.at,
+        seconds=round(counted.seconds, 3),
+        outcome=outcome,
+        answer=sentence,
+        reasons=reasons,
+        commits=counted.zil.commits,
+        blocks=counted.zil.blocks,
+        traced=trace.commits if trace.whole else None,
+        mean_ns=trace.mean_ns,
+        latency=trace.latency,
+        timeline=trace.timeline,
+        txgs=counted.txgs,
+        shares=found.shares,
+        overlap=found.overlap,
+        committers=committers,
+        datasets=_datasets(counted, facts),
+        devices=tuple(_device(leg, kind) for leg in counted.legs),
+        causes=(*lost, *standing),
+        commands=_commands(seen, counted),
+        database=theirs.view if theirs else None,
+        own=told,
+        stacked=stacks,
+        held=counted.held,
+        calls=how.whole,
+        uncalled=how.why_not,
+    )
+
+
+def _failed(seen: Observation, facts: Facts) -> tuple[tuple[Failure, ...], str]:
+    """What the kernel logged of the pool's disks meanwhile, and where nothing was, why it may all the same."""
+    try:
+        return logged_of(seen.logged, trial.disks(Subject("pool", seen.pool), facts), facts)
+    except ValueError as error:
+        return (), str(error)
+
+
+# -- where the time goes ------------------------------------------------------------------------------------------
+
+
+def log_class(counted: Counted, facts: Facts, pool: Subject) -> str:
+    """The class of vdevs on which most log blocks landed; without counts that on which they can."""
+    chosen, zil = word_of(facts.get(pool, "zil_class")), counted.zil
+    if zil.slog is None or zil.normal is None or not zil.blocks:
+        return chosen
+    if zil.slog >= zil.normal:
+        return "log"
+    return "special" if chosen == "special" else "normal"
+
+
+def _parts(trace: Trace, counted: Counted, kind: str, seen: Observation) -> diagnosis.Parts | None:
+    """The parts of a mean commit; None without a trace, or with too few of them."""
+    if trace.mean_ns is None or trace.commits < FEW or trace.faults:
+        return None
+    # a thread of the kernel waits for a CPU on other I/O, too
+    waited = [each.waited for each in seen.processes if each.waited is not None and each.role != KERNEL]
+    wake = min(max(sum(waited), 0) / trace.commits, trace.mean_ns) if waited else None
+    blocks, indirect = counted.zil.blocks, counted.zil.indirect
+    pipeline = max(seen.pipeline, 0) / blocks if seen.pipeline is not None and blocks else None
+    write, flush, both = _means([leg for leg in counted.legs if leg.kind == kind])
+    # a record may point to its data, which is written to the data vdevs before its log block is (WR_INDIRECT in zil.c)
+    before, _, before_both = _means([leg for leg in counted.legs if leg.kind == "normal"])
+    ahead = before if before is not None else before_both
+    data = ahead * min(indirect / trace.commits, 1.0) if indirect and ahead is not None else None
+    return diagnosis.Parts(trace.mean_ns, trace.queue_ns, write, flush, both, pipeline, wake, data)
+
+
+def _means(legs: Sequence[Leg]) -> tuple[float | None, float | None, float | None]:
+    """Nanoseconds of a write, of a flush, and of both where they are counted together: of each vdev that of the slowest leg,
+    and each vdev as often as it was written to."""
+    tops: dict[str, list[Leg]] = {}
+    for leg in legs:
+        if leg.writes:
+            tops.setdefault(leg.top, []).append(leg)
+    weights = [max(leg.writes for leg in each) for each in tops.values()]
+    # a device that counts its write and flush together stands for its vdev where it is the slowest, and for nothing elsewhere
+    slowest = [max(each, key=lambda leg: leg.block_ns or 0.0) for each in tops.values()]
+    judged = [
+        [worst] if worst.both_ns is not None else [leg for leg in each if leg.both_ns is None]
+        for worst, each in zip(slowest, tops.values(), strict=True)
+    ]
+
+    def mean(field: str) -> float | None:
+        longest = [max((getattr(leg, field) or 0.0) for leg in each) for each in judged]
+        if not any(getattr(leg, field) is not None for each in judged for leg in each):
+            return None
+        return sum(ns * weight for ns, weight in zip(longest, weights, strict=True)) / sum(weights)
+
+    return mean("write_ns"), mean("flush_ns"), mean("both_ns")
+
+
+def _device(leg: Leg, kind: str) -> Device:
+    return Device(
+        device=leg.device,
+        leaf=leg.leaf,
+        top=leg.top,
+        kind=leg.kind,
+        log=leg.kind == kind,
+        writes=leg.writes,
+        flushes=leg.flushes,
+        write_ns=leg.write_ns,
+        flush_ns=leg.flush_ns,
+        block_ns=leg.block_ns,
+        busy=round(leg.busy, 4),
+    )
+
+
+# -- who ----------------------------------------------------------------------------------------------------------
+
+
+def _committers(
+    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread], how: Called
+) -> tuple[Committer, ...]:
+    known = {each.pid: each for each in seen.processes}
+    whole = sum(each.us for each in threads) or 1
+    found = [
+        Committer(
+            pid=each.pid,
+            name=each.name,
+            role=known[each.pid].role if each.pid in known else "",
+            within=known[each.pid].within if each.pid in known else "",
+            dataset=where.get(each.zil, ""),
+            commits=each.commits,
+            mean_ns=each.us * 1000 / each.commits if each.commits else 0.0,
+            part=each.us / whole,
+            own=each in own,
+            service=service(each.name, known[each.pid].role) if each.pid in known else "",
+            calls=how.rows.get(each),
+        )
+        for each in threads
+    ]
+    return tuple(sorted(found, key=lambda each: (-each.part, -each.commits, each.pid)))
+
+
+def _datasets(counted: Counted, facts: Facts) -> tuple[Committed, ...]:
+    found = [
+        Committed(each.name, each.commits, word_of(facts.get(Subject("dataset", each.name), "sync")))
+        for each in counted.datasets
+        if each.commits or each.writes
+    ]
+    return tuple(sorted(found, key=lambda each: (-(each.commits or 0), each.dataset)))
+
+
+# -- durability first ---------------------------------------------------------------------------------------------
+
+
+def _not_durable(counted: Counted, facts: Facts, trace: Trace, where: dict[int, str]) -> tuple[Cause, ...]:
+    """Datasets whose syncs return without having written anything. O_DSYNC comes as far as zil_commit(), which returns at once;
+    fsync does not: zfs_fsync() of module/zfs/zfs_vnops.c looks at the property first, so that no trace of it is no sign."""
+    found = []
+    for name in silent(counted, facts):
+        evidence = [Evidence(f"{name}: sync=disabled", f"zfs get sync {quoted(name)}")]
+        own = [each for each in trace.threads if where.get(each.zil) == name]
+        commits = sum(each.commits for each in own)
+        if commits:
+            mean = duration(sum(each.us for each in own) * 1000 / commits)
+            text = f"{name}: {commits} syncs returned after {mean} each, without writing anything"
+            evidence.append(Evidence("none of them is counted by the ZIL", ""))
+        else:
+            text = f"{name} is written to, and a sync there returns without writing anything"
+        fix = f"zfs set sync=standard {quoted(name)}"
+        found.append(Cause("sync-disabled", text, tuple(evidence), fix, "sync-disabled", True))
+    return tuple(found)
+
+
+def _commands(seen: Observation, counted: Counted) -> tuple[str, ...]:
+    """What shows the same again."""
+    devices = " ".join(quoted(f"/sys/block/{leg.device}/stat") for leg in counted.legs)
+    return (
+        f"zaudit diagnose {seen.named.pid if seen.named else quoted(seen.target)}",
+        f"cat {quoted(f'/proc/spl/kstat/zfs/{seen.pool}')}/objset-0x*",
+        *([f"cat {devices}"] if devices else []),
+        f"cat {quoted(trial.txgs_path(seen.pool))} {trial.DMU_TX}",
+    )
+
+
+# What one second of a load comes to: a line of ``--watch``, told from two looks as a diagnosis is. Pure.
+
+
+class Moment(NamedTuple):
+    """One look."""
+
+    reading: Reading
+    looked: Looked
+
+
+class Scope(NamedTuple):
+    """What is watched. dataset: to which it is narrowed, empty for a pool or a process."""
+
+    pool: str
+    dataset: str
+    facts: Facts
+
+
+def second(first: Moment, before: Moment, after: Moment, wanted: Scope, threads: Collection[int] | None) -> Second:
+    """From one look to the next. first: the one with which it began; threads: of a process to which it is narrowed. What cannot
+    be told is None."""
+    taken = max(after.reading.at - before.reading.at, 0.0)
+    try:
+        counted = _counted(before, after, wanted)
+    except ValueError:
+        return Second(at=after.reading.at, seconds=taken)
+    since = before.looked.threads or before is first  # else a look is missing, and this one holds more than a second
+    looked = after.looked if since else Looked()
+    traced, latency = _traced(before.looked, looked), _latency(before.looked, looked)
+    commits = sum(each.commits for each in traced) if traced is not None else counted.zil.commits
+    own, own_mean = _own(first, after, counted, traced, wanted, threads)
+    kind = log_class(counted, wanted.facts, Subject("pool", wanted.pool))
+    legs = [leg for leg in counted.legs if leg.kind == kind and leg.writes]
+    slowest = max(legs, key=lambda leg: leg.block_ns or 0.0, default=None)
+    states, dirty, synced = _groups(after.reading.text.get(trial.txgs_path(wanted.pool), ""))
+    return Second(
+        at=after.reading.at,
+        seconds=taken,
+        commits=commits,
+        mean_ns=_mean(traced),
+        p99_ns=latency.judged(0.99) if latency else None,
+        most_ns=latency.counts[-1][0] if latency and latency.counts else None,
+        own=own,
+        own_mean_ns=own_mean,
+        device=slowest.device if slowest else "",
+        write_ns=(slowest.block_ns if slowest.write_ns is None else slowest.write_ns) if slowest else None,
+        flush_ns=slowest.flush_ns if slowest else None,
+        held=counted.held,
+        dirty=dirty,
+        states=states,
+        sync_s=synced,
+    )
+
+
+def _counted(before: Moment, after: Moment, wanted: Scope) -> Counted:
+    """Raises ValueError."""
+    seen = Observation("", wanted.pool, before.reading, after.reading, None, "", (), None, UNLOGGED)
+    return observation.counted(seen, wanted.facts)
+
+
+# -- traced -------------------------------------------------------------------------------------------------------
+
+
+def _traced(before: Looked, after: Looked) -> tuple[Thread, ...] | None:
+    """What each thread did meanwhile; None without a trace, and where it cannot be told."""
+    if not after.threads or not diagnose_commits.complete(after.threads):
+        return None
+    earlier, later = diagnose_commits.by_thread(before.threads), diagnose_commits.by_thread(after.threads)
+    if earlier.unread or later.unread:
+        return None
+    past = {(each.pid, each.name, each.zil): each for each in earlier.rows}
+    found = []
+    for each in later.rows:
+        was = past.get((each.pid, each.name, each.zil))
+        commits, us = (each.commits - was.commits, each.us - was.us) if was else (each.commits, each.us)
+        if commits < 0 or us < 0:
+            return None
+        if commits:
+            found.append(each._replace(commits=commits, us=us))
+    return tuple(found)
+
+
+def _latency(before: Looked, after: Looked) -> Histogram | None:
+    if not after.latencies or not diagnose_commits.complete(after.latencies):
+        return None
+    try:
+        return diagnose_commits.latencies(after.latencies).minus(diagnose_commits.latencies(before.latencies))
+    except ValueError:
+        return None
+
+
+def _mean(threads: Sequence[Thread] | None) -> float | None:
+    commits = sum(each.commits for each in threads or ())
+    return sum(each.us for each in threads or ()) * 1000 / commits if commits else None
+
+
+def _own(
+    first: Moment,
+    after: Moment,
+    counted: Counted,
+    traced: tuple[Thread, ...] | None,
+    wanted: Scope,
+    threads: Collection[int] | None,
+) -> tuple[int | None, float | None]:
+    """Commits of the process, or to the dataset, and their mean. Which ZIL is the one of a dataset is told by the counts since
+    watching began."""
+    if threads is not None:
+        if not is_true(
+            wanted.facts.get(HOST, "all_processes")
+        ):  # the kernel numbers them otherwise than this container
+            return None, None
+        mine = [each for each in traced or () if each.pid in threads]
+        return (sum(each.commits for each in mine) if traced is not None else None), _mean(mine)
+    if not wanted.dataset:
+        return None, None
+    counts = [each.commits for each in counted.datasets if _within(each.name, wanted.dataset)]
+    told = [each for each in counts if each is not None]
+    mean = None
+    if traced:
+        everything = diagnose_commits.by_thread(after.looked.threads).rows
+        zils = datasets_of(everything, _counted(first, after, wanted), wanted.facts)
+        mean = _mean([each for each in traced if _within(zils.get(each.zil, ""), wanted.dataset)])
+    return (sum(told) if told else None), mean
+
+
+def _within(name: str, dataset: str) -> bool:
+    return name == dataset or name.startswith(f"{dataset}/")
+
+
+# -- transaction groups -------------------------------------------------------------------------------------------
+
+
+def _groups(text: str) -> tuple[str, int | None, float | None]:
+    """The states of those that are not committed, oldest first; the dirty bytes of the newest of which they are known, which is
+    syncing or was synced last; and how long the last one took to sync. (OpenZFS module/zfs/spa_stats.c)"""
+    states, dirty, synced = "", None, None
+    for line in text.splitlines()[-100:]:
+        cells = line.split()
+        if len(cells) != 12 or not all(map(trial.COUNT.fullmatch, (cells[0], cells[3], cells[11]))):
+            continue
+        if cells[2] == "C":
+            dirty, synced = int(cells[3]), int(cells[11]) / 1e9
+        elif cells[2] in "BOQWS":
+            states += cells[2]
+            dirty = int(cells[3]) or dirty
+    return states, dirty, synced

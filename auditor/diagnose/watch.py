@@ -1,0 +1,335 @@
+"""The look itself: every second, with tracing where root may trace."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import signal
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from auditor import interrupt
+from auditor.databases.postgres import task
+from auditor.diagnose import commits, observation
+from auditor.diagnose import tracing as trace
+from auditor.diagnose.commits import Looked
+from auditor.diagnose.conclusion import Moment, Scope, second
+from auditor.diagnose.diagnosis import Second
+from auditor.diagnose.observation import KERNEL, Asked, Observation, Process, Stacks, Tick, Traced
+from auditor.diagnose.process_share import Family, Found
+from auditor.diagnose.stacks import Sampler, sampling
+from auditor.facts import Facts, Subject
+from auditor.host import sql, sql_watch
+from auditor.host.allowed import KTHREADD
+from auditor.host.live import Host
+from auditor.host.request import Read
+from auditor.host.sql_watch import Connection, Said
+from auditor.verify import run, trial
+from auditor.verify.run import Progress
+from auditor.verify.trial import Reading
+
+# Until somebody has seen enough: SIGINT or SIGTERM ends the watching, and the report is still made.
+
+SLICE_S = 0.1
+
+
+@contextlib.contextmanager
+def ending() -> Iterator[Callable[[], bool]]:
+    """Gives a function that tells whether the first of these signals came. A second one does what it did before."""
+    came: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        came.append(number)
+        interrupt.heard(number)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    for each in before:
+        signal.signal(each, end)
+    try:
+        yield lambda: bool(came)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def wait(until: float, over: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
+    """Until this time of the monotonic clock, or until it is over; meanwhile is called now and then. A sleep goes on after a
+    signal, so it is cut into slices."""
+    while (left := until - time.monotonic()) > 0 and not over():
+        time.sleep(min(left, SLICE_S))
+        meanwhile()
+
+
+# Asks the database of ``--db`` while the kernel is watched.
+
+
+@contextlib.contextmanager
+def asking(wanted: Connection | None, seconds: float) -> Iterator[Callable[[], Asked | None]]:
+    """What gives its answers once the time is over; None where no database was named."""
+    if wanted is None:
+        yield lambda: None
+    elif not wanted.dsn:
+        can = wanted.engine in sql.DRIVERS
+        why = f"--db {wanted.engine}=DSN names a connection to it" if can else "zaudit can ask no such server"
+        yield lambda: Asked(wanted.engine, "", f"it was not asked: {why}")
+    else:
+        with sql_watch.watching(wanted, seconds) as end:
+            yield lambda: _asked(wanted.engine, end())
+
+
+def _asked(engine: str, said: Said) -> Asked:
+    return Asked(engine, said.text, f"it did not answer: {said.fault}" if said.fault else "")
+
+
+# ``--watch``: a line for each second while somebody looks, and then the same observation as without.
+
+
+class Watching(NamedTuple):
+    """begin: is told why there is no trace, or nothing; line: each second. again: a host for one look, whose answers together
+    are bounded. dataset: to which it is narrowed, or empty."""
+
+    begin: Callable[[str], None]
+    line: Callable[[Second], None]
+    again: Callable[[], Host]
+    dataset: str
+
+
+class Watcher:
+    """Keeps the first look and the last one, and nothing between them."""
+
+    def __init__(self, watching: Watching, patterns: Sequence[str], wanted: Scope, before: Reading) -> None:
+        self._watching, self._wanted = watching, wanted
+        self._files = tuple(each for each in patterns if each.startswith("/"))
+        self._first = self._last = Moment(before, Looked())
+
+    def look(self, looked: Looked, threads: Collection[int] | None) -> None:
+        """threads: of the process to which it is narrowed, where that is not to a dataset."""
+        now = Moment(run.reading(self._watching.again(), self._files), looked)
+        told = second(self._first, self._last, now, self._wanted, None if self._wanted.dataset else threads)
+        self._last = now
+        self._watching.line(told)
+
+
+# Looks at the load of a pool for some seconds: the witnesses before and after, and the kernel's histograms meanwhile.
+
+NOT_ASKED = "--no-trace"
+THREADS, NAMES = "/proc/*/task/*/schedstat", "/proc/*/comm"
+_PIPELINE = re.compile(r"z_(?:(?:wr_iss_h|wr_int_h)(?:_\w*)?|(?:null|ioctl|flush)_(?:iss|int)(?:_\w*)?)")
+OF_KTHREADD = [KTHREADD, "Uid:\t0\t0\t0\t0"]  # what is kept of the status of its threads
+PAUSES = 3.0  # times as long as a look took, before the next one
+MOST = 256  # threads whose names are asked for, those with the most commits
+_WITHIN = (
+    (
+        re.compile(r"/(?:docker-|libpod-|cri-containerd-|crio-)([0-9a-f]{12})[0-9a-f]{52}(?:\.scope)?(?:/|$)"),
+        "container {}",
+    ),
+    (re.compile(r"/docker/([0-9a-f]{12})[0-9a-f]{52}(?:/|$)"), "container {}"),
+    (re.compile(r"/lxc(?:\.payload)?[./]([\w.-]{1,64})(?:/|$)"), "container {}"),
+    (re.compile(r"/machine\.slice/machine-qemu\\x2d[0-9]{1,9}\\x2d([\w.-]{1,64})\.scope"), "guest {}"),
+    (re.compile(r"/qemu\.slice/([0-9]{1,9})\.scope"), "guest {}"),
+    (re.compile(r"^[0-9]{1,9}:[^:]*:/system\.slice/([\w.@-]{1,64})\.service"), "{}.service"),
+)
+_OF_USER = re.compile(r"[0-9]{1,9}:[^:]*:/user\.slice/user-([0-9]{1,10})\.slice/")
+
+
+def observe(
+    host: Host,
+    target: str,
+    pool: Subject,
+    facts: Facts,
+    seconds: float,
+    progress: Progress | None,
+    *,
+    traced: bool,
+    process: Found | None = None,
+    watch: Watching | None = None,
+    database: Connection | None = None,
+) -> Observation:
+    """process: to which it is narrowed; database: to be asked meanwhile. Raises Interrupted when a signal came, with watch a
+    second one; nothing is left then."""
+    patterns = observation.patterns(pool, facts)
+    began = _times(host)
+    family = Family(host, process) if process else None
+    until = ending() if watch else contextlib.nullcontext(lambda: False)
+    with (
+        run.interruptible(),
+        asking(database, seconds) as asked,
+        trial.listening() as logged,
+        _tracing(traced) as (look, end, why),
+        until as over,
+    ):
+        before = run.reading(host, patterns)
+        watcher = _watcher(watch, patterns, pool, facts, before, why)
+        with _sampling(wanted=not look and host.euid == 0) as sampler:
+            ticks = list(_ticks(seconds, Eyes(look, family, watcher, over, sampler), progress))
+        stacks = sampler.stacks() if sampler else None
+        found, why = _ended(end, ticks, why)
+        ended = _times(host)
+        after = run.reading(host, patterns)
+        said = asked()
+        who = tuple(_processes(host, _seen(found, stacks), began, ended))
+        spent = _pipeline(host, began, ended)
+        named = family.named({*began, *ended}, _committed(found)) if family else None
+        return Observation(target, pool.name, before, after, found, why, who, spent, logged(), named, stacks, said)
+
+
+@contextlib.contextmanager
+def _sampling(*, wanted: bool) -> Iterator[Sampler | None]:
+    """None where nobody wants it."""
+    with sampling() if wanted else contextlib.nullcontext() as sampler:
+        yield sampler
+
+
+@contextlib.contextmanager
+def _tracing(wanted: bool) -> Iterator[tuple[trace.Look | None, Callable[[list[Tick]], Traced] | None, str]]:
+    """Without a trace: why there is none."""
+    with contextlib.ExitStack() as stack:
+        why = "" if wanted else NOT_ASKED
+        look, end = None, None
+        if wanted:
+            try:
+                look, end = stack.enter_context(trace.tracing())
+            except trace.CannotTrace as error:
+                why = str(error)
+        yield look, end, why
+
+
+def _watcher(
+    watch: Watching | None, patterns: Sequence[str], pool: Subject, facts: Facts, before: Reading, why: str
+) -> Watcher | None:
+    if watch is None:
+        return None
+    watch.begin(why)
+    return Watcher(watch, patterns, Scope(pool.name, watch.dataset, facts), before)
+
+
+class Eyes(NamedTuple):
+    """What looks each second, as far as it is there. over: whether somebody has seen enough."""
+
+    look: trace.Look | None
+    family: Family | None
+    watcher: Watcher | None
+    over: Callable[[], bool]
+    sampler: Sampler | None
+
+
+def _ticks(seconds: float, eyes: Eyes, progress: Progress | None) -> Iterator[Tick]:
+    """One a second; where a look takes long the next one is a second or more later, so that looking takes a quarter of the time
+    at most."""
+    started = time.monotonic()
+    next_, took = 0, 0.0
+    while (done := time.monotonic() - started) < seconds and not eyes.over():
+        if progress:
+            progress("looking at the commits", done, seconds)
+        next_ = max(next_ + 1, math.ceil(done + PAUSES * took))
+        wait(started + min(next_, seconds), eyes.over, eyes.sampler.hear if eyes.sampler else lambda: None)
+        began = time.monotonic()
+        looked = Looked()
+        if eyes.look:
+            with contextlib.suppress(OSError):  # a tick that is missing is a longer one
+                looked = eyes.look()
+                yield Tick(time.time(), looked.latencies)
+        if eyes.family:
+            eyes.family.look()
+        if eyes.watcher:
+            eyes.watcher.look(looked, eyes.family.threads if eyes.family else None)
+        took = time.monotonic() - began
+
+
+def _ended(end: Callable[[list[Tick]], Traced] | None, ticks: list[Tick], why: str) -> tuple[Traced | None, str]:
+    """What was traced, or why nothing was: counters say what they say all the same."""
+    if end is None:
+        return None, why
+    try:
+        return end(ticks), why
+    except OSError as error:
+        return None, f"the histograms of the kernel could not be read: {(error.strerror or 'no').lower()}"
+
+
+# -- who ----------------------------------------------------------------------------------------------------------
+
+
+class _Times(NamedTuple):
+    """Nanoseconds that a thread ran, and that it was ready and had no CPU. (Documentation/scheduler/sched-stats.rst)"""
+
+    ran: int
+    waited: int
+
+
+def _times(host: Host) -> dict[int, _Times]:
+    """By thread."""
+    found = {}
+    for path, text in host.read(Read((THREADS,))).text.items():
+        cells = text.split()
+        if len(cells) == 3 and all(map(trial.COUNT.fullmatch, cells)):
+            found[int(path.split("/")[4])] = _Times(int(cells[0]), int(cells[1]))
+    return found
+
+
+def _pipeline(host: Host, began: dict[int, _Times], ended: dict[int, _Times]) -> int | None:
+    """Nanoseconds that the threads of OpenZFS ran, or were ready to, that pass log blocks and flushes on: those of writes with
+    high priority, of flushes and of what waits for both (zio_taskq_types of module/zfs/spa.c). Of all pools, at the least: a
+    thread that ended meanwhile is not seen any more. None where there is none."""
+    names = host.read(Read((NAMES,))).text
+    called = [int(path.split("/")[2]) for path, name in names.items() if _PIPELINE.fullmatch(name.strip())]
+    ours = _of_kernel(host, called)  # of all: whoever likes has a thousand processes of such a name
+    spent = [sum(ended[pid]) - sum(began.get(pid, (0,))) for pid in ours if pid in ended]
+    return sum(spent) if spent and min(spent) >= 0 else None
+
+
+def _of_kernel(host: Host, pids: Iterable[int]) -> set[int]:
+    """Which of them are threads of the kernel, whose names nobody else may have: they are root's, made by kthreadd, and in no
+    control group, where every process of a user or of a container is."""
+    asked = {pid: (f"/proc/{pid}/status", f"/proc/{pid}/cgroup") for pid in pids}
+    said = host.read(Read(tuple(path for pair in asked.values() for path in pair))).text
+    found = set()
+    for pid, pair in asked.items():
+        whose, groups = (said.get(path, "").removesuffix("\n").split("\n") for path in pair)
+        if whose == OF_KTHREADD and all(each.endswith(":/") for each in groups if each):
+            found.add(pid)
+    return found
+
+
+def _seen(found: Traced | None, stacks: Stacks | None) -> dict[int, str]:
+    """Thread -> name of those that committed, or waited for it, who did most first."""
+    if found is None:
+        return {each.thread: each.name for each in stacks.waits} if stacks else {}
+    return {
+        each.pid: each.name for each in sorted(commits.by_thread(found.commits).rows, key=lambda each: -each.commits)
+    }
+
+
+def _processes(
+    host: Host, seen: dict[int, str], began: dict[int, _Times], ended: dict[int, _Times]
+) -> Iterator[Process]:
+    """These, as far as they still run."""
+    called = dict(islice(seen.items(), MOST))
+    of_kernel = _of_kernel(host, called)
+    asked = {pid: (f"/proc/{pid}/cgroup", f"/proc/{pid}/cmdline") for pid in called}
+    said = host.read(Read(tuple(path for pair in asked.values() for path in pair))).text
+    for pid, name in called.items():
+        group, line = (said.get(each, "") for each in asked[pid])
+        waited = ended[pid].waited - began[pid].waited if pid in began and pid in ended else -1
+        what = KERNEL if pid in of_kernel else task(line)
+        yield Process(pid, name, what, within(group), waited if waited >= 0 else None)
+
+
+def _committed(found: Traced | None) -> list[int]:
+    return [each.pid for each in commits.by_thread(found.commits).rows] if found else []
+
+
+def within(group: str) -> str:
+    """The container, guest or service of a control group, empty where none is told. Whoever has a group calls those inside as
+    he likes: the outermost counts, and what a user made is told as his."""
+    for line in group.split("\n"):  # the one character that no name of a group has
+        matches = ((pattern.search(line), words) for pattern, words in _WITHIN)
+        found = [(match.start(), words.format(match[1])) for match, words in matches if match]
+        if found:
+            user = _OF_USER.match(line)
+            return f"{min(found)[1]} of user {user[1]}" if user else min(found)[1]
+    return ""

@@ -1,0 +1,449 @@
+"""What each event would cost each dataset: the durability model of this host, in the words of a report.
+
+The model decides (:mod:`auditor.durability`), from the same facts as the rules. A rule explains: it names the elements of the
+path that its failure breaks, stands behind the cells that hang on them, and is as severe as the worst of these.
+
+Nothing that somebody waives or answers for changes a cell: it says who answers, and until when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+from auditor.data import durability
+from auditor.durability.answers import Answer, Choice, Promise, Rank, Reason, Relies
+from auditor.durability.elements import settled
+from auditor.durability.events import QUESTIONS, Question
+from auditor.durability.host import Host, Program
+from auditor.durability.repairs import Carried, Repairs
+from auditor.durability.table import Judge, Table
+from auditor.facts import DATA, HOST, Facts, Subject, Unknown, is_true, word_of
+from auditor.judge.answers import Answers
+from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Word, joined, merged
+from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
+from auditor.judge.verdict import Verdict
+from auditor.observation import grounds
+from auditor.observation.host import Observation, read
+from auditor.observation.reading import Reading
+
+OUTCOMES: Mapping[Rank, Outcome] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
+ANSWERS: Mapping[Rank, str] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "relies"}
+IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name tells their pool
+
+
+class Column(NamedTuple):
+    """Datasets to which the same happens. names: of datasets, or of pools whose datasets nobody could list. next_boot: the
+    cells that differ from the next boot on."""
+
+    names: tuple[str, ...]
+    cells: Mapping[Event, Cell]
+    next_boot: Mapping[Event, Cell] = {}
+
+    @property
+    def worst(self) -> int:
+        """For an order."""
+        return max(ORDER[cell.outcome] for cell in self.cells.values())
+
+
+class _Side(NamedTuple):
+    """A host of the model, with the table of each program."""
+
+    observation: Observation
+    judge: Judge
+    tables: Mapping[str, Table]
+
+    @property
+    def host(self) -> Host:
+        return self.observation.host
+
+
+class _Asked(NamedTuple):
+    event: Event
+    question: Question
+    answer: Answer
+    program: Program
+
+
+class EventTable:
+    """Of one host: what is in force now, and what the next boot puts in force."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._asked = is_true(facts.get(HOST, "database_expected")) and not is_true(facts.get(HOST, "database_seen"))
+        self._unseen = isinstance(facts.get(HOST, "databases"), Unknown)
+        every = facts.linked(HOST, "databases")
+        self._homeless = [each.name for each in every if isinstance(facts.get(each, "datasets"), Unknown)]
+        now, then = read(Reading(facts)), read(Reading(facts, next_boot=True))
+        self._now = _side(now)
+        self._then = None if then.host == now.host else _side(then)
+        self._relations = Relations(facts)
+        self._subjects: dict[tuple[bool, str], frozenset[Subject]] = {}
+
+    @property
+    def _sides(self) -> tuple[_Side, ...]:
+        return (self._now, self._then) if self._then else (self._now,)
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Those that can happen to this host: no log device goes where there is none."""
+        found = {event for table in self._now.tables.values() for event, _ in table}
+        return tuple(event for event in EVENTS if event in found)
+
+    # -- columns -----------------------------------------------------------------------------------------------------
+
+    def columns(self, verdicts: Iterable[Verdict], answers: Answers) -> tuple[Column, ...]:
+        """Datasets to which the same happens together, the worst first; none of a pool that does not work."""
+        behind = _Behind(verdicts, self._relations)
+        groups: dict[tuple[object, ...], list[tuple[list[str], Mapping[Event, Cell], Mapping[Event, Cell]]]] = {}
+        for pool in self._facts.linked(HOST, "pools"):
+            if _works(pool, self._facts):
+                for names in self._alike(pool, behind):
+                    now = self._cells(self._now, names, behind, answers)
+                    then = self._cells(self._then, names, behind, answers) if self._then else {}
+                    differ = {each: cell for each, cell in then.items() if _other(now[each], cell)}
+                    key = tuple((event, cell.alike) for event, cell in (*now.items(), *differ.items()))
+                    groups.setdefault(key, []).append((names, now, differ))
+        found = [
+            Column(tuple(name for names, _, _ in members for name in names), _together(now for _, now, _ in members),
+                   _together(differ for _, _, differ in members))
+            for members in groups.values()
+        ]  # fmt: skip
+        return tuple(sorted(found, key=lambda each: -each.worst))
+
+    def _alike(self, pool: Subject, behind: _Behind) -> Iterable[list[str]]:
+        """Its datasets by the programs that write to them, and by who answers for what fails there."""
+        elsewhere = (name for name in self._now.observation.programs if name.startswith(f"{pool.name}/"))
+        listed = [each.name for each in self._facts.linked(pool, "datasets")] or [pool.name, *elsewhere]
+        found: dict[tuple[object, ...], list[str]] = {}
+        for name in listed:
+            programs = [side.observation.programs.get(name, ()) for side in self._sides]
+            found.setdefault((*programs, behind.waivers(name)), []).append(name)
+        return found.values()
+
+    def _cells(self, side: _Side, names: Sequence[str], behind: _Behind, answers: Answers) -> Mapping[Event, Cell]:
+        """Of datasets that are alike."""
+        programs = [side.host.programs[each] for each in side.observation.programs.get(names[0], ())]
+        alone = {event: self._cell(side, programs, event, names, behind, answers) for event in EVENTS}
+        # what is gone at a milder event is gone at a graver one, whatever that leaves to ask about
+        return {
+            event: joined((cell, *(alone[mild] for mild in EVENTS if mild in milder(event))))
+            for event, cell in alone.items()
+        }
+
+    def _cell(
+        self,
+        side: _Side,
+        programs: Sequence[Program],
+        event: Event,
+        names: Sequence[str],
+        behind: _Behind,
+        answers: Answers,
+    ) -> Cell:
+        asked = [each for program in programs for each in _asked(side.tables[program.name], event, program)]
+        asked += [
+            one for program in programs[:1] for each in self._homeless for one in _perhaps(side, each, program, event)
+        ]
+        worst = min((self._rank(each.answer) for each in asked), default=Rank.SAFE)
+        if worst is Rank.SAFE:
+            return KEPT
+        deciding = [each for each in asked if self._rank(each.answer) is worst]
+        verdicts, amounts = dict[int, Verdict](), dict[str, None]()
+        for each in deciding:
+            for reason in each.answer.why:
+                for found in behind.of(reason.element, self._about(side, reason, each.program, names)):
+                    verdicts[id(found)] = found
+                    if each.question == "commits" and _outcome(found) == "fail":
+                        amounts[found.amount] = None
+        takes = {_take(side.judge, each) for each in deciding} if worst < Rank.RELIES else set()
+        words = (word for each in deciding for word in self._words(side, each.answer.relies, answers))
+        return Cell(
+            OUTCOMES[worst],
+            tuple(take for take in TAKES if take in takes),
+            merged(words) if worst is Rank.RELIES else (),
+            tuple(verdicts.values()),
+            tuple(amounts) if worst is Rank.LOST else (),
+        )
+
+    def _rank(self, answer: Answer) -> Rank:
+        """Which programs call fsync is taken for granted where the databases of the host are known."""
+        if answer.rank is not Rank.RELIES:
+            return answer.rank
+        if self._unseen and any(each.party == "program" for each in _flat(answer.relies)):
+            return Rank.UNKNOWN
+        return Rank.RELIES if self._relied(answer.relies) else Rank.SAFE
+
+    def _relied(self, relies: Relies) -> list[Promise | Choice]:
+        """Without what is taken for granted: that programs call fsync, unless a database was named and is not to be found."""
+        found = list[Promise | Choice]()
+        for each in sorted(relies, key=str):
+            if isinstance(each, Choice):
+                if sum(not self._relied(one) for one in each.sets) < each.needed:
+                    found.append(each)
+            elif each.party != "program" or self._asked:
+                found.append(each)
+        return found
+
+    def _words(self, side: _Side, relies: Relies, answers: Answers) -> Iterator[Word]:
+        for each in self._relied(relies):
+            if isinstance(each, Promise):
+                yield self._word(side, each, answers)
+                continue
+            sets = [[self._word(side, one, answers) for one in _flat(promised)] for promised in each.sets]
+            answered = [words for words in sets if all(word.owner for word in words)]
+            if len(answered) >= each.needed:
+                yield from (word for words in answered[: each.needed] for word in words)
+                continue
+            names = tuple(dict.fromkeys(name for words in sets for word in words for name in word.names))
+            yield Word(sets[0][0].party, names, needed=each.needed if names else 0)
+
+    def _word(self, side: _Side, promise: Promise, answers: Answers) -> Word:
+        disks = [each for each in side.observation.about.get(promise.name, ()) if each.kind == "disk"]
+        answer = answers.of_disks(disks) if promise.party == "drive" else answers.of_party(promise.party)
+        names = () if promise.party == "hypervisor" else (promise.name,)
+        return Word(promise.party, names, answer.owner, answer.expires) if answer else Word(promise.party, names)
+
+    def _about(self, side: _Side, reason: Reason, program: Program, names: Sequence[str]) -> frozenset[Subject]:
+        """What the model calls so. One dataset stands for all that are alike."""
+        if program.assumed and reason.subject in (program.log.dataset, program.name):
+            return frozenset(Subject("dataset", name) for name in names)
+        key = (side is self._now, reason.subject)
+        if key not in self._subjects:
+            self._subjects[key] = frozenset(grounds.subjects(self._facts, side.observation, reason.subject))
+        return self._subjects[key]
+
+    # -- severities --------------------------------------------------------------------------------------------------
+
+    def ranked(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """Failures and what is undecided of rules that name elements, as severe as the worst cell that hangs on them."""
+        carried = self._carried() if any(_counts(each) for each in verdicts) else {}
+        # where one subject of a rule is undecided, each of them may be as bad as any other, whose loss hides it
+        doubtful = {each.rule.id for each in verdicts if _counts(each) and each.outcome == "unknown"}
+        return [
+            self._ranked(each, carried, HOST if each.rule.id in doubtful else each.subject) if _counts(each) else each
+            for each in verdicts
+        ]
+
+    def _ranked(self, verdict: Verdict, carried: Mapping[str, Mapping[Subject, set[_Cost]]], place: Subject) -> Verdict:
+        """place: of whose costs it has part; the host has part of all."""
+        found = {element: carried.get(element, {}).get(place, set[_Cost]()) for element in verdict.rule.elements}
+        costs = set[_Cost]().union(*found.values())
+        parties = {element for element, each in found.items() if each} & set(STORE_PARTIES)
+        severity, least = verdict.severity, verdict.least
+        if not verdict.rule.fixed:
+            severity = _worst(severity, *(each.severity for each in costs))
+            least = _worst(least, *(each.severity for each in costs if each.rank is not Rank.UNKNOWN))
+            if hidden := self._undecided(verdict.subject):
+                severity = _worst(severity, min(hidden, verdict.rule.gravest, key=SEVERITIES.index))
+        gravest = max((SEVERITIES.index(each.severity) for each in costs), default=0)
+        events = {each.event for each in costs if SEVERITIES.index(each.severity) == gravest}
+        return verdict._replace(
+            severity=severity,
+            least=least,
+            event=next((each for each in NEXT if each in events), ""),
+            relies=tuple(sorted(parties)) if costs and all(each.rank is Rank.RELIES for each in costs) else (),
+        )
+
+    def _undecided(self, subject: Subject) -> Severity | None:
+        """How much the cells of its pool count that are not known: what was not seen may hide what a failure costs."""
+        pools = {subject.within or subject.name.partition("/")[0]} if subject.kind in IN_A_POOL else set()
+        found = [
+            _severity(Carried(*key, Rank.UNKNOWN), program)
+            for name, program in self._now.host.programs.items()
+            if not pools or pools & {use.dataset.partition("/")[0] for use in program.uses}
+            for key, cell in self._now.tables[name].items()
+            if self._rank(cell.answer) is Rank.UNKNOWN
+        ]
+        return _worst(*found) if found else None
+
+    def _carried(self) -> Mapping[str, Mapping[Subject, set[_Cost]]]:
+        """Element -> whom it concerns -> the cells that hang on it, now or from the next boot on."""
+        found: dict[str, dict[Subject, set[_Cost]]] = {}
+        datasets: dict[str, list[str]] = {}
+        for name, programs in self._now.observation.programs.items():
+            for each in programs:
+                datasets.setdefault(each, []).append(name)
+        for side in self._sides:
+            for name, program in side.host.programs.items():
+                for reason, cells in self._hang_on(side.host, name):
+                    matter = [cell for cell in cells if self._matters(side, name, cell)]
+                    costs = {_Cost(cell.event, cell.rank, _severity(cell, program)) for cell in matter}
+                    if costs:
+                        of_element = found.setdefault(reason.element, {})
+                        for subject in self._about(side, reason, program, datasets.get(name, ())):
+                            for related in self._relations.of(subject):
+                                of_element.setdefault(related, set()).update(costs)
+        return found
+
+    @staticmethod
+    def _hang_on(host: Host, name: str) -> Iterator[tuple[Reason, Sequence[Carried]]]:
+        """As far as it was seen, and what is certain of it: what was not seen hides nothing that is broken."""
+        yield from Repairs(host, name).carried().items()
+        path = host.path_of(host.programs[name])
+        certain = settled(path)
+        if certain != path:
+            yield from Repairs(certain, name).carried().items()
+
+    def _matters(self, side: _Side, name: str, cell: Carried) -> bool:
+        """Not what is taken for granted."""
+        answer = side.tables[name].get((cell.event, cell.question))
+        return cell.rank is not Rank.RELIES or answer is None or self._rank(answer.answer) is not Rank.SAFE
+
+
+class _Cost(NamedTuple):
+    event: Event
+    rank: Rank
+    severity: Severity
+
+
+class _Behind:
+    """The verdicts that explain a cell, by the elements of their rules."""
+
+    def __init__(self, verdicts: Iterable[Verdict], relations: Relations) -> None:
+        self._relations = relations
+        self._by_element: dict[str, dict[Subject, list[Verdict]]] = {}
+        self._waivers: dict[str, list[object]] = {}
+        for each in verdicts:
+            if each.rule.elements and _outcome(each) in ("fail", "unknown"):
+                for element in each.rule.elements:
+                    self._by_element.setdefault(element, {}).setdefault(each.subject, []).append(each)
+                if each.waiver and each.subject.kind == "dataset":
+                    self._waivers.setdefault(each.subject.name, []).append(each.waiver)
+
+    def waivers(self, dataset: str) -> tuple[object, ...]:
+        return tuple(self._waivers.get(dataset, ()))
+
+    def of(self, element: str, subjects: frozenset[Subject]) -> Iterator[Verdict]:
+        if there := self._by_element.get(element):
+            for subject in sorted(subjects):
+                for related in self._relations.of(subject):
+                    yield from there.get(related, ())
+
+
+def _side(found: Observation) -> _Side:
+    judge = Judge(found.host)
+    return _Side(found, judge, {name: judge.table(each) for name, each in found.host.programs.items()})
+
+
+def _works(pool: Subject, facts: Facts) -> bool:
+    """A pool that is suspended, or lacks devices that it cannot do without, keeps nothing that could be lost."""
+    data = (each for each in facts.linked(pool, "vdevs") if word_of(facts.get(each, "allocation_class")) in DATA)
+    return not any(map(is_true, (facts.get(pool, "suspended"), *(facts.get(each, "too_few_devices") for each in data))))
+
+
+class Relations:
+    """Which subjects a fault of another one concerns: the parts of what has it, its whole, and the host."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._vdev: dict[Subject, Subject] = {}
+        self._leaves: dict[Subject, list[Subject]] = {}
+        self._databases: dict[Subject, list[Subject]] = {}
+        for pool in facts.linked(HOST, "pools"):
+            for vdev in facts.linked(pool, "vdevs"):
+                for leaf in facts.linked(vdev, "leaves"):
+                    self._vdev[leaf] = vdev
+                    for disk in facts.linked(leaf, "disks"):
+                        self._leaves.setdefault(disk, []).append(leaf)
+        for database in facts.linked(HOST, "databases"):
+            for dataset in facts.linked(database, "datasets"):
+                self._databases.setdefault(dataset, []).append(database)
+
+    def of(self, subject: Subject) -> Iterator[Subject]:
+        """Of a pool its data alone: it goes on without its log, of whose devices other rules speak."""
+        yield HOST
+        yield subject
+        match subject.kind:
+            case "vdev":
+                for leaf in self._facts.linked(subject, "leaves"):
+                    yield from (leaf, *self._facts.linked(leaf, "disks"))
+            case "leaf":
+                yield from (*self._facts.linked(subject, "disks"), *self._above(subject))
+            case "disk":
+                for leaf in self._leaves.get(subject, ()):
+                    yield from (leaf, *self._above(leaf))
+            case "dataset":
+                yield from self._databases.get(subject, ())
+                yield Subject("pool", subject.name.partition("/")[0])
+            case "database":
+                yield from self._facts.linked(subject, "datasets")
+        if subject.within and word_of(self._facts.get(subject, "allocation_class")) != "log":
+            yield Subject("pool", subject.within)
+
+    def _above(self, leaf: Subject) -> Iterator[Subject]:
+        if leaf in self._vdev:
+            yield self._vdev[leaf]
+
+
+def _worst(*severities: Severity) -> Severity:
+    return max(severities, key=SEVERITIES.index)
+
+
+def _severity(cell: Carried, program: Program) -> Severity:
+    """By the map of durability.toml; what a site has declared to be on other hosts as well counts little."""
+    if cell.rank is Rank.RELIES and program.elsewhere:
+        return "low"
+    found = durability.load().severities[cell.question, cell.event, ANSWERS[cell.rank]].severity
+    return next(each for each in SEVERITIES if each == found)
+
+
+def _asked(table: Table, event: Event, program: Program) -> Iterator[_Asked]:
+    """The questions that arise; none of an event that cannot happen to its pools."""
+    for question in QUESTIONS:
+        if (event, question) in table:
+            yield _Asked(event, question, table[event, question].answer, program)
+
+
+def _perhaps(side: _Side, name: str, resident: Program, event: Event) -> Iterator[_Asked]:
+    """Of a database whose files nobody could place: it may lie here, or not."""
+    program, here = side.host.programs[name], resident.log.dataset
+    uses = [replace(each, dataset=here) for each in program.uses]
+    moved = replace(program, log=uses[0], pages=tuple(uses[1:]))
+    for each in _asked(side.judge.table(moved), event, moved):
+        if each.answer.rank is Rank.LOST:
+            yield each._replace(answer=Answer(Rank.UNKNOWN, why=each.answer.why))
+        elif each.answer.rank is not Rank.SAFE:
+            yield each
+
+
+def _take(judge: Judge, asked: _Asked) -> Take:
+    """Of a pool whose data is there: its import as it is."""
+    if asked.question == "pool" and judge.data_left(asked.program, asked.event):
+        return "import"
+    return asked.question
+
+
+def _flat(relies: Relies) -> Iterator[Promise]:
+    for each in sorted(relies, key=str):
+        if isinstance(each, Promise):
+            yield each
+        else:
+            for one in each.sets:
+                yield from _flat(one)
+
+
+def _together(members: Iterable[Mapping[Event, Cell]]) -> Mapping[Event, Cell]:
+    """Cells that say the same of each of these, with the verdicts of all."""
+    every = list(members)
+    found = dict[Event, Cell]()
+    for event, cell in every[0].items():
+        verdicts = {id(each): each for cells in every for each in cells[event].verdicts}
+        found[event] = cell._replace(verdicts=tuple(verdicts.values()))
+    return found
+
+
+def _other(now: Cell, then: Cell) -> bool:
+    """Does the next boot change the answer? What is not known before and after is said once."""
+    same = (now.outcome, now.takes, now.parties) == (then.outcome, then.takes, then.parties)
+    return not same and (now.outcome, then.outcome) != ("unknown", "unknown")
+
+
+def _counts(verdict: Verdict) -> bool:
+    return bool(verdict.rule.elements) and verdict.outcome in ("fail", "unknown")
+
+
+def _outcome(verdict: Verdict) -> str:
+    """Of a waived one: what it was before."""
+    return verdict.was or verdict.outcome

@@ -1,0 +1,249 @@
+"""How a dataset is mounted, and who loads its key: mount points, fstab, boot environments, keys and their units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    FstabNeed,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    known,
+    rows_of,
+    unknown,
+    word,
+    words,
+    words_of,
+)
+from auditor.model.derivation import Missing, about_each, catch_missing, derivation, every, evidence, need, values
+from auditor.model.next_boot import mounted_at, reached, root_source
+
+_COMMAND = "zfs get mountpoint {subject}"
+_KINDS = {
+    "/": known("root", "mountpoint=/", _COMMAND),
+    "legacy": known("legacy", "mountpoint=legacy", _COMMAND),
+    "none": known("none", "mountpoint=none", _COMMAND),
+}
+_PATH = known("path", "mountpoint is a path", _COMMAND)
+
+
+@derivation(
+    "dataset",
+    mounts_at=word(
+        "what mountpoint says: a path, / (root), legacy (mounted by mount(8) and fstab) or none",
+        "path",
+        "root",
+        "legacy",
+        "none",
+    ),
+)
+def mounts_at(dataset: Subject, facts: Facts) -> Judged:
+    """Rules ask for the kind of mount point, and 10,000 datasets share four answers where each has a path of its own.
+    (man 7 zfsprops, mountpoint)"""
+    return _KINDS.get(str(need(facts.get(dataset, "mountpoint")).value), _PATH)
+
+
+@derivation("host", snapshots_mounted=flag("a snapshot is mounted"))
+def snapshots_mounted(host: Subject, facts: Facts) -> Judged:
+    """Whether a snapshot is mounted: somebody looks into it, below .zfs/snapshot or mounted by hand. OpenZFS takes
+    those away that nobody has used for five minutes. (man 4 zfs, zfs_expire_snapshot)"""
+    table = need(facts.get(HOST, "mount_table"))
+    ends = (str(line).partition(" - zfs ")[2].partition(" ")[0] for line in words_of(table))
+    first = next((source for source in ends if "@" in source), "")
+    text = f"{first} is mounted" if first else "no snapshot is mounted"
+    return known(bool(first), text, "grep ' zfs .*@' /proc/1/mountinfo")
+
+
+_NAME = re.compile(r"(?:[^/]+/ROOT|boot-pool|bpool)(?:/.*)?", re.DOTALL)
+_YES = known(True, "a boot environment, or a part of one", "zfs list {subject}")
+_NO = known(False, "no boot environment")
+
+
+@derivation(
+    "dataset",
+    of_the_system=flag("its name is that of a boot environment or of a part of one, and no database was seen on it"),
+)
+def of_the_system(dataset: Subject, facts: Facts) -> Judged:
+    """Datasets on which installers put the system: what is usual there (a root that the initramfs mounts, parts that
+    take no writes) would be a fault where a database lies.
+
+    Boot environments are POOL/ROOT/NAME and what is below it; of two pools all is of the system. (OpenZFS
+    documentation, Getting Started, Debian, Root on ZFS; truenas/scale-build truenas_install/fhs.py, whose datasets
+    conf, opt and usr are read-only; truenas/middleware boot.pool_name; ubuntu's zsys-setup, which makes bpool for
+    /boot)
+
+    From the name; a database that lies there is what counts.
+    """
+    if not _NAME.fullmatch(dataset.name):
+        return _NO
+    databases = facts.linked(HOST, "databases")
+    every((facts.get(HOST, "databases"), *(facts.get(each, "datasets") for each in databases)))
+    here = [each for each in databases if dataset in facts.linked(each, "datasets")]
+    text = f"a boot environment by its name, and {here[0]} lies on it" if here else ""
+    return known(False, text) if here else _YES
+
+
+COMMAND = "cat /etc/fstab"
+
+
+@derivation(
+    "host", **{"dataset.fstab_too_early": words("mount points of fstab that need it mounted, and do not wait for that")}
+)
+def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """Which mounts of fstab come before the file system of ZFS that they need: systemd orders those of fstab by their
+    paths, and does not know those that ``zfs mount -a`` mounts. Of a pool with a list for zfs-mount-generator it
+    does. (man 5 systemd.mount, man 8 zfs-mount-generator; OpenZFS etc/systemd/system/zfs-mount.service.in)
+
+    The root file system, and what lies below it by its name, is mounted by the initramfs before all of them. A line of fstab
+    needs the nearest file system alone.
+    """
+    needs, systemd, *_ = values(facts, HOST, "fstab_needs", "systemd", "generated_pools", "mount_table")
+    if not systemd.value:
+        raise Missing(unknown(f"{systemd.evidence[0].text}: in which order it mounts is not looked at"))
+    places = _places(facts) if needs.value else {}
+    early: dict[str, dict[str, None]] = {}
+    for point, path in rows_of(needs, FstabNeed):
+        if dataset := _nearest(path, places):
+            early.setdefault(dataset, {})[point] = None
+    none = Known((), needs.evidence)
+    for subject in facts.subjects("dataset"):
+        points = tuple(early.get(subject.name, ()))
+        seen = (Evidence(f"/etc/fstab mounts {point}, and waits for nothing of ZFS", COMMAND) for point in points)
+        yield Fact(subject, "fstab_too_early", Known(points, tuple(seen)) if points else none)
+
+
+def _places(facts: Facts) -> Mapping[str, str]:
+    """Mount point, escaped as in fstab -> dataset of those that ``zfs mount -a`` mounts; of several with the same, the last."""
+    roots = mounted_at(facts, "/")
+    listed = words_of(facts.get(HOST, "generated_pools"))
+    found = {}
+    for dataset in facts.subjects("dataset"):
+        match facts.get(dataset, "mountpoint"), facts.get(dataset, "canmount"):
+            case Known(str() as point), Known("on") if point.startswith("/"):
+                early = any(f"{dataset.name}/".startswith(f"{root}/") for root in roots)
+                if not early and dataset.name.partition("/")[0] not in listed:
+                    found[point.replace(" ", "\\040")] = dataset.name
+    return found
+
+
+def _nearest(path: str, places: Mapping[str, str]) -> str:
+    """The dataset that is mounted at this path or at the nearest folder above it, but /; empty: none."""
+    above = path.rstrip("/")
+    while above and above not in places:
+        above = above.rpartition("/")[0]
+    return places.get(above, "")
+
+
+@derivation(
+    "dataset",
+    key_loaded_at_boot=flag("something that is enabled loads its key when the host starts; of encryption roots"),
+)
+def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
+    """Whether something loads the key of an encryption root when the host starts.
+
+    zfs-mount.service mounts without -l, so that it loads no key. The initramfs loads that of the root file system;
+    where /etc/zfs/zfs-list.cache has a list of a pool, zfs-mount-generator makes a unit for each key; a site may
+    have a unit of its own, which is found by its name (zfs...key...): what it loads is not read, so that then it is
+    not known. (OpenZFS etc/systemd/system-generators/zfs-mount-generator.c,
+    etc/systemd/system/zfs-mount.service.in, contrib/initramfs/scripts/zfs)
+
+    Unknown of datasets that are not encrypted, or have no keylocation of their own.
+    """
+    cipher, location = values(facts, dataset, "encryption", "keylocation")
+    if cipher.value == "off" or location.value == "none":
+        return unknown(f"{dataset.name} has no key of its own")
+    root = root_source(facts)
+    if root and f"{root.value}/".startswith(f"{dataset.name}/"):
+        return Known(True, root.evidence)
+    lists = facts.get(HOST, "generated_pools")
+    if isinstance(lists, Known) and dataset.name.partition("/")[0] in words_of(lists):
+        return Known(True, lists.evidence)
+    units = need(reached(facts))
+    if loading := [unit for unit in words_of(units) if "key" in unit]:
+        return unknown(f"{loading[0]} is enabled, and of which datasets it loads the key is not looked at")
+    return Known(False, (*units.evidence, *need(lists).evidence))
+
+
+@derivation("dataset", key_inside=flag("the file of its key lies on a dataset that cannot be mounted without this key"))
+def key_inside(dataset: Subject, facts: Facts) -> Judged:
+    """Whether the file of a dataset's key lies where only that key leads: after a restart nobody can load it.
+
+    The key of a dataset is that of its encryption root: of the nearest one from it upwards that has a keylocation
+    (those below an encryption root say "none"). (man 7 zfsprops, encryptionroot, keylocation; man 8 zfs-load-key)
+
+    False where the way from the file to the next key ends: not on ZFS, not encrypted, a key that somebody types.
+    """
+    return _leads_to(dataset, dataset, facts, set())
+
+
+@catch_missing
+def _leads_to(root: Subject, wanted: Subject, facts: Facts, passed: set[Subject]) -> Judged:
+    """Whether the file of the root's key cannot be reached without the key that is wanted."""
+    passed.add(root)
+    on = need(facts.get(root, "key_lies_on"))
+    unsure: Unknown | None = None
+    for holder in facts.linked(root, "key_lies_on"):
+        next_root = _root_of(holder, root, facts)
+        if isinstance(next_root, Unknown):
+            unsure = next_root
+        elif next_root == wanted:
+            return Known(True, (*on.evidence, *about_each([(holder, facts.get(holder, "encryption"))])))
+        elif next_root and next_root not in passed:
+            found = _leads_to(next_root, wanted, facts, passed)
+            if isinstance(found, Unknown):
+                unsure = found
+            elif found.value is True:
+                return Known(True, (*on.evidence, *found.evidence))
+    return unsure or _no(on.evidence)
+
+
+@lru_cache(maxsize=256)
+def _no(evidence: tuple[Evidence, ...]) -> Known:
+    """Shared, for thousands of datasets."""
+    return Known(False, evidence)
+
+
+@catch_missing
+def _root_of(holder: Subject, from_: Subject, facts: Facts) -> Subject | Unknown | None:
+    """The encryption root of a dataset; None where it needs no key, or where it is in another pool that was not looked at."""
+    if holder.name.partition("/")[0] != from_.name.partition("/")[0] and not facts.of(holder):
+        return None
+    parts = holder.name.split("/")
+    for end in range(len(parts), 0, -1):
+        above = Subject("dataset", "/".join(parts[:end]))
+        if need(facts.get(above, "encryption")).value == "off":
+            if above == holder:
+                return None
+            break
+        if need(facts.get(above, "keylocation")).value != "none":
+            return above
+    return unknown(f"{holder.name} is encrypted; which dataset has its key is not clear")
+
+
+@derivation(
+    "dataset",
+    key_unit=word("its unit, where it is bound: none, started, not started", "none", "started", "not started"),
+)
+def key_unit(dataset: Subject, facts: Facts) -> Judged:
+    """Whether systemd knows that its key is loaded, where mounts are bound to the unit that loads it.
+
+    Where it does not, systemd unmounts what is bound to it: what is mounted by hand at once, what was mounted
+    before the mount was made a unit with the next daemon-reload, and what is in use as soon as it is not. (seen in
+    guests of the lab, OpenZFS 2.1.11 and 2.4.4; openzfs/zfs issues 11248, 12418)
+
+    By the name of the dataset, whether it is an encryption root or not.
+    """
+    bound = need(facts.get(HOST, "keys_bound"))
+    if dataset.name not in words_of(bound):
+        return Known("none", bound.evidence)
+    active = need(facts.get(HOST, "key_units_active"))
+    return Known("started" if dataset.name in words_of(active) else "not started", evidence(bound, active))

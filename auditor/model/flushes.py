@@ -1,0 +1,337 @@
+"""Whether flushes that OpenZFS sends get to the disks of a leaf: by the layers between, by what is configured, and by the
+kernel's counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.data import releases
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    is_true,
+    known,
+    number,
+    number_of,
+    unknown,
+    value_of,
+    word,
+    words_of,
+)
+from auditor.model.derivation import (
+    about,
+    about_each,
+    catch_missing,
+    derivation,
+    every,
+    evidence,
+    gaps,
+    linked,
+    need,
+    numbers,
+    values,
+)
+
+LAYERS = frozenset({"partition", "crypt", "multipath", "loop", "md-linear"})  # loop has a rule of its own
+TARGETS = frozenset({"linear", "crypt", "multipath"})
+TOLD_BY_TARGETS = frozenset({"lvm", "dm"})
+CACHES = frozenset({"bcache", "bcache-writeback", "cache", "cache-writeback", "writecache"})
+
+
+@derivation(
+    "leaf",
+    stack=word("the layers and device-mapper targets between OpenZFS and the disks, or empty"),
+    stack_rearranges=flag("one of them does more than pass writes and flushes on"),
+    stack_caches=flag("one of them may keep the only copy of what was flushed"),
+)
+def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
+    """Whether what lies between a leaf and its disks only passes writes and flushes on, or moves them about or keeps
+    them.
+
+    Layers come from sysfs; what an LVM or other device-mapper device does stands in its table, which only root may
+    read. A layer that only its name is known of ("dm", "lvm") is therefore unknown without the table. A cache that
+    writes through, or around itself, holds no write that its disk has not; one whose mode is not known is taken for
+    one that writes back.
+    """
+    layers, targets = need(facts.get(leaf, "layers")), facts.get(leaf, "dm_targets")
+    named, made_of = words_of(layers), words_of(targets)
+    others = [each for each in (*named, *made_of) if each not in LAYERS | TARGETS | TOLD_BY_TARGETS]
+    seen = layers.evidence + (targets.evidence if isinstance(targets, Known) else ())
+    yield Fact(leaf, "stack", Known(", ".join(dict.fromkeys((*named, *made_of))), seen))
+    for name, which in (("stack_rearranges", others), ("stack_caches", [each for each in others if each in CACHES])):
+        if which:
+            yield Fact(leaf, name, Known(True, seen))
+        elif isinstance(targets, Unknown) and set(named) & TOLD_BY_TARGETS:
+            yield Fact(leaf, name, targets)
+        elif isinstance(targets, Known) and "dm" in named and not made_of:
+            yield Fact(leaf, name, unknown(f"{leaf}: the table of a device-mapper device below it is empty"))
+        else:
+            yield Fact(leaf, name, Known(False, layers.evidence))
+
+
+@derivation(
+    "leaf",
+    flush_path_intact=flag("nothing that is configured keeps a flush from reaching its disks"),
+    stack_drops_flushes=flag("a device between OpenZFS and a disk with a volatile cache completes flushes itself"),
+)
+def flush_path(leaf: Subject, facts: Facts) -> Iterator[Fact]:
+    """Does what is configured let a flush get from OpenZFS to the disk?
+
+    ``zfs_nocacheflush`` stops all flushes, and the kernel drops them where ``queue/write_cache`` says "write
+    through" (kernel: Documentation/block/writeback_cache_control.rst): of the disk, or of a device-mapper or md
+    device above it, which ends an empty flush itself then (submit_bio_noacct() in block/blk-core.c). Before Linux
+    6.11 a device-mapper device took the word of the disks over when its table was loaded
+    (dm_table_set_restrictions() in drivers/md/dm-table.c), and keeps it.
+
+    Unknown where a disk, its cache or its counters could not be seen.
+    """
+    disks = linked(facts, leaf, "disks")
+    stack = _drops(leaf, disks, facts)
+    yield Fact(leaf, "stack_drops_flushes", stack)
+    yield Fact(leaf, "flush_path_intact", _intact(disks, stack, facts))
+
+
+@catch_missing
+def _drops(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
+    caches = need(facts.get(leaf, "stack_write_cache"))
+    through = [name for name in words_of(caches) if name.endswith("=write through")]
+    if not through:
+        return Known(False, caches.evidence)
+    volatile = [(disk, facts.get(disk, "volatile_cache")) for disk in disks]
+    for disk, cache in volatile:
+        if is_true(cache):
+            return Known(True, caches.evidence + about(disk, cache))
+    if not volatile:
+        return unknown(f"leaf {leaf}: no disks are known")
+    every(cache for _, cache in volatile)
+    return Known(False, (*caches.evidence, *about_each(volatile)))
+
+
+@catch_missing
+def _intact(disks: tuple[Subject, ...], stack: Judged, facts: Facts) -> Judged:
+    """False where one thing breaks the path, whatever else is unknown; True only where all of it was seen."""
+    parts: list[Judged] = [facts.get(HOST, "zfs_nocacheflush")]
+    match parts[0]:
+        case Known(int(value), seen) if value != 0:
+            return Known(False, seen)
+    match stack:
+        case Known(True, seen):
+            return Known(False, seen)
+    if not disks:
+        return unknown("no disks are known")
+    if any(value_of(facts.get(disk, "volatile_cache")) is not False for disk in disks):
+        parts.append(stack)
+    for disk in disks:
+        cache, kernel = facts.get(disk, "volatile_cache"), facts.get(disk, "sysfs_write_cache")
+        match cache, kernel:
+            case Known(True), Known("write through"):
+                return Known(False, about(disk, cache) + about(disk, kernel))
+            case Known(False), _:
+                parts.append(Known(True, about(disk, cache)))  # nothing to flush
+            case _, Known("write back"):
+                parts.append(Known(True, about(disk, kernel)))
+            case _, _:
+                parts += gaps((cache, kernel))
+    return Known(True, evidence(*every(parts)))
+
+
+# -- flushes reach disk --------------------------------------------------------------------------------------------
+
+# Measured on 2.3.9 and 2.4.4: a data leaf gets two flushes for each transaction group that writes to it (30 groups, 60
+# flushes); with flushing off, none but those of whoever partitioned the disk (6 for 2,227 writes and 32 groups).
+# A quarter of one flush a group is far below the one and far above the other.
+ENOUGH_WRITES = 1000
+ENOUGH_TXGS = 20
+GROUPS_PER_FLUSH = 4
+# A leaf takes part in a group at least as often as the uberblock goes to its top-level vdev: that is written to three of them
+# each time, and log vdevs are passed over (spa_sync_rewrite_vdev_config() in module/zfs/spa.c).
+UBERBLOCKS = 3
+MANY_FLUSHES = 20
+WRITES_PER_FLUSH = 100
+ENOUGH_LOG_BLOCKS = 1000
+SECTOR = 512
+OWN_LAYERS = frozenset({"partition", "crypt"})  # each holds one leaf
+SILENT = ("cache", "spare")  # classes of leaves that are not flushed
+MEASURE = "zaudit verify"  # follows flushes that it causes itself
+MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
+
+
+@derivation(
+    "leaf", flushes_reach_disk=flag("its disks have counted the flushes that OpenZFS must have sent since boot")
+)
+def flushes_reach_disk(leaf: Subject, facts: Facts) -> Judged:
+    """Has the kernel counted the flushes that OpenZFS must have sent since boot?
+
+    OpenZFS sends at least one flush to every leaf that it wrote to in a transaction group (vdev_config_sync() in
+    module/zfs/vdev_label.c), and one to a log device after each block of commits (zil_lwb_write_done() in
+    module/zfs/zil.c). A leaf with thousands of writes and next to no flushes has lost them on the way, whatever the
+    settings say now: OpenZFS 2.3 and later can remember that a device needs no flush (``vdev_nowritecache`` in
+    module/os/linux/zfs/vdev_disk.c), after a flush that was refused as unsupported, and on kernels before 6.11 also
+    when the queue said "write through" at vdev open. On 6.12 setting the queue back was measured to bring the
+    flushes back; what was written meanwhile had not been flushed.
+
+    Counters since boot refute; they prove little. They say "yes" only where the flushes are as many as all writes
+    since boot need and nobody else flushes the disk.
+
+    Unknown where a disk or its counters could not be seen, or count something else.
+    """
+    results = [_disk(leaf, disk, facts) for disk in linked(facts, leaf, "disks")]
+    return _all(results) if results else unknown(f"leaf {leaf}: no disks are known")
+
+
+def counted_elsewhere(leaf: Subject, disk: Subject, facts: Facts) -> str:
+    """The files in which the kernel counts the flushes of a disk, as a pattern; empty where that is the file of the disk.
+
+    NVMe multipath: the head has no request queue. nvme_mpath_start_request() counts its writes (Linux 6.3 and later; none
+    before), and blk_account_io_flush() counts flushes at the hidden paths (drivers/nvme/host/multipath.c,
+    block/blk-flush.c). dm-multipath gives clones to its paths, past their flush machinery: flushes are counted at the map
+    (drivers/md/dm-rq.c), or at the paths with queue_mode bio.
+    """
+    match facts.get(disk, "sysfs_path"):
+        case Known(str(path)) if path.startswith(MULTIPATH_HEADS):
+            head, _, namespace = disk.name.rpartition("n")
+            return f"/sys/block/{head}c*n{namespace}/stat"
+    if "multipath" in words_of(facts.get(leaf, "layers")):
+        nodes = words_of(facts.get(leaf, "nodes"))
+        return f"/sys/block/{nodes[-1] if nodes else 'dm-N'}/stat"
+    return ""
+
+
+@catch_missing
+def _all(results: list[Judged]) -> Judged:
+    """False where one disk lost its flushes, True only where each got them."""
+    for each in results:
+        if isinstance(each, Known) and each.value is False:
+            return each
+    return Known(True, evidence(*every(results)))
+
+
+@catch_missing
+def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
+    cache = facts.get(disk, "volatile_cache")
+    if isinstance(cache, Known) and cache.value is False:
+        return Known(True, about(disk, cache))
+    if where := counted_elsewhere(leaf, disk, facts):
+        return unknown(f"{disk.name}: the kernel counts its flushes in {where}", MEASURE)
+    writes, flushes = map(number_of, values(facts, disk, "writes", "flushes"))
+    text = f"{disk.name}: {flushes:,} flushes for {writes:,} writes since boot"
+    counted = Evidence(text, f"cat /sys/block/{disk.name}/stat   # fields 16 and 5")
+    seen = (counted, *(about(disk, cache) if isinstance(cache, Known) else ()))
+    if flushes >= MANY_FLUSHES and writes <= flushes * WRITES_PER_FLUSH:
+        return _alone(leaf, disk, seen, facts)
+    if writes < ENOUGH_WRITES:
+        return unknown(f"{text}: too few to tell whether flushes get through", MEASURE)
+    held = need(facts.get(leaf, "allocation_class"))
+    found = (_log if held.value == "log" else _data)(leaf, disk, flushes, text, seen, facts)
+    # no volatile cache, no flushes: that would be in order
+    return cache if isinstance(cache, Unknown) and isinstance(found, Known) and found.value is False else found
+
+
+@catch_missing
+def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
+    """By the transaction groups: those that the kernel lists, and as many as all that was written needed."""
+    pool = Subject("pool", leaf.within)
+    written, vdevs = need(facts.get(pool, "txg_history_written")), need(facts.get(pool, "vdevs_but_logs"))
+    groups = number_of(written)
+    if groups < ENOUGH_TXGS:
+        why = f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through"
+        return unknown(why, MEASURE)
+    seen += written.evidence
+    if flushes * GROUPS_PER_FLUSH <= groups * min(1.0, UBERBLOCKS / max(number_of(vdevs), 1)):
+        return Known(False, seen)
+    if flushes < groups:
+        why = f"{text} and {groups} transaction groups with data: fewer flushes than expected, not few enough to tell"
+        return unknown(why, MEASURE)
+    sectors, largest = every((facts.get(disk, "write_sectors"), facts.get(pool, "txg_written_bytes_max")))
+    if (count := number_of(sectors) * SECTOR) > flushes * number_of(largest):
+        return unknown(
+            f"{text}: {count:,} bytes, and no transaction group that is still listed wrote more than {largest.value:,}, so"
+            " the flushes stopped at some time, or the groups were larger once",
+            MEASURE,
+        )
+    return _alone(leaf, disk, (*seen, *largest.evidence), facts)
+
+
+@catch_missing
+def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
+    """By the log blocks: a log that nothing was committed to is not flushed, whatever else is written to its disk."""
+    pool = Subject("pool", leaf.within)
+    blocks, others = every((facts.get(pool, "log_blocks_each"), _others(leaf, disk, facts, ("log",))))
+    if names := ", ".join(words_of(others)):
+        return unknown(f"{text}; it also holds {names}, whose writes cannot be told from those of the log", MEASURE)
+    if number_of(blocks) < ENOUGH_LOG_BLOCKS or flushes >= MANY_FLUSHES:
+        why = f"{text}, {number_of(blocks):,} log blocks: these do not tell whether flushes get through"
+        return unknown(why, MEASURE)
+    return Known(False, seen + blocks.evidence)
+
+
+def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
+    """Known(True) where nobody else flushes the disk; else unknown: their flushes would hide those that are lost."""
+    others = _others(leaf, disk, facts, SILENT)
+    if names := ", ".join(words_of(others)):
+        return unknown(f"{disk.name} also holds {names}, and the kernel counts all flushes of a disk together", MEASURE)
+    return others if isinstance(others, Unknown) else Known(True, seen)
+
+
+@catch_missing
+def _others(leaf: Subject, disk: Subject, facts: Facts, but: tuple[str, ...]) -> Judged:
+    """What else is on the disk, but for leaves of these classes, and may be written to."""
+    layers, parts = every((facts.get(leaf, "layers"), facts.get(disk, "partitions")))
+    if stacked := [each for each in words_of(layers) if each not in OWN_LAYERS]:
+        return Known(tuple(f"what else {each} keeps there" for each in stacked), layers.evidence)
+    need(facts.get(disk, "used_by"))
+    here = [each for each in facts.linked(disk, "used_by") if isinstance(facts.get(each, "vdev"), Known)]
+    named = {name for each in here for name in words_of(facts.get(each, "nodes"))}
+    left = [name for name in words_of(parts) if name not in named]
+    quiet = facts.get(disk, "udev_quiet_partitions")
+    if left and isinstance(quiet, Unknown):
+        return quiet
+    found = [name for name in left if name not in words_of(quiet)]
+    found += [each.name for each in here if each != leaf and value_of(facts.get(each, "allocation_class")) not in but]
+    return Known(tuple(found), parts.evidence)
+
+
+COUNT = "zil_itx_metaslab_slog_count"
+BY_DATASET = (2, 2)  # the release from which on each dataset has counters of its own
+
+
+@derivation(
+    "pool",
+    vdevs_but_logs=number("top-level vdevs that are no log"),
+    log_blocks_each=number("blocks that were surely written to each log vdev"),
+)
+def expected_writes(pool: Subject, facts: Facts) -> Iterator[Fact]:
+    """What OpenZFS must have written to the vdevs of a pool: what ``flushes_reach_disk`` asks for each leaf.
+
+    Unknown where the vdevs are; the blocks also where the kernel counts those of several pools together.
+    """
+    classes = [value_of(facts.get(each, "allocation_class")) for each in linked(facts, pool, "vdevs")]
+    logs = classes.count("log")
+    others = len(classes) - logs
+    yield Fact(pool, "vdevs_but_logs", known(others, f"{others} top-level vdevs", "zpool status"))
+    yield Fact(pool, "log_blocks_each", _log_blocks(pool, max(logs, 1), facts))
+
+
+@catch_missing
+def _log_blocks(pool: Subject, logs: int, facts: Facts) -> Judged:
+    """By the datasets of the pool from 2.2 on; before, by the count of all pools, where there is no other."""
+    counted = [facts.get(each, COUNT) for each in facts.linked(pool, "datasets")]
+    own = [each for each in counted if isinstance(each, Known) and each.value]
+    if own:
+        return Known(sum(map(number_of, own)) // logs, own[0].evidence)
+    release = need(facts.get(HOST, "zfs_version"))
+    assert isinstance(release.value, tuple)
+    counts_apart = numbers(release) >= BY_DATASET or releases.untold(release.value, BY_DATASET)
+    if counts_apart and (unread := gaps(counted)):
+        return unread[0]
+    together, _ = every((facts.get(HOST, COUNT), facts.get(HOST, "imported_pools")))
+    if facts.linked(HOST, "imported_pools") != (pool,):
+        return unknown("/proc/spl/kstat/zfs/zil: counts the log blocks of all pools together")
+    return Known(number_of(together) // logs, together.evidence)

@@ -1,0 +1,425 @@
+"""What the next boot does: which pools it imports and mounts, what the initrd holds, and which module parameters it sets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from auditor.data import releases, tunables
+from auditor.data.initrds import HOSTID, OPTIONS, names
+from auditor.data.platforms import ANY, filled
+from auditor.data.tunables import Tunable
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    join,
+    number,
+    unknown,
+    word_of,
+    words,
+    words_of,
+)
+from auditor.model.derivation import Missing, catch_missing, derivation, every, evidence, gaps, need, numbers, values
+from auditor.model.kernel_module import newer
+from auditor.text import unit_escaped
+
+
+def mounted_at(facts: Facts, point: str) -> list[str]:
+    """The datasets that are mounted at a place, which has no blanks, by the host's table of mounts; none where that is not
+    known. (man 5 proc_pid_mountinfo)"""
+    return list(_mounted_at(words_of(facts.get(HOST, "mount_table")), point))
+
+
+@lru_cache(maxsize=8)  # asked for each pool, of a table with all datasets
+def _mounted_at(table: tuple[str, ...], point: str) -> tuple[str, ...]:
+    rows = (line.split(" ") for line in table)
+    return tuple(
+        row[row.index("-") + 2].replace("\\040", " ")
+        for row in rows
+        if len(row) > 4 and row[4] == point and "-" in row and row[row.index("-") + 1 :][:1] == ["zfs"]
+    )
+
+
+CACHE, SCAN, MOUNT = "zfs-import-cache.service", "zfs-import-scan.service", "zfs-mount.service"
+TARGET, TARGET_SINCE = "zfs-import.target", (0, 7, 4)
+# of OpenZFS and its packages; none of these starts the target by what stands in it
+PLAIN = re.compile(
+    r"zfs(?:\.target|-(?:import-cache|import-scan|mount|share|zed|load-module|volume-wait)\.service|-volumes\.target"
+    r"|-(?:scrub|trim)[^/]*)"
+)
+
+
+@derivation(
+    "pool",
+    imported_at_boot=flag("something that is enabled imports it when the host starts"),
+    scanned_at_boot=flag("all pools that are found on any device are imported when the host starts, and so is it"),
+    mounted_at_boot=flag("something that is enabled mounts its file systems when the host starts"),
+)
+def pool_at_boot(pool: Subject, facts: Facts) -> Iterator[Fact]:
+    """Whether a pool comes back by itself when the host starts: imported, and its file systems mounted.
+
+    The initramfs imports the pool of the root file system. Of the others those of the cache file are imported by
+    zfs-import-cache.service; where that file is empty or missing, whatever is found by zfs-import-scan.service; and
+    one by a unit of its own, as Proxmox VE, NixOS and the guides for a boot pool have it. zfs-mount.service mounts,
+    or the generator of mounts. What else a site has written to do so is not seen. (OpenZFS
+    etc/systemd/system/zfs-import-cache.service.in, zfs-import-scan.service.in: ConditionFileNotEmpty;
+    zfs-mount.service.in)
+
+    Since 0.7.4 zfs-mount.service comes after zfs-import.target, and no longer after the units that import: where
+    nothing starts that target, it does not wait for them, and finds no pool yet. Hosts whose links are of before,
+    or made by hand, have it so. (OpenZFS commits 1c4f5e7d92, 5c2552c564: systemd zfs-import.target and
+    documentation; systemd.unit.5 After=)
+    """
+    units = reached(facts)
+    yield Fact(pool, "scanned_at_boot", _scanned(units, facts))
+    yield Fact(pool, "imported_at_boot", _root(pool, facts) or _imported(pool, units, facts))
+    yield Fact(pool, "mounted_at_boot", _mounted(pool, units, facts))
+
+
+@catch_missing
+def reached(facts: Facts) -> Judged:
+    """The units for ZFS that are started at boot: wanted by one that is none of them, or by one of these; and not masked."""
+    systemd, wanted, masked = values(facts, HOST, "systemd", "zfs_units_wanted", "zfs_units_masked")
+    if not systemd.value:
+        return unknown(f"{systemd.evidence[0].text}: what it starts is not looked at")
+    pairs = [each.partition(" ")[::2] for each in words_of(wanted)]
+    found, off = set[str](), {*words_of(masked)}
+    while new := {unit for by, unit in pairs if not by.startswith("zfs") or by in found} - found - off:
+        found |= new
+    return Known(tuple(sorted(found)), (*wanted.evidence, *masked.evidence))
+
+
+def root_source(facts: Facts) -> Known | None:
+    """The dataset of the root file system, where it is one of ZFS."""
+    table = facts.get(HOST, "mount_table")
+    found = mounted_at(facts, "/")
+    return Known(found[0], table.evidence) if found and isinstance(table, Known) else None
+
+
+def _root(pool: Subject, facts: Facts) -> Known | None:
+    """That the root file system lies on it."""
+    found = root_source(facts)
+    return Known(True, found.evidence) if found and str(found.value).partition("/")[0] == pool.name else None
+
+
+@catch_missing
+def _scanned(units: Judged, facts: Facts) -> Judged:
+    """The scan is for hosts without a cache file, and takes whatever it finds."""
+    units = need(units)
+    if SCAN not in words_of(units):
+        return Known(False, units.evidence)
+    cached = need(facts.get(HOST, "cached_pools"))
+    return Known(not cached.value, (*units.evidence, *cached.evidence))
+
+
+@catch_missing
+def _imported(pool: Subject, units: Judged, facts: Facts) -> Judged:
+    units = need(units)
+    started = words_of(units)
+    name = unit_escaped(pool.name)
+    if {f"zfs-import@{name}.service", f"zfs-import-{name}.service"} & {*started}:
+        return Known(True, units.evidence)
+    cached = need(facts.get(HOST, "cached_pools"))
+    pools = words_of(cached)
+    comes = (CACHE in started and pool.name in pools) or (SCAN in started and not pools)
+    return Known(comes, (*units.evidence, *cached.evidence))
+
+
+@catch_missing
+def _mounted(pool: Subject, units: Judged, facts: Facts) -> Judged:
+    lists = facts.get(HOST, "generated_pools")
+    if isinstance(lists, Known) and pool.name in words_of(lists):
+        return Known(True, lists.evidence)
+    units = need(units)
+    if MOUNT in words_of(units):
+        return _after_import(pool, units, facts)
+    return Known(False, (*units.evidence, *need(lists).evidence))
+
+
+@catch_missing
+def _after_import(pool: Subject, units: Known, facts: Facts) -> Judged:
+    """That zfs-mount.service waits for the import of the pool; true also of one that nothing is seen to import."""
+    requires = facts.get(HOST, "fstab_requires")
+    masked = words_of(facts.get(HOST, "zfs_units_masked"))
+    started = {*words_of(units), *(each for each in words_of(requires) if each not in masked)}
+    root = _root(pool, facts)
+    if TARGET in started or root or not {CACHE, SCAN} & started:
+        return Known(True, (root or units).evidence)
+    if not need(_imported(pool, units, facts)).value:
+        return Known(True, units.evidence)
+    version = facts.get(HOST, "zfs_userland_version")
+    if isinstance(version, Known) and numbers(version) < TARGET_SINCE:
+        return Known(True, (*units.evidence, *version.evidence))
+    others = (facts.get(HOST, name) for name in ("mount_table", "zfs_units_changed", "generated_pools"))
+    found = every((units, version, requires, *others))
+    if doubt := _doubt(units, facts):
+        return unknown(f"no link starts {TARGET}, but {doubt}")
+    return Known(False, evidence(*found))
+
+
+def _doubt(units: Known, facts: Facts) -> str:
+    """What may start the target, or import the pool before it."""
+    own, lists = (words_of(facts.get(HOST, name)) for name in ("zfs_units_changed", "generated_pools"))
+    if others := [each for each in words_of(units) if not PLAIN.fullmatch(each)]:
+        return f"what {others[0]} does is not looked at"
+    if own:
+        return f"what {own[0]} says in /etc/systemd/system is not looked at"
+    if lists:  # each mount that it makes wants the target, but of what the initramfs has imported
+        return f"zfs-mount-generator may start it, for {lists[0]}"
+    return "the initramfs may import all pools, as the root file system is on OpenZFS" if root_source(facts) else ""
+
+
+class Times(NamedTuple):
+    """When the content of a file was changed, and when anything of it was: seconds since 1970."""
+
+    content: int
+    changed: int
+
+
+@derivation(
+    "host",
+    root_on_zfs=flag("the root file system is on ZFS"),
+    initrd_outdated=words("files that were changed after the initrd that should hold them was written"),
+)
+def initrd(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """Whether the initrd that starts next, where the root file system is on ZFS, holds what was installed and set
+    since.
+
+    There the zfs module is loaded from the initrd, with the copies in it of modprobe.d and of /etc/hostid. Which
+    files it holds is not looked at, only when it was written: what is newer cannot be in it. Judged of the newest
+    kernels with a zfs module: one of them starts next, unless somebody chooses another. (mkinitramfs(8), dracut(8);
+    OpenZFS contrib/initramfs/hooks/zfs.in)
+    """
+    yield Fact(HOST, "root_on_zfs", _root_on_zfs(facts))
+    yield Fact(HOST, "initrd_outdated", _outdated(facts))
+
+
+@catch_missing
+def options_in_doubt(facts: Facts) -> Unknown | None:
+    """Why the options of modprobe.d may not be those with which the module is loaded at the next boot; None where they are.
+
+    A file below /usr that gave an option once, and is gone since, is not seen."""
+    # NixOS builds an initrd with every configuration, and puts it where no other system has its own
+    if not need(_root_on_zfs(facts)).value or "nixos" in words_of(facts.get(HOST, "os_ids")):
+        return None
+    times, initrds = _initrds(facts)
+    options = facts.get(HOST, "zfs_boot_options")
+    files = [each.command.removeprefix("cat ") for each in options.evidence] if isinstance(options, Known) else []
+    if elsewhere := [path for path in files if path.endswith(".conf") and path not in times]:
+        return unknown(f"{elsewhere[0]}: whether it was changed after the initrd was written was not looked at")
+    for initrd in initrds.values():
+        for path in times:
+            if path.startswith(OPTIONS) and max(times[path]) > times[initrd].content:
+                text = f"{initrd} was written before {path} was changed: it may hold other options"
+                return unknown(text, filled("{rebuild}", word_of(facts.get(HOST, "platform"), ANY)))
+    return None
+
+
+@catch_missing
+def _root_on_zfs(facts: Facts) -> Judged:
+    return Known(root_source(facts) is not None, need(facts.get(HOST, "mount_table")).evidence)
+
+
+@catch_missing
+def _outdated(facts: Facts) -> Judged:
+    """By the times of content; where only other times are later, as of a file that a package brought, it is not known."""
+    times, initrds = _initrds(facts)
+    options = need(facts.get(HOST, "zfs_boot_options"))
+    files = {each.command.removeprefix("cat ") for each in options.evidence}  # those with options of the zfs module
+    held = [(HOSTID, *_modules(facts, kernel), *sorted(files)) for kernel in initrds]
+    held_in = zip(held, initrds.values(), strict=True)
+    pairs = [(path, initrd) for paths, initrd in held_in for path in paths if path in times]
+    late = [(path, initrd) for path, initrd in pairs if times[path].content > times[initrd].content]
+    if late:
+        return Known(tuple(path for path, _ in late), tuple(_seen(path, initrd, times) for path, initrd in late))
+    if missing := [path for kernel in initrds for path in _modules(facts, kernel) if path not in times]:
+        return unknown(f"{missing[0]}, which modules.dep names, is not there")
+    for path, initrd in pairs:
+        if times[path].changed > times[initrd].content:
+            return unknown(f"{path} came or was changed after {initrd} was written: whether that holds it is not known")
+    return Known((), tuple(_seen(path, initrd, times) for path, initrd in pairs))
+
+
+def _initrds(facts: Facts) -> tuple[Mapping[str, Times], Mapping[str, str]]:
+    """The times, and for each of the newest kernels its initrd."""
+    found, modules = values(facts, HOST, "initrd_times", "zfs_modules")
+    rows = [line.split(" ", 2) for line in words_of(found)]
+    times = {path: Times(int(content), int(changed)) for content, changed, path in rows}
+    kernels = [each.partition(" ")[0] for each in words_of(modules)]
+    initrds: dict[str, str] = {}
+    for kernel in kernels:
+        if any(newer(each, kernel) for each in kernels):
+            continue
+        there = [name for name in names(kernel) if name in times]
+        if len(there) != 1:
+            why = f"{len(there) or 'no'} initrd of {kernel} found at {', '.join(there or names(kernel))}"
+            raise Missing(unknown(why))
+        initrds[kernel] = there[0]
+    if not initrds:
+        raise Missing(unknown("no kernel with a zfs module was found"))
+    return times, initrds
+
+
+def _modules(facts: Facts, kernel: str) -> list[str]:
+    pairs = [each.partition(" ")[::2] for each in words_of(facts.get(HOST, "zfs_modules"))]
+    return [path for name, path in pairs if name == kernel]
+
+
+def _seen(path: str, initrd: str, times: Mapping[str, Times]) -> Evidence:
+    text = f"{path} is of {_date(times[path].content)}, {initrd} of {_date(times[initrd].content)}"
+    return Evidence(text, f"stat -L -c '%y %z %n' {path} {initrd}")
+
+
+def _date(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+LOSES_COMMITS = ("zfs_nocacheflush", "zil_nocacheflush", "zil_replay_disable")
+DURABILITY = (
+    *LOSES_COMMITS,
+    "zfs_recover",
+    "zfs_txg_timeout",
+    "zfs_no_scrub_io",
+    "zfs_scan_ignore_errors",
+    "zfs_multihost_fail_intervals",
+    "zfs_zil_saxattr",
+    "zfs_dmu_offset_next_sync",
+    "zfs_bclone_enabled",
+    "zfs_dio_enabled",
+    "zfs_vdev_direct_write_verify",
+    "zfs_send_corrupt_data",
+    "zfs_max_missing_tvds",
+    "zvol_use_blk_mq",
+)
+ON_THE_LINE = "cat /proc/cmdline"  # the evidence of an option of the command line
+OTHERS = "all others at their defaults; some have rules of their own"
+
+
+class Boot(NamedTuple):
+    """options: of modprobe.d and the command line, one evidence each. doubt: why those of modprobe.d may be others then."""
+
+    options: Judged
+    doubt: Unknown | None
+
+
+@derivation(
+    "host",
+    **{f"{name}_boot": number(f"{name} after the next boot") for name in DURABILITY},
+    **{f"{name}_default": number(f"{name} as this release has it by default") for name in DURABILITY},
+    tunables_changed=words(
+        "parameters that are not at their default, without those that have a rule or that are meant to be set"
+    ),
+    tunables_risky=words("those of them that can cost data"),
+    tunables_drifting=words("parameters that the next boot sets to another value than they have now"),
+)
+def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """Module parameters: as they are, as the next boot will set them, and what the release would have them be.
+
+    The value after the next boot is that of modprobe.d or the kernel's command line, else the default; where the
+    module is loaded from an initramfs that may hold older files than modprobe.d, that of the command line or none.
+    What a service writes to /sys later is not seen.
+
+    A list that is not empty may be short of parameters that could not be read.
+    """
+    table = tunables.load()
+    release = facts.get(HOST, "release")
+    boot = Boot(facts.get(HOST, "zfs_boot_options"), options_in_doubt(facts))
+    defaults = {name: _default(each, release) for name, each in table.items()}
+    for name in DURABILITY:
+        default = defaults[name]
+        yield Fact(HOST, f"{name}_default", _as_number(default))
+        yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], default, boot)))
+    there = [each for name, each in table.items() if not isinstance(release, Known) or not _lacking(each, release)]
+    ruled = [each for each in there if each.changed in ("low", "medium")]
+    yield Fact(HOST, "tunables_changed", _listed((_change(each, defaults[each.name], facts) for each in ruled), OTHERS))
+    risky = [each for each in ruled if each.changed == "medium"]
+    yield Fact(HOST, "tunables_risky", _listed((_change(each, defaults[each.name], facts) for each in risky), OTHERS))
+    drifts = (_drift(each, defaults[each.name], boot, facts) for each in there if each.name not in LOSES_COMMITS)
+    yield Fact(HOST, "tunables_drifting", _listed(drifts, "the next boot changes none"))
+
+
+@catch_missing
+def _default(tunable: Tunable, release: Judged) -> Judged:
+    release = need(release)
+    if why := _untold(tunable, release):
+        return unknown(why, releases.REMEDY)
+    if _lacking(tunable, release):
+        return unknown(f"{tunable.name}: OpenZFS {releases.spelt(numbers(release))} has no such parameter")
+    value = tunable.default(numbers(release))
+    return Known(value, (Evidence(f"{tunable.name}={value} by default", "man 4 zfs"),))
+
+
+def _untold(tunable: Tunable, release: Known) -> str:
+    """Why a version that is no release may have this default or that."""
+    version = release.value if isinstance(release.value, tuple) else ()
+    since = (step[:2] if step[2:] == (0,) else step for step, _ in tunable.steps)
+    return next((why for each in since if (why := releases.untold(version, each))), "")
+
+
+def _lacking(tunable: Tunable, release: Known) -> bool:
+    return not _untold(tunable, release) and not tunable.default(numbers(release))
+
+
+@catch_missing
+def _boot(tunable: Tunable, default: Judged, boot: Boot) -> Judged:
+    options = need(boot.options)
+    for option, seen in zip(words_of(options), options.evidence, strict=False):
+        name, _, value = str(option).partition("=")
+        if name == tunable.name:
+            return boot.doubt if boot.doubt and seen.command != ON_THE_LINE else Known(value, (seen,))
+    return boot.doubt or default
+
+
+@catch_missing
+def _as_number(found: Judged) -> Judged:
+    found = need(found)
+    try:
+        return Known(int(str(found.value), 0), found.evidence)
+    except ValueError:
+        return unknown(f"{found.evidence[0].text}: not a number")
+
+
+def _same(a: object, b: object) -> bool:
+    """0x10 is 16."""
+    try:
+        return int(str(a), 0) == int(str(b), 0)
+    except ValueError:
+        return str(a) == str(b)
+
+
+@catch_missing
+def _change(tunable: Tunable, default: Judged, facts: Facts) -> Judged | None:
+    """What is not at its default; None where it is."""
+    now, default = every((facts.get(HOST, tunable.name), default))
+    if _same(now.value, default.value):
+        return None
+    text = f"{tunable.name}={now.value}, by default {default.value} ({tunable.means})"
+    return Known(f"{tunable.name}={now.value}", (Evidence(text, now.evidence[0].command),))
+
+
+@catch_missing
+def _drift(tunable: Tunable, default: Judged, boot: Boot, facts: Facts) -> Judged | None:
+    """What the next boot changes; None where it does not."""
+    now, later = every((facts.get(HOST, tunable.name), _boot(tunable, default, boot)))
+    if _same(now.value, later.value):
+        return None
+    return Known(f"{tunable.name}={now.value} becomes {later.value}", (*now.evidence, *later.evidence))
+
+
+def _listed(each: Iterable[Judged | None], none: str) -> Judged:
+    """What was found; without any, the reasons of what could not be looked at."""
+    found = [one for one in each if one is not None]
+    if known := [one for one in found if isinstance(one, Known)]:
+        return Known(tuple(str(one.value) for one in known), evidence(*known))
+    missing = gaps(found)
+    return join(missing) if missing else Known((), (Evidence(none, "grep . /sys/module/zfs/parameters/*"),))

@@ -1,0 +1,301 @@
+"""What state a pool is in: its devices, errors, suspensions and unfinished transaction groups, what zpool status says beyond
+these, the space that snapshots hold, and pools that are not imported."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from auditor.facts import (
+    HOST,
+    DeviceName,
+    Evidence,
+    Fact,
+    Facts,
+    Guest,
+    GuestFile,
+    Judged,
+    Known,
+    Label,
+    Subject,
+    Unknown,
+    flag,
+    join,
+    known,
+    number,
+    number_of,
+    pairs_of,
+    real,
+    rows_of,
+    unknown,
+    value_of,
+    word,
+    word_of,
+    words,
+)
+from auditor.model.derivation import Missing, about_each, derivation, every, evidence, gaps, linked, need
+from auditor.text import quoted
+from auditor.units import size
+
+GONE = ("DEGRADED", "FAULTED", "UNAVAIL", "REMOVED", "UNKNOWN")
+
+
+@derivation(
+    "pool",
+    legs_not_online=words("its data devices that are not ONLINE, with their state"),
+    legs_offline=words("those that were taken offline"),
+    legs_gone=words("those that are missing, faulted or degraded"),
+)
+def legs_in_use(pool: Subject, facts: Facts) -> Iterator[Fact]:
+    """Which legs of a pool are not in use, by name, whatever the pool says of itself: its state may lag behind theirs.
+
+    Of log devices another rule speaks.
+    """
+    leaves = linked(facts, pool, "leaves")
+    legs = [
+        (leaf, facts.get(leaf, "state")) for leaf in leaves if value_of(facts.get(leaf, "allocation_class")) != "log"
+    ]
+    unseen = gaps(state for _, state in legs)
+    seen = [(leaf, state) for leaf, state in legs if isinstance(state, Known)]
+    for name in legs_in_use.facts:
+        states = {"legs_offline": ("OFFLINE",), "legs_gone": GONE}.get(name, (*GONE, "OFFLINE"))
+        bad = [(leaf, state) for leaf, state in seen if state.value in states]
+        named = tuple(f"{leaf.name} ({state.value})" if name == "legs_not_online" else leaf.name for leaf, state in bad)
+        found = Known(named, about_each(bad) or (Evidence("each leg is ONLINE"),))
+        yield Fact(pool, name, join(unseen) if unseen and not bad else found)
+
+
+RESILVERING = "One or more devices is currently being resilvered"
+SEQUENTIAL = "One or more devices have been sequentially resilvered"
+HOSTID = "Mismatch between pool hostid and system hostid"
+# paragraphs that a rule explains, or that are only an offer (print_status_reason() in cmd/zpool/zpool_main.c)
+EXPLAINED = (
+    *(RESILVERING, SEQUENTIAL, HOSTID),
+    *("One or more devices has experienced an error resulting in data corruption", "The pool is suspended because"),
+    *("One or more devices are faulted in response to IO failures", "The pool metadata is corrupted"),
+    *("One or more devices are configured to use a non-native block size", "An intent log record could not be read"),
+    *("The pool is formatted using a legacy on-disk format", "Some supported"),
+    "One or more features are enabled on the pool despite",
+)
+OF_A_DEVICE = "One or more devices "  # all others that begin so are explained where a rule speaks of that device
+COUNTS = ("read_errors", "write_errors", "checksum_errors")
+
+
+@derivation(
+    "pool",
+    sequential_unverified=flag("a device was resilvered sequentially, and the pool was not scrubbed since"),
+    hostid_mismatch=flag("the pool bears another hostid than this host has now"),
+    unexplained_status=word("the status: paragraph, where no rule is about it; else empty"),
+)
+def status_paragraph(pool: Subject, facts: Facts) -> Iterator[Fact]:
+    """What the status: paragraph of ``zpool status`` says of a pool beyond its devices.
+
+    It tells one thing at a time, the first of a fixed order: where it tells of something earlier, what comes later
+    is not known to be absent. (lib/libzfs/libzfs_status.c check_status(), the texts from cmd/zpool/zpool_main.c,
+    the same in 2.1.11 and 2.4.4)
+    """
+    status = need(facts.get(pool, "status_text"))
+    text = str(status.value)
+    yield Fact(pool, "sequential_unverified", _first_says(SEQUENTIAL, (RESILVERING,), status))
+    yield Fact(pool, "hostid_mismatch", _first_says(HOSTID, (RESILVERING, SEQUENTIAL), status))
+    explained = not text or text.startswith(EXPLAINED)
+    if not explained and text.startswith(OF_A_DEVICE):
+        explained = any(_has_errors(leaf, facts) for leaf in facts.linked(pool, "leaves"))
+    yield Fact(pool, "unexplained_status", Known("" if explained else text, status.evidence))
+
+
+def _has_errors(leaf: Subject, facts: Facts) -> bool:
+    """Or is not ONLINE: a rule says so."""
+    state = facts.get(leaf, "state")
+    counts = [value_of(facts.get(leaf, name)) for name in COUNTS]
+    return (isinstance(state, Known) and state.value != "ONLINE") or any(counts)
+
+
+def _first_says(what: str, earlier: tuple[str, ...], status: Known) -> Judged:
+    """Whether it tells of this. An empty text says that there is nothing."""
+    text = str(status.value)
+    if text.startswith(earlier):
+        why = f"zpool status tells one thing at a time, and this comes first: {text[:60]}"
+        return unknown(why, "look again when that is mended")
+    return Known(text.startswith(what), status.evidence)
+
+
+@derivation(
+    "pool", leaves_with_checksum_errors=words("its devices that have delivered wrong data since import or zpool clear")
+)
+def checksum_errors(pool: Subject, facts: Facts) -> Judged:
+    """Which devices of a pool have had checksum errors: of several at once, what they share is likelier the cause than
+    each.
+
+    At least these where some could not be seen; none only where all were.
+    """
+    counts = [(leaf, facts.get(leaf, "checksum_errors")) for leaf in linked(facts, pool, "leaves")]
+    wrong = [(leaf, count) for leaf, count in counts if isinstance(count, Known) and count.value]
+    unseen = gaps(count for _, count in counts)
+    if unseen and len(wrong) < 2:
+        return join(unseen)
+    seen = tuple(piece for _, count in wrong or counts if isinstance(count, Known) for piece in count.evidence)
+    return Known(tuple(leaf.name for leaf, _ in wrong), seen or (Evidence("the pool has no device"),))
+
+
+@derivation(
+    "pool", suspensions=number("times that it was suspended because I/O failed, at least, as far as anything remembers")
+)
+def suspensions(pool: Subject, facts: Facts) -> Judged:
+    """How often a pool was suspended, by its events and by the kernel's log: each forgets, and somebody may have
+    cleared one.
+
+    What one of them has seen counts; that there was none is the word of the events, which all suspensions are.
+    """
+    events, log = facts.get(pool, "events_io_failure"), facts.get(HOST, "kernel_log_suspended")
+    if not (isinstance(events, Known) and events.value) and isinstance(log, Known):
+        for (name, times), seen in zip(pairs_of(log), log.evidence, strict=False):
+            if name == pool.name:
+                return Known(int(times), (seen,))
+    return events
+
+
+@derivation(
+    "pool", txg_unfinished_ms=real("for how long its oldest unfinished TXG is quiescing or syncing; 0 where none is")
+)
+def txg_unfinished(pool: Subject, facts: Facts) -> Judged:
+    """For how long the oldest TXG of a pool that is not committed has been quiescing or syncing.
+
+    Both times are of one clock, gethrtime(). That of the look is read before the list of TXGs, so what comes out is
+    rather too short than too long, by milliseconds.
+
+    Unknown where there is such a TXG and no clock.
+    """
+    since = need(facts.get(pool, "txg_unfinished_since_ns"))
+    if since.value == 0:
+        return Known(0.0, since.evidence)
+    now = need(facts.get(pool, "kstat_clock_ns"))
+    return Known(round(max(number_of(now) - number_of(since), 0) / 1e6, 3), evidence(since, now))
+
+
+SIZES = ("used", "available", "referenced", "refreservation", "reservation")
+NAMED = 3
+NO_CLONE = ""
+LEAST = 1 << 20  # bytes: of a dataset without a snapshot it is not quite zero
+
+
+@derivation(
+    "pool",
+    snapshots_percent=number("share of the space for data that snapshots hold at least, percent"),
+    snapshots_percent_most=number("share that they hold at most, where that is the same"),
+    held_by_snapshots=words("DATASET (size) where they hold most"),
+)
+def snapshot_space(pool: Subject, facts: Facts) -> Iterator[Fact]:
+    """How much of a pool snapshots hold, at least, and on which datasets.
+
+    OpenZFS tells it in one property each (usedbysnapshots); it follows from those that are read anyway: what a
+    dataset uses beyond what it refers to and beyond what its children use or have reserved is held by its
+    snapshots, or reserved for itself, as of a volume: so much less they hold at least. Of a clone, which refers to
+    what it shares with its origin and does not use it, it is all that can be told. (man 7 zfsprops: used,
+    referenced, refreservation; module/zfs/dsl_dir.c dd_used_breakdown)
+
+    Unknown unless the whole pool was looked at.
+    """
+    found = _held(pool, facts)
+    root = Subject("dataset", pool.name)
+    space = _bytes(facts, root, "used") + _bytes(facts, root, "available")
+    least = {name: bounds[0] for name, bounds in found.items() if bounds[0] >= LEAST}
+    named = tuple(f"{name} ({size(count)})" for name, count in sorted(least.items(), key=lambda each: -each[1])[:NAMED])
+    total, most = sum(least.values()), sum(bounds[1] for bounds in found.values())
+    text = f"snapshots hold {size(total)} of {size(space)}" + (f", most of it on {', '.join(named)}" if named else "")
+    hidden = f"what is reserved or cloned may hide {size(most - total)} more that snapshots hold"
+    seen = (Evidence(text, f"zfs list -o space -r {quoted(pool.name)}"),)
+    yield Fact(pool, "snapshots_percent", Known(total * 100 // space if space else 0, seen))
+    same = Known(most * 100 // space if space else 0, seen)
+    told = (most - total) * 100 < max(space, 1)
+    yield Fact(pool, "snapshots_percent_most", same if told else unknown(hidden, f"zfs list -o space -r {pool.name}"))
+    yield Fact(pool, "held_by_snapshots", Known(named, seen))
+
+
+def _held(pool: Subject, facts: Facts) -> dict[str, tuple[int, int]]:
+    """Dataset -> bytes that its snapshots hold (at least, at most)."""
+    datasets = linked(facts, pool, "datasets")
+    if Subject("dataset", pool.name) not in datasets:
+        raise Missing(unknown(f"{pool}: not all of its datasets are audited"))
+    children: dict[str, int] = defaultdict(int)
+    for dataset in datasets:
+        for name in ("origin", *SIZES):
+            need(facts.get(dataset, name))
+        counts = max(_bytes(facts, dataset, "used"), _bytes(facts, dataset, "reservation"))
+        children[dataset.name.rpartition("/")[0]] += counts
+    found = {}
+    for dataset in datasets:
+        own = _bytes(facts, dataset, "used") - children[dataset.name]
+        beyond = own - _bytes(facts, dataset, "referenced")
+        most = beyond if word_of(facts.get(dataset, "origin")) == NO_CLONE else own
+        found[dataset.name] = max(beyond - _bytes(facts, dataset, "refreservation"), 0), max(most, 0)
+    return found
+
+
+def _bytes(facts: Facts, dataset: Subject, name: str) -> int:
+    found: Judged = facts.get(dataset, name)
+    return found.value if isinstance(found, Known) and isinstance(found.value, int) else 0
+
+
+THERE = ("ONLINE", "DEGRADED", "AVAIL", "INUSE")
+COMMAND = "zpool import"
+
+
+@derivation(
+    "host",
+    pools_not_imported=words("name and GUID of each, and the devices that bear its label"),
+    pool_names_twice=words("the same of those that are called like a pool that is imported"),
+)
+def pools_not_imported(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """Pools whose labels drives of this host bear, and that are not imported; those apart that are called like one
+    that is.
+
+    What udev knows of a device that a pool was made on later may be the label of before: no leaf of an imported
+    pool counts. Nor does a device that a virtual machine has open: only who may open it can do so, and it is told
+    by its number. Where the label has the name of an imported pool it does: at the next start that machine does not
+    run yet. An old leg of an imported pool bears that pool's GUID.
+
+    Known where no label is of another pool, whatever else is not known.
+    """
+    labels, pools, loaded = (facts.get(HOST, name) for name in ("zfs_labels", "imported_pools", "zfs_loaded"))
+    none_imported = isinstance(loaded, Known) and not loaded.value
+    every((labels,) if none_imported else (labels, pools))
+    guids = [facts.get(pool, "list_guid") for pool in facts.linked(HOST, "imported_pools")]
+    leaves = [facts.get(leaf, "path") for leaf in facts.subjects("leaf") if _is_there(leaf, facts)]
+    guests, opened = rows_of(facts.get(HOST, "guests"), Guest), facts.get(HOST, "guest_files")
+    nodes = {each.path: each.node for each in rows_of(facts.get(HOST, "labelled_paths"), DeviceName)}
+    mine = {word_of(each) for each in guids}
+    taken = {nodes.get(word_of(path), "") for path in leaves}
+    of_guests = {each.where.removeprefix("/dev/") for each in rows_of(opened, GuestFile)}
+    # udev writes a blank in a label as an underscore (systemd src/udev/udev-builtin-blkid.c, ID_FS_LABEL)
+    names = {each for pool in facts.linked(HOST, "imported_pools") for each in (pool.name, pool.name.replace(" ", "_"))}
+    others: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}  # by whether another one of that name is imported
+    rows, incomplete = list(rows_of(labels, Label)), list[str]()
+    for guid, node, disk, name in rows:
+        if guid not in mine and not {node, disk} & (taken if name in names else taken | of_guests):
+            if guid and name:
+                others[name in names].setdefault(f"{name} (GUID {guid})", []).append(node)
+            else:
+                incomplete.append(node)
+    doubts = gaps((*guids, *leaves))
+    of_opened = [opened] if guests and isinstance(opened, Unknown) else []
+    hidden = list[Unknown]()
+    if not rows and leaves and not none_imported:
+        hidden = [unknown("udev knows no label of a pool, although pools are imported")]
+    elif incomplete:
+        hidden = [unknown(f"{', '.join(sorted(incomplete))}: a label without the name or the GUID of its pool")]
+    for fact, twice in zip(pools_not_imported.facts, (False, True), strict=True):
+        found = tuple(f"{pool} on {', '.join(sorted(devices))}" for pool, devices in others[twice].items())
+        text = "; ".join(found) or "every label is that of an imported pool, or its device is in use"
+        why = doubts if twice else [*doubts, *of_opened]
+        if not found:
+            why = hidden if twice else []
+        yield Fact(HOST, fact, join(why) if why else known(found, text, COMMAND))
+
+
+def _is_there(leaf: Subject, facts: Facts) -> bool:
+    """Whether it is a device that its pool writes to, as far as that is known."""
+    kind, state = facts.get(leaf, "type"), facts.get(leaf, "state")
+    return not (isinstance(kind, Known) and kind.value in ("file", "dspare")) and (
+        isinstance(state, Unknown) or state.value in THERE
+    )

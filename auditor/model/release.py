@@ -1,0 +1,317 @@
+"""Which release of OpenZFS runs, how the commands differ from it, and which known bugs it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from auditor import data
+from auditor.data import builds, fixes, releases
+from auditor.data.builds import Build
+from auditor.data.fixes import Fix
+from auditor.data.releases import DEVELOPMENT, Release
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    join,
+    known,
+    pairs_of,
+    unknown,
+    value_of,
+    word,
+    word_of,
+    words,
+    words_of,
+)
+from auditor.model.derivation import Missing, catch_missing, derivation, every, evidence, gaps, need, numbers, values
+from auditor.model.kernel_log import ONE_MODULE
+
+LINES = tuple(each for each in releases.LINES if each not in releases.ENDED)
+BUGS = data.advisories()
+_AS_TAGGED = re.compile(r"\d+\.\d+\.\d+(-1)?")
+_CHANGELOG = "zless /usr/share/doc/zfsutils-linux/changelog.Debian.gz"
+OWN = ("nixos", "truenas")  # whose builds are called as OpenZFS tags them, and are not the same
+# in the version, or the platform -> how to find out, or to get past it
+REMEDIES = (
+    ("-pve", f"{_CHANGELOG}; or upgrade: pveupgrade, and restart"),
+    (
+        "nixos",
+        "pkgs/os-specific/linux/zfs at nixos-version --revision; or upgrade: nixos-rebuild boot --upgrade, and restart",
+    ),
+    ("truenas", "the branch of this release of TrueNAS in truenas/zfs; or update it (System, Update)"),
+    ("ubuntu", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
+    ("deb", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
+    ("bpo", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
+)
+
+
+@derivation(
+    "host",
+    release=words("version of the loaded zfs module, of a line that zaudit knows: three numbers, perhaps a mark"),
+    line_ended=flag("it is a release of a line that ended before the oldest that zaudit knows"),
+    **{builds.fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
+)
+def release(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """What can be said of a release from its number: whether its line is one that zaudit knows, and which of the known
+    bugs of that release the build has.
+
+    Distributions mend bugs without a new number: "2.1.11-1+deb12u1" is 2.1.11 with some fixes of later releases,
+    and what they are stands in builds.toml for those builds whose patches were read. What OpenZFS tags builds as
+    "2.3.9-1" (Release: 1 in META), and so do distributions that change nothing. NixOS and TrueNAS keep that form
+    where they add patches (nixpkgs gave 2.1.13 the fix of 2.1.14; truenas/zfs#384 gave 2.4.2 commits of the line to
+    come), so their builds are unknown.
+    """
+    version, text = facts.get(HOST, "zfs_version"), facts.get(HOST, "zfs_version_text")
+    if isinstance(version, Known) and isinstance(version.value, tuple) and version.value[:2] not in LINES:
+        version = unknown(f"OpenZFS {'.'.join(map(str, version.value))} is of no line that zaudit knows (2.1 to 2.4)")
+    yield Fact(HOST, "line_ended", _ended(facts.get(HOST, "zfs_version")))
+    yield Fact(HOST, "release", version)
+    alike, build = build_of(text, facts)
+    for bug in BUGS:
+        yield Fact(HOST, builds.fact(bug), _has(bug, build, text) if build and isinstance(text, Known) else alike)
+
+
+def _ended(version: Judged) -> Judged:
+    """Of a snapshot nobody says that it is maintained."""
+    if isinstance(version, Unknown) or not isinstance(version.value, tuple):
+        return version
+    line = numbers(version)
+    if line[2:] == (releases.DEVELOPMENT,):
+        return unknown(releases.nature(version.value), releases.REMEDY)
+    return Known(line[:2] < LINES[0], version.evidence)
+
+
+def build_of(text: Judged, facts: Facts) -> tuple[Judged, builds.Build | None]:
+    """(Known and true of a build as it was published, else why that is not known; then the build, if builds.toml has it)."""
+    alike = _published(text, facts.get(HOST, "platform"))
+    other = isinstance(alike, Unknown) and isinstance(text, Known)
+    return alike, builds.load().get(word_of(text)) if other else None
+
+
+@catch_missing
+def _published(text: Judged, platform: Judged) -> Judged:
+    text = need(text)
+    version = str(text.value)
+    published = releases.of(version)
+    if published and (why := releases.nature(releases.version(version, releases.spelt(published)))):
+        return unknown(why, releases.REMEDY)
+    here = word_of(platform)
+    if _AS_TAGGED.fullmatch(version) and here not in OWN:
+        need(platform)
+        return Known(True, text.evidence)
+    remedy = next((each for mark, each in REMEDIES if mark in version or mark == here), "its maintainer's changelog")
+    return unknown(f"{version} is a build of its own: fixes of later releases may be in it", remedy)
+
+
+def opened(bug: str) -> str:
+    """The references of an advisory on one line: they name the commit that mends the bug by its subject."""
+    return " ".join(" ".join(BUGS[bug]["references"]).split())
+
+
+def _has(bug: str, build: builds.Build, text: Known) -> Known:
+    if bug in build.fixes:
+        return Known(False, (*text.evidence, Evidence(f"{build.name} sees to it by itself ({build.source})")))
+    if carried := next((subject for subject in build.carries if subject in opened(bug)), None):
+        return Known(False, (*text.evidence, Evidence(f"{build.name} carries '{carried}' ({build.source})")))
+    lacks = f"{build.name} does not carry the fix ({build.source}); newer: {build.newer}"
+    return Known(True, (*text.evidence, Evidence(lacks)))
+
+
+@derivation(
+    "host", zfs_version_gap=word("module beside commands", "none", "patch", "module newer", "module older", "unrelated")
+)
+def version_gap(host: Subject, facts: Facts) -> Judged:
+    """How far apart the zfs commands and the loaded module are.
+
+    A patch release changes nothing between them, and what a minor release adds to the interface is backwards
+    compatible: older commands speak to a newer module as before, newer commands may ask an older module for what it
+    does not have. A .99 is a build of the development branch, for which nothing is promised. (openzfs/zfs
+    RELEASES.md) A candidate for a release, and what was built from git after it, count as that release here.
+
+    """
+    found = values(facts, HOST, "zfs_version", "zfs_userland_version")
+    module, commands = map(numbers, found)
+    if not module or not commands:
+        return unknown("a release without numbers cannot be compared")
+    gap = "none" if found[0].value == found[1].value else _gap(module, commands)
+    return Known(gap, evidence(*found))
+
+
+def _gap(module: tuple[int, ...], commands: tuple[int, ...]) -> str:
+    if module[:1] != commands[:1] or DEVELOPMENT in (module[-1], commands[-1]):
+        return "unrelated"
+    if module[:2] == commands[:2]:
+        return "patch"
+    return "module newer" if module > commands else "module older"
+
+
+TOLD = 3
+NONE = "no release up to"
+
+
+class _Use(NamedTuple):
+    """In use where a fact of any pool, or of anything that it links to, begins with a word, or where it is not this word.
+    of: the only type of datasets that has the fact."""
+
+    link: str
+    fact: str
+    word: str = ""
+    but: str = ""
+    of: str = ""
+
+
+_USES = {
+    "encryption": _Use("datasets", "encryption", but="off"),
+    "dedup": _Use("datasets", "dedup", but="off"),
+    "volumes": _Use("datasets", "type", "volume"),
+    "nfs": _Use("datasets", "sharenfs", but="off", of="filesystem"),
+    "raidz": _Use("vdevs", "type", "raidz"),
+    "draid": _Use("vdevs", "type", "draid"),
+    "mirror": _Use("vdevs", "type", "mirror"),
+    "special": _Use("vdevs", "allocation_class", "special"),
+    "log": _Use("vdevs", "allocation_class", "log"),
+    "cache": _Use("cache_leaves", "allocation_class", "cache"),
+    "spares": _Use("spare_leaves", "allocation_class", "spare"),
+    "multihost": _Use("", "multihost", "on"),
+    "autotrim": _Use("", "autotrim", "on"),
+}
+
+
+@derivation(
+    "host",
+    bugs_fixed_later=words(
+        "what can go wrong here in this build and does not in a later release, the most severe first"
+    ),
+    bugs_fixed_later_told=word("how many those are, and the most severe of them; never empty"),
+    bugs_not_fixed=words(
+        "what can go wrong here in this build and no release has mended yet, the gravest first; what to do stands with it"
+    ),
+    bugs_in_the_log=words("the bugs of this release, mended later or not, whose mark is in the kernel's log"),
+)
+def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """Which bugs a release has that a later one fixes (``auditor/data/fixes.toml``), which none fixes, and the mark of
+    which is in the kernel's log.
+
+    What a bug needs to strike counts as used where it is of a kind that zaudit never sees (sends, clones), and
+    where only a part of the host was looked at: the rest may use it. A build of a distribution may carry a fix
+    without a new number: of the known ones builds.toml tells which; of the others nothing is said here, but a mark
+    in the log is named all the same: there it has happened. What has an advisory is left to it, but no advisory
+    speaks of lines that have ended. Of those the bugs of the release as it was published are named, whoever built
+    it, and what was not seen counts as used. Of a version that is no release none is named.
+    """
+    text = need(facts.get(HOST, "zfs_version_text"))
+    if (release := releases.of(str(text.value))) is None:
+        raise Missing(unknown(f"{text.value} is not a release"))
+    alike, build = build_of(text, facts)
+    carried = build.carries if build else ()
+    here = [fix for fix in fixes.load() if fix.strikes(release) and fix.subject not in carried]
+    if release[:2] not in releases.ENDED:
+        here = [fix for fix in here if not any(fix.subject in opened(bug) for bug in BUGS)]
+    mended = [fix for fix in here if not fix.unreleased]
+    not_mended = [fix for fix in here if fix.unreleased and fixes.covers(release)]
+    strange = releases.nature(releases.version(str(text.value), releases.spelt(release)))
+    no_release = unknown(strange, releases.REMEDY)
+    ahead = no_release if strange else _ahead(mended, release, text, (alike, build), facts)
+    yield Fact(HOST, "bugs_fixed_later", ahead)
+    counted = ahead if isinstance(ahead, Unknown) else _counted(ahead)
+    if release[:2] in releases.ENDED:  # which ended whatever is in it
+        count = counted if isinstance(counted, Known) else Known("not counted of what is no release", text.evidence)
+        counted = Known(f"{count.value}; no release of this line follows", count.evidence)
+    yield Fact(HOST, "bugs_fixed_later_told", counted)
+    still = no_release if strange else _ahead(not_mended, release, text, (alike, build), facts)
+    yield Fact(HOST, "bugs_not_fixed", still)
+    logged = _logged([*mended, *not_mended], release, facts)
+    yield Fact(HOST, "bugs_in_the_log", no_release if strange and not words_of(logged) else logged)
+
+
+@catch_missing
+def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Build | None], facts: Facts) -> Judged:
+    if not fixes.covers(release):
+        return unknown(f"which bugs of OpenZFS {releases.spelt(release)} were fixed later is not known to this zaudit")
+    alike, build = of
+    ended = release[:2] in releases.ENDED
+    if not here:
+        return Known((), text.evidence)
+    if isinstance(alike, Unknown) and not build and not ended:
+        return alike
+    found = {use: _used(use, facts) for use in set().union(*(fix.uses for fix in here))}
+    if not ended and (unseen := gaps(found.values())):
+        return join(unseen)
+    struck = [fix for fix in here if all(value_of(found[use]) is not False for use in fix.uses)]
+    seen = (Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in struck)
+    lacks = f"{build.name} carries none of these fixes ({build.source}); newer: {build.newer}" if build else ""
+    newer = (Evidence(lacks),) if lacks and not here[0].unreleased else ()
+    return Known(tuple(_spelt(fix, release) for fix in struck), (*text.evidence, *newer, *seen))
+
+
+def _counted(ahead: Known) -> Known:
+    first = "; ".join(words_of(ahead)[:TOLD])
+    return Known(f"{len(words_of(ahead))}{', the most severe: ' if first else ''}{first}", ahead.evidence)
+
+
+@catch_missing
+def _used(use: str, facts: Facts) -> Judged:
+    """Whether a feature is in use; of one that nobody can see, that it is."""
+    if (how := _USES.get(use)) is None:
+        return known(value=True, text=f"whether there are {use} is not seen")
+    pools = facts.linked(HOST, "pools")
+    links = (facts.get(pool, how.link) for pool in pools if how.link)
+    every((facts.get(HOST, "pools"), facts.get(HOST, "imported_pools"), *links))
+    of = [each for pool in pools for each in facts.linked(pool, how.link)] if how.link else pools
+    of = [each for each in of if not how.of or word_of(facts.get(each, "type"), how.of) == how.of]
+    uses = [facts.get(each, how.fact) for each in of]
+    if not _whole(facts) or any(isinstance(each, Known) and _tells(how, each) for each in uses):
+        return known(value=True, text=use)
+    return next(iter(gaps(uses)), known(value=False, text=use))
+
+
+def _whole(facts: Facts) -> bool:
+    """Whether all pools were looked at, and all of their datasets: one that was named brings all below it along."""
+    pools = facts.linked(HOST, "pools")
+    roots = (Subject("dataset", pool.name) in facts.linked(pool, "datasets") for pool in pools)
+    return {*facts.linked(HOST, "imported_pools")} <= {*pools} and all(roots)
+
+
+def _tells(how: _Use, found: Known) -> bool:
+    return word_of(found).startswith(how.word) if how.word else word_of(found) != how.but
+
+
+def _spelt(fix: Fix, release: Release) -> str:
+    """With the next release that has it not, or that there is none."""
+    if fix.unreleased:
+        until = f"; until then: {fix.until}" if fix.until else ""
+        return f"{fix.bug} ({NONE} {releases.spelt(fixes.NEWEST[-1])} fixes it{until})"
+    later = releases.without(fix.affected, release)
+    return f"{fix.bug} ({releases.spelt(later or ())})"
+
+
+def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:
+    judged = {
+        "panic": facts.get(HOST, "zfs_stopped_in"),
+        "fault": facts.get(HOST, "zfs_oopses"),
+        "hung": facts.get(HOST, "hung_traces"),
+        "beside": facts.get(HOST, "zfs_faults_beside"),
+    }
+    logged = {
+        "panic": [{function} for function in words_of(judged["panic"])],
+        "fault": [{function} for kind in ("fault", "beside") for function, _ in pairs_of(judged[kind])],
+        "hung": [set(trace.split()) for trace in words_of(judged["hung"])],
+    }
+    found = [fix for fix in here if any(mark <= functions for kind, mark in fix.marks for functions in logged[kind])]
+    if release[:2] >= ONE_MODULE:  # what an older question did not look for is not there
+        del judged["beside"]
+    if not found and (gone := gaps(judged.values())):
+        return join(gone)
+    seen = tuple(Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in found)
+    return Known(
+        tuple(_spelt(fix, release) for fix in found),
+        seen or (Evidence("no mark of a bug that the table of fixes has"),),
+    )

@@ -1,0 +1,402 @@
+"""Whether a disk keeps what it acknowledged when the power goes: its volatile write cache, its power-loss protection, and the
+caches of a RAID controller and of the drives behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.data import drives
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    is_true,
+    join,
+    number,
+    pairs_of,
+    unknown,
+    word,
+)
+from auditor.model.derivation import (
+    about,
+    about_each,
+    catch_missing,
+    derivation,
+    every,
+    evidence,
+    first_known,
+    gaps,
+    need,
+)
+from auditor.model.disk import DRIVES, HYPERVISOR, NETWORK, SOFTWARE, perhaps_a_volume
+
+NVME = ("nvme_vwc_present", "nvme_ns_vwc_absent", "nvme_write_cache")
+SCSI = ("smart_write_cache", "hdparm_write_cache")
+KERNEL = ("sysfs_write_cache", "scsi_cache_type", "virtio_cache_type")
+IN_MEMORY = frozenset({"zvol", "loop"})
+
+
+@derivation("disk", volatile_cache=flag("it has a volatile write cache, and the cache is on"))
+def volatile_cache(disk: Subject, facts: Facts) -> Judged:
+    """Whether a disk has a volatile write cache that is on: what it acknowledged can be lost until it is flushed.
+
+    The drive's own word decides (NVMe: VWC and Feature 6; SATA: IDENTIFY DEVICE through hdparm and smartctl). The
+    kernel's ``write_cache`` counts only when it says "write back": "write through" can be written there by anyone,
+    and is what the kernel assumes of a SCSI disk without a caching mode page. What a virtual disk denies proves
+    nothing: its host may cache. So True needs one witness, False needs the word of a drive that can be seen, and a
+    drive that contradicts itself is unknown. (Linux Documentation/ABI/stable/sysfs-block; drivers/scsi/sd.c; NVM
+    Express Base Specification, VWC)
+
+    A zvol and a loop device keep what they get in memory until they are flushed, whatever their queue says: unless
+    what is below them has sync=always. (OpenZFS module/os/linux/zfs/zvol_os.c zvol_write; Linux
+    drivers/block/loop.c)
+
+    Held by a property test: with fewer facts a known answer stays, becomes unknown, or turns from False to True,
+    never from True to False; an unknown becomes False only where the fact that went was half of a contradiction.
+    """
+    match facts.get(disk, "transport"):
+        case Known(str(kind)) as made if kind in IN_MEMORY:
+            return _in_memory(disk, made, facts)
+        case _:
+            return _seen(disk, facts, _said(disk, facts))
+
+
+def _in_memory(disk: Subject, made: Known, facts: Facts) -> Judged:
+    below = facts.get(disk, "lies_on")
+    syncs = [(each, facts.get(each, "sync")) for each in facts.linked(disk, "lies_on")]
+    if isinstance(below, Known) and not syncs:
+        return Known(True, (*made.evidence, *below.evidence))
+    for dataset, sync in syncs:
+        if isinstance(sync, Known) and sync.value != "always":
+            return Known(True, (*made.evidence, *about(dataset, sync)))
+    if unknowns := gaps((below, *(sync for _, sync in syncs))):
+        return join(unknowns)
+    return Known(False, about_each(syncs))
+
+
+def _seen(disk: Subject, facts: Facts, said: Judged) -> Judged:
+    """What was said, unless it is a denial or silence of something that is not a drive."""
+    if is_true(said):
+        return said
+    match facts.get(disk, "virtual"):
+        case Known(True):
+            return unknown(f"{disk} is a virtual disk: whether its writes are cached is decided where it comes from")
+        case Unknown() as why if isinstance(said, Known):
+            return why
+        case _:
+            return said
+
+
+def _said(disk: Subject, facts: Facts) -> Judged:
+    """What the drive and the kernel say."""
+    nvme = disk.name.startswith("nvme")  # not by which facts there are: one fact less must not change who is asked
+    said = _nvme(disk, facts) if nvme else _scsi(disk, facts)
+    if isinstance(said, Known) or (not nvme and all(isinstance(facts.get(disk, name), Known) for name in SCSI)):
+        return said
+    present = facts.get(disk, "nvme_vwc_present")
+    through = []
+    for name in KERNEL:
+        match facts.get(disk, name):
+            case Known(str(word), evidence) if word.startswith("write back"):
+                return Known(True, (*evidence, *(present.evidence if isinstance(present, Known) else ())))
+            case Known(str(word)):
+                through.append(unknown(f"{disk}: {word!r} in {name} is the kernel's word, not the drive's"))
+    return join([said, *through])
+
+
+def _nvme(disk: Subject, facts: Facts) -> Judged:
+    """No cache when VWC bit 0 is clear or the namespace says "not present"; else Feature 6 says on or off."""
+    present, absent, enabled = (facts.get(disk, name) for name in NVME)
+    match present, absent, enabled:
+        case Known(False, evidence), _, _:
+            return Known(False, evidence)
+        case _, Known(True, evidence), _:
+            return Known(False, evidence)
+        case _, _, Known(bool(on), evidence):
+            return Known(on, (*evidence, *(present.evidence if isinstance(present, Known) else ())))
+        case Known(True), _, Unknown() as why:
+            return join([unknown(f"{disk} has a volatile write cache; whether it is on is not known"), why])
+        case _:
+            return join(gaps((present, enabled)))
+
+
+def _scsi(disk: Subject, facts: Facts) -> Judged:
+    """The two ways to ask the drive have to agree."""
+    answers = [facts.get(disk, name) for name in SCSI]
+    said = [each for each in answers if isinstance(each, Known)]
+    if not said:
+        return join(gaps(answers))
+    seen = evidence(*said)
+    if len({each.value for each in said}) > 1:
+        return unknown(f"{disk}: on or off? " + " but ".join(f"{line.text} ({line.command})" for line in seen))
+    return Known(said[0].value, seen)
+
+
+@derivation("disk", cache_switched_off=flag("it has a volatile write cache, and the cache is off"))
+def cache_switched_off(disk: Subject, facts: Facts) -> Judged:
+    """Whether a drive has a volatile write cache that somebody switched off, which a drive without one has not.
+
+    NVMe: VWC says whether there is one, Feature 6 whether it is on. SATA: IDENTIFY DEVICE, asked in two ways.
+    """
+    if disk.name.startswith("nvme"):
+        present = need(facts.get(disk, "nvme_vwc_present"))
+        if present.value is False:
+            return Known(False, present.evidence)
+        enabled = need(facts.get(disk, "nvme_write_cache"))
+        return Known(not enabled.value, present.evidence + enabled.evidence)
+    answers = [facts.get(disk, name) for name in SCSI]
+    said = [each for each in answers if isinstance(each, Known)]
+    if not said:
+        return join(gaps(answers))
+    if len({each.value for each in said}) > 1:
+        return unknown(f"{disk}: smartctl and hdparm do not agree on its write cache")
+    return Known(not said[0].value, evidence(*said))
+
+
+BACKUP_FAILED = 0x10  # critical warning bit 4: volatile memory backup device failed
+WARNINGS = ("nvme_critical_warning", "smart_nvme_critical_warning")
+BACKUPS = ("nvme_backup_failed", "smart_nvme_backup_failed")
+ABSENT = (("nvme_vwc_present", False), ("nvme_ns_vwc_absent", True))
+OCP = ("ocp_capacitor_health", "ocp_incomplete_shutdowns")
+
+
+@derivation(
+    "disk",
+    plp_grade=number("evidence for power-loss protection, from 1 (none) to 5 (proven); 3 is declared"),
+    plp_failed=flag("the drive reports that its power-loss protection failed"),
+    plp_silent=flag("the drive has no report about its power-loss protection, neither good nor bad"),
+)
+def plp_grade(disk: Subject, facts: Facts) -> Iterator[Fact]:
+    """How good the evidence is that a drive keeps what it acknowledged when the power goes: a grade from 1 to 5.
+
+    5 proven     no volatile cache (NVMe) and capacitors that report themselves healthy, no failure bit, class plp-full
+    4 strong     class plp-full and healthy capacitors, or class plp-full (confidence A or B) and no volatile cache (NVMe)
+    3 declared   one of the two alone: class plp-full, or the drive's word that it has no volatile cache
+    2            class data-at-rest-only and a volatile cache: flushed data survives, if the flush arrives
+    1            class none or a model that is not in the table, and a volatile cache; or protection that has failed
+    No grade (unknown): no word of the drive about its cache, a table and a drive that contradict each other, a virtual disk
+    (decided where it comes from), and a hard disk, which needs none: disk.hdd. Whether flushes arrive is not its question:
+    leaf.flush_path_intact. A clear failure bit proves no protection; it only lifts 4 to 5.
+
+    Capacitors speak through an ATA attribute, or through the extended SMART log of datacenter NVMe drives (OCP,
+    C0h). There 0 is failed, and 100 and more is good where the drive has finished every power cut; what lies
+    between, and a power cut that it did not finish, proves neither.
+
+    Held by a property test: with fewer facts a grade stays, falls or becomes unknown; it rises only when the fact
+    that went was the failure itself, or the half of a contradiction.
+
+    """
+    failed = _failed(disk, facts)
+    yield Fact(disk, "plp_failed", failed)
+    yield Fact(disk, "plp_silent", _silent(disk, facts, failed))
+    yield Fact(disk, "plp_grade", _grade(disk, facts, failed))
+
+
+def _backup(disk: Subject, facts: Facts) -> list[tuple[bool, Known]]:
+    """(bit 4 is set, fact) of every look at the critical warning."""
+    found = []
+    for name in (*WARNINGS, *BACKUPS):
+        match facts.get(disk, name):
+            case Known(bool(bit)) as fact:
+                found.append((bit, fact))
+            case Known(int(bits)) as fact:
+                found.append((bool(bits & BACKUP_FAILED), fact))
+    return found
+
+
+def _capacitors(disk: Subject, facts: Facts) -> list[Known]:
+    """What each source says of the capacitors: good or not."""
+    attribute = facts.get(disk, "capacitor_ok")
+    found = [attribute] if isinstance(attribute, Known) else []
+    match facts.get(disk, OCP[0]), facts.get(disk, OCP[1]):
+        case Known(0, failed), _:
+            found.append(Known(False, failed))
+        case Known(int() as percent, good), Known(0, finished) if percent >= 100:
+            found.append(Known(True, (*good, *finished)))
+    return found
+
+
+def _failed(disk: Subject, facts: Facts) -> Judged:
+    """One report of a failure is enough; no report at all is unknown, unless there is nothing that could fail: a drive that
+    says nothing about its capacitors does not say that they are good."""
+    reports = _backup(disk, facts) + [(not capacitor.value, capacitor) for capacitor in _capacitors(disk, facts)]
+    bad = [fact for failed, fact in reports if failed]
+    if bad:
+        return Known(True, evidence(*bad))
+    for name, value in (("hdd", True), ("drive_class", "none")):
+        if nothing := _if(disk, facts, name, value):
+            return Known(False, evidence(nothing))
+    match facts.get(disk, "virtual"):
+        case Known(True):
+            return _elsewhere(disk)
+        case Unknown() as why:
+            return why
+    if reports:
+        return Known(False, evidence(*(fact for _, fact in reports)))
+    if silence := _if(disk, facts, "capacitor_attribute", False):
+        return unknown(f"the drive does not report on its power-loss protection ({_text(silence)})")
+    return join(gaps(facts.get(disk, name) for name in (WARNINGS[0], "capacitor_ok")))
+
+
+def _silent(disk: Subject, facts: Facts, failed: Judged) -> Judged:
+    """Whether there is nothing that could ever tell: all its attributes are known by name, and none is about capacitors."""
+    if isinstance(failed, Known):
+        return Known(False, failed.evidence)
+    silence = _if(disk, facts, "capacitor_attribute", False)
+    return Known(True, silence.evidence) if silence and _if(disk, facts, "virtual", False) else failed
+
+
+@catch_missing
+def _grade(disk: Subject, facts: Facts, failed: Judged) -> Judged:
+    if is_true(failed):
+        return Known(1, failed.evidence)
+    table, virtual, hdd = (facts.get(disk, name) for name in ("drive_class", "virtual", "hdd"))
+    match virtual, hdd:
+        case Known(True), _:
+            return _elsewhere(disk)
+        case Known(), Known(True):
+            return unknown(f"{disk} is a hard disk: a flush that is honoured is all that it needs")
+    table, *_ = every((table, virtual, hdd))
+    absent = next((fact for name, value in ABSENT if (fact := _if(disk, facts, name, value))), None)
+    healthy = next((each for each in _capacitors(disk, facts) if each.value is True), None)
+    if table.value == "plp-full":
+        return _full(disk, facts, table, absent, healthy)
+    if absent and table.value != "none":
+        return Known(3, evidence(table, absent))
+    if absent:
+        return unknown(f"{_text(table)}; but the drive says that it has no volatile write cache ({_text(absent)})")
+    if healthy and table.value != "data-at-rest-only":
+        return unknown(f"{_text(table)}; but the drive reports healthy capacitors ({_text(healthy)}): for what?")
+    cache = facts.get(disk, "volatile_cache")
+    present = _if(disk, facts, "nvme_vwc_present", True)
+    if isinstance(cache, Unknown) and present is None:
+        return cache
+    seen = [fact for fact in (cache, present) if isinstance(fact, Known)]
+    return Known(2 if table.value == "data-at-rest-only" else 1, evidence(table, *seen))
+
+
+def _full(disk: Subject, facts: Facts, table: Known, absent: Known | None, healthy: Known | None) -> Known:
+    """Class plp-full: 5, 4 or 3. An inferred class (confidence C) is strong only with capacitors that speak."""
+    clear = [fact for _, fact in _backup(disk, facts)]
+    sure = _if(disk, facts, "drive_confidence", "A") or _if(disk, facts, "drive_confidence", "B")
+    if absent and healthy and clear:
+        return Known(5, evidence(table, absent, healthy, *clear))
+    if healthy:
+        return Known(4, evidence(table, healthy, *([absent] if absent else [])))
+    if absent:
+        return Known(4 if sure else 3, evidence(table, absent))
+    return Known(3, table.evidence)
+
+
+def _if(disk: Subject, facts: Facts, name: str, value: bool | str) -> Known | None:
+    """The fact, when it is known and has this value."""
+    fact = facts.get(disk, name)
+    return fact if isinstance(fact, Known) and fact.value == value else None
+
+
+def _text(fact: Known) -> str:
+    return fact.evidence[0].text if fact.evidence else str(fact.value)
+
+
+def _elsewhere(disk: Subject) -> Unknown:
+    return unknown(f"{disk} is a virtual disk: power-loss protection is decided on its host")
+
+
+DECLARED = 3  # of plp_grade
+
+
+@derivation("disk", keeps_acknowledged=flag("what it has acknowledged outlives the power, flushed or not"))
+def keeps_acknowledged(disk: Subject, facts: Facts) -> Judged:
+    """Whether a disk keeps what it has acknowledged when the power goes: it has no volatile cache that is on, or its
+    cache is known or declared to be protected (:mod:`.plp_grade`). A hard disk and a virtual disk are judged by
+    this like any other.
+    """
+    cache, grade = (facts.get(disk, name) for name in ("volatile_cache", "plp_grade"))
+    if isinstance(cache, Known) and cache.value is False:
+        return Known(True, cache.evidence)
+    if isinstance(grade, Known) and isinstance(grade.value, int) and grade.value >= DECLARED:
+        return Known(True, grade.evidence)
+    return Known(False, evidence(*every((cache, grade))))
+
+
+LISTED = ("storcli_controller", "raid_write_policy", "raid_level")
+FAMILY = "volume of a RAID controller"
+
+
+@derivation("disk", raid_volume=flag("a volume of a RAID controller, with drives behind it that cannot be seen"))
+def raid_volume(disk: Subject, facts: Facts) -> Judged:
+    """Whether a disk is the volume of a RAID controller: by its model, which names the controller, by how it is
+    attached, or because the controller's own tool lists it.
+
+    A "scsi" disk whose model says nothing may be such a volume: controllers can give theirs any name.
+    """
+    model, transport = facts.get(disk, "model"), facts.get(disk, "transport")
+    bus = str(transport.value) if isinstance(transport, Known) else ""
+    if isinstance(transport, Known) and bus in HYPERVISOR | NETWORK | SOFTWARE:
+        return Known(False, transport.evidence)
+    model = need(model)
+    drive = drives.match(str(model.value))
+    if drive and (drive.plp != "virtual" or drive.family.startswith(FAMILY)):
+        return Known(drive.plp == "virtual", model.evidence)
+    transport = need(transport)
+    if drive or bus in DRIVES:
+        return Known(False, model.evidence + transport.evidence)
+    for name in LISTED:
+        if isinstance(listed := facts.get(disk, name), Known):
+            return Known(True, listed.evidence)
+    return perhaps_a_volume(disk, bus)
+
+
+GOOD = ("Optimal", "Optl")
+
+
+@derivation(
+    "disk",
+    raid_cache_protected=flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
+    raid_drive_cache=word("the write caches of the drives behind a RAID volume", "off", "on", "on, protected"),
+)
+def raid_cache(disk: Subject, facts: Facts) -> Iterator[Fact]:
+    """Whether the caches behind a RAID volume survive a power cut: the controller's, and those of its drives.
+
+    ssacli says it of the volume's controller itself, storcli and perccli of the controller by its number. A battery
+    keeps what the controller holds, not what a drive holds. Linux completes the flush of a volume itself where the
+    firmware of a MegaRAID controller does not take it (megaraid_sas: fw_sync_cache_support), so that the drives may
+    never be told to empty theirs.
+
+    Of the battery the tool that knows the volume decides.
+    """
+    yield Fact(disk, "raid_cache_protected", first_known((facts.get(disk, "raid_battery_ok"), _storcli(disk, facts))))
+    yield Fact(disk, "raid_drive_cache", _drive_cache(disk, facts))
+
+
+@catch_missing
+def _drive_cache(disk: Subject, facts: Facts) -> Judged:
+    """Whatever the policy is, drives that are all known to protect what they acknowledged need none."""
+    policy, models = facts.get(disk, "raid_disk_cache"), facts.get(disk, "raid_drive_models")
+    if isinstance(policy, Known) and policy.value == "disabled":
+        return Known("off", policy.evidence)
+    named = models.value if isinstance(models, Known) and isinstance(models.value, tuple) else ()
+    behind = [drives.match(str(model)) for model in named]
+    if isinstance(models, Known) and behind and all(drive and drive.plp == "plp-full" for drive in behind):
+        seen = Evidence("power-loss protection of all drives behind it (drives.toml)")
+        return Known("on, protected", (seen, *models.evidence))
+    policy = need(policy)
+    if policy.value == "default":
+        return unknown(f"{policy.evidence[0].text}: whether the drives behind {disk} cache writes is not said")
+    return Known("on", policy.evidence + (models.evidence if isinstance(models, Known) else ()))
+
+
+@catch_missing
+def _storcli(disk: Subject, facts: Facts) -> Judged:
+    """All batteries of the controller must be good; having none is not."""
+    own, batteries = need(facts.get(disk, "storcli_controller")), need(facts.get(HOST, "storcli_batteries"))
+    states = [state for number, state in pairs_of(batteries) if number == own.value]
+    if not states:
+        return unknown(f"storcli64 /call show all: does not name controller {own.value}")
+    return Known(all(state in GOOD for state in states), batteries.evidence + own.evidence)

@@ -1,0 +1,408 @@
+"""The steps: what each fix that sets something would do, simulated one after the other.
+
+A fix that sets something is applied to the facts as a supposition, everything is derived and judged again, and the step is what
+that changes. First comes damage that is there, then what gains most at the worst cell of the table; where no single step gains
+anything there, two or three that do together are one step. What makes a cell or a finding worse waits until a step before it
+has made that good, or is left out with that reason. Steps that set nothing (hardware, a restart, a decision) are not simulated
+and stand where their severity puts them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from auditor import audit
+from auditor.audit import Look
+from auditor.facts import HOST, Evidence, Facts, Known, Subject, word_of
+from auditor.judge import supposition
+from auditor.judge.finding import RANK, Finding
+from auditor.judge.known_bugs import ID as KNOWN_BUGS
+from auditor.judge.rule import Template
+from auditor.judge.supposition import Change, SuppositionError
+from auditor.judge.verdict import Verdict, fill
+from auditor.report import event_words, finding_words
+from auditor.report.audit.comparison import OUTCOMES, CellName, Side, difference, ranks
+from auditor.report.model import Report
+from auditor.text import quoted
+
+TOGETHER = 3  # steps of one block at most
+LOSING = ("commits", "corruption")  # harms of rules that can be in series
+CANDIDATES = 12  # of which pairs and triples are tried
+UNSURE = OUTCOMES.index("unknown")  # from this rank on blocks are looked for
+NOT_KNOWN = "(unknown)"
+PARAMETERS = "/sys/module/zfs/parameters/"
+HARDWARE = re.compile(r"zpool (attach|replace|add|remove) ")
+RAW = re.compile(
+    r"[^=]+=(.*?)(?:, supposed)?(?: \((?:local|default|received|temporary)\)|, inherited from .*)?", re.DOTALL
+)
+_WAITS = "after the steps before it"
+LOCAL = ("local", "temporary")
+WATCH: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("sync", "logbias", "direct", "zfs_nocacheflush", "zil_nocacheflush", "write_cache", "zfs_txg_timeout"),
+        "latency of commits: zpool iostat -l 5",
+    ),
+    **dict.fromkeys(("primarycache", "secondarycache"), "hits and size of the ARC: arcstat 5"),
+    **dict.fromkeys(("quota", "refquota", "reservation", "refreservation"), "space: zfs list -o space"),
+}
+
+
+class Setting(NamedTuple):
+    """One change, for a person and for a script. read: the command that prints its value, or empty where none does; found:
+    what it prints before the step, and first before all steps. run, undo: commands or sentences that make it and take it
+    back."""
+
+    change: Change
+    read: str
+    found: str
+    wanted: str
+    run: str
+    undo: str
+    first: str = ""
+
+
+class Step(NamedTuple):
+    """findings: that it fixes. settings: what it changes; none of a step that is not simulated. person: why a person has to
+    make it, or empty: a script can. better: cells. report: after it, of a step that was simulated."""
+
+    findings: tuple[Finding, ...]
+    settings: tuple[Setting, ...]
+    person: str
+    better: tuple[CellName, ...] = ()
+    report: Report | None = None
+
+    @property
+    def severity(self) -> int:
+        return max(RANK[each.severity] for each in self.findings)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """As the findings have them."""
+        found = (verdict.command for each in self.findings for verdict in each.verdicts if verdict.command)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def watch(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(WATCH[each.change.name] for each in self.settings if each.change.name in WATCH))
+
+
+class Left(NamedTuple):
+    """A finding for which there is no step, and why."""
+
+    finding: Finding
+    reason: str
+
+
+class Plan(NamedTuple):
+    """now: the report that it begins with; after: that after all steps that were simulated. pools: (name, GUID) of those that a
+    script must find, empty where one is not known."""
+
+    now: Report
+    after: Report
+    steps: tuple[Step, ...]
+    left: tuple[Left, ...]
+    pools: tuple[tuple[str, str], ...]
+
+
+class _State(NamedTuple):
+    look: Look
+    report: Report
+
+    @property
+    def side(self) -> Side:
+        return Side(self.report, self.look.facts)
+
+
+class _Candidate(NamedTuple):
+    """Findings that the same changes fix."""
+
+    changes: tuple[Change, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def ready(self) -> bool:
+        """Does no fix of it say that something comes before?"""
+        return not any(verdict.fix.needs.startswith("After") for each in self.findings for verdict in each.verdicts)
+
+    @property
+    def loses(self) -> bool:
+        return any(each.rule.harm in LOSING for each in self.findings)
+
+    @property
+    def severity(self) -> int:
+        return max(RANK[each.severity] for each in self.findings)
+
+
+class _Gain(NamedTuple):
+    """What a candidate comes to. order: the more, the sooner. why_not: why it is no step now, or empty."""
+
+    candidates: tuple[_Candidate, ...]
+    state: _State
+    order: tuple[int, ...]
+    better: tuple[CellName, ...]
+    why_not: str
+
+    @property
+    def ready(self) -> bool:
+        return all(each.ready for each in self.candidates)
+
+    @property
+    def loses(self) -> bool:
+        return any(each.loses for each in self.candidates)
+
+
+def make(seen: Look, judge: Callable[[Look], Report]) -> Plan:
+    """The plan for what was seen. judge: with the rules and the policy of the user."""
+    return _Planner(seen, judge).plan()
+
+
+class _Planner:
+    def __init__(self, seen: Look, judge: Callable[[Look], Report]) -> None:
+        self._judge = judge
+        self._first = self._suppose(seen, ())
+        self._flat: set[tuple[Change, ...]] = set()  # what changed no cell is not simulated again before its turn
+        self._done: dict[tuple[str, str], str] = {}  # (subject, property) -> value that a step has set
+
+    def plan(self) -> Plan:
+        simulated = list(self._simulated())
+        after = simulated[-1][1] if simulated else self._first
+        fixed = {id for step, _ in simulated for each in step.findings for id in [_key(each)]}
+        others = [each for each in _failed(after.report) if _key(each) not in fixed]
+        by_hand = [
+            Step((each,), (), why) for each in others if (why := reason(each)) and not _sets(each, after.look.facts)
+        ]
+        left = [
+            Left(each, self._why_left(each, after)) for each in _failed(after.report) if _sets(each, after.look.facts)
+        ]
+        facts = self._first.look.facts
+        pools = tuple((pool.name, word_of(facts.get(pool, "guid"))) for pool in facts.linked(HOST, "pools"))
+        steps = _ordered([step for step, _ in simulated], by_hand, self._first.report)
+        return Plan(self._first.report, after.report, tuple(steps), tuple(left), pools)
+
+    # -- simulation ----------------------------------------------------------------------------------------------------
+
+    def _suppose(self, seen: Look, changes: Sequence[Change]) -> _State:
+        look = audit.suppose(seen, changes)
+        return _State(look, self._judge(look))
+
+    def _simulated(self) -> Iterator[tuple[Step, _State]]:
+        """Each step, and the state after it; a script makes those that no person has to make, in a state of its own."""
+        state = alone = self._first
+        while chosen := self._next(state):
+            findings = tuple(each for candidate in chosen.candidates for each in candidate.findings)
+            changes = [each for candidate in chosen.candidates for each in candidate.changes]
+            before = self._first.look.facts
+            settings = tuple(
+                _setting(each, state.look.facts)._replace(first=_setting(each, before).found) for each in changes
+            )
+            there = {_key(each): each for each in _failed(alone.report)}  # without the steps that a person makes
+            why = _person([there.get(_key(each)) for each in findings], settings)
+            if not why:
+                after = chosen.state if alone is state else self._suppose(alone.look, changes)
+                why = _WAITS if _worse(alone, after) else ""
+                alone = alone if why else after
+            self._done |= {(each.subject, each.name): each.value for each in changes}
+            state = chosen.state
+            yield Step(findings, settings, why, chosen.better, state.report), state
+
+    def _next(self, state: _State) -> _Gain | None:
+        """The best step from here."""
+        candidates = list(_candidates(state, self._done))
+        flat = sorted((each for each in candidates if each.changes in self._flat), key=lambda each: -each.severity)
+        gains = [gain for each in candidates if each not in flat and (gain := self._gain(state, (each,)))]
+        self._flat |= {each.candidates[0].changes for each in gains if not each.loses and not any(each.order[:2])}
+        good = [each for each in gains if not each.why_not]
+        if max(ranks(state.report).values(), default=0) >= UNSURE and not any(each.order[0] > 0 for each in good):
+            lose = [each for each in candidates if each.loses][:CANDIDATES]
+            for size in range(2, TOGETHER + 1):
+                blocks = (self._gain(state, each) for each in combinations(lose, size))
+                if found := [each for each in blocks if each and not each.why_not and each.order[0] > 0]:
+                    return max(found, key=lambda each: each.order)
+        best = max(good, key=lambda each: each.order, default=None)
+        if best and not best.ready:  # what it waits for may be one of these
+            return max((each for each in good if each.ready and each.loses), key=lambda each: each.order, default=best)
+        for one in flat:
+            if best and (any(best.order[:2]) or best.order[2] >= one.severity):
+                break
+            if (gain := self._gain(state, (one,))) and not gain.why_not:
+                return gain
+        return best
+
+    def _gain(self, state: _State, candidates: tuple[_Candidate, ...]) -> _Gain | None:
+        """None where the host does not know what it sets."""
+        try:
+            after = self._suppose(state.look, [change for each in candidates for change in each.changes])
+        except SuppositionError:
+            return None
+        changed = difference(state.side, after.side)
+        then, now = ranks(state.report), ranks(after.report)
+        worst = max(then.values(), default=0)
+        at = [name for name, rank in then.items() if rank == worst]
+        order = (
+            sum(worst - now.get(name, 0) for name in at) if worst else 0,
+            sum(then[name] - now.get(name, 0) for name in then),
+            max(each.severity for each in candidates),
+        )
+        return _Gain(candidates, after, order, changed.better, _worse(state, after))
+
+    def _why_left(self, finding: Finding, state: _State) -> str:
+        changes = _sets(finding, state.look.facts)
+        if any(self._done.get((each.subject, each.name), each.value) != each.value for each in changes):
+            return "a step before it sets the same to another value"
+        if all((each.subject, each.name) in self._done for each in changes):
+            return "what was counted or recorded before the step says nothing of the time after it: check again"
+        gain = self._gain(state, (_Candidate(changes, (finding,)),))
+        return gain.why_not if gain and gain.why_not else "what it sets is not known of this host"
+
+
+def _worse(before: _State, after: _State) -> str:
+    """What a change makes worse, in words; nothing where it makes nothing worse."""
+    changed = difference(before.side, after.side)
+    if changed.worse:
+        dataset, event, take = changed.worse[0]
+        happening = next(event_words.happening([each]) for each in after.report.events if each == event)
+        return f"alone it makes {happening} worse for {dataset}{f' (it takes {take})' if take else ''}"
+    return f"it brings {changed.new[0].rule} ({changed.new[0].text})" if changed.new else ""
+
+
+def _failed(report: Report) -> list[Finding]:
+    return [each for each in report.findings if each.failed]
+
+
+def _key(finding: Finding) -> tuple[str, str]:
+    return finding.rule.id, finding.place
+
+
+def _sets(finding: Finding, facts: Facts) -> tuple[Change, ...]:
+    """What its fix sets, of each of its subjects once; nothing where a value is not known."""
+    found: dict[Change, None] = {}
+    for verdict in finding.verdicts:
+        for template in verdict.fix.sets:
+            each = _change(template, verdict, facts)
+            if each is None:
+                return ()
+            found[each] = None
+    return tuple(found)
+
+
+def _change(template: Template, verdict: Verdict, facts: Facts) -> Change | None:
+    """With the names put in place of its places: they are not taken apart again."""
+    form, subject = supposition.parse(template.source), verdict.subject
+    words = fill(template, subject, verdict.origin, facts, shell=False)
+    places = {
+        "{subject}": subject.name,
+        "{origin}": verdict.origin or subject.name,
+        "{pool}": subject.within or subject.name.partition("/")[0],
+    }
+    who = places.get(form.subject, form.subject)
+    value = words.removeprefix(f"{who} {form.name}=")
+    return None if NOT_KNOWN in value else Change(words, who, form.name, value)
+
+
+def _candidates(state: _State, done: Mapping[tuple[str, str], str]) -> Iterator[_Candidate]:
+    """By what is set; a property that a step has set is not set again."""
+    found: dict[tuple[Change, ...], list[Finding]] = {}
+    for finding in _failed(state.report):
+        changes = _sets(finding, state.look.facts)
+        if changes and not any((each.subject, each.name) in done for each in changes):
+            found.setdefault(changes, []).append(finding)
+    return (_Candidate(changes, tuple(findings)) for changes, findings in found.items())
+
+
+def _ordered(simulated: list[Step], by_hand: list[Step], now: Report) -> Iterator[Step]:
+    """Damage first, then what gains something, then the rest by severity; nothing that restarts the host before what bars
+    it."""
+    damage = [each for each in by_hand if each.findings[0].rule.damage]
+    rest = [each for each in by_hand if each not in damage]
+    bars = any(each.rule.id in finding_words.BAR_RESTART for each in _failed(now))
+    gaining = len(simulated) - next((i for i, each in enumerate(reversed(simulated)) if each.better), len(simulated))
+    yield from damage
+    yield from simulated[:gaining]
+    late = [*simulated[gaining:], *rest]
+
+    def order(step: Step) -> tuple[bool, int]:
+        restarts = any(each.fix.cost == "needs restart" and each.rule.subject == "host" for each in step.findings)
+        return restarts and bars, -step.severity
+
+    yield from sorted(late, key=order)
+
+
+# -- words and commands ------------------------------------------------------------------------------------------------
+
+
+def reason(finding: Finding) -> str:
+    """Why nothing that can be set fixes it, in a word or two."""
+    fix = finding.fix
+    commands = [each.command for each in finding.verdicts if each.command]
+    if finding.rule.id == KNOWN_BUGS:
+        return "an upgrade and a restart"
+    if fix.cost in ("rebuilds the pool", "destroys data"):
+        return fix.cost
+    if any(map(HARDWARE.match, commands)):
+        return "hardware"
+    if finding_words.looks(finding):
+        return "somebody has to look first"
+    if finding.rule.subject in ("disk", "leaf", "vdev"):
+        return "hardware"
+    return "a restart" if fix.cost == "needs restart" else "a decision"
+
+
+def _person(findings: Sequence[Finding | None], settings: Sequence[Setting]) -> str:
+    """Why a script must not make it. findings: as they are where nobody has made the steps of a person; None: not there."""
+    if None in findings:
+        return _WAITS
+    for fix in (verdict.fix for each in findings if each for verdict in each.verdicts):
+        if fix.needs:
+            return f"{fix.needs[0].lower()}{fix.needs[1:]}"
+        if fix.cost != "safe":
+            return fix.cost
+    return "" if all(each.read for each in settings) else "zaudit has no command for it"
+
+
+def _setting(change: Change, facts: Facts) -> Setting:
+    """change: of a supposition that was made, so its subject is there."""
+    name, value, who = change.name, change.value, change.subject
+    assignment = f"{name}={value}"
+    if who == "zfs" and supposition.PARAMETERS.fullmatch(name):
+        path = f"{PARAMETERS}{name}"
+        found = _value(facts, HOST, name)
+        return Setting(
+            change, f"cat {path}", found, value, f"echo {quoted(value)} > {path}", f"echo {quoted(found)} > {path}"
+        )
+    if facts.of(disk := Subject("disk", who)) and name == "write_cache":
+        path = f"/sys/block/{quoted(who)}/queue/write_cache"
+        found = _value(facts, disk, "sysfs_write_cache")
+        return Setting(
+            change, f"cat {path}", found, value, f"echo {quoted(value)} > {path}", f"echo {quoted(found)} > {path}"
+        )
+    for kind, program in (("dataset", "zfs"), ("pool", "zpool")):
+        subject = Subject("dataset" if kind == "dataset" else "pool", who)
+        fact = facts.of(subject).get(name)
+        if isinstance(fact, Known) and name in supposition.properties(subject.kind):
+            found = _value(facts, subject, name)
+            undo = f"{program} set {quoted(f'{name}={found}')} {quoted(who)}"
+            if kind == "dataset" and not fact.evidence[0].text.endswith(tuple(f"({each})" for each in LOCAL)):
+                undo = f"zfs inherit {'-S ' * _is_received(fact)}{name} {quoted(who)}"
+            read = f"{program} get -Hp -o value {name} {quoted(who)}"
+            return Setting(change, read, found, value, f"{program} set {quoted(assignment)} {quoted(who)}", undo)
+    return Setting(
+        change, "", "", value, f"Set {name} = {value} in {who}.", f"Set {name} in {who} back to what it was."
+    )
+
+
+def _is_received(fact: Known) -> bool:
+    return fact.evidence[0].text.endswith("(received)")
+
+
+def _value(facts: Facts, subject: Subject, name: str) -> str:
+    """As the command prints it."""
+    match facts.get(subject, name):
+        case Known(value, (Evidence(text), *_)):
+            found = RAW.fullmatch(text)
+            return found[1] if found and not text.startswith("supposed: ") else str(value)
+        case Known(value, ()):
+            return str(value)
+    return ""

@@ -1,0 +1,330 @@
+"""The one law on this installation: trials of hosts and of rules, and their outcome."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from auditor import audit, data, registry
+from auditor.facts import HOST, Facts, Known, Subject
+from auditor.gather import answer
+from auditor.gather.gatherer import of
+from auditor.host.request import UNASKED, Read, Run, Skip
+from auditor.judge import example
+from auditor.judge.rule import Example, Rule
+from auditor.recording import recording
+from auditor.recording.recording import Recording, ReplayHost
+from auditor.selftest import faults
+from auditor.selftest.faults import HALVED, NONE, OF_ONE, Before, Fault, FaultyHost, outcomes
+
+# One recorded host, judged again and again with one collector's answers at fault.
+
+# zpool list, the kernel's log and files of people have no end mark: what is cut between two lines looks whole
+NO_END_MARK = frozenset({*("zpool_list", "kernel_log", "modprobe"), *("database_settings", "database_includes")})
+POOLS = ("/proc/spl/kstat/zfs/*/state",)  # the second witness of zpool list: older recordings do not have it
+SAYS_WHOSE = frozenset({"smartctl", "nvme_id_ctrl", "hdparm"})  # answers that name the disk that they are about
+
+
+class Cell(NamedTuple):
+    """One rule against one kind of fault. cases: how often it was judged; wrong: how it passed where it must not."""
+
+    cases: int
+    wrong: tuple[str, ...]
+
+
+def look(past: Recording, seen: Any) -> Facts | None:
+    """The facts, or None where zaudit refuses to judge (exit code 3)."""
+    try:
+        return audit.look(seen, past.targets or ("tank",), audit.Options.from_words(past.options)).facts
+    except audit.NothingToAudit:
+        return None
+
+
+def questions(facts: Facts) -> dict[str, list[tuple[Subject, Run | Read]]]:
+    """What each collector asks of this host, about whom."""
+    sources = registry.sources()
+    pools = facts.linked(HOST, "pools")
+    subjects: dict[str, Sequence[Subject]] = {
+        "host": (HOST,),
+        "pool": pools,
+        "target": tuple(Subject("dataset", pool.name) for pool in pools),
+        "disk": tuple(facts.subjects("disk")),
+        "database": tuple(facts.subjects("database")),
+    }
+    asked: dict[str, list[tuple[Subject, Run | Read]]] = {}
+    for per, members in subjects.items():
+        for name in of(sources, per):
+            for subject in members:
+                request = sources[name].request(subject, facts)
+                if not isinstance(request, Skip):
+                    asked.setdefault(name, []).append((subject, request))
+    return asked
+
+
+def _question(request: Run | Read) -> tuple[str, ...]:
+    return request.argv if isinstance(request, Run) else request.patterns
+
+
+def lost(
+    past: Recording, collector: str, questions: set[tuple[str, ...]], most: int
+) -> Iterator[tuple[Fault, set[tuple[str, ...]]]]:
+    """(fault, the questions that are answered so): what one collector's answers can lose, and answers that are swapped."""
+    if collector in faults.ONE_LOOK or (collector == "zpool_list" and POOLS not in past.files):
+        return
+    replay = ReplayHost(past)  # an older recording has the answers under questions in other words
+    answers = {
+        question: reply for question in sorted(questions) if (reply := replay.run(Run(question))).fault != UNASKED
+    }
+    files = [past.files[question] for question in sorted(questions) if question in past.files]
+    for fault in faults.of_answers([*answers.values(), *files], most):
+        yield fault, questions
+    heard = [question for question, answer in answers.items() if answer.exit == 0]
+    for question, other in zip(heard, heard[1:] + heard[:1], strict=True):
+        if question != other and collector in SAYS_WHOSE:
+            yield faults.of_another(answers[other]), {question}
+    if collector == "zfs_get":
+        yield faults.TEMPORARY, questions
+
+
+class Noted:
+    """Contains no question, and counts those that it is looked for."""
+
+    def __init__(self) -> None:
+        self.put: Counter[tuple[str, ...]] = Counter()
+
+    def __contains__(self, question: object) -> bool:
+        assert isinstance(question, tuple)
+        self.put[question] += 1
+        return False
+
+
+@dataclass
+class Trials:
+    """One recorded host, judged again and again with one collector's answers at fault. What comes of two faults in the same
+    way is judged once."""
+
+    rules: Sequence[Rule]
+    past: Recording
+    before: Before
+    asked: Mapping[str, list[tuple[Subject, Run | Read]]]
+    elsewhere: frozenset[tuple[str, ...]]  # questions that are put by others than collectors, too
+    told: dict[object, dict[str, Cell]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], past: Recording) -> Trials | None:
+        """Of the host as it is; None where zaudit refuses to judge it."""
+        noted = Noted()
+        if (base := look(past, FaultyHost(ReplayHost(past), NONE, noted))) is None:
+            return None
+        asked = questions(base)
+        rest = noted.put - Counter(_question(request) for each in asked.values() for _, request in each)
+        return cls(rules, past, Before.of(rules, base), asked, frozenset(rest))
+
+    def questions(self, collector: str) -> set[tuple[str, ...]]:
+        return {_question(request) for _, request in self.asked[collector]}
+
+    def one(self, collector: str, to: set[tuple[str, ...]], fault: Fault) -> dict[str, Cell]:
+        """With one collector's answers at fault a verdict stays, or becomes undecided; or falls with a hole above it."""
+        if collector in NO_END_MARK and fault is HALVED:
+            return {}
+        host = FaultyHost(ReplayHost(self.past), fault, to)
+        if to & self.elsewhere:
+            return self._judged(collector, host)
+        heard = (fault.partial, *self._heard(host, to))
+        if heard not in self.told:
+            as_it_was = heard[1:] == tuple(self._heard(FaultyHost(host.host, NONE), to))
+            self.told[heard] = self._unchanged() if as_it_was else self._judged(collector, host)
+        return self.told[heard]
+
+    def _unchanged(self) -> dict[str, Cell]:
+        return {rule.id: Cell(1, ()) for rule in self.rules}
+
+    def _heard(self, host: FaultyHost, to: set[tuple[str, ...]]) -> Iterator[object]:
+        """Who asks these questions, and all that anybody else can notice of the answers but the reasons of what they lack."""
+        for name, each in self.asked.items():
+            for subject, request in each:
+                if _question(request) in to:
+                    reply = host.run(request) if isinstance(request, Run) else host.read(request)
+                    came = answer.answer_of(registry.sources()[name], subject, request, reply, host)
+                    facts = frozenset(
+                        (*fact[:2], fact.value if isinstance(fact.value, Known) else None) for fact in came.facts
+                    )
+                    yield name, subject, facts, came.failure is None, came.applies, bool(came.unasked), came.part
+
+    def _judged(self, collector: str, host: FaultyHost) -> dict[str, Cell]:
+        facts = look(self.past, host)
+        if facts is None:
+            return {}  # exit code 3: nothing is said to be fine
+        before, after, fault = self.before.outcomes, self.before.after(facts), host.fault
+        holes = {id for (id, _), outcome in after.items() if outcome == "unknown"}
+        wrong: dict[str, list[str]] = {rule.id: [] for rule in self.rules}
+        for key in dict.fromkeys((*before, *after)):
+            was, now = before.get(key, "nothing"), after.get(key, "nothing")
+            if now == "pass" and was not in ("pass", "not applicable"):  # what holds holds, whether it applies or not
+                wrong[key[0]].append(f"{collector}, {fault.name}: {key[1]}: {was} -> pass")
+            elif now == "not applicable" and was == "fail" and fault.partial:
+                wrong[key[0]].append(f"{collector}, {fault.name}: {key[1]}: fail, and now not applicable")
+            elif now == "nothing" and was in ("fail", "unknown") and key[0] not in holes:
+                wrong[key[0]].append(f"{collector}, {fault.name}: {key[1]}: {was}, and now nothing")
+        return {rule.id: Cell(1, tuple(wrong[rule.id])) for rule in self.rules}
+
+
+# The table of the self-test: every rule against every fault, on a recorded host and on the rule's own examples.
+
+FILE = "selftest.json"
+# of the whole host: nothing is left that a rule could pass by; "release" is one that spells everything otherwise
+LABELS = {
+    faults.NOT_INSTALLED: "missing",
+    faults.NOT_PERMITTED: "denied",
+    faults.TIME_OUT: "hung",
+    faults.EMPTY: "empty",
+    faults.BINARY: "garbled",
+    faults.CUT: "truncated",
+    faults.UNKNOWN_RELEASE: "release",
+}
+# which list what rules are about, or decide the most severe ones: of these each two are refused together
+MAIN = (
+    *("block_sysfs", "database_paths", "database_process", "database_processes", "database_settings", "kstat_pools"),
+    *("module_params", "udev", "zfs_get", "zfs_list", "zfs_mounts"),
+    *("zpool_get", "zpool_list", "zpool_status", "zpool_status_paths"),
+)
+LOSSES = 6  # lines, and keys, of one collector's answers: more of them are the tests' business
+
+
+class Row(NamedTuple):
+    """One rule. healthy: what it says of the recorded host as it is; cells: by the name of the fault."""
+
+    rule: str
+    healthy: str
+    cells: Mapping[str, Cell]
+
+
+def host() -> Recording:
+    """The recorded host that is part of zaudit."""
+    members = {name: text.encode("utf-8", "surrogateescape") for name, text in json.loads(data.text(FILE)).items()}
+    return recording.parse(FILE, members)
+
+
+def run(rules: Sequence[Rule], progress: Callable[[int, int, str, float], None] | None = None) -> list[Row]:
+    """All rules, with their examples, by id."""
+    past = host()
+    trials = Trials.of(rules, past)
+    assert trials is not None
+    columns: dict[str, dict[str, Cell]] = {}
+    steps = list(_steps(trials))
+    for done, (name, step) in enumerate(steps, 1):
+        if progress:
+            progress(done, len(steps), name, 0.0)
+        column = columns.setdefault(name, {rule.id: Cell(0, ()) for rule in rules})
+        for id, cell in step().items():
+            column[id] = Cell(column[id].cases + cell.cases, column[id].wrong + cell.wrong)
+    healthy = {
+        rule.id: sorted({outcome for (id, _), outcome in trials.before.outcomes.items() if id == rule.id})
+        for rule in rules
+    }
+    return [
+        Row(
+            rule.id,
+            ", ".join(healthy[rule.id]) or "no subject",
+            {name: column[rule.id] for name, column in columns.items()},
+        )
+        for rule in rules
+    ]
+
+
+def _steps(trials: Trials) -> Iterator[tuple[str, Callable[[], dict[str, Cell]]]]:
+    """(column, how to fill it): the whole host at fault, then one collector after the other, then the examples."""
+    rules, past = trials.rules, trials.past
+    for fault in LABELS:
+        yield LABELS[fault], lambda fault=fault: _whole(rules, past, fault, trials.questions("zfs_version"))  # type: ignore[misc]
+    for collector in trials.asked:
+        for fault, to in lost(past, collector, trials.questions(collector), LOSSES):
+            yield "one loss", partial(trials.one, collector, to, fault)
+        for fault in OF_ONE:
+            yield "one answer", partial(trials.one, collector, trials.questions(collector), fault)
+    for first, second in combinations([each for each in MAIN if each in trials.asked], 2):
+        both = trials.questions(first) | trials.questions(second)
+        yield "two answers", partial(trials.one, f"{first} and {second}", both, faults.NOT_PERMITTED)
+    yield "facts hidden", lambda: {rule.id: hidden(rule) for rule in rules}
+
+
+# -- on the recorded host -----------------------------------------------------------------------------------------------
+
+
+def _whole(rules: Sequence[Rule], past: Recording, fault: Fault, release: set[tuple[str, ...]]) -> dict[str, Cell]:
+    """With every answer at fault each rule is undecided.
+
+    Where zaudit refuses to judge because OpenZFS is not loaded, the release is refused instead of missing.
+    """
+    facts = look(past, FaultyHost(ReplayHost(past), fault))
+    if facts is None:
+        rest = FaultyHost(ReplayHost(past), fault)
+        facts = look(past, FaultyHost(rest, faults.NOT_PERMITTED, release))
+    after = outcomes(rules, facts or Facts())
+    found = {}
+    for rule in rules:
+        mine = {subject: outcome for (id, subject), outcome in after.items() if id == rule.id}
+        # a word that a later release says may be a hypervisor that nobody knows: that is a failure, or no case for a rule
+        allowed = ("unknown", "fail", "not applicable") if fault is faults.UNKNOWN_RELEASE else ("unknown",)
+        wrong = [f"{subject}: {outcome}" for subject, outcome in mine.items() if outcome not in allowed]
+        found[rule.id] = Cell(1, tuple(wrong) if mine else ("it says nothing",))
+    return found
+
+
+def improved(rules: Sequence[Rule], past: Recording, most: int) -> list[str]:
+    """What gets better on a recorded host when its answers lose something; of each collector at most so many losses."""
+    if (trials := Trials.of(rules, past)) is None:
+        return []
+    found: list[str] = []
+    for collector in trials.asked:
+        for fault, to in lost(past, collector, trials.questions(collector), most):
+            cells = trials.one(collector, to, fault)
+            found += [f"{rule}: {text}" for rule, cell in cells.items() for text in cell.wrong]
+    return found
+
+
+# -- on the examples ----------------------------------------------------------------------------------------------------
+
+
+def hidden(rule: Rule) -> Cell:
+    """Each example with each of its facts hidden, and with all of them: what did not pass does not pass."""
+    cases, wrong = 1, []
+    facts = registry.registry()
+    if example.run(rule, Example("nothing known", {}, "unknown", None), facts).outcome != "unknown":
+        wrong.append("nothing known, and not unknown")
+    for each in rule.examples:
+        if each.verdict in ("pass", "not applicable"):
+            continue
+        for given, path in _without(each.given):
+            cases += 1
+            if example.run(rule, each._replace(given=given), facts).outcome == "pass":
+                wrong.append(f"{each.name!r} passes without {path}")
+    return Cell(cases, tuple(wrong))
+
+
+def _without(given: Any, path: str = "") -> Iterator[tuple[Any, str]]:
+    """The same with one fact unknown, for each fact at any depth."""
+    hidden = {"unknown": "hidden by the self-test"}
+    match given:
+        case {"unknown": _}:
+            return
+        case dict():
+            for name, value in given.items():
+                if value != hidden:
+                    yield {**given, name: hidden}, f"{path}{name}"
+                    for inner, where in _without(value, f"{path}{name}."):
+                        yield {**given, name: inner}, where
+        case list():
+            for i, value in enumerate(given):
+                for inner, where in _without(value, f"{path}{i}."):
+                    yield [*given[:i], inner, *given[i + 1 :]], where
+
+
+def passed(rows: Sequence[Row]) -> bool:
+    """Whether no rule passed where it must not."""
+    return not any(cell.wrong for row in rows for cell in row.cells.values())

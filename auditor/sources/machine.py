@@ -1,0 +1,391 @@
+"""The machine and its kernel: name, firmware, memory, virtualization."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.facts import HOST, Fact, Subject, flag, known, number, real, word, words
+from auditor.host.request import WITNESS, Files, Output, Read, Run
+from auditor.sources.replies import LARGEST, integer
+from auditor.sources.source import source
+
+_IDS = re.compile(r'^ID(?:_LIKE)?=(["\']?)([a-z0-9._ -]+)\1\n', re.M)  # of both in the order of the file
+LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": "kernel_release"}
+
+
+@source(
+    "identity",
+    "host",
+    ask=Read((*LINES, "/etc/os-release", "/etc/hostid")),
+    facts={
+        "hostname": word("its name"),
+        "kernel_release": word("release of the running kernel, as uname -r says"),
+        "os_name": word("PRETTY_NAME of the distribution"),
+        "os_ids": words("ID of the distribution, and those that it is like"),
+        "hostid_file": flag("/etc/hostid exists"),
+    },
+)
+def identity(reply: Files, host: Subject) -> Iterator[Fact]:
+    """Which host, which kernel, which distribution, and whether it has an ``/etc/hostid`` (which multihost=on needs).
+
+    One line each; os-release is a list of shell assignments. (man 5 os-release)
+    """
+    for path, name in LINES.items():
+        if path in reply.text:
+            line = re.fullmatch(r"(\S+)\n", reply.text[path])
+            if line is None:
+                raise ValueError(f"{path} is not one line")
+            yield Fact(HOST, name, known(line[1], line[1], f"cat {path}"))
+    release = re.search(r'^PRETTY_NAME=(["\']?)(.+)\1\n', reply.text.get("/etc/os-release", ""), re.M)
+    if release is not None:
+        yield Fact(HOST, "os_name", known(release[2], release[2], "cat /etc/os-release"))
+    ids = [found[2] for found in _IDS.finditer(reply.text.get("/etc/os-release", ""))]
+    if ids:
+        yield Fact(HOST, "os_ids", known(tuple(" ".join(ids).split()), ", ".join(ids), "grep ID /etc/os-release"))
+    if "/etc/hostid" in reply.text:
+        yield Fact(HOST, "hostid_file", known(True, "/etc/hostid exists", "ls -l /etc/hostid"))
+    # that it is not there counts only where files could be read at all
+    elif reply.text and reply.errors.get("/etc/hostid", "").startswith("no such file"):
+        yield Fact(HOST, "hostid_file", known(False, "no /etc/hostid", "ls -l /etc/hostid"))
+
+
+FOLDER = "/sys/class/dmi/id"
+FILES = ("sys_vendor", "product_name", "bios_vendor")
+HYPERVISORS = (  # beginning of any of the three names -> hypervisor
+    ("KVM", "kvm"),
+    ("OpenStack", "kvm"),
+    ("KubeVirt", "kvm"),
+    ("Amazon EC2", "amazon"),
+    ("QEMU", "qemu"),
+    ("VMware", "vmware"),
+    ("VMW", "vmware"),
+    ("innotek GmbH", "oracle"),
+    ("VirtualBox", "oracle"),
+    ("Xen", "xen"),
+    ("Bochs", "bochs"),
+    ("Parallels", "parallels"),
+    ("BHYVE", "bhyve"),
+    ("Hyper-V", "microsoft"),
+    ("Virtual Machine", "microsoft"),
+    ("Apple Virtualization", "apple"),
+    ("Google Compute Engine", "google"),
+)
+
+
+@source(
+    "dmi",
+    "host",
+    ask=Read(tuple(f"{FOLDER}/{name}" for name in FILES)),
+    facts={
+        "dmi_sys_vendor": word("maker of the machine"),
+        "dmi_product_name": word("model of the machine"),
+        "dmi_bios_vendor": word("maker of the firmware"),
+        "virtual_machine_hint": word("the hypervisor that the three names betray, or none"),
+    },
+)
+def dmi(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/sys/class/dmi/id``: who made this machine, as its firmware says; a second witness of virtualization.
+
+    The names are those that systemd matches too (systemd src/basic/virt.c, detect_vm_dmi_vendor).
+
+    The names as they are, and what they betray once all three are there.
+    """
+    names = {}
+    for name in FILES:
+        path = f"{FOLDER}/{name}"
+        if path in reply.text:
+            if not reply.text[path].endswith("\n"):
+                raise ValueError(f"{path} is cut off")
+            names[name] = reply.text[path].strip()
+            yield Fact(HOST, f"dmi_{name}", known(names[name], names[name], f"cat {path}"))
+    hint = next((vm for start, vm in HYPERVISORS for each in names.values() if each.startswith(start)), "none")
+    if hint != "none" or len(names) == len(FILES):
+        yield Fact(HOST, "virtual_machine_hint", known(hint, ", ".join(names.values()), f"grep . {FOLDER}/*"))
+
+
+CONTAINERS = frozenset(
+    {
+        "container-other",
+        "docker",
+        "lxc",
+        "lxc-libvirt",
+        "openvz",
+        "podman",
+        "pouch",
+        "proot",
+        "rkt",
+        "systemd-nspawn",
+        "wsl",
+    }
+)
+
+
+@source(
+    "virtualization",
+    "host",
+    ask=Run(("systemd-detect-virt",), package="systemd", accept=frozenset({0, 1})),
+    facts={
+        "virtualization": word(
+            "none, or the hypervisor or container as systemd calls it (kvm, qemu, vmware, lxc, ...)"
+        ),
+        "container": flag("the innermost is a container"),
+    },
+)
+def virtualization(reply: Output, host: Subject) -> Iterator[Fact]:
+    """``systemd-detect-virt``: the hypervisor or container that we run in; "none" (with exit code 1) on bare metal.
+
+    Prints the innermost: inside a container on a virtual machine it names the container.
+
+    One word on one line.
+    """
+    if re.fullmatch(r"[a-z][a-z0-9-]*\n", reply.text) is None:
+        raise ValueError("it is not one word")
+    word = reply.text.rstrip("\n")
+    yield Fact(HOST, "virtualization", known(word, word, "systemd-detect-virt"))
+    yield Fact(HOST, "container", known(word in CONTAINERS, word, "systemd-detect-virt"))
+
+
+OWN = "/proc/self/ns/pid"
+FIRST = 0xEFFFFFFC
+
+
+@source(
+    "pid_namespace",
+    "host",
+    ask=Read((OWN,)),
+    facts={"all_processes": flag("zaudit sees the processes of the whole machine, and not those of a container alone")},
+)
+def pid_namespace(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/proc/self/ns/pid``: whether process 1, as zaudit sees it, is the first process of this machine, or that of a
+    container.
+
+    The kernel gives the first namespace of processes a number that is always the same. (Linux include/linux/proc_ns.h
+    PROC_PID_INIT_INO; man 7 pid_namespaces)
+
+    Raises ValueError for a link that leads to no such namespace.
+    """
+    if OWN not in reply.links:
+        return
+    found = re.fullmatch(r"pid:\[([0-9]{1,10})\]", reply.links[OWN])
+    if not found:
+        raise ValueError(f"{OWN} leads elsewhere")
+    yield Fact(HOST, "all_processes", known(int(found[1]) == FIRST, f"{OWN} is {found[0]}", f"readlink {OWN}"))
+
+
+CORRECTED = frozenset({"Single-bit ECC", "Multi-bit ECC"})
+NOT_CORRECTED = frozenset({"None", "Parity", "CRC"})
+_BITS = re.compile(r"\d+ bits")
+
+
+@source(
+    "dmidecode",
+    "host",
+    ask=Run(("dmidecode", "-t", "memory"), package="dmidecode"),
+    facts={"dmi_memory_ecc": flag("the firmware says of all system memory that its errors are corrected")},
+)
+def dmidecode(reply: Output, host: Subject) -> Iterator[Fact]:
+    """``dmidecode -t memory``: whether the firmware says that memory is ECC memory. Needs root. (SMBIOS, types 16 and 17)
+
+    Type 16 is an array of memory with its "Error Correction Type", type 17 a module: with ECC its total width is more than its
+    data width.
+
+    True when array and modules agree; nothing where the firmware does not say it of all of them.
+    """
+    arrays = [each for each in _records(reply.text, "Physical Memory Array") if each.get("Use") == "System Memory"]
+    types = {each.get("Error Correction Type", "") for each in arrays}
+    widths = [
+        (each.get("Total Width", ""), each.get("Data Width", ""))
+        for each in _records(reply.text, "Memory Device")
+        if each.get("Size", "") != "No Module Installed"
+    ]
+    if (
+        not types
+        or types - CORRECTED - NOT_CORRECTED
+        or not all(_BITS.fullmatch(bits) for pair in widths for bits in pair)
+    ):
+        return
+    wider = [int(total.split()[0]) > int(data.split()[0]) for total, data in widths]
+    if not wider:
+        return
+    text = f"Error Correction Type: {', '.join(sorted(types))}; Total Width {widths[0][0]}, Data Width {widths[0][1]}"
+    yield Fact(HOST, "dmi_memory_ecc", known(types <= CORRECTED and all(wider), text, "dmidecode -t memory"))
+
+
+def _records(text: str, title: str) -> Iterator[dict[str, str]]:
+    """The fields of each structure with this title that is whole: an empty line ends it."""
+    for body in re.findall(rf"^{title}\n((?:\t.*\n)+)\n", text, re.M):
+        yield dict(re.findall(r"^\t([^\t:][^:]*): (.*)\n", body, re.M))
+
+
+EDAC_FOLDER = "/sys/devices/system/edac/mc"
+CORRECTS = frozenset({"SECDED", "S2ECD2ED", "S4ECD4ED", "S8ECD8ED", "S16ECD16ED"})
+DOES_NOT = frozenset({"None", "PARITY", "EC"})
+COUNTERS = {"ue_count": "memory_uncorrected_errors", "ce_count": "memory_corrected_errors"}
+PATTERNS = (
+    *(f"{EDAC_FOLDER}/mc*/{name}" for name in COUNTERS),
+    *(f"{EDAC_FOLDER}/mc*/{kind}*/dimm_edac_mode" for kind in ("dimm", "rank")),
+)
+
+
+@source(
+    "edac",
+    "host",
+    ask=Read(PATTERNS),
+    facts={
+        "edac_corrects": flag("the kernel knows all memory modules to be corrected (ECC)"),
+        "memory_uncorrected_errors": number("errors of memory since boot that could not be corrected"),
+        "memory_corrected_errors": number("errors of memory since boot that were corrected"),
+    },
+)
+def edac(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/sys/devices/system/edac/mc``: memory controllers, what they correct, and the errors that they counted.
+
+    Without a controller nothing is known: its driver may be missing. Some drivers register memory without correction, so the
+    mode of every module counts. (Linux Documentation/admin-guide/RAS/main.rst, dimm_edac_mode; drivers/edac/edac_mc_sysfs.c)
+
+    The modes of all modules together, and sums over all controllers; nothing where there is none.
+    """
+    modes = {text.strip() for path, text in reply.text.items() if path.endswith("/dimm_edac_mode")}
+    whole = reply.complete(*PATTERNS)
+    if modes and whole and not modes - CORRECTS - DOES_NOT:
+        text = f"dimm_edac_mode {', '.join(sorted(modes))}"
+        seen = known(modes <= CORRECTS, text, f"grep . {EDAC_FOLDER}/mc*/*/dimm_edac_mode")
+        yield Fact(HOST, "edac_corrects", seen)
+    for file, name in COUNTERS.items():
+        values = [text for path, text in reply.text.items() if path.endswith(f"/{file}")]
+        if values and whole and all(re.fullmatch(r"\d{1,15}\n", text) for text in values):
+            count = sum(map(int, values))
+            yield Fact(HOST, name, known(count, f"{file} {count}", f"grep . {EDAC_FOLDER}/mc*/{file}"))
+
+
+ROWS = {"MemTotal": "memory_bytes", "MemAvailable": "memory_available_bytes", "SwapTotal": "swap_bytes"}
+
+
+@source(
+    "memory",
+    "host",
+    ask=Read(("/proc/meminfo", "/proc/uptime")),
+    facts={
+        "memory_bytes": number("memory that the kernel has (MemTotal)"),
+        "memory_available_bytes": number("memory that can be had without swapping (MemAvailable; leaves out the ARC)"),
+        "swap_bytes": number("swap space (SwapTotal)"),
+        "uptime_s": real("seconds since boot"),
+    },
+)
+def memory(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/proc/meminfo`` and ``/proc/uptime``: how much memory, how long since boot. (man 5 proc)
+
+    kB there means 1024 bytes.
+    """
+    found = dict(re.findall(r"^(\w+): +(\d+) kB\n", reply.text.get("/proc/meminfo", ""), re.M))
+    for row, name in ROWS.items():
+        if row in found:
+            yield Fact(HOST, name, known(_bytes(found[row]), f"{row} {found[row]} kB", f"grep {row} /proc/meminfo"))
+    if "/proc/uptime" in reply.text:
+        times = re.fullmatch(r"(\d+\.\d\d) \d+\.\d\d\n", reply.text["/proc/uptime"])
+        if times is None:
+            raise ValueError("/proc/uptime is not two numbers")
+        yield Fact(HOST, "uptime_s", known(float(times[1]), f"up {times[1]} s", "cat /proc/uptime"))
+
+
+def _bytes(kib: str) -> int:
+    number = integer(kib) * 1024
+    if number > LARGEST:
+        raise ValueError(f"{kib} kB is more than any machine has")
+    return number
+
+
+PATH = "/proc/swaps"
+_ROW = re.compile(r"(\S+)\s+(?:partition|file)\s+\d+\s+\d+\s+-?\d+")
+_ESCAPE = re.compile(r"\\([0-3][0-7]{2})")
+
+
+@source(
+    "swaps", "host", ask=Read((PATH,)), facts={"swaps": words("the paths of devices and files that the host swaps to")}
+)
+def swaps(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/proc/swaps``: what the host swaps to. (man 5 proc; Linux mm/swapfile.c swap_show)
+
+    A heading, and a line for each. Raises ValueError for anything else.
+    """
+    if PATH not in reply.text:
+        return
+    heading, *rows = reply.text[PATH].splitlines()[:1000] or [""]
+    if not heading.startswith("Filename") or not reply.text[PATH].endswith("\n"):
+        raise ValueError(f"{PATH} is cut off")
+    found = [_ROW.fullmatch(row.rstrip()) for row in rows]
+    if not all(found):
+        raise ValueError(f"a line of {PATH} is not understood")
+    paths = tuple(_ESCAPE.sub(lambda code: chr(int(code[1], 8)), row[1]) for row in found if row)
+    yield Fact(HOST, "swaps", known(paths, ", ".join(paths) or "no swap", f"cat {PATH}"))
+
+
+STATE, RESUME = "/sys/power/state", "/sys/power/resume"
+
+
+@source(
+    "hibernation",
+    "host",
+    ask=Read((STATE, RESUME, WITNESS)),
+    facts={
+        "hibernation": flag("the kernel can hibernate"),
+        "resume_device": word("MAJOR:MINOR of the device to resume from, or empty"),
+    },
+)
+def hibernation(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/sys/power``: whether this kernel can hibernate, and which device it would resume from. (Linux
+    Documentation/admin-guide/pm/sleep-states.rst; kernel/power/main.c state_show, kernel/power/hibernate.c resume_show)
+
+    "disk" in ``state`` is left out where hibernation is not available, as in a kernel that is locked down. ``resume`` is 0:0
+    until the command line or the initramfs has named a device. A kernel without hibernation has no such files.
+
+    One line each.
+    """
+    reply.witness()
+    if STATE in reply.text:
+        states = reply.text[STATE]
+        if states and not re.fullmatch(r"[a-z ]+\n", states):
+            raise ValueError(f"{STATE} is not a line of words")
+        yield Fact(HOST, "hibernation", known("disk" in states.split(), states.strip() or "none", f"cat {STATE}"))
+    elif reply.absent(STATE):
+        yield Fact(HOST, "hibernation", known(False, f"no {STATE}", f"ls {STATE}"))
+    if RESUME in reply.text:
+        device = re.fullmatch(r"(\d{1,4}:\d{1,7})\n", reply.text[RESUME])
+        if not device:
+            raise ValueError(f"{RESUME} is no device")
+        text = "" if device[1] == "0:0" else device[1]
+        yield Fact(HOST, "resume_device", known(text, device[1], f"cat {RESUME}"))
+    elif reply.absent(RESUME):
+        yield Fact(HOST, "resume_device", known("", f"no {RESUME}", f"ls {RESUME}"))
+
+
+TAINT_PATH = "/proc/sys/kernel/tainted"
+BITS = {4: "a machine check (M)", 5: "memory in a bad state, or misused (B)", 7: "an oops or BUG (D)"}
+
+
+@source(
+    "taint",
+    "host",
+    ask=Read((TAINT_PATH,)),
+    facts={"kernel_failures": words("what has failed in the kernel since it started")},
+)
+def taint(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/proc/sys/kernel/tainted``: what has befallen the kernel since it started, which stays when its log is overwritten.
+
+    A mask. Only what says that memory, a processor or the kernel itself has failed is told; modules that are not the kernel's
+    own, OpenZFS among them, set bits as well. (Linux Documentation/admin-guide/tainted-kernels.rst)
+
+    One mask, in decimal. Raises ValueError for anything else.
+    """
+    if TAINT_PATH in reply.text:
+        if not re.fullmatch(r"\d{1,19}\n", reply.text[TAINT_PATH], re.ASCII):
+            raise ValueError(f"{TAINT_PATH} is no mask")
+        mask = int(reply.text[TAINT_PATH])
+        found = tuple(text for bit, text in BITS.items() if mask >> bit & 1)
+        yield Fact(
+            HOST, "kernel_failures", known(found, f"{mask}: {', '.join(found) or 'none of these'}", f"cat {TAINT_PATH}")
+        )
+
+
+SOURCES = (identity, dmi, virtualization, pid_namespace, dmidecode, edac, memory, swaps, hibernation, taint)

@@ -1,0 +1,276 @@
+"""What is mounted where, now and by ``/etc/fstab``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from auditor.facts import HOST, Fact, FstabNeed, Subject, flag, known, rows, words
+from auditor.host.request import WITNESS, Files, Read
+from auditor.sources.replies import integer
+from auditor.sources.source import source
+
+PATH = "/etc/fstab"
+LATER = ("noauto", "_netdev", "x-systemd.automount")  # not mounted, or after the file systems of this host
+BOUND = ("bind", "rbind")
+_PLACE = re.compile(r"/[!-~]*")
+_WAITS = re.compile(r"x-systemd\.(?:requires|after)=[\w@.\\:-]{1,255}", re.ASCII)
+_NONE = "defaults"
+
+
+def keep_fstab(text: str) -> str:
+    """``SOURCE POINT TYPE OPTIONS`` for each line with a mount point: a path that is bound or -, and zfs or -. What was kept is
+    kept again."""
+    rows = (line.split() for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return "".join(f"{_kept(row)}\n" for row in rows if len(row) > 2 and _PLACE.fullmatch(row[1]))
+
+
+def _kept(row: list[str]) -> str:
+    options = [
+        each
+        for each in (row[3] if len(row) > 3 else "").split(",")
+        if each in (*LATER, *BOUND) or _WAITS.fullmatch(each)
+    ]
+    bound = any(each in BOUND for each in options) and _PLACE.fullmatch(row[0])
+    return f"{row[0] if bound else '-'} {row[1]} {'zfs' if row[2] == 'zfs' else '-'} {','.join(options) or _NONE}"
+
+
+class Mount(NamedTuple):
+    """One line. source: the dataset, when fstype is zfs. options: of the mount and of the file system together; shared: of the
+    file system alone, which are the same wherever else it is mounted.
+
+    number and parent: which mount this one covers a folder of. root: what of the file system is mounted: of a device node that
+    was mounted alone its path there.
+    """
+
+    mount_point: str
+    fstype: str
+    source: str
+    major_minor: str
+    options: tuple[str, ...]
+    number: int
+    parent: int
+    shared: tuple[str, ...] = ()
+    root: str = "/"
+
+
+OVERLAY = "overlay"
+VOLATILE = ("volatile", "fsync=volatile")  # as older kernels print it, and as 6.18 does
+
+
+def volatile(mount: Mount) -> bool:
+    """Whether it is an overlay of which each fsync is left out. (Linux Documentation/filesystems/overlayfs.rst)"""
+    return mount.fstype == OVERLAY and any(each in mount.shared for each in VOLATILE)
+
+
+DEEP = 1_000  # on the way to one path: whoever has a mount namespace of his own may stack a hundred thousand
+
+
+class Table(list[Mount]):
+    """All mounts in their order, and where to find them: a process of anybody has as many as the kernel allows, and names as
+    many paths. Not to be changed."""
+
+    @cached_property
+    def at(self) -> dict[str, list[Mount]]:
+        """By mount point."""
+        found: dict[str, list[Mount]] = {}
+        for each in self:
+            found.setdefault(each.mount_point, []).append(each)
+        return found
+
+    @cached_property
+    def root(self) -> Mount | None:
+        """The last that is mounted at / and covers nothing that is in the table."""
+        numbers = Counter(each.number for each in self)
+        here = (
+            each for each in reversed(self.at.get("/", ())) if not numbers[each.parent] - (each.number == each.parent)
+        )
+        return next(here, None)
+
+
+def mounts(text: str) -> Table:
+    """All mounts in the order of the file; raises ValueError for a line that is not one."""
+    if text and not text.endswith("\n"):
+        raise ValueError("the last mount is cut off")
+    return Table(_mount(line) for line in text.split("\n")[:-1])
+
+
+def mount_of(table: Sequence[Mount], path: str) -> Mount | None:
+    """The mount that an absolute path without symbolic links is on, as the kernel walks there; None: no mount holds it, or more
+    are on the way than zaudit follows.
+
+    A later mount over the same folder, or over one above it, hides what was there, so the longest mount point alone
+    does not decide: from the root, each step goes to the mount that covers the first folder on the way.
+    """
+    table = table if isinstance(table, Table) else Table(table)
+    on_the_way = [each for folder in _folders(path) if folder in table.at for each in table.at[folder]]
+    if len(on_the_way) > DEEP:
+        return None
+    if (
+        here := table.root
+    ) is None:  # a root that is not in the table (chroot): the longest mount point, the last of several
+        return on_the_way[-1] if on_the_way else None
+    over: dict[int, list[Mount]] = {}
+    for each in on_the_way:
+        over.setdefault(each.parent, []).append(each)
+    passed = {here.number}
+    while True:
+        next_ = [each for each in over.get(here.number, ()) if each.number not in passed]
+        if not next_:
+            return here
+        here = [each for each in next_ if each.mount_point == next_[0].mount_point][-1]
+        passed.add(here.number)
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The root, each folder on the way, and the path itself."""
+    at = 0
+    yield "/"
+    while (at := path.find("/", at + 1)) > 0:
+        yield path[:at]
+    if len(path) > 1:
+        yield path
+
+
+def _mount(line: str) -> Mount:
+    """``36 35 98:0 /root /mount/point rw,noatime shared:1 - zfs tank/db rw,xattr``: fields before the dash vary."""
+    before, dash, after = line.partition(" - ")
+    first, last = before.split(" "), after.split(" ")
+    if not dash or len(first) < 6 or len(last) < 3 or not (first[0].isdigit() and first[1].isdigit()):
+        raise ValueError("a line is not a mount")
+    shared = tuple(last[2].split(","))
+    options = tuple(dict.fromkeys((*first[5].split(","), *shared)))
+    numbers = integer(first[0]), integer(first[1])
+    return Mount(plain(first[4]), last[0], plain(last[1]), first[2], options, *numbers, shared, plain(first[3]))
+
+
+def plain(field: str) -> str:
+    """Space, TAB, newline and backslash come as three octal digits, in an option the comma, too."""
+    return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), field)
+
+
+TABLES = ("/proc/1/mountinfo", "/proc/self/mountinfo")
+NAMESPACES = ("/proc/1/ns/mnt", "/proc/self/ns/mnt")
+
+
+@source(
+    "zfs_mounts",
+    "host",
+    ask=Read((*TABLES, *NAMESPACES)),
+    facts={
+        "own_mount_namespace": flag(
+            "zaudit runs in another mount namespace than the first process, and sees other mounts"
+        ),
+        "zfs_mounts": words(
+            "DATASET=ro or rw of each file system of ZFS that is mounted: as the file system is, not the mount"
+        ),
+        "mount_table": words("the lines of the table of mounts of the host"),
+        "hidden_mounts": words("DATASET at PATH below SOURCE: mounted file systems of ZFS that no path leads to"),
+    },
+)
+def zfs_mounts(reply: Files, host: Subject) -> Iterator[Fact]:
+    """Which file systems of ZFS are mounted, and whether they can be written to: as the first process of the host sees it.
+
+    The commands of ZFS overlay what a dataset is set to with the options of the mount that they find in their own mount
+    namespace, and call the source "temporary" (get_numeric_property() in lib/libzfs/libzfs_dataset.c). A sandbox or container
+    whose mounts are read-only so turns readonly into "on" for itself alone. What stands after the dash of a line is of the
+    file system, and so the same in every namespace: ro there means that nobody writes. (man 5 proc_pid_mountinfo, man 7
+    mount_namespaces)
+
+    Either table is enough: both name what is mounted. Raises ValueError for what is no table of mounts.
+    """
+    first, own = (reply.links.get(path, "") for path in NAMESPACES)
+    if all(re.fullmatch(r"mnt:\[\d+\]", each) for each in (first, own)):
+        text = f"{NAMESPACES[1]} is {own}, {NAMESPACES[0]} {first}"
+        yield Fact(HOST, "own_mount_namespace", known(first != own, text, f"readlink {' '.join(NAMESPACES)}"))
+    tables = [path for path in TABLES if path in reply.text]
+    if not tables:
+        return
+    for path in tables:
+        if not mounts(reply.text[path]).at.get("/"):
+            raise ValueError(f"{path} is no whole table: nothing is mounted at /")
+    path = tables[0]
+    if path == TABLES[0] or not first or first == own:
+        lines = tuple(reply.text[path].split("\n")[:-1])
+        yield Fact(HOST, "mount_table", known(lines, f"{len(lines)} mounts", f"cat {path}"))
+        table = mounts(reply.text[path])
+        if (hidden := _hidden(table)) is not None:
+            text = "; ".join(hidden) or "a path leads to each"
+            yield Fact(HOST, "hidden_mounts", known(hidden, text, "findmnt -t zfs"))
+    found: dict[str, str] = {}
+    for path in tables:
+        for mount in mounts(reply.text[path]):
+            if mount.fstype == "zfs" and "@" not in mount.source:
+                now = "ro" if "ro" in mount.shared else "rw"
+                found[mount.source] = "rw" if "rw" in (now, found.get(mount.source)) else now
+    text = f"{len(found)} file systems of ZFS are mounted"
+    pairs = tuple(f"{name}={how}" for name, how in sorted(found.items()))
+    yield Fact(HOST, "zfs_mounts", known(pairs, text, f"grep ' - zfs ' {' '.join(tables)}"))
+
+
+def _hidden(table: Table) -> tuple[str, ...] | None:
+    """A later mount over a folder above hides it; what is mounted elsewhere, too, may be seen there. None where more mounts are
+    on the way than zaudit follows: whoever owns a folder can stack them with FUSE."""
+    places: dict[str, str] = {}
+    seen: set[str] = set()
+    for mount in table:
+        if mount.fstype == "zfs" and "@" not in mount.source:
+            if (here := mount_of(table, mount.mount_point)) is None:
+                return None
+            if here.source == mount.source:
+                seen.add(mount.source)
+            else:
+                what = here.source if here.fstype == "zfs" else here.fstype
+                places.setdefault(mount.source, f"{mount.mount_point} below {what}, mounted at {here.mount_point}")
+    return tuple(f"{source} at {places[source]}" for source in sorted(places.keys() - seen))
+
+
+REQUIRES = "x-systemd.requires="
+
+
+@source(
+    "fstab",
+    "host",
+    ask=Read((PATH, WITNESS)),
+    facts={
+        "fstab_needs": rows(FstabNeed, "mounts by fstab that wait for nothing of ZFS"),
+        "fstab_requires": words("units for ZFS that mounts by fstab start before them (x-systemd.requires)"),
+    },
+)
+def fstab(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/etc/fstab``: what systemd mounts by it when the host starts without waiting for the file systems of ZFS, and which
+    folders that needs. (man 5 fstab, man 5 systemd.mount)
+
+    That there is no such file means that nothing is mounted by it only where files could be read at all.
+
+    Of the lines as they are kept.
+    """
+    reply.witness()
+    if PATH not in reply.text and not reply.absent(PATH):
+        return
+    lines = keep_fstab(reply.text.get(PATH, "")).splitlines()
+    needs = tuple(each for line in lines for each in _needs(*line.split(" ")))
+    text = f"{len(lines)} mounts in {PATH}" if lines else f"nothing is mounted by {PATH}"
+    yield Fact(HOST, "fstab_needs", known(needs, text, f"cat {PATH}"))
+    units = tuple(sorted({each for line in lines for each in _requires(line.rpartition(" ")[2].split(","))}))
+    text = ", ".join(units) or f"no unit for ZFS is required in {PATH}"
+    yield Fact(HOST, "fstab_requires", known(units, text, f"cat {PATH}"))
+
+
+def _needs(source: str, point: str, kind: str, options: str) -> Iterator[FstabNeed]:
+    waits = (each in LATER or each.partition("=")[2].startswith("zfs") for each in options.split(","))
+    if kind != "zfs" and not any(waits):
+        yield from (FstabNeed(point, path) for path in (point, source) if path.startswith("/"))
+
+
+def _requires(options: list[str]) -> Iterator[str]:
+    """Of what is mounted when the host starts."""
+    if not {"noauto", "x-systemd.automount"} & {*options}:
+        names = [each.removeprefix(REQUIRES) for each in options if each.startswith(REQUIRES)]
+        yield from (each for each in names if each.startswith("zfs"))
+
+
+SOURCES = (zfs_mounts, fstab)

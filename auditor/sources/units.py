@@ -1,0 +1,289 @@
+"""Units of systemd that have to do with ZFS. (man 5 systemd.unit)"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+
+from auditor.facts import HOST, Fact, Facts, Subject, Unknown, flag, known, words, words_of
+from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip
+from auditor.sources.source import source
+from auditor.text import unescaped
+
+PATH = "/etc/zfs/zpool.cache"
+DAMAGED = "?\n"  # which no pool is called
+_ORDER = {"\0\0": ">", "\0\1": "<"}  # of the first two bytes: NV_ENCODE_NATIVE, and the byte order
+_HEAD = 12  # they and two spare ones; version; flags
+_WORD = 4
+_PAIR = (
+    16  # of native ones: size of the whole, of the name, spare, number of elements, type; then the name, ended by a NUL
+)
+_LIST, _LISTS = 19, 20
+_POOL = re.compile(r"[A-Za-z][A-Za-z0-9_.: -]{0,255}")  # module/zcommon/zfs_namecheck.c pool_namecheck
+
+
+def keep_pool_cache(text: str) -> str:
+    """A line for each pool; of what ends before it should, or is nothing of the kind, :data:`DAMAGED`. What was kept is kept
+    again."""
+    order = _ORDER.get(text[:2])
+    found = _packed(text.encode("utf-8", "surrogateescape"), order) if order else text.splitlines()
+    whole = found is not None and all(map(_POOL.fullmatch, found))
+    return "".join(f"{each}\n" for each in found or ()) if whole else DAMAGED
+
+
+def _packed(data: bytes, order: str) -> list[str] | None:
+    """The pairs of a list within stand behind the pair that holds it, and four zeroes end each list."""
+    found, at, lists = [], _HEAD, 1
+    while lists and at + _WORD <= len(data):
+        (size,) = struct.unpack_from(f"{order}I", data, at)
+        if size == 0:
+            at, lists = at + _WORD, lists - 1
+            continue
+        if size < _PAIR or at + size > len(data):
+            return None
+        length, _, elements, kind = struct.unpack_from(f"{order}HHII", data, at + _WORD)
+        name, nul = data[at + _PAIR : at + _PAIR + length][:-1], data[at + _PAIR + length - 1 : at + _PAIR + length]
+        if nul != b"\0" or _PAIR + length > size:
+            return None
+        if lists == 1:
+            found.append(name.decode("ascii", "replace"))
+        lists += {_LIST: 1, _LISTS: elements}.get(kind, 0)
+        at += size
+    return found if not lists and at == len(data) else None
+
+
+FOLDER = "/run/systemd/generator/"
+BOUND = "BindsTo="
+UNIT = re.compile(r"zfs-load-key@([\w:.\\-]{1,255})\.service", re.ASCII)
+
+
+def keep_mount_unit(name: str, text: str) -> str | None:
+    """Its lines ``BindsTo=UNIT...`` with units that load keys; None for another file. What was kept is kept again."""
+    if not name.startswith(FOLDER):
+        return None
+    rows = (line.removeprefix(BOUND).split() for line in text.split("\n") if line.startswith(BOUND))
+    bound = ([each for each in row if UNIT.fullmatch(each)] for row in rows)
+    return "".join(f"{BOUND}{' '.join(each)}\n" for each in bound if each)
+
+
+def encryption_root(instance: str) -> str:
+    """Its name, of which systemd has made the instance of a unit: a dash stands for each slash. (man 1 systemd-escape)"""
+    return unescaped(instance.replace("-", "/"))
+
+
+FIRST = "/proc/1/comm"
+LINKS = tuple(f"/{root}/systemd/system/*.{how}/zfs*" for root in ("etc", "usr/lib") for how in ("wants", "requires"))
+OWN = "/etc/systemd/system/zfs*"
+LISTS = "/etc/zfs/zfs-list.cache/*"
+_LINK = re.compile(r"/(?:etc|usr/lib)/systemd/system/([^/]+)\.(?:wants|requires)/([^/]+)")
+
+
+@source(
+    "boot_units",
+    "host",
+    ask=Read((FIRST, *LINKS, OWN, PATH, LISTS, WITNESS)),
+    facts={
+        "systemd": flag("the first process is systemd"),
+        "zfs_units_wanted": words("UNIT WANTED of units for ZFS that another one wants or requires"),
+        "zfs_units_masked": words("units for ZFS that are masked"),
+        "cached_pools": words("the pools of /etc/zfs/zpool.cache"),
+        "generated_pools": words("pools whose file systems zfs-mount-generator mounts"),
+    },
+)
+def boot(reply: Files, host: Subject) -> Iterator[Fact]:
+    """What imports and mounts pools when systemd starts the host: which of its units for ZFS are enabled, the pools of the
+    cache file that one of them reads, and the pools of which the generator of mounts has a list.
+
+    A unit is enabled by a link to it in a folder of the unit that wants it, and masked by a link to /dev/null. Only names are
+    read. That there is no link counts only where files could be read at all. (man 5 systemd.unit; OpenZFS etc/systemd/system;
+    man 8 zfs-mount-generator)
+    """
+    reply.witness()
+    if FIRST in reply.text:
+        name = reply.text[FIRST].removesuffix("\n")
+        if not re.fullmatch(r"[!-~]{1,15}", name):
+            raise ValueError(f"{FIRST} holds no name of a program")
+        yield Fact(HOST, "systemd", known(name == "systemd", f"process 1 is {name[:40]}", f"cat {FIRST}"))
+    seen = sorted({*reply.links, *reply.text})
+    if reply.complete(*LINKS):
+        wanted = tuple(f"{found[1]} {found[2]}" for each in seen if (found := _LINK.fullmatch(each)))
+        text = ", ".join(each.partition(" ")[2] for each in wanted) or "no unit for ZFS is enabled"
+        yield Fact(HOST, "zfs_units_wanted", known(wanted, text, "systemctl list-unit-files 'zfs*'"))
+    if reply.complete(OWN):
+        masked = tuple(path.rpartition("/")[2] for path in seen if reply.links.get(path) == "/dev/null")
+        yield Fact(HOST, "zfs_units_masked", known(masked, ", ".join(masked) or "none is masked", f"ls -l {OWN}"))
+    path = PATH
+    if path in reply.text:
+        if reply.text[path] == DAMAGED:
+            raise ValueError(f"{path} is damaged")
+        pools = tuple(reply.text[path].splitlines())
+        yield Fact(HOST, "cached_pools", known(pools, f"in it: {', '.join(pools) or 'nothing'}", f"zdb -CU {path}"))
+    elif reply.absent(path):
+        yield Fact(HOST, "cached_pools", known((), f"no {path}", f"ls {path}"))
+    if reply.complete(LISTS):
+        folder = LISTS.removesuffix("*")
+        pools = tuple(each.removeprefix(folder) for each in seen if each.startswith(folder))
+        yield Fact(HOST, "generated_pools", known(pools, ", ".join(pools) or "no list", f"ls {folder}"))
+
+
+UNITS, PARTS = "/etc/systemd/system/zfs*", "/etc/systemd/system/zfs*.d/*"
+_UNIT = re.compile(r"/etc/systemd/system/(zfs[^/]*?)(?:\.d/[^/]+)?")
+
+
+@source(
+    "unit_changes",
+    "host",
+    ask=Read((UNITS, PARTS, WITNESS)),
+    facts={
+        "zfs_units_changed": words("units for ZFS of which something stands in /etc/systemd/system, masks left out")
+    },
+)
+def changes(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/etc/systemd/system``: the units for ZFS of which an administrator or a platform has said something there.
+
+    Such a file counts in place of the one of the package, and one in the folder NAME.d besides it. Only names are read; links
+    to /dev/null, which mask a unit, are those of ``boot_units``. A question of its own, as the recordings of that one do not
+    answer it. (man 5 systemd.unit, "Unit File Load Path")
+
+    Where all names could be seen.
+    """
+    reply.witness()
+    if reply.complete(UNITS, PARTS):
+        paths = [path for path in (*reply.text, *reply.links) if reply.links.get(path) != "/dev/null"]
+        changed = tuple(sorted({found[1] for path in paths if (found := _UNIT.fullmatch(path))}))
+        text = f"{', '.join(changed) or 'nothing'} of ZFS in /etc/systemd/system"
+        yield Fact(HOST, "zfs_units_changed", known(changed, text, f"ls -d {UNITS} {PARTS}"))
+
+
+COMMAND = "systemctl --failed 'zfs*'"
+_ROW = re.compile(r"([\w@.:\\-]{1,255}) +loaded +failed +failed( .*)?", re.ASCII)
+# of OpenZFS (zfs-scrub-weekly@POOL), Debian and Ubuntu, zfs-auto-snapshot, zfs_autobackup, NixOS
+_UPKEEP = re.compile(r"zfs[-_](?:scrub|trim|auto|snap|repl|backup|prune|send|sync)")
+
+
+def asked(*names: str) -> Run:
+    """The question for failed units of these names."""
+    return Run(("systemctl", "list-units", "--state=failed", "--plain", "--no-legend", *names), package="systemd")
+
+
+def rows(reply: Output) -> tuple[str, ...]:
+    """The names; none where none failed. Raises ValueError for another line."""
+    found = [_ROW.fullmatch(line.strip()) for line in reply.text.splitlines()]
+    if not all(found):
+        raise ValueError("a line that names no failed unit")
+    return tuple(row[1] for row in found if row)
+
+
+@source(
+    "failed_units",
+    "host",
+    ask=lambda _, __: asked("zfs*"),
+    facts={
+        "zfs_units_failed": words("units of ZFS that failed at the start of the host, and were not started again"),
+        "zfs_upkeep_failed": words("units zfs* for scrubs, trims, snapshots or replicas whose last run failed"),
+    },
+)
+def failed(reply: Output, host: Subject) -> Iterator[Fact]:
+    """``systemctl list-units --state=failed``: units of ZFS that failed since the host started: an import, a mount over files
+    that somebody wrote first, a scrub or a snapshot. (man 1 systemctl; OpenZFS etc/systemd/system)
+    """
+    units = rows(reply)
+    if strange := [each for each in units if not each.startswith("zfs")]:
+        raise ValueError(f"{strange[0][:40]} is no unit of ZFS")
+    upkeep = tuple(each for each in units if _UPKEEP.match(each))
+    start = tuple(each for each in units if each not in upkeep)
+    for name, found in (("zfs_units_failed", start), ("zfs_upkeep_failed", upkeep)):
+        yield Fact(HOST, name, known(found, ", ".join(found) or "none of these units failed", COMMAND))
+
+
+NAMES = ("sanoid*", "syncoid*", "zrepl*", "znapzend*", "pyznap*", "zettarepl*", "zpool-*", "pvesr*")
+
+
+@source(
+    "failed_upkeep",
+    "host",
+    ask=lambda _, __: asked(*NAMES),
+    facts={"upkeep_tools_failed": words("units of programs for snapshots, replicas and scrubs whose last run failed")},
+)
+def failed_upkeep(reply: Output, host: Subject) -> Iterator[Fact]:
+    """``systemctl list-units --state=failed``: programs that make snapshots and replicas or scrub, and failed when they ran
+    last.
+
+    Each is known by the names of its units: sanoid and syncoid (jimsalterjrs/sanoid packages), zrepl, znapzend, pyznap,
+    zettarepl (TrueNAS), pvesr (Proxmox VE storage replication), zpool-* (NixOS zpool-trim, Ubuntu's scrubs).
+
+    Raises ValueError for a unit that was not asked for.
+    """
+    units = rows(reply)
+    if strange := [each for each in units if not each.startswith(tuple(name[:-1] for name in NAMES))]:
+        raise ValueError(f"{strange[0][:40]} was not asked for")
+    said = ", ".join(units) or "none of these units failed"
+    yield Fact(HOST, "upkeep_tools_failed", known(units, said, "systemctl --failed"))
+
+
+KEY_MOUNTS_UNITS = f"{FOLDER}*.mount"
+
+
+@source(
+    "mount_units",
+    "host",
+    ask=Read((KEY_MOUNTS_UNITS, WITNESS)),
+    facts={"keys_bound": words("encryption roots whose unit zfs-load-key@ the mount of a file system is bound to")},
+)
+def key_mounts(reply: Files, host: Subject) -> Iterator[Fact]:
+    """Mounts of encrypted file systems that zfs-mount-generator has made: which encryption roots' units they are bound to.
+
+    systemd stops a mount that is bound to a unit which is not active. (man 5 systemd.unit, BindsTo=; OpenZFS
+    etc/systemd/system-generators/zfs-mount-generator.c)
+
+    One, where all units were read.
+    """
+    reply.witness()
+    if not reply.complete(KEY_MOUNTS_UNITS):
+        return
+    lines = [line.removeprefix(BOUND) for text in reply.text.values() for line in text.splitlines() if BOUND in line]
+    found = [UNIT.fullmatch(unit) for line in lines for unit in line.split(" ")]
+    roots = tuple(sorted({encryption_root(each[1]) for each in found if each}))
+    yield Fact(
+        HOST, "keys_bound", known(roots, ", ".join(roots) or "none", f"grep {BOUND}zfs-load-key {KEY_MOUNTS_UNITS}")
+    )
+
+
+_KEYS_ROW = re.compile(r"(\S{1,300}) +loaded +active +\w+( .*)?", re.ASCII)
+
+
+def _ask_keys(host: Subject, facts: Facts) -> Run | Skip:
+    """Only where a mount is bound to such a unit."""
+    bound = facts.get(HOST, "keys_bound")
+    if isinstance(bound, Unknown):
+        return Skip("which mounts are bound to the units of keys is not known")
+    if not words_of(bound):
+        return Skip("no mount is bound to a unit of a key", applies=False)
+    command = ("systemctl", "list-units", "--state=active", "--plain", "--no-legend", "zfs-load-key@*")
+    return Run(command, package="systemd")
+
+
+@source(
+    "key_units",
+    "host",
+    ask=_ask_keys,
+    facts={"key_units_active": words("encryption roots whose unit zfs-load-key@ is active")},
+)
+def keys(reply: Output, host: Subject) -> Iterator[Fact]:
+    """``systemctl list-units --state=active``: the units that have loaded a key, as far as systemd knows. (man 1 systemctl)
+
+    A key that was loaded by hand is loaded for OpenZFS, and its unit is not active.
+
+    Raises ValueError for another line than that of an active unit of a key.
+    """
+    rows = [_KEYS_ROW.fullmatch(line.strip()) for line in reply.text.splitlines()]
+    units = [UNIT.fullmatch(row[1]) if row else None for row in rows]
+    roots = tuple(encryption_root(each[1]) for each in units if each)
+    if len(roots) < len(rows):
+        raise ValueError("a line that names no active unit of a key")
+    text = ", ".join(roots) or "no unit of a key is active"
+    yield Fact(HOST, "key_units_active", known(roots, text, "systemctl list-units 'zfs-load-key@*'"))
+
+
+SOURCES = (boot, changes, failed, failed_upkeep, key_mounts, keys)

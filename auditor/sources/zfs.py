@@ -1,0 +1,461 @@
+"""``zfs``: datasets, their properties, and the release. (man 8 zfs-get, man 7 zfsprops)"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from auditor.data import releases
+from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, flag, known, link, links, number, word, words
+from auditor.host import libraries
+from auditor.host.request import Files, Output, Read, Request, Run, Skip
+from auditor.sources.pool_tree import before
+from auditor.sources.source import source
+
+PROPERTIES: dict[str, Spec] = {
+    "type": word("file system or zvol", "filesystem", "volume"),
+    "creation": number("when it was created, seconds since the epoch"),
+    "sync": word("what fsync and O_SYNC do", "standard", "always", "disabled"),
+    "logbias": word("what the ZIL optimises for", "latency", "throughput"),
+    "recordsize": number("largest block of a file, bytes"),
+    "volblocksize": number("block of a zvol, bytes"),
+    "volsize": number("logical size of a zvol, bytes"),
+    "primarycache": word("what the ARC keeps", "all", "none", "metadata"),
+    "secondarycache": word("what the L2ARC keeps", "all", "none", "metadata"),
+    "checksum": word("on, off or the algorithm"),
+    "compression": word("on, off or the algorithm"),
+    "dedup": word("off, on, verify or the algorithm"),
+    "copies": number("copies of each block"),
+    "atime": word("whether reads update the access time", "on", "off"),
+    "relatime": word("whether they do so at most once a day", "on", "off"),
+    "redundant_metadata": word("which metadata is stored twice", "all", "most", "some", "none"),
+    "special_small_blocks": number("blocks up to this size go to the special class, bytes; 0 is none"),
+    "quota": number("limit with descendants, bytes; 0 is none"),
+    "refquota": number("limit without descendants, bytes; 0 is none"),
+    "used": number("space taken with descendants, bytes"),
+    "available": number("space that can still be written, bytes"),
+    "referenced": number("space reachable through this dataset, bytes"),
+    "reservation": number("space guaranteed with descendants, bytes; 0 is none"),
+    "refreservation": number("space guaranteed without descendants, bytes; 0 is none"),
+    "mounted": flag("it is mounted now"),
+    "canmount": word("whether it is mounted automatically", "on", "off", "noauto"),
+    "encryption": word("off, on or the cipher"),
+    "keystatus": word("whether the key is loaded", "none", "unavailable", "available"),
+    "keylocation": word("where the key comes from: none, prompt or a URL"),
+    "mountpoint": word("the mount point, legacy or none"),
+    "sharenfs": word("off, on or the options of the NFS export"),
+    "sharesmb": word("off, on or the options of the SMB share"),
+    "origin": word("the snapshot that it is a clone of; empty where it is no clone"),
+    "snapdir": word("how .zfs shows", "hidden", "visible", "disabled"),
+    "direct": word("what O_DIRECT does", "standard", "always", "disabled"),
+    "readonly": word("whether it refuses writes", "on", "off"),
+}
+FACTS: dict[str, Spec] = {
+    **PROPERTIES,
+    "pool": link("pool", "the pool that it is in"),
+    "ancestors": links(
+        "dataset", "the datasets above it, nearest first; none for the root dataset of a pool", none_tells=True
+    ),
+}
+OLD = dict.fromkeys(("special_small_blocks", "encryption", "keystatus", "keylocation"), (0, 8))
+SINCE = {"direct": (2, 3)}  # all others but those of OLD are in every release from 0.6.5 on (module/zcommon/zfs_prop.c)
+# a value may hold TABs and newlines; nothing stands between them in PROPERTIES, nor before what ends a question about them
+FREE_TEXT, BEHIND = frozenset({"keylocation", "mountpoint", "sharenfs", "sharesmb"}), "origin"
+ORDER = {name: number for number, name in enumerate(PROPERTIES)}
+NONE_IS_ZERO = frozenset({"quota", "refquota", "reservation", "refreservation"})
+CHUNK = 1 << 18  # characters
+LONGEST_NAME = 255  # ZFS_MAX_DATASET_NAME_LEN of OpenZFS, less the NUL
+IMPOSSIBLE = 1 << 63  # an unsigned counter that went below 0, or "no limit"
+
+
+def known_to(facts: Facts, version: str) -> tuple[str, ...]:
+    """The properties to ask for: one unknown name makes ``zfs get`` refuse them all ("bad property list").
+
+    version: the fact of the host that says who must know the names: zfs_userland_version for the zfs command,
+    zfs_version for the kernel module. When it is unknown, only what every release from 2.1 on has.
+    """
+    match facts.get(HOST, version):
+        case Known(tuple() as release):
+            there = tuple(int(part) for part in release[:2] if isinstance(part, int))
+        case _:
+            there = (0, 0)
+    old = {name for name, since in OLD.items() if before(facts, *since)}
+    return tuple(name for name in PROPERTIES if name not in old and there >= SINCE.get(name, there))
+
+
+def above(dataset: str) -> tuple[str, ...]:
+    """The names of all ancestors, nearest first."""
+    parts = dataset.split("/")
+    return tuple("/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1))
+
+
+def records(text: str, ours: Callable[[str], bool]) -> tuple[dict[str, list[tuple[str, str]]], set[str]]:
+    """(dataset -> (property, record) of each of its records, the datasets that are not believed).
+
+    ours: whether a name is one of the datasets that were asked for. What reads alike is shared, for thousands of datasets. A
+    cut output ends in an incomplete record, which is left out; a value that may go on in the next line counts as complete
+    only when another record follows. Raises ValueError where a line begins no record and is part of no value.
+    """
+    every: dict[str, list[tuple[str, str]]] = {}
+    doubted: set[str] = set()
+    shared: dict[str, tuple[str, str]] = {}  # record -> its property, empty where it is none
+    mine: list[tuple[str, str]] = []
+    held: list[str] = []  # a record whose value may go on
+    dataset, free, last = "", "", -1
+    for line in _lines(text):
+        name, _, record = line.partition("\t")
+        row = shared.get(record)
+        if row is None:
+            head, tab, _ = record.partition("\t")
+            row = shared[record] = (head if tab and head in PROPERTIES else "", record)
+        if not row[0] or (name != dataset and not ours(name)) or len(name) > LONGEST_NAME:
+            if not free:  # no value can go on in this line
+                raise ValueError("a line is not a property of a dataset that was asked for")
+            if held:
+                held.append(line)
+            else:
+                doubted.add(dataset)
+            continue
+        if held:
+            mine.append((free, "\n".join(held)))
+            held = []
+        if name != dataset:
+            if name in every:
+                doubted.add(name)
+            dataset, last = name, -1
+            mine = every[name] = []
+        if ORDER[row[0]] <= last:
+            doubted.add(name)
+        last = ORDER[row[0]]
+        if row[0] in FREE_TEXT:
+            free, held = row[0], [record]
+        else:
+            mine.append(row)
+    if not every:
+        raise ValueError("no dataset in it")
+    return every, doubted
+
+
+def parse(text: str, ours: Callable[[str], bool]) -> Iterator[Fact]:
+    """The facts of all records that are believed, and that the other datasets are there; ours: whether a name is one of the
+    datasets that were asked for. Raises ValueError where none are believed."""
+    every, doubted = records(text, ours)
+    seen: dict[str, tuple[str, Known | None]] = {}
+    links_of: dict[str, tuple[Known, Known]] = {}
+    wrong = f"records of {min(doubted)} contradict each other" if doubted else ""
+    for name, rows in every.items():
+        mine: list[tuple[str, Known | None]] = []
+        if name not in doubted:
+            try:
+                mine = [seen.get(record) or seen.setdefault(record, _read(record)) for _, record in rows]
+            except ValueError as error:
+                doubted.add(name)
+                wrong = f"{name}: {error}"
+        subject = Subject("dataset", name)
+        parent = name.rpartition("/")[0] or name + "/"
+        if (pair := links_of.get(parent)) is None:
+            pair = links_of[parent] = _links(name)
+        yield Fact(subject, "pool", pair[0])
+        yield Fact(subject, "ancestors", pair[1])
+        for fact, value in mine:
+            if value is not None:
+                yield Fact(subject, fact, value)
+    if doubted >= every.keys():
+        raise ValueError(wrong)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """All lines that are whole, some thousand at once: those of 10,000 datasets would take more memory than the text."""
+    start = 0
+    while end := text.rfind("\n", start, start + CHUNK) + 1 or text.find("\n", start) + 1:
+        yield from text[start : end - 1].split("\n")
+        start = end
+
+
+def _read(record: str) -> tuple[str, Known | None]:
+    """(property, what is known); None for a value that says nothing about this dataset ("-")."""
+    name, _, rest = record.partition("\t")
+    value, tab, source = rest.rpartition("\t")
+    origin = ""
+    match source.partition("inherited from "):
+        case ("", "inherited from ", above_it) if above_it:
+            origin, where = above_it, f", inherited from {above_it}"
+        case _ if source in ("local", "default", "received", "temporary"):
+            where = f" ({source})"
+        case _ if source == "-":
+            where = ""
+        case _:
+            raise ValueError(f"{name} has no source")
+    if not tab:
+        raise ValueError(f"{name} has no value")
+    typed = _value(name, value)
+    if typed is None:
+        return name, None
+    return name, known(typed, f"{name}={value}{where}", f"zfs get {name} {{subject}}", origin)
+
+
+def _value(name: str, value: str) -> bool | int | str | None:
+    """The value in its type; None when the property has no meaning here ("-") or is not one that we know."""
+    spec = PROPERTIES[name]
+    if value == "-":
+        return "" if name == "origin" else None
+    if spec.type is bool:
+        return {"yes": True, "no": False}.get(value)
+    if spec.type is int:
+        if value == "none" and name in NONE_IS_ZERO:
+            return 0
+        return size if value.isascii() and value.isdigit() and (size := int(value)) < IMPOSSIBLE else None
+    return value if not spec.values or value in spec.values else None
+
+
+def _links(dataset: str) -> tuple[Known, Known]:
+    """(pool, ancestors) by the name alone; shared by all children of one parent."""
+    pool, higher = dataset.partition("/")[0], above(dataset)
+    return (
+        known(Subject("pool", pool), f"in pool {pool}"),
+        known(tuple(Subject("dataset", each) for each in higher), f"below {higher[0]}" if higher else "a root dataset"),
+    )
+
+
+def _ask_channel_program(target: Subject, facts: Facts) -> Request:
+    """The kernel must know every property, so its release decides what to ask for."""
+    match facts.get(HOST, "consistent"):
+        case Known(True):
+            names = [name for name in known_to(facts, "zfs_version") if name in channel_program.facts]
+            pool = target.name.partition("/")[0]
+            return Run((libraries.LZC_NAME, pool, target.name, *names), package="python3-pyzfs")
+        case _:
+            return Skip("asked only with --consistent", "--consistent", applies=False)
+
+
+@source(
+    "zfs_channel_program",
+    "target",
+    ask=_ask_channel_program,
+    facts={name: spec for name, spec in FACTS.items() if name not in libraries.LZC_CANNOT_SAY},
+    title="properties at one moment of {datasets} of",
+)
+def channel_program(reply: Output, target: Subject) -> Iterator[Fact]:
+    """The properties of a whole subtree as they were at one moment (``--consistent``).
+
+    Asked only when the host fact ``consistent`` is true; what it answers reads like ``zfs get``. See ``host/libraries.py``.
+
+    The same lines as those of ``zfs get``; a property that a program cannot tell is none of its own.
+    """
+    return (fact for fact in of_subtree(reply, target) if fact.name in channel_program.facts)
+
+
+COLUMNS = "name,property,value,source"
+
+
+def _ask_properties(target: Subject, facts: Facts) -> Request:
+    """target: the dataset at the top of the subtree; a pool's name is its root dataset. One that was not named stands alone.
+
+    With --consistent only what the channel program cannot say: nothing else may come from another moment.
+    """
+    names = [name for name in known_to(facts, "zfs_userland_version") if name in properties.facts]
+    if consistent(facts):
+        names = [name for name in names if name in libraries.LZC_CANNOT_SAY]
+    return question(target, names, facts)._replace(part=True)
+
+
+def consistent(facts: Facts) -> bool:
+    """Whether what the channel program can say is left to it (--consistent)."""
+    wanted = facts.get(HOST, "consistent")
+    return isinstance(wanted, Known) and wanted.value is True
+
+
+def question(target: Subject, names: Iterable[str], facts: Facts) -> Run:
+    """These properties of the target, and of what is below it."""
+    deep = below(target, facts)
+    words = ("zfs", "get", "-Hp", *deep, "-t", "filesystem,volume", "-o", COLUMNS, ",".join(names), target.name)
+    return Run(words, package="zfsutils-linux", halved=bool(deep))
+
+
+def below(target: Subject, facts: Facts) -> tuple[str, ...]:
+    """The option that asks for all below a target: of what a database brought along nobody asked for that."""
+    return () if isinstance(facts.get(target, "brought"), Known) else ("-r",)
+
+
+@source(
+    "zfs_get",
+    "target",
+    ask=_ask_properties,
+    facts={name: spec for name, spec in FACTS.items() if name not in FREE_TEXT},
+    after=("zfs_channel_program",),  # which reads all datasets in one transaction group
+    part=True,  # of thousands of datasets some are known when the time is over: see gather/by_name.py
+    title="properties of {datasets} of",
+)
+def properties(reply: Output, target: Subject) -> Iterator[Fact]:
+    """``zfs get -r``: the properties of a dataset and of all below it, in one call; those whose values may hold lines of any
+    kind are asked for apart (:mod:`.zfs_get_text`). (man 8 zfs-get)
+
+    Text, not ``-j``: the JSON of 10,000 datasets is many times larger, and 2.1 and 2.2 have none.
+
+    All facts of the target and of what is below it.
+    """
+    return (fact for fact in of_subtree(reply, target) if fact.name in properties.facts)
+
+
+def of_subtree(reply: Output, target: Subject) -> Iterator[Fact]:
+    """The same, of any properties."""
+    top, below = target.name, target.name + "/"
+    return parse(reply.text, lambda name: name == top or name.startswith(below))
+
+
+def _ask_datasets(target: Subject, facts: Facts) -> Request:
+    """target: the dataset at the top of the subtree."""
+    return Run(
+        (
+            "zfs",
+            "list",
+            "-H",
+            *below(target, facts),
+            "-t",
+            "filesystem,volume",
+            "-o",
+            "name",
+            "-s",
+            "name",
+            target.name,
+        ),
+        package="zfsutils-linux",
+    )
+
+
+@source(
+    "zfs_list",
+    "target",
+    ask=_ask_datasets,
+    facts={"listed": flag("zfs list names it")},
+    title="names of the datasets of",
+)
+def datasets(reply: Output, target: Subject) -> Iterator[Fact]:
+    """``zfs list``: which datasets exist, to notice one of which ``zfs get`` says nothing. (man 8 zfs-list)
+
+    Only the name is asked for, and to be sorted by: then zfs reads no properties at all.
+
+    One fact a dataset; what is cut off in mid-line is left out.
+    """
+    listed = known(True, "listed", "zfs list {subject}")
+    names = reply.text.split("\n")[:-1]
+    if not names:
+        raise ValueError("no dataset in it")
+    for name in names:
+        if name != target.name and not name.startswith(target.name + "/"):
+            raise ValueError(f"{name!r} is not {target.name} or below it")
+        if len(name) > LONGEST_NAME:
+            raise ValueError(f"a name of {len(name)} characters; OpenZFS allows {LONGEST_NAME}")
+        yield Fact(Subject("dataset", name), "listed", listed)
+
+
+def _ask_free_text(target: Subject, facts: Facts) -> Run | Skip:
+    """target: as of ``zfs get`` of the others. With --consistent the channel program tells them."""
+    if consistent(facts):
+        return Skip("asked of the channel program, with --consistent", applies=False)
+    names = [name for name in known_to(facts, "zfs_userland_version") if name in free_text.facts]
+    return question(target, [*names, BEHIND], facts)._replace(free_text=True)
+
+
+@source(
+    "zfs_get_text",
+    "target",
+    ask=_ask_free_text,
+    facts={name: spec for name, spec in PROPERTIES.items() if name in FREE_TEXT},
+    after=("zfs_channel_program", "zfs_get", "zfs_list"),
+    part=True,
+    adds=False,  # a line that somebody has made up may name a dataset that is not there
+    title="mount points and shares of {datasets} of",
+)
+def free_text(reply: Output, target: Subject) -> Iterator[Fact]:
+    """``zfs get -r`` of the properties whose values may hold lines of any kind: a mount point, where a key comes from, how it
+    is shared.
+
+    Asked apart from all others, so that no line that somebody has put into one of them stands next to a property that decides
+    (:mod:`.zfs_properties`). The last property is one that nobody chooses the text of: where its records end is seen by that.
+
+    These properties of the target and of what is below it.
+    """
+    return (fact for fact in of_subtree(reply, target) if fact.name in free_text.facts)
+
+
+def _ask_ancestors(target: Subject, facts: Facts) -> Request:
+    """Nothing is above the root dataset of a pool."""
+    parents = above(target.name)
+    if not parents:
+        return Skip(f"{target.name} is the root dataset of its pool", applies=False)
+    names = ",".join(known_to(facts, "zfs_userland_version"))
+    return Run(("zfs", "get", "-Hp", "-o", COLUMNS, names, *parents), package="zfsutils-linux", free_text=True)
+
+
+@source(
+    "zfs_get_ancestors",
+    "target",
+    ask=_ask_ancestors,
+    facts=FACTS,
+    after=("zfs_get", "zfs_get_text"),
+    part=True,
+    title="properties of the datasets above",
+)
+def ancestors(reply: Output, target: Subject) -> Iterator[Fact]:
+    """``zfs get``: the properties of the datasets above a target, from which their new children inherit. (man 8 zfs-get)
+
+    All facts of the ancestors.
+    """
+    return parse(reply.text, frozenset(above(target.name)).__contains__)
+
+
+@source(
+    "zfs_version",
+    "host",
+    ask=Read(("/sys/module/zfs/version", "/sys/module/spl/version")),
+    facts={
+        "zfs_version": words("version of the loaded zfs module: three numbers, and a mark where it is no release"),
+        "zfs_version_text": word("the same with the distribution's suffix"),
+        "spl_version": words("version of the loaded spl module, in the same way"),
+        "spl_version_text": word("the same with the distribution's suffix"),
+    },
+)
+def loaded(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/sys/module/{zfs,spl}/version``: the release of the kernel modules that are loaded. Absent when they are not.
+
+    Two facts a module.
+    """
+    for module in ("zfs", "spl"):
+        path = f"/sys/module/{module}/version"
+        if path in reply.text:
+            text = reply.text[path]
+            if not text.endswith("\n"):
+                raise ValueError(f"{path} is cut off")
+            yield from versions(f"{module}_version", text[:-1], f"cat {path}")
+
+
+def versions(name: str, text: str, command: str) -> Iterator[Fact]:
+    """(2, 3, 9) and "2.3.9-0+deb13u1"; (2, 4, 0, "rc1") and "2.4.0-rc1"."""
+    if (found := re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?!\d)", text)) is None:
+        raise ValueError(f"{text!r} is not a version")
+    yield Fact(HOST, name, known(releases.version(text, found[0]), text, command))
+    yield Fact(HOST, f"{name}_text", known(text, text, command))
+
+
+@source(
+    "zfs_userland",
+    "host",
+    ask=Run(("zfs", "version"), package="zfsutils-linux", accept=frozenset({0, 1})),
+    facts={
+        "zfs_userland_version": words("version of the zfs command: three numbers, and a mark where it is no release"),
+        "zfs_userland_version_text": word("the same with the distribution's suffix"),
+    },
+)
+def userland(reply: Output, host: Subject) -> Iterator[Fact]:
+    """``zfs version``: the release of the zfs command (first line) and of the loaded module (second line).
+
+    The first line only: the module speaks for itself in /sys.
+    """
+    first, newline, _ = reply.text.partition("\n")
+    if not newline or not first.startswith("zfs-"):
+        raise ValueError("it does not begin with the version of zfs")
+    yield from versions("zfs_userland_version", first.removeprefix("zfs-"), "zfs version")
+
+
+SOURCES = (channel_program, properties, datasets, free_text, ancestors, loaded, userland)

@@ -1,0 +1,305 @@
+"""``zpool list`` and ``zpool get``: which pools there are, and the properties of pools and vdevs. (man 8 zpool-list, man 8
+zpool-get)"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, flag, known, links, number, word
+from auditor.host.request import Output, Request, Run, Skip
+from auditor.sources import zfs
+from auditor.sources.pool_tree import ASHIFT, GUID, PARITY, PATH, POOL_STATES, TREE, Told, before, count, speaks, zpool
+from auditor.sources.source import source
+from auditor.text import quoted
+
+STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL", "SUSPENDED")
+COLUMNS = {  # property -> fact, in the order in which they are asked for, after the name
+    "size": "list_size_bytes",
+    "allocated": "list_allocated_bytes",
+    "free": "list_free_bytes",
+    "capacity": "list_capacity_percent",
+    "fragmentation": "list_fragmentation_percent",
+    "health": "list_health",
+    "guid": "list_guid",
+}
+
+
+def _ask_pools(host: Subject, facts: Facts) -> Request:
+    """All pools of the host; before 0.7 there is no -p, and sizes are rounded (1.81T), which are not taken for numbers."""
+    exact = "-H" if before(facts, 0, 7) else "-Hp"
+    return Run(("zpool", "list", exact, "-o", ",".join(("name", *COLUMNS))), package="zfsutils-linux")
+
+
+@source(
+    "zpool_list",
+    "host",
+    ask=_ask_pools,
+    facts={
+        "host.imported_pools": links("pool", "the imported pools"),
+        "list_health": word("its state", *STATES),
+        "list_size_bytes": number("raw size"),
+        "list_allocated_bytes": number("raw space taken"),
+        "list_free_bytes": number("raw space free"),
+        "list_capacity_percent": number("how full it is"),
+        "list_fragmentation_percent": number("how fragmented its free space is"),
+        "list_guid": word("its GUID in decimal"),
+    },
+    subject="pool",
+    words=COLUMNS,
+)
+def pools(reply: Output, host: Subject) -> Iterator[Fact]:
+    """``zpool list -Hp``: which pools are imported, and size, fill and health of each in one cheap line.
+
+    Prints nothing when no pool is imported. (man 8 zpool-list, man 7 zpoolprops)
+
+    One line a pool. "-": the pool does not know (it is unavailable).
+    """
+    text = "" if reply.text == "no pools available\n" else reply.text
+    if text and not text.endswith("\n"):
+        raise ValueError("the last line is cut off")
+    columns = reply.columns or ("name", *COLUMNS)
+    rows = [line.split("\t") for line in text.split("\n")[:-1]]
+    if columns[0] != "name" or not all(len(row) == len(columns) and row[0] for row in rows):
+        raise ValueError(f"a line has not {len(columns)} columns, the name first")
+    if (longest := max((len(row[0]) for row in rows), default=0)) > zfs.LONGEST_NAME:
+        raise ValueError(f"a name of {longest} characters; OpenZFS allows {zfs.LONGEST_NAME}")
+    pools = tuple(Subject("pool", name) for name, *_ in rows)
+    names = ", ".join(pool.name for pool in pools) or "no pool"
+    yield Fact(HOST, "imported_pools", known(pools, names, "zpool list -o name"))
+    for pool, (_, *values) in zip(pools, rows, strict=True):
+        for column, value in zip(columns[1:], values, strict=True):
+            name = COLUMNS.get(column, "")
+            if name and (found := _known(column, name, value)) is not None:
+                yield Fact(pool, name, found)
+
+
+def _known(column: str, name: str, value: str) -> Known | None:
+    text, command = f"{column} {value}", f"zpool list -p -o name,{column} {{subject}}"
+    number_of = value.removesuffix("%")
+    match name:
+        case "list_health":
+            if value not in STATES:
+                raise ValueError(f"{value!r} is not the state of a pool")
+            return known(value, text, command)
+        case "list_guid":
+            return known(value, text, command) if value.isascii() and value.isdigit() else None
+        case _ if number_of.isascii() and number_of.isdigit() and int(number_of) < 1 << 63:
+            return known(int(number_of), text, command)
+        case _:
+            return None
+
+
+_FEATURE = ("disabled", "enabled", "active")
+_PROPERTIES = {  # property -> fact, where they are not called the same
+    "size": "size_bytes",
+    "capacity": "capacity_percent",
+    "allocated": "allocated_bytes",
+    "free": "free_bytes",
+    "fragmentation": "fragmentation_percent",
+    "ashift": "ashift_property",
+    "checkpoint": "checkpoint_bytes",
+    "freeing": "freeing_bytes",
+    "bcloneused": "bcloneused_bytes",
+    "feature@block_cloning": "feature_block_cloning",
+}
+_PLAIN = ("health", "guid", "failmode", "multihost", "autotrim", "autoreplace", "readonly", "cachefile")
+_SINCE_2_2 = ("bcloneused", "feature@block_cloning")  # an unknown property makes the whole command fail
+# of those of all releases from 2.1 on (module/zcommon/zpool_prop.c); -o came with 0.7, for the columns that are the usual ones
+_OLD = {"multihost": (0, 7), "autotrim": (0, 8), "checkpoint": (0, 8)}
+
+
+CACHED = ("default", "none", "other")
+
+
+def _ask_properties(pool: Subject, facts: Facts) -> Request:
+    """Only properties that this release knows."""
+    names = [name for name in (*_PROPERTIES, *_PLAIN) if name not in _SINCE_2_2 or speaks(facts, 2, 2)]
+    names = [name for name in names if not before(facts, *_OLD.get(name, (0, 0)))]
+    columns = () if before(facts, 0, 7) else ("-o", "name,property,value,source")
+    return zpool("get", "-Hp", *columns, ",".join(names), pool.name)
+
+
+@source(
+    "zpool_get",
+    "pool",
+    ask=_ask_properties,
+    facts={
+        "size_bytes": number("size of the pool"),
+        "capacity_percent": number("how much of it is allocated"),
+        "allocated_bytes": number("space that is allocated"),
+        "free_bytes": number("space that is not"),
+        "fragmentation_percent": number("fragmentation of the free space"),
+        "health": word("state of the pool", *POOL_STATES),
+        "guid": GUID,
+        "failmode": word("what happens when no vdev can be reached", "wait", "continue", "panic"),
+        "multihost": word("guard against import on two hosts (MMP)", "on", "off"),
+        "autotrim": word("TRIM of freed space", "on", "off"),
+        "autoreplace": word("a new disk in an old slot is used at once", "on", "off"),
+        "readonly": word("imported read-only", "on", "off"),
+        "cachefile": word(
+            "where it is written down for the next import: the usual file, nowhere, or elsewhere", *CACHED
+        ),
+        "ashift_property": number("ashift for vdevs that are added; 0 asks the disk"),
+        "checkpoint_bytes": number("space held by the checkpoint; 0 without one"),
+        "freeing_bytes": number("space that is still being freed"),
+        "bcloneused_bytes": number("space in cloned blocks"),
+        "feature_block_cloning": word("the feature block_cloning", *_FEATURE),
+    },
+    after=("zdb_config",),
+    words=_PROPERTIES,
+    title="properties of",
+)
+def properties(reply: Output, pool: Subject) -> Iterator[Fact]:
+    """``zpool get``: the properties of a pool. (man 7 zpoolprops, man 7 zpool-features)
+
+    -p prints exact numbers; "-" is "no value", and the only value that most properties of an unavailable pool have.
+
+    One property a line, name TAB property TAB value TAB source; properties that we do not use are passed over.
+    """
+    if not reply.text:
+        raise ValueError("no property in it")
+    measured = False
+    for line in reply.text.split("\n")[:-1]:
+        name, found, rest = line.partition("\t")
+        if not found or name != pool.name:
+            raise ValueError(f"not a property of {pool.name}: {line[:80]}")
+        key, _, rest = rest.partition("\t")
+        value, separator, source = rest.rpartition("\t")
+        if not separator or not source:
+            raise ValueError(f"no source: {line[:80]}")
+        measured = measured or (key == "size" and count(value) >= 0)
+        fact = _PROPERTIES.get(key, key if key in _PLAIN else "")
+        if fact and (read := _value(fact, value, measured)) is not None:
+            yield Fact(pool, fact, known(read, f"{key}={value}", f"zpool get -p {key} {{subject}}"))
+
+
+def _value(fact: str, text: str, measured: bool) -> Value | None:
+    spec = properties.facts[fact]
+    if (
+        fact == "cachefile"
+    ):  # zpool_get_prop(): "-" where spa_prop_get_config() names none, which it does of the usual one
+        return {"-": "default", "none": "none"}.get(text, "other") if measured else None
+    if spec.type is int:
+        if text == "-" and fact == "checkpoint_bytes" and measured:
+            return 0  # zpool_get_prop(): "-" is 0 here, in a pool that can be asked
+        value = count(text.removesuffix("%"))
+        return value if value >= 0 else None
+    if spec.values:
+        return text if text in spec.values else None
+    return text if text.isdigit() else None
+
+
+_VDEV_PROPERTIES_PROPERTIES = ("ashift", "guid", "parity", "path", "parent", "numchildren", "failfast")
+_LAYOUT = re.compile(r"^(raidz|draid)[\d:a-z]+")
+
+
+def _ask_vdev_properties(pool: Subject, facts: Facts) -> Request:
+    """Not before 2.2, whose kernel module has to have it too."""
+    if not speaks(facts, 2, 2):
+        return Skip("properties of vdevs need OpenZFS 2.2 or later", applies=False)
+    return zpool(
+        "get", "-Hp", "-o", "name,property,value,source", ",".join(_VDEV_PROPERTIES_PROPERTIES), pool.name, "all-vdevs"
+    )
+
+
+@source(
+    "zpool_get_vdev",
+    "pool",
+    ask=_ask_vdev_properties,
+    facts={
+        "pool.get_tree": TREE,
+        "vdev.ashift": ASHIFT,
+        "vdev.guid": GUID,
+        "vdev.parity": PARITY,
+        "leaf.guid": GUID,
+        "leaf.path": PATH,
+        "leaf.failfast": flag("I/O to it fails fast while others can take over"),
+    },
+    after=("zdb_config",),
+    title="properties of the vdevs of",
+)
+def vdev_properties(reply: Output, pool: Subject) -> Iterator[Fact]:
+    """``zpool get ... POOL all-vdevs``: properties of vdevs, from OpenZFS 2.2 on. (man 7 vdevprops)
+
+    Without root, and also on a pool whose labels zdb cannot read. Cache devices and spares have none: zpool says so on
+    stderr and ends with 0. "all-vdevs" needs the name of the pool before it. The ashift of a leaf is that of its top-level
+    vdev, so it is read there only.
+
+    The rows of each vdev follow each other; a vdev of which rows are missing is cut off.
+    """
+    vdevs: dict[str, dict[str, str]] = {}
+    for line in reply.text.split("\n")[:-1]:
+        cells = line.split("\t")
+        if len(cells) < 4:
+            raise ValueError(f"not name, property, value and source: {line[:80]}")
+        if cells[1] in _VDEV_PROPERTIES_PROPERTIES:
+            vdev = vdevs.setdefault(cells[0], {})
+            if cells[1] in vdev:
+                raise ValueError(f"{cells[0][:80]} comes twice")
+            vdev[cells[1]] = "\t".join(cells[2:-1])
+    if "root-0" not in vdevs:
+        raise ValueError("no root-0: not the vdevs of a pool")
+    for name, vdev in vdevs.items():
+        vdev |= dict.fromkeys((each for each in reply.lacks if each not in vdev), "-")
+        if missing := [each for each in _VDEV_PROPERTIES_PROPERTIES if each not in vdev]:
+            raise ValueError(f"{name[:80]} has no {missing[0]}: cut off")
+        yield from _vdev(name, vdev, pool)
+    if told := _tree(vdevs, pool):
+        text = f"{len({each.top for each in told})} top-level vdevs, {len(told)} leaves"
+        yield Fact(pool, "get_tree", known(tuple(each.line() for each in told), text, reply.command))
+
+
+def _leaf(vdev: dict[str, str]) -> bool:
+    """What is left of a removed vdev has no path."""
+    return vdev["numchildren"] == "0" and vdev["path"] != "-"
+
+
+def _tree(vdevs: dict[str, dict[str, str]], pool: Subject) -> list[Told]:
+    """All leaves, each with its top-level vdev; none where a vdev has other children than it says: then some are lost.
+
+    parent is the kernel's name, which leaves out parity and layout: raidz-0 is raidz2-0, draid-0 is draid1:4d:11c:1s-0
+    (vdev_name() in module/zfs/vdev.c).
+    """
+    named = {_LAYOUT.sub(r"\1", name): name for name in vdevs}
+    above = {name: named.get(vdev["parent"], "") for name, vdev in vdevs.items()}
+    above |= {name: "root-0" for name, vdev in vdevs.items() if vdev["parent"] == pool.name}
+    children = Counter(above.values())
+    if any(str(children[name]) != vdev["numchildren"] for name, vdev in vdevs.items()):
+        return []
+    told = []
+    for name, vdev in vdevs.items():
+        if _leaf(vdev):
+            way = [name]
+            while above[way[-1]] not in ("root-0", "", *way):
+                way.append(above[way[-1]])
+            path = "" if name == vdev["guid"] else vdev["path"]
+            told.append(Told(way[-1], name, vdev["guid"], path))
+    return told
+
+
+def _vdev(name: str, vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:
+    values: dict[str, Value] = {"guid": vdev["guid"]} if vdev["guid"].isdigit() else {}
+    if vdev["parent"] == pool.name:
+        # 0: a vdev that cannot be opened, or what is left of one that was removed
+        numbers = {"ashift": count(vdev["ashift"]) or -1, "parity": count(vdev["parity"])}
+        here = values | {key: value for key, value in numbers.items() if value >= 0}
+        if here.get("ashift"):
+            yield from _facts(Subject("vdev", name, pool.name), here, vdev, pool)
+    if _leaf(vdev):
+        if vdev["guid"] not in (name, "-"):  # a missing device: another disk may have the path now
+            values["path"] = vdev["path"]
+        if vdev["failfast"] in ("on", "off"):
+            values["failfast"] = vdev["failfast"] == "on"
+        yield from _facts(Subject("leaf", name, pool.name), values, vdev, pool)
+
+
+def _facts(subject: Subject, values: dict[str, Value], vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:
+    for name, value in values.items():
+        yield Fact(
+            subject, name, known(value, f"{name}={vdev[name]}", f"zpool get -p {name} {quoted(pool.name)} {{subject}}")
+        )
+
+
+SOURCES = (pools, properties, vdev_properties)

@@ -1,0 +1,512 @@
+"""Several runs next to each other: before and after, and the sweep over amounts written for one sync. Arithmetic."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import NormalDist, median
+from typing import Any, Literal, NamedTuple
+
+from auditor.text import VALUES, crowded, valid_unicode
+from auditor.units import size
+from auditor.verify import codec
+from auditor.verify.codec import CodecError, short
+from auditor.verify.result import LEAST_BEYOND, Histogram, Run, Verification, together
+
+# The result of a verification as one JSON document, which ``--compare`` reads again.
+
+SCHEMA = "zaudit-verify/1"
+LARGEST = 64 * 2**20  # characters of a document that is read; a run of an hour has a tenth of them
+
+
+def document(verification: Verification) -> dict[str, Any]:
+    """The verification as JSON data, after ``report/verify_schema.json``. Bytes that were not UTF-8 are spelt out."""
+    return {"schema": SCHEMA, "verification": codec.plain(verification, valid_unicode)}
+
+
+def load(text: str) -> Verification:
+    """The verification in a document; what else stands there (the audit report, a comparison) is not read.
+
+    Raises CodecError.
+    """
+    if len(text) > LARGEST:
+        raise CodecError(f"longer than {LARGEST >> 20} MiB: not a result of zaudit verify")
+    if crowded(text):
+        raise CodecError(f"more than {VALUES:,} values: not a result of zaudit verify")
+    try:
+        data = json.loads(text, object_pairs_hook=_members)
+    except RecursionError:
+        raise CodecError("nested too deeply: not a result of zaudit verify") from None
+    except CodecError:
+        raise
+    except ValueError as error:
+        raise CodecError(f"not JSON: {short(str(error))}") from None
+    if not isinstance(data, dict) or "schema" not in data:
+        raise CodecError('no "schema" in it: not a result of zaudit verify')
+    if data["schema"] != SCHEMA:
+        raise CodecError(f"not a result of zaudit verify, or one of a newer release: this zaudit reads {SCHEMA}")
+    if "verification" not in data:
+        raise CodecError('"verification" is missing')
+    return codec.load(Verification, data["verification"], "verification")
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise CodecError("an object has the same member twice")
+    return members
+
+
+# Before and after: is a percentile slower or faster by more than noise, and what cannot be told.
+#
+# Syncs are not independent samples: what delays one (a transaction group, a neighbour) delays the next hundred, so a test that
+# counts samples calls noise a change. Hence, per percentile q:
+#
+# 1. A run is cut into at most 12 blocks of at least one transaction group (and 5 s, zfs_txg_timeout), each one observation:
+#    long blocks, so that what lasts for seconds does not count twice (batch means, Schmeiser 1982: more than 30 gain little).
+#    The share of syncs above the percentile is a ratio of two sums over blocks; its standard error is that of cluster sampling
+#    (ratio estimate), with Student's t for blocks - 1.
+# 2. The interval of that share, read back through the distribution, is the interval of the percentile (Woodruff 1952,
+#    Confidence Intervals for Medians and Other Position Measures): it need not be symmetric, and has no end where the share may
+#    be smaller than the samples can show.
+# 3. Both intervals, in logarithms, give that of the ratio after/before (MOVER: Zou and Donner 2008).
+#
+# No random numbers, unlike a block bootstrap, of which there is nothing to resample in the tail with twelve blocks. The level
+# is 95 % for all percentiles of all runs together (Bonferroni). Below 5 % nothing is called a difference: that is three buckets
+# of fio's histogram. What differs between two runs as a whole (another place on the disks, another neighbour) one run each
+# cannot show; the reports say so.
+
+Change = Literal["slower", "faster", "within noise", "cannot tell"]
+COMPARED = (0.5, 0.95, 0.99, 0.999)
+LEAST_BLOCKS = 6  # a quick run has seven
+MOST_BLOCKS = 12
+BLOCK_S = 5.0  # at least: zfs_txg_timeout, the rhythm that makes neighbours alike
+LEAST_RATIO = 1.05
+ERROR = 0.05  # chance that a comparison of two equal pools names any difference
+
+
+class Row(NamedTuple):
+    """One percentile of one run. before_ns, after_ns: None without enough samples. ratio: after/before.
+
+    low, high: between which the ratio lies; high None: no end to be seen. why: of "cannot tell".
+    """
+
+    run: str
+    q: float
+    before_ns: int | None
+    after_ns: int | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    change: Change
+    why: str = ""
+
+
+class Comparison(NamedTuple):
+    """before, after: what was compared, in words. differs: why it is not compared at all, then there are no rows.
+
+    notes: what a reader must know beside the rows.
+    """
+
+    before: str
+    after: str
+    differs: tuple[str, ...]
+    notes: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def compare(before: Verification, after: Verification) -> Comparison:
+    """Percentile by percentile. Results of different questions are not compared: what differs is said instead."""
+    differs = tuple(_differs(before, after))
+    names = (_called(before), _called(after))
+    if differs:
+        return Comparison(*names, differs, (), ())
+    both = [(old, new) for old, new in _pairs(before, after) if _judged(before, old) and _judged(after, new)]
+    # the level is shared by what can be judged, so that a run which cannot be costs the others nothing
+    level = 1 - ERROR / max(len(both) * len(COMPARED), 1)
+    rows = tuple(
+        _row(old, new, q, level, _unfit_runs(before, old, "before") or _unfit_runs(after, new, "after"))
+        for old, new in both
+        for q in COMPARED
+    )
+    return Comparison(*names, (), tuple(_notes(before, after, both)), rows)
+
+
+# -- may they be compared ----------------------------------------------------------------------------------------------
+
+
+def _differs(before: Verification, after: Verification) -> Iterator[str]:
+    for what, one, other in (
+        ("profile", before.profile, after.profile),
+        ("length", before.length, after.length),
+        ("size of the files", str(before.size), str(after.size)),
+    ):
+        if one != other:
+            yield f"the {what}: {one} before, {other} after"
+    if before.job_file != after.job_file:
+        yield f"the text of the profile {before.profile}"
+    pairs = _pairs(before, after)
+    for old_run, new_run in pairs:
+        old_words, new_words = _options(old_run), _options(new_run)
+        for word in sorted(old_words.keys() | new_words.keys()):
+            if old_words.get(word) != new_words.get(word):
+                one, other = old_words.get(word, "not given"), new_words.get(word, "not given")
+                yield f"{word} of run {old_run.name}: {one} before, {other} after"
+        yield from _jobs_differ(old_run, new_run)
+    if not pairs:
+        yield "the runs: none of them is in both"
+
+
+def _options(run: Run) -> dict[str, str]:
+    """What was asked of fio, without where: its options but those with a path."""
+    words: dict[str, str] = {}
+    job = ""
+    for word in run.argv[1:]:
+        option, _, value = word.partition("=")
+        if option == "--name":
+            job = f" of job {value}"
+        elif value and "/" not in value:
+            words[f"{option}{job}"] = value
+    return words
+
+
+def _jobs_differ(before: Run, after: Run) -> Iterator[str]:
+    """A run that lasts so long may write more, and one that writes so much may be faster; one that does neither is another."""
+    if [job.name for job in before.jobs] != [job.name for job in after.jobs]:
+        yield f"the jobs of run {before.name}"
+        return
+    for old, new in zip(before.jobs, after.jobs, strict=True):
+        where = f"job {old.name} of run {before.name}"
+        if old.sync != new.sync:
+            yield f"{where}: synced by {old.sync} before, by {new.sync} after"
+        if _apart(old.write_bytes / max(old.writes, 1), new.write_bytes / max(new.writes, 1)):
+            yield f"the size of a write of {where}"
+        if _apart(old.seconds, new.seconds) and _apart(old.write_bytes, new.write_bytes):
+            yield (
+                f"{where}: {old.seconds:.0f} s and {old.write_bytes >> 20:,} MiB before, "
+                f"{new.seconds:.0f} s and {new.write_bytes >> 20:,} MiB after"
+            )
+
+
+def _apart(one: float, other: float) -> bool:
+    """By more than a fifth."""
+    return max(one, other) > 1.2 * min(one, other)
+
+
+def _unfit_runs(verification: Verification, run: Run, when: str) -> str:
+    """Why no latency of a run may be compared, or empty."""
+    if verification.chain.outcome == "CONTRADICTED":
+        return f"{when}: the chain is CONTRADICTED, these are not latencies of stable storage"
+    return next(
+        (f"{when}: {each.why_not}" for each in verification.latencies if each.run == run.name and each.why_not), ""
+    )
+
+
+def _notes(before: Verification, after: Verification, both: Sequence[tuple[Run, Run]]) -> Iterator[str]:
+    for what, old, new in (
+        ("dataset", before.dataset, after.dataset),
+        ("version of fio", before.fio, after.fio),
+        ("verdict of the chain", before.chain.outcome, after.chain.outcome),
+    ):
+        if old != new:
+            yield f"The {what} differs: {old} before, {new} after."
+    compared = {old.name for old, _ in both}
+    for when, verification in (("before", before), ("after", after)):
+        alone = [run.name for run in verification.runs if run.name not in compared]
+        if alone:
+            yield f"Not compared, {when} alone or without a latency: {', '.join(alone)}."
+    yield (
+        "One run each cannot show how much runs differ on a pool that nobody changed; a difference that matters is worth a "
+        "second pair."
+    )
+
+
+def _pairs(before: Verification, after: Verification) -> list[tuple[Run, Run]]:
+    """The runs that are in both, by name."""
+    later = {run.name: run for run in reversed(after.runs)}
+    return [(run, later[run.name]) for run in before.runs if run.name in later]
+
+
+def _judged(verification: Verification, run: Run) -> bool:
+    """Whether a run says anything of latency: not one under strace."""
+    return bool(run.latency.samples) and any(each.run == run.name for each in verification.latencies)
+
+
+def _called(verification: Verification) -> str:
+    return f"{verification.dataset}, {verification.profile} {verification.length}"
+
+
+# -- one percentile ----------------------------------------------------------------------------------------------------
+
+
+def _row(before: Run, after: Run, q: float, level: float, unfit: str) -> Row:
+    old, new = before.latency.judged(q), after.latency.judged(q)
+    if unfit:
+        return Row(before.name, q, old, new, None, None, None, "cannot tell", unfit)
+    if old is None or new is None:
+        fewest = min(before.latency.beyond(q), after.latency.beyond(q))
+        why = f"{fewest} samples lie beyond it, {LEAST_BEYOND} are needed"
+        return Row(before.name, q, old, new, None, None, None, "cannot tell", why)
+    ratio = new / max(old, 1)
+    intervals = [interval(run, q, level) for run in (before, after)]
+    if isinstance(intervals[0], str) or isinstance(intervals[1], str):
+        why = next(each for each in intervals if isinstance(each, str))
+        return Row(before.name, q, old, new, ratio, None, None, "cannot tell", why)
+    low, high = ratio_between(old, intervals[0], new, intervals[1])
+    shown = None if math.isinf(high) else high
+    if low > 1 and ratio >= LEAST_RATIO:
+        return Row(before.name, q, old, new, ratio, low, shown, "slower")
+    if high < 1 and ratio <= 1 / LEAST_RATIO:
+        return Row(before.name, q, old, new, ratio, low, shown, "faster")
+    return Row(before.name, q, old, new, ratio, low, shown, "within noise")
+
+
+def interval(run: Run, q: float, level: float) -> tuple[float, float] | str:
+    """Between which a percentile of a run lies, in nanoseconds (the upper end may be infinite), or why nobody can tell."""
+    parts = blocks(run)
+    if len(parts) < LEAST_BLOCKS:
+        return f"{len(parts)} pieces of a transaction group or {BLOCK_S:g} s each, {LEAST_BLOCKS} are needed"
+    whole = together(parts)
+    at = whole.percentile_ns(q)
+    if at is None or whole.beyond(q) < LEAST_BEYOND:
+        return f"{whole.beyond(q)} samples of the timeline lie beyond it, {LEAST_BEYOND} are needed"
+    count, samples = len(parts), whole.samples
+    above = [part.share_above(at) * part.samples for part in parts]
+    share = sum(above) / samples
+    squares = sum((each - share * part.samples) ** 2 for each, part in zip(above, parts, strict=True))
+    error = math.sqrt(squares * count / (count - 1)) / samples
+    reach = student(1 - (1 - level) / 2, count - 1) * max(error, math.sqrt(share * (1 - share) / samples))
+    low = whole.percentile_ns(max(q - reach, 0.0))
+    high = whole.percentile_ns(q + reach) if q + reach < 1 - 1 / samples else None
+    return float(low if low is not None else at), math.inf if high is None else float(high)
+
+
+def blocks(run: Run) -> list[Histogram]:
+    """The timeline in pieces of equal length, each at least a transaction group and BLOCK_S; a short rest is left out."""
+    slices = [each for each in run.timeline if each.to_s > each.at_s >= 0]
+    if not slices:
+        return []
+    born = sorted(txg.at_s for txg in run.txgs)
+    gaps = [later - earlier for earlier, later in pairwise(born) if later > earlier]
+    longest_slice = max(each.to_s - each.at_s for each in slices)
+    end = max(each.to_s for each in slices)
+    length = max(BLOCK_S, median(gaps) if gaps else BLOCK_S, longest_slice, end / MOST_BLOCKS)
+    pieces: dict[int, list[Histogram]] = {}
+    for each in slices:
+        piece = int((each.at_s + each.to_s) / 2 / length)
+        if (piece + 1) * length <= end + longest_slice / 2:
+            pieces.setdefault(piece, []).append(each.syncs)
+    return [histogram for _, part in sorted(pieces.items()) if (histogram := together(part)).samples]
+
+
+def ratio_between(
+    before: float, first: tuple[float, float], after: float, second: tuple[float, float]
+) -> tuple[float, float]:
+    """The interval of after/before from that of each (MOVER on logarithms); the upper end may be infinite."""
+    old, old_low, old_high = (math.log(max(each, 1.0)) for each in (before, *first))
+    new, new_low, new_high = (math.log(max(each, 1.0)) for each in (after, *second))
+    down = math.hypot(new - new_low, old_high - old)
+    up = math.hypot(new_high - new, old - old_low)
+    return math.exp(new - old - down), math.inf if math.isinf(up) else math.exp(new - old + up)
+
+
+def student(p: float, freedom: int) -> float:
+    """The quantile p of Student's t: expansion 26.7.5 of Abramowitz and Stegun, within 1 % from 7 degrees on to 99.9 %."""
+    x = NormalDist().inv_cdf(p)
+    terms = (
+        (x**3 + x) / 4,
+        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
+        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
+        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
+    )
+    added: float = sum(term / freedom ** (i + 1) for i, term in enumerate(terms))
+    return x + added
+
+
+# ``--sweep``: what a sync costs, and from which amount on a commit that is written together with others no longer pays.
+#
+# The same amount is written with a sync at the end only, and every 100 MiB, 10 MiB ... 16 KiB. Writing takes what it takes at
+# the end; each sync adds its own time. The knee is the interval at which the syncs take as long as the writing, where the whole
+# takes twice the time of "at the end": below it a session waits for syncs, above it for bytes. It is what the pool could have
+# written in the time of one sync.
+#
+# Trials scatter. A step lies above the knee only when its fastest trial takes more than twice the slowest one "at the end",
+# below only when its slowest takes less than twice the fastest; between the two the knee is a range, and said as one.
+
+LEAST_TRIALS = 3
+TIMES = 2.0  # of "at the end", where the syncs take as long as the writing
+SCATTER = 1.5  # slowest over fastest "at the end", beyond which nothing is founded on it
+INTERVALS = tuple(size << 10 for size in (100 * 1024, 10 * 1024, 1024, 256, 64, 16))  # bytes
+
+
+class Step(NamedTuple):
+    """The amount written once a trial. every: bytes between two fdatasyncs; 0: one at the end; None: never.
+
+    seconds: of each trial.
+    """
+
+    every: int | None
+    seconds: tuple[float, ...]
+
+    @property
+    def median_s(self) -> float:
+        return median(self.seconds)
+
+
+class Sweep(NamedTuple):
+    """amount: bytes written in each trial. steps: in the order never, at the end, then ever more often."""
+
+    amount: int
+    steps: tuple[Step, ...]
+
+
+class Knee(NamedTuple):
+    """between: bytes from a step that is clearly below the knee to one that is clearly above it, (smaller, larger).
+
+    Its smaller end is 0 when no step reached the knee, its larger None when all did. at: the best guess between them, by
+    the medians. sync_ms: what one sync adds; worth: how many times faster the largest interval is than the smallest.
+    says: the sentences for a reader. why_not: why there is no knee to name; then between is None.
+    """
+
+    between: tuple[int, int | None] | None
+    at: int | None
+    sync_ms: float | None
+    worth: float | None
+    says: tuple[str, ...]
+    why_not: str = ""
+
+
+def find(sweep: Sweep) -> Knee:
+    """The knee of a sweep, or why none can be named."""
+    why_not = _unfit_sweep(sweep)
+    if why_not:
+        return Knee(None, None, None, None, (f"The knee cannot be named: {why_not}.",), why_not)
+    end = next(step for step in sweep.steps if step.every == 0)
+    steps = _by_interval(sweep)
+    small = _clearly_above(end, steps)
+    large = _clearly_below(end, steps)
+    at = _crossing(end, steps)
+    sync_ms = _cost_ms(sweep.amount, end, steps)
+    worth = steps[-1].median_s / steps[0].median_s
+    between = (small or 0, large)
+    says = (_where(between, steps), *_worth(sweep.amount, end, steps, at, sync_ms, worth))
+    return Knee(between, at, sync_ms, worth, says)
+
+
+def _unfit_sweep(sweep: Sweep) -> str:
+    if sweep.amount <= 0:
+        return "no amount was written"
+    if any(not math.isfinite(each) or each <= 0 for step in sweep.steps for each in step.seconds):
+        return "a trial took no time"
+    ends = [step for step in sweep.steps if step.every == 0]
+    steps = _by_interval(sweep)
+    if len(ends) != 1 or len(steps) < 2 or len({step.every for step in steps}) != len(steps):
+        return "it needs one step with a sync at the end and two with others between"
+    few = [step for step in (*ends, *steps) if len(step.seconds) < LEAST_TRIALS]
+    if few:
+        return f"{named(few[0].every)} was tried {len(few[0].seconds)} times, {LEAST_TRIALS} are needed"
+    scatter = max(ends[0].seconds) / min(ends[0].seconds)
+    if scatter > SCATTER:
+        return (
+            f"the trials with one sync at the end took from {min(ends[0].seconds):.3g} to {max(ends[0].seconds):.3g} s, "
+            "so that something else was at work on the pool"
+        )
+    return ""
+
+
+def _by_interval(sweep: Sweep) -> list[Step]:
+    """The steps with syncs between, the longest interval first."""
+    return sorted((step for step in sweep.steps if step.every), key=lambda step: -(step.every or 0))
+
+
+def _clearly_above(end: Step, steps: Sequence[Step]) -> int | None:
+    """The longest interval from which on every step, at its fastest, takes more than TIMES the slowest "at the end"."""
+    found = None
+    for step in reversed(steps):
+        if min(step.seconds) <= TIMES * max(end.seconds):
+            break
+        found = step.every
+    return found
+
+
+def _clearly_below(end: Step, steps: Sequence[Step]) -> int | None:
+    """The shortest interval up to which every step, at its slowest, takes less than TIMES the fastest "at the end"."""
+    found = None
+    for step in steps:
+        if max(step.seconds) >= TIMES * min(end.seconds):
+            break
+        found = step.every
+    return found
+
+
+def _crossing(end: Step, steps: Sequence[Step]) -> int | None:
+    """Where what the syncs add, by the medians, becomes as long as the writing; None when no two steps enclose it.
+
+    Between two steps by the logarithms of interval and time: time that is added falls as the interval grows.
+    """
+    limit = (TIMES - 1) * end.median_s
+    for large, small in pairwise(steps):
+        below, above = large.median_s - end.median_s, small.median_s - end.median_s
+        if below < limit <= above:
+            low, high = math.log(small.every or 1), math.log(large.every or 1)
+            # a step that adds nothing measurable founds no slope: then one sync costs the same, however long the interval
+            slope = (high - low) / math.log(above / below) if below > 0 else 1.0
+            return round(math.exp(min(low + slope * math.log(above / limit), high)))
+    return None
+
+
+def _cost_ms(amount: int, end: Step, steps: Sequence[Step]) -> float | None:
+    """What one sync adds at the shortest interval, in milliseconds; None where that is lost in the scatter."""
+    shortest = steps[-1]
+    if not shortest.every or min(shortest.seconds) <= max(end.seconds):
+        return None
+    return (shortest.median_s - end.median_s) / (amount / shortest.every) * 1e3
+
+
+def _where(between: tuple[int, int | None], steps: Sequence[Step]) -> str:
+    small, large = between
+    if large is None and small == steps[0].every:
+        return f"No knee: even a sync every {size(small)} takes more time than the writing."
+    if small == 0 and large == steps[-1].every:
+        return f"No knee down to a sync every {size(large or 0)}: writing takes more time than the syncs."
+    if large is None:
+        return f"The knee lies above a sync every {size(small)}; where, the trials scatter too much to tell."
+    if small == 0:
+        return f"The knee lies below a sync every {size(large)}; where, the trials scatter too much to tell."
+    return (
+        f"The knee lies between a sync every {size(large)} and every {size(small)}: from there on the syncs take longer than "
+        "the writing."
+    )
+
+
+def _worth(
+    amount: int, end: Step, steps: Sequence[Step], at: int | None, sync_ms: float | None, worth: float
+) -> list[str]:
+    """What group commit is worth, in words."""
+    longest, shortest = steps[0].every or 0, steps[-1].every or 0
+    if sync_ms is None:
+        return [
+            f"A sync every {size(shortest)} costs no time that stands out of the scatter: group commit is worth nothing."
+        ]
+    says = []
+    if at is not None:
+        says.append(
+            f"By the medians it is near {size(at)}: commits of many sessions that share a sync are nearly free up to that "
+            "amount together."
+        )
+    says.append(
+        f"One sync adds {sync_ms:.3g} ms: a session that syncs every {size(shortest)} reaches at most "
+        f"{1e3 / sync_ms:,.0f} commits/s, and {amount / shortest / steps[-1].median_s:,.0f} with the writing."
+    )
+    says.append(
+        f"Group commit is worth up to {worth:.1f} times: {size(amount)} took {steps[-1].median_s:.3g} s with a sync every "
+        f"{size(shortest)}, {steps[0].median_s:.3g} s every {size(longest)}, {end.median_s:.3g} s with one at the end."
+    )
+    return says
+
+
+def named(every: int | None) -> str:
+    """never, at the end, every 64 KiB."""
+    return "never" if every is None else f"every {size(every)}" if every else "at the end"

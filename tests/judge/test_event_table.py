@@ -1,0 +1,273 @@
+"""The table of events: what the model answers, in the words of a report, and how severe rules are by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from functools import cache
+from itertools import product
+from typing import Any
+
+import pytest
+
+from auditor import audit
+from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
+from auditor.judge.answers import Answers
+from auditor.judge.cell import KEPT, ORDER, Cell, Word, joined
+from auditor.judge.event import EVENTS, Event, milder
+from auditor.judge.event_table import Column, EventTable, Relations
+from auditor.judge.finding import exit_code
+from auditor.judge.policy import NONE, Answer, Policy
+from auditor.judge.verdict import Verdict
+from auditor.recording import recording
+from auditor.report import event_words
+from auditor.report.model import Report
+from tests import shared
+from tests.folded import for_each
+
+# better: more is known. What is relied on is not yet known to be kept
+MAY_BECOME: dict[str, set[Any]] = {
+    "lost": {"lost"},
+    "kept": {"kept"},
+    "word": {"word", "kept", "lost"},
+    "unknown": {"unknown", "word", "kept", "lost"},
+}
+HEALTHY = "2.4-healthy-physical-protected-cache"
+DISABLED = "2.3-sync-disabled-local"
+SINGLE_LOG = "2.1-healthy-single-slog"
+
+
+def looked(name: str, policy: Policy = NONE) -> audit.Look:
+    past = shared.host(name)
+    return audit.look(
+        recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options)._replace(policy=policy)
+    )
+
+
+def changed(name: str, *facts: Fact) -> Facts:
+    """Facts of a recorded host with some of them replaced."""
+    seen = looked(name).facts
+    for each in facts:
+        seen.replace(each)
+    return seen
+
+
+def judged(facts: Facts, policy: Policy = NONE) -> Report:
+    return audit.judge(audit.Look(facts, (), policy=policy), shared.audited(), ("tank",), "low")
+
+
+def columns(facts: Facts) -> tuple[Column, ...]:
+    return EventTable(facts).columns((), Answers(NONE, facts))
+
+
+def cell(found: tuple[Column, ...], name: str, event: Event) -> Cell:
+    return next(column for column in found if name in column.names).cells[event]
+
+
+def severities(report: Report) -> Mapping[str, str]:
+    return {each.rule.id: each.severity for each in report.findings if each.failed}
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(ORDER, repeat=2)))
+def test_more_knowledge_never_overturns_an_answer(first: Any, second: Any) -> None:
+    """By exhaustion: whatever either of two becomes, the answer becomes what it may become."""
+    before: str = joined((Cell(first), Cell(second))).outcome
+    assert before == max(first, second, key=("kept", "word", "unknown", "lost").index)
+    for one, other in product(MAY_BECOME[first], MAY_BECOME[second]):
+        assert joined((Cell(one), Cell(other))).outcome in MAY_BECOME[before]
+
+
+def test_one_setting_costs_the_dataset_that_has_it() -> None:
+    report = judged(looked(DISABLED).facts)
+    lost = [event for event in EVENTS if cell(report.columns, "tank/db", event).outcome == "lost"]
+    assert lost == ["crash", "power", "power+log", "power+drive", "below"]
+    assert cell(report.columns, "tank/db", "crash").takes == ("commits",)
+    assert cell(report.columns, "tank/db", "crash").rules == ("sync-disabled",)
+    assert cell(report.columns, "tank/db", "crash").amounts == ("of up to 5.3 s, more under load",)
+    restart = cell(report.columns, "tank/db", "restart")
+    assert (restart.outcome, restart.parties) == ("word", (Word("shutdown", ("tank/db",)),))
+    assert cell(report.columns, "tank/wal", "crash") == KEPT
+    assert severities(report)["sync-disabled"] == "critical"
+
+
+@for_each("name", shared.HOSTS.names())
+def test_a_graver_event_costs_no_less(name: str) -> None:
+    for column in columns(looked(name).facts):
+        for event in EVENTS:
+            for mild in milder(event):
+                assert ORDER[column.cells[mild].outcome] <= ORDER[column.cells[event].outcome], (
+                    column.names,
+                    mild,
+                    event,
+                )
+
+
+@for_each("name", shared.HOSTS.names())
+def test_each_cell_that_is_lost_has_a_rule_that_explains_it(name: str) -> None:
+    report = shared.report_of(shared.HOSTS / name)
+    bare = [
+        (column.names, event)
+        for column in report.columns for event in report.events
+        if column.cells[event].outcome == "lost" and not column.cells[event].rules
+    ]  # fmt: skip
+    assert bare == []
+
+
+def test_a_log_device_that_is_lost_leaves_a_pool_that_imports_only_with_m() -> None:
+    found = judged(looked(SINGLE_LOG).facts)
+    assert cell(found.columns, "tank/db", "power+log").takes == ("commits", "import")
+    assert "LOSES commits of" in event_words.sentence(cell(found.columns, "tank/db", "power+log"))
+    assert severities(found)["slog-no-redundancy"] == "high"
+
+
+def test_elements_in_series_carry_the_cell_that_they_hide_from_each_other() -> None:
+    """fsync=off below sync=disabled: either alone would cost the commits, and none of them ranks as nothing."""
+    server, data = Subject("database", "postgres 1"), Subject("dataset", "tank/db")
+    settings: dict[str, Any] = {"engine": "postgres", "fsync": False, "synchronous_commit": "on", "torn_page_guard": True,
+                "datasets": (data,), "log_datasets": (data,), "data_datasets": (data,), "off_zfs": (), "forgotten": (),
+                "asynchronous_roles": (), "eatmydata": False, "live": True, "process": "1"}  # fmt: skip
+    facts = changed(DISABLED, Fact(HOST, "databases", known((server,), "")))
+    for name, value in settings.items():
+        facts.replace(Fact(server, name, known(value, "")))
+    both = severities(judged(facts))
+    assert (both["sync-disabled"], both["pg-fsync-off"]) == ("critical", "critical")
+
+
+def test_where_the_databases_of_a_host_are_unknown_nobody_is_said_to_call_fsync() -> None:
+    assert cell(columns(looked(HEALTHY).facts), "tank/db", "process") == KEPT
+    unseen = columns(changed(HEALTHY, Fact(HOST, "databases", unknown("/proc: permission denied"))))
+    assert {cell(unseen, "tank/db", event).outcome for event in ("process", "crash", "power")} == {"unknown"}
+
+
+def test_a_database_whose_files_nobody_could_place_may_lie_on_any_dataset() -> None:
+    """Any user may start one of that name, with fsync=off and a folder that nobody may look into."""
+    server = Subject("database", "postgres 4242")
+    facts = changed(HEALTHY, Fact(HOST, "databases", known((server,), "")))
+    settings: dict[str, Any] = {"engine": "postgres", "fsync": False, "synchronous_commit": "on", "eatmydata": False}
+    for name, value in settings.items():
+        facts.replace(Fact(server, name, known(value, "")))
+    facts.replace(Fact(server, "datasets", unknown("/home/evil/data: permission denied")))
+    assert {cell(columns(facts), name, "crash").outcome for name in ("tank", "tank/db")} == {"unknown"}
+    facts.replace(Fact(server, "fsync", known(True, "")))
+    facts.replace(Fact(server, "asynchronous_roles", known((), "")))
+    assert {cell(columns(facts), name, "process").outcome for name in ("tank", "tank/db")} == {"kept"}
+
+
+def test_a_pool_that_does_not_work_has_no_table() -> None:
+    assert columns(looked("2.3-suspended-path-failed").facts) == ()
+    assert event_words.worst(()).outcome == "unknown"
+
+
+def test_what_a_site_has_declared_to_be_rebuilt_relies_on_the_replicas_and_counts_little() -> None:
+    facts = changed(DISABLED, Fact(Subject("dataset", "tank/db"), "role", known("rebuildable", "")))
+    report = judged(facts)
+    assert cell(report.columns, "tank/db", "crash").outcome == "word"
+    assert {each.party for each in cell(report.columns, "tank/db", "crash").parties} == {"replicas"}
+    assert severities(report)["sync-disabled-rebuildable"] == "low"
+
+
+def test_an_answer_of_the_site_says_who_answers_and_changes_no_cell() -> None:
+    answered = Answer("hypervisor", "", "", "", "ann", "cache=none", date(2099, 1, 1), 1)
+    before, after = (
+        judged(looked(DISABLED, policy).facts, policy) for policy in (NONE, NONE._replace(answers=(answered,)))
+    )
+    for column in after.columns:
+        for event in EVENTS:
+            assert column.cells[event].outcome == cell(before.columns, column.names[0], event).outcome
+    (word,) = cell(after.columns, "tank/wal", "power").parties
+    assert (word.party, word.owner) == ("hypervisor", "ann")
+    assert "for which ann answers until 2099-01-01" in event_words.sentence(cell(after.columns, "tank/wal", "power"))
+    assert "container-or-vm-blind" not in severities(after)
+
+
+def test_from_the_next_boot_on() -> None:
+    """An option of the next boot is no loss of today, and a line of its own."""
+    facts = changed(
+        HEALTHY, Fact(HOST, "zil_nocacheflush_boot", known(1, "")), Fact(HOST, "zfs_nocacheflush_boot", known(1, ""))
+    )
+    for disk in [*facts.subjects("disk")]:
+        facts.replace(Fact(disk, "volatile_cache", known(True, "")))
+        facts.replace(Fact(disk, "drive_class", known("consumer", "")))
+    (column,) = columns(facts)
+    assert column.cells["power"].outcome == "word"
+    assert column.next_boot["power"].outcome == "lost"
+    said = [line.text for line in event_words.lines(column, ("power",))]
+    assert [each.startswith("from the next boot on: LOSES") for each in said] == [False, True]
+
+
+def test_an_event_that_cannot_happen_here_is_not_told() -> None:
+    assert EventTable(looked("2.4-healthy-raidz1").facts).events == tuple(
+        event for event in EVENTS if event not in ("log", "power+log")
+    )
+
+
+TANK, LEAF, DISK = Subject("pool", "tank"), Subject("leaf", "sda1", "tank"), Subject("disk", "sda")
+DATASET, SERVER = Subject("dataset", "tank/db"), Subject("database", "postgres 1")
+
+
+@cache
+def linked() -> Facts:
+    facts = Facts()
+    facts.put(Fact(HOST, "pools", Known((TANK,), ())))
+    facts.put(Fact(HOST, "databases", Known((SERVER,), ())))
+    facts.put(Fact(TANK, "vdevs", Known((Subject("vdev", "mirror-0", "tank"),), ())))
+    facts.put(Fact(LEAF, "disks", Known((DISK,), ())))
+    facts.put(Fact(Subject("vdev", "mirror-0", "tank"), "leaves", Known((LEAF,), ())))
+    facts.put(Fact(SERVER, "datasets", Known((DATASET,), ())))
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("subject", "other", "wanted"),
+    [
+        (HOST, DISK, True), (DISK, LEAF, True), (LEAF, DISK, True), (Subject("vdev", "mirror-0", "tank"), DISK, True),
+        (LEAF, Subject("vdev", "mirror-0", "tank"), True), (DATASET, SERVER, True), (SERVER, DATASET, True),
+        (TANK, LEAF, True), (TANK, DATASET, True), (Subject("pool", "other"), LEAF, False),
+        (Subject("disk", "sdb"), LEAF, False), (Subject("dataset", "tank/wal"), SERVER, False), (DATASET, DISK, False),
+    ],
+)  # fmt: skip
+def test_whom_a_fault_concerns(subject: Subject, other: Subject, wanted: bool) -> None:
+    assert (subject in Relations(linked()).of(other)) is wanted
+
+
+@pytest.mark.parametrize(
+    "name",
+    shared.briefly([(DISABLED,), ("2.3-db-postgres-healthy",), ("2.3-consumer-ssd-log",)], quick=1),
+)
+def test_on_a_recorded_host_a_fact_that_is_lost_overturns_nothing(name: str) -> None:
+    """Every seventh fact in turn: without it no lost becomes kept, and no kept becomes lost."""
+    facts = looked(name).facts
+    read = {(fact.subject, fact.name) for fact in facts if isinstance(fact.value, Known)}
+    whole = _outcomes(facts)
+    tried = 0
+    for subject, fact in sorted(read, key=str)[::7]:
+        was = facts.get(subject, fact)
+        facts.replace(Fact(subject, fact, unknown("lost")))
+        for key, outcome in _outcomes(facts).items():
+            assert whole.get(key, outcome) in MAY_BECOME[outcome], (subject, fact, key)
+        facts.replace(Fact(subject, fact, was))
+        tried += 1
+    assert tried > 50
+
+
+def _outcomes(facts: Facts) -> dict[tuple[str, Event], str]:
+    return {
+        (name, event): found.outcome
+        for each in columns(facts)
+        for name in each.names
+        for event, found in each.cells.items()
+    }
+
+
+def test_the_exit_code_counts_what_is_undecided_unless_it_is_asked_not_to() -> None:
+    found: list[tuple[Any, bool]] = [("critical", False), ("low", True)]
+    assert exit_code(found, "low") == 14
+    assert exit_code(found, "low", failed_only=True) == 11
+    assert exit_code(found, "medium", failed_only=True) == 10
+    assert exit_code([], "low") == exit_code(found[1:], "medium") == 0
+
+
+def test_a_verdict_of_a_rule_without_elements_keeps_its_severity() -> None:
+    rule = next(each for each in shared.audited() if not each.elements)
+    (same,) = EventTable(looked(HEALTHY).facts).ranked([Verdict(rule, HOST, "fail", "medium")])
+    assert same.severity == "medium"

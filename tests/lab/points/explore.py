@@ -1,0 +1,354 @@
+"""Every crash point of one recorded run, judged by OpenZFS's own import, claim and replay on what the crash leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.lab.points.recording import MARKS, Block, Entry, Kind, log_blocks, read
+from tests.lab.points.workload import Finding, Observation, Promise, Script, judge
+
+SIZE = 64 << 20  # of a device, as in points.c
+SECTOR = 4096
+REMEMBERED = 48  # results that a point is compared with
+
+Write = tuple[str, int, bytes]  # device, offset, data
+Extent = tuple[str, int, int]  # device, from, to
+
+
+class Point(NamedTuple):
+    """A crash. at: after so many entries; kind: what is lost of the writes that no flush followed; kept: what is not."""
+
+    at: int
+    kind: str
+    kept: tuple[Write, ...]
+
+
+def subsets(count: int, width: int) -> Iterator[tuple[str, frozenset[int]]]:
+    """Of so many writes those that are kept, bounded: none, each alone, each missing, halves. Of more than width writes every
+    nth is tried alone and missing."""
+    everything = frozenset(range(count))
+    yield "none", frozenset()
+    step = max(1, -(-count // width))
+    for one in range(0, count, step):
+        yield "alone", frozenset((one,))
+        yield "missing", everything - {one}
+    yield from (("half", frozenset(half)) for half in (range(count // 2), range(count // 2, count)))
+    yield from (("half", frozenset(range(first, count, 2))) for first in (0, 1))
+
+
+def cuts(length: int) -> Iterator[tuple[str, tuple[tuple[int, int], ...]]]:
+    """What is left of a log block of which not all 4 KiB arrived: a beginning of it, or all but one."""
+    for sector in range(0, length, SECTOR):
+        if sector:
+            yield "beginning", ((0, sector),)
+        if length > SECTOR:
+            rest = ((0, sector), (min(sector + SECTOR, length), length))
+            yield "gap", tuple((start, end) for start, end in rest if start < end)
+
+
+def merge(extents: Iterable[Extent]) -> list[Extent]:
+    found: list[Extent] = []
+    for device, start, end in sorted(extents):
+        if found and found[-1][0] == device and start <= found[-1][2]:
+            found[-1] = device, found[-1][1], max(end, found[-1][2])
+        else:
+            found.append((device, start, end))
+    return found
+
+
+class Points:
+    """The points of a recording, in order. lying: drives that acknowledge a flush and do nothing. width: see subsets().
+    cut: so many log blocks are torn at each 4 KiB. stride: a prefix after each nth write."""
+
+    def __init__(
+        self, entries: Sequence[Entry], *, width: int = 16, lying: bool = False, cut: int = 2, stride: int = 1
+    ) -> None:
+        self.entries, self.width, self.lying, self.stride = entries, width, lying, stride
+        self.blocks = {each.entries[-1]: each for each in log_blocks(entries) if each.length > SECTOR} if cut else {}
+        self.left = cut
+        self.pending: list[tuple[int, Entry]] = []
+
+    def walk(self, disks: Disks, start: int) -> Iterator[Point]:
+        """disks follow: they hold what is durable for sure."""
+        for number, entry in enumerate(self.entries):
+            after = number + 1
+            if entry.kind == Kind.FLUSH and not self.lying:
+                if number >= start:
+                    yield from self._subsets(number, entry.device)
+                self._flush(disks, entry.device)
+            elif entry.kind == Kind.WRITE and entry.device == MARKS:
+                if number >= start:
+                    yield from self._subsets(after, None)
+            elif entry.kind == Kind.WRITE:
+                self.pending.append((number, entry))
+                if number < start:
+                    continue
+                if self.stride and number % self.stride == 0:
+                    yield Point(after, "prefix", tuple(_writes(self.pending)))
+                if self.left and (block := self.blocks.get(number)):
+                    self.left -= 1
+                    yield from self._cuts(after, block)
+            if self.lying and number < start:
+                self._flush(disks, None)
+        if self.stride:
+            yield Point(len(self.entries), "prefix", tuple(_writes(self.pending)))
+
+    def _flush(self, disks: Disks, device: str | None) -> None:
+        done = [each for each in self.pending if device in (None, each[1].device)]
+        disks.settle(_writes(done))
+        self.pending = [each for each in self.pending if device not in (None, each[1].device)]
+
+    def _subsets(self, at: int, device: str | None) -> Iterator[Point]:
+        """Of the writes to this device, or to all, while the others have all or nothing."""
+        mine = [each for each in self.pending if device in (None, each[1].device)]
+        others = [each for each in self.pending if device not in (None, each[1].device)]
+        if self.lying:
+            mine, others = mine[-self.width :], mine[: -self.width]
+        if not mine:
+            return
+        for rest in (others, []) if others and not self.lying else (others,):
+            for kind, kept in subsets(len(mine), self.width):
+                chosen = sorted(rest + [mine[number] for number in kept])
+                yield Point(at, kind, tuple(_writes(chosen)))
+
+    def _cuts(self, at: int, block: Block) -> Iterator[Point]:
+        before = tuple(_writes(each for each in self.pending if each[0] not in block.entries))
+        data = b"".join(self.entries[number].data for number in block.entries)
+        for kind, parts in cuts(block.length):
+            left = tuple((block.device, block.offset + start, data[start:end]) for start, end in parts)
+            yield Point(at, kind, before + left)
+
+
+def _writes(pending: Iterable[tuple[int, Entry]]) -> Iterator[Write]:
+    return ((entry.device, entry.offset, entry.data) for _, entry in pending)
+
+
+class Disks:
+    """The devices of a pool as files, and what of them is durable for sure. A crash is laid over that, and taken off again."""
+
+    def __init__(self, folder: Path, devices: Iterable[str], durable: Mapping[str, bytearray] | None = None) -> None:
+        self.folder = folder
+        self.durable = {name: bytearray(durable[name] if durable else SIZE) for name in devices}
+        self.image = {name: bytearray(data) for name, data in self.durable.items()}
+        self.files: dict[str, int] = {}
+        self.dirty: list[Extent] = []
+        for name, data in self.durable.items():
+            self.files[name] = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.ftruncate(self.files[name], SIZE)
+            if durable:
+                os.pwrite(self.files[name], data, 0)
+
+    def settle(self, writes: Iterable[Write]) -> None:
+        for device, offset, data in writes:
+            for to in (self.durable, self.image):
+                to[device][offset : offset + len(data)] = data
+            os.pwrite(self.files[device], data, offset)
+
+    def lay(self, writes: Iterable[Write]) -> None:
+        for device, offset, data in writes:
+            self.image[device][offset : offset + len(data)] = data
+            os.pwrite(self.files[device], data, offset)
+            self.dirty.append((device, offset, offset + len(data)))
+
+    def restore(self, written: Iterable[Extent] = ()) -> None:
+        for device, start, end in merge([*self.dirty, *written]):
+            self.image[device][start:end] = self.durable[device][start:end]
+            os.pwrite(self.files[device], memoryview(self.durable[device])[start:end], start)
+        self.dirty = []
+
+    def content(self, extents: Iterable[Extent]) -> tuple[bytes, ...]:
+        return tuple(bytes(memoryview(self.image[device])[start:end]) for device, start, end in extents)
+
+    def holds(self, result: Result) -> bool:
+        """The newest differ most often in what was written last: from the end on."""
+        pairs = zip(reversed(result.extents), reversed(result.content), strict=True)
+        return all(self.image[device].startswith(data, start) for (device, start, _), data in pairs)
+
+    def close(self) -> None:
+        for file in self.files.values():
+            os.close(file)
+
+
+class Result(NamedTuple):
+    """What a check read, and from where: a disk with the same bytes there gives the same result."""
+
+    extents: tuple[Extent, ...]
+    content: tuple[bytes, ...]
+    seen: Observation
+    entries: tuple[Entry, ...]
+
+
+class Program(NamedTuple):
+    """points.c of a line, as build.sh makes it."""
+
+    line: str
+    release: str
+    command: Path
+
+    def run(self, folder: Path, log: Path, script: Script, **environment: str) -> list[Entry]:
+        """Records what a script does. Writes lag, so that a flush that waits for none of them overtakes them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in folder.iterdir():
+            each.unlink()
+        self._call(folder, log, ["run", str(folder)], script.text, {"RECORD_LAG": "100", **environment})
+        return read(log)
+
+    def check(self, folder: Path, log: Path, script: Script) -> tuple[Observation, list[Entry]]:
+        arguments = ["check", str(folder), *script.devices, "of", *script.datasets]
+        text = self._call(folder, log, arguments, "", {})
+        return Observation.parse(text), read(log)
+
+    def _call(self, folder: Path, log: Path, arguments: list[str], script: str, environment: Mapping[str, str]) -> str:
+        log.write_bytes(b"")
+        environment = {**os.environ, "RECORD_FOLDER": str(folder), "RECORD_LOG": str(log), **environment}
+        command = [str(self.command), *arguments]
+        try:
+            done = subprocess.run(
+                command, input=script, capture_output=True, text=True, env=environment, timeout=120, errors="replace"
+            )
+        except subprocess.TimeoutExpired:
+            return "hang\n"
+        if done.returncode and arguments[0] == "run":
+            raise RuntimeError(f"points run ends with {done.returncode}: {done.stderr[-500:]}")
+        crash = f"crash {done.returncode} {' '.join(done.stderr.split())[-200:]}\n" if done.returncode else ""
+        return done.stdout + crash
+
+
+@dataclass
+class Tally:
+    """points: tried; pruned: of which the result was known; the others by what was found."""
+
+    points: int = 0
+    pruned: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    found: Counter[str] = field(default_factory=Counter)
+    torn_at: Counter[int] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def count(self, point: Point, findings: Collection[Finding]) -> None:
+        self.points += 1
+        self.kinds[point.kind] += 1
+        for what in {each.what for each in findings}:
+            self.found[what] += 1
+        self.torn_at.update({each.at for each in findings if each.what == "torn"})
+        for each in findings:
+            words = (
+                f"{each.what}: {point.kind} at entry {point.at}: {each.slot.dataset} {each.slot.offset}: {each.words}"
+            )
+            if sum(line.startswith(f"{each.what}:") for line in self.examples) < 3:
+                self.examples.append(words)
+
+    def row(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "points": self.points,
+            "pruned": self.pruned,
+            "seconds": round(self.seconds, 1),
+            "kinds": dict(self.kinds),
+            "found": dict(self.found),
+            "torn_at": dict(self.torn_at),
+            "examples": self.examples,
+        }
+
+    def add(self, other: Tally) -> None:
+        self.points += other.points
+        self.pruned += other.pruned
+        self.kinds += other.kinds
+        self.found += other.found
+        self.torn_at += other.torn_at
+        self.examples += other.examples
+        self.seconds += other.seconds
+
+
+class Explorer:
+    """Tries points of one script on one line. prune=False runs every check."""
+
+    def __init__(self, program: Program, work: Path, script: Script, *, prune: bool = True) -> None:
+        self.program, self.work, self.script, self.prune = program, work, script, prune
+        self.folder, self.log = work / "pool", work / "check.log"
+        self.promises = script.promises()
+        self.results: list[Result] = []
+        work.mkdir(parents=True, exist_ok=True)
+
+    def start(self, entries: Sequence[Entry]) -> int:
+        """The first acknowledgement: before it nothing is promised, and a run that ends before it proves nothing."""
+        return next(number for number, each in enumerate(entries) if each.device == MARKS)
+
+    def promise(self, entries: Sequence[Entry], at: int) -> Promise:
+        found: Promise = {}
+        for entry in entries[:at]:
+            if entry.device == MARKS:
+                found = self.promises[entry.data.decode().strip()]
+        return found
+
+    def explore(self, entries: Sequence[Entry], points: Points) -> Tally:
+        tally, begun = Tally(), time.monotonic()
+        disks = Disks(self.folder_for_disks(), self.script.devices)
+        for point in points.walk(disks, self.start(entries)):
+            seen = self.see(disks, point, tally).seen
+            tally.count(point, list(judge(seen, self.script.slots, self.promise(entries, point.at))))
+        disks.close()
+        tally.seconds = time.monotonic() - begun
+        return tally
+
+    def see(self, disks: Disks, point: Point, tally: Tally) -> Result:
+        disks.lay(point.kept)
+        result = self._known(disks) if self.prune else None
+        if result:
+            tally.pruned += 1
+        else:
+            seen, entries = self.program.check(disks.folder, self.log, self.script)
+            extents = tuple(_read(entries, self.script.devices))
+            result = Result(extents, disks.content(extents), seen, tuple(entries))
+            disks.dirty += [(each.device, each.offset, each.end) for each in entries if each.kind == Kind.WRITE]
+            self.results = [result, *self.results[: REMEMBERED - 1]]
+        disks.restore()
+        return result
+
+    def _known(self, disks: Disks) -> Result | None:
+        return next((each for each in self.results if disks.holds(each)), None)
+
+    def replay(self, entries: Sequence[Entry], at: int, *, width: int, stride: int) -> Tally:
+        """A crash while the check after a crash imports and replays: it must not change what the next one finds. The last
+        point is a second import after the replay."""
+        tally, begun = Tally(), time.monotonic()
+        disks = Disks(self.folder_for_disks(), self.script.devices)
+        disks.settle((each.device, each.offset, each.data) for each in entries[:at] if to_device(each))
+        whole = self.see(disks, Point(at, "replay", ()), tally)
+        self.results = []
+        again = Disks(self.folder_for_disks(), self.script.devices, disks.durable)
+        disks.close()
+        promise = self.promise(entries, at)
+        for point in Points(whole.entries, width=width, cut=0, stride=stride).walk(again, 0):
+            seen = self.see(again, point, tally).seen
+            findings = list(judge(seen, self.script.slots, promise))
+            if seen.runs != whole.seen.runs:
+                findings.append(Finding("replay differs", self.script.slots[0], words=f"at {at}"))
+            tally.count(point._replace(kind="replay"), findings)
+        again.close()
+        tally.seconds = time.monotonic() - begun
+        return tally
+
+    def folder_for_disks(self) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for each in self.folder.iterdir():
+            each.unlink()
+        return self.folder
+
+
+def to_device(entry: Entry) -> bool:
+    return entry.kind == Kind.WRITE and entry.device != MARKS
+
+
+def _read(entries: Iterable[Entry], devices: Collection[str]) -> list[Extent]:
+    return merge(
+        (each.device, each.offset, each.end) for each in entries if each.kind == Kind.READ and each.device in devices
+    )

@@ -1,0 +1,285 @@
+"""Crash points of OpenZFS in user space: make points LINE=2.3 (README.md).
+
+Exit codes: 0: nothing is lost, and each control lost something. 1: something acknowledged is lost, or the durability model
+disagrees. 3: void: a control that must fail did not, or the recorder is not exact; then nothing is said of the line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from auditor.durability.answers import Rank
+from auditor.durability.events import EventName, Question
+from auditor.durability.host import Dataset, Host, Leg, Pool, Store, Use, Vdev
+from auditor.durability.host import Program as Database
+from auditor.durability.table import Judge
+from tests.lab.points.explore import SIZE, Disks, Explorer, Point, Points, Program, Tally, to_device
+from tests.lab.points.recording import MARKS, Entry, Kind, log_blocks
+from tests.lab.points.workload import PLANS, QUICK, Plan, judge
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "points.json"
+VOID, BAD = 3, 1
+NOTICED = 0.99  # of the writes that a commit depends on
+Control = Literal["", "lying drives", "zil_nocacheflush", "zfs_nocacheflush"]
+CONTROLS: tuple[Control, ...] = ("lying drives", "zil_nocacheflush", "zfs_nocacheflush")
+HARM = ("lost", "import", "checksum", "unreadable", "wrong", "replay differs")
+
+
+def build(line: str, folder: Path) -> Program:
+    done = subprocess.run([str(HERE / "build.sh"), line, str(folder)], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(done.returncode)
+    return Program(line, done.stdout.strip(), folder / "run")
+
+
+def host(plan: Plan, control: Control = "") -> Host:
+    """The state of a plan as the durability model sees it: drives with a volatile cache that honour flushes."""
+    tops: dict[str, list[Vdev]] = {"d": [], "l": []}
+    words = iter(plan.layout.split())
+    for word in words:
+        names = (next(words), next(words)) if word == "mirror" else (word,)
+        tops[names[0][0]].append(Vdev(names[0], tuple(Leg(name, (name,)) for name in names)))
+    devices = tuple(leg.name for vdevs in tops.values() for vdev in vdevs for leg in vdev.legs)
+    stores = {name: Store(name, cache="volatile", honours=control != "lying drives") for name in devices}
+    flushes = control != "zfs_nocacheflush"
+    pool = Pool(
+        "p",
+        tuple(tops["d"]),
+        log=tuple(tops["l"]),
+        zil_flush=flushes and control != "zil_nocacheflush",
+        txg_flush=flushes,
+    )
+    pointed = plan.logbias == "throughput" or (not tops["l"] and plan.page >= 32 << 10)
+    sync: Literal["always", "standard"] = "always" if plan.how == "always" else "standard"
+    datasets = {name: Dataset(name, "p", sync, indirect=pointed) for name in plan.datasets}
+    uses = tuple(map(Use, plan.datasets))
+    database = Database("db", uses[0], uses, guard=False, page_in_block=plan.record >= plan.page, splits=not pointed)
+    return Host({"p": pool}, datasets, {"db": database}, stores)
+
+
+def foretold(plan: Plan, event: EventName, question: Question, control: Control = "") -> Rank | None:
+    """None: the question does not arise."""
+    found = host(plan, control)
+    cell = Judge(found).cell(found.programs["db"], event, question)
+    return cell.rank if cell else None
+
+
+def disagreements(plan: Plan, tally: Tally, control: Control = "") -> Iterator[str]:
+    """A cell that promises what a point lost, or of a control one that loses what no point lost."""
+    cells: tuple[tuple[Question, str], ...] = (("commits", "lost"), ("pool", "import"), ("consistency", "torn"))
+    for question, what in cells:
+        rank = foretold(plan, "power", question, control)
+        if rank is Rank.SAFE and tally.found[what]:
+            yield f"{plan.name}: the model promises {question} at a power cut, {tally.found[what]} points are {what}"
+        if control and question == "commits" and rank is not Rank.LOST:
+            yield f"{plan.name}, {control}: the model does not say that commits are lost"
+
+
+def exact(work: Path, entries: Sequence[Entry], devices: Sequence[str]) -> bool:
+    """The last prefix of the recording is what is on the devices, byte by byte."""
+    images = {name: bytearray(SIZE) for name in devices}
+    for each in entries:
+        if each.kind == Kind.WRITE and each.device != MARKS:
+            images[each.device][each.offset : each.end] = each.data
+    return all((work / "pool" / name).read_bytes() == data for name, data in images.items())
+
+
+def omissions(explorer: Explorer, entries: Sequence[Entry]) -> tuple[int, int]:
+    """Leaves out each write of a log block that the last acknowledgement needs: how many, and of how many it is noticed.
+
+    Needed: since the last transaction group the log is one chain, in which whatever lies behind a gap is not found. The bytes
+    that the check sum of a block covers, not its padding."""
+    last = max(number for number, each in enumerate(entries) if each.device == MARKS)
+    since = _chain_start(entries, last)
+    needed = [
+        number
+        for block in log_blocks(entries[:last])
+        for number in block.entries
+        if number >= since and block.records and entries[number].offset < block.offset + block.used
+    ]
+    noticed, tally = 0, Tally()
+    disks = Disks(explorer.folder_for_disks(), explorer.script.devices)
+    disks.settle((each.device, each.offset, each.data) for each in entries[:since] if to_device(each))
+    promise = explorer.promise(entries, last + 1)
+    for left_out in needed:
+        kept = [
+            each for number, each in enumerate(entries[since:last], since) if number != left_out and to_device(each)
+        ]
+        point = Point(last, "omission", tuple((each.device, each.offset, each.data) for each in kept))
+        seen = explorer.see(disks, point, tally).seen
+        noticed += any(each.what in HARM for each in judge(seen, explorer.script.slots, promise))
+    disks.close()
+    return len(needed), noticed
+
+
+def _chain_start(entries: Sequence[Entry], last: int) -> int:
+    """After the newest transaction group before the last acknowledgement: what follows the last write of the labels."""
+    labels = [
+        n
+        for n, each in enumerate(entries[:last])
+        if each.kind == Kind.WRITE and each.device == "d0" and each.offset < 256 << 10
+    ]
+    return labels[-1] + 1
+
+
+class Run:
+    """One line: what was found, as a row each."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.rows: list[dict[str, Any]] = []
+        self.bad: list[str] = []
+        self.void: list[str] = []
+
+    def plan(self, plan: Plan, work: Path, *, width: int, stride: int) -> None:
+        """stride: of the writes of the replay, where a crash is tried within it."""
+        script = plan.script()
+        explorer = Explorer(self.program, work, script)
+        entries = self.program.run(work / "pool", work / "run.log", script)
+        if not exact(work, entries, script.devices):
+            self.void.append(f"{plan.name}: the recording is not what is on the devices")
+        tally = explorer.explore(entries, Points(entries, width=width, cut=1))
+        again = Tally()
+        last = max(number + 1 for number, each in enumerate(entries) if each.device == MARKS)
+        again.add(explorer.replay(entries, last, width=width, stride=stride))
+        self._row(plan, "", tally, replay=again)
+        if not tally.points:
+            self.void.append(f"{plan.name}: no point")
+        for each in (tally, again):
+            self.bad += [f"{plan.name}: {words}" for words in each.examples if words.split(":")[0] in HARM]
+        self.bad += disagreements(plan, tally)
+
+    def control(self, plan: Plan, control: Control, work: Path, *, width: int) -> None:
+        lines = plan.script().lines
+        if control == "zfs_nocacheflush":
+            begun = lines.index("txg")  # after the pool is made: else no point can be imported
+            lines = (*lines[: begun + 1], "nocacheflush", *lines[begun + 1 :])
+        script = plan.script()._replace(lines=lines)
+        explorer = Explorer(self.program, work, script)
+        environment = {"ZIL_NOCACHEFLUSH": "1"} if control == "zil_nocacheflush" else {}
+        entries = self.program.run(work / "pool", work / "run.log", script, **environment)
+        points = Points(entries, width=width, cut=0, lying=control == "lying drives", stride=0)
+        tally = explorer.explore(entries, points)
+        self._row(plan, control, tally)
+        if not tally.found["lost"] and not tally.found["import"]:
+            self.void.append(f"control {control} lost nothing at {tally.points} points")
+        self.bad += disagreements(plan, tally, control)
+
+    def omissions(self, plan: Plan, work: Path) -> None:
+        script = plan.script()
+        explorer = Explorer(self.program, work, script)
+        entries = self.program.run(work / "pool", work / "run.log", script)
+        needed, noticed = omissions(explorer, entries)
+        print(f"{self.program.line} writes left out: {noticed} of {needed} noticed", flush=True)
+        self.rows.append({"line": self.program.line, "check": "omissions", "needed": needed, "noticed": noticed})
+        if not needed or noticed < NOTICED * needed:
+            self.void.append(f"of {needed} writes that a commit depends on {noticed} were missed when left out")
+
+    def pruning(self, plan: Plan, work: Path) -> None:
+        """The same points with and without pruning."""
+        script = plan.script()
+        entries = self.program.run(work / "pool", work / "run.log", script)
+        found = []
+        for prune in (True, False):
+            explorer = Explorer(self.program, work, script, prune=prune)
+            tally = explorer.explore(entries, Points(entries, width=2, cut=1))
+            found.append((tally.points, tally.kinds, tally.found, tally.torn_at))
+        print(
+            f"{self.program.line} pruning held against none: {found[0] == found[1]}, {found[0][0]} points", flush=True
+        )
+        self.rows.append(
+            {"line": self.program.line, "check": "pruning", "points": found[0][0], "same": found[0] == found[1]}
+        )
+        if found[0] != found[1]:
+            self.void.append(f"pruning changes what is found: {found[0]} with, {found[1]} without")
+
+    def _row(self, plan: Plan, control: str, tally: Tally, replay: Tally | None = None) -> None:
+        row: dict[str, Any] = {
+            "line": self.program.line,
+            "release": self.program.release,
+            "plan": plan.name,
+            "control": control,
+        }
+        row |= tally.row()
+        if replay:
+            row["replay"] = replay.row()
+        self.rows.append(row)
+        words = (
+            ", ".join(f"{count} {what}" for what, count in sorted(tally.found.items())) or "nothing lost, nothing torn"
+        )
+        more = f"; crash in replay {replay.points} points {dict(replay.found)}" if replay else ""
+        title = f"{plan.name}{f' ({control})' if control else ''}"
+        print(
+            f"{self.program.line} {title}: {tally.points} points, {tally.pruned} pruned, {words}, {tally.seconds:.0f} s{more}",
+            flush=True,
+        )
+
+
+def run(program: Program, folder: Path, *, quick: bool, only: Sequence[str] = (), jobs: int = 2) -> Run:
+    """Side by side, for a check waits more than it computes."""
+    found = Run(program)
+    small = QUICK._replace(burst=10, pages=16, steps=("burst", "burst"))
+    tasks: list[Callable[[Path], None]] = []
+    if not only:
+        tasks += [partial(found.control, small, each, width=8) for each in CONTROLS]
+        tasks.append(partial(found.omissions, QUICK._replace(steps=("burst", "txg", "burst", "burst"))))
+        tasks += [] if quick else [partial(found.pruning, small)]
+    chosen = [small] if quick else [each for each in PLANS if not only or each.name in only]
+    width, stride = (4, 16) if quick else (8, 8)
+    tasks += [partial(found.plan, each, width=width, stride=stride) for each in chosen]
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(task, folder / f"work-{number}") for number, task in enumerate(tasks)]
+        for each in waiting:
+            each.result()
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.lab.points.run", description=__doc__)
+    parser.add_argument("--line", action="append", choices=("2.1", "2.2", "2.3", "2.4"))
+    parser.add_argument("--quick", action="store_true", help="five minutes: one workload with its controls")
+    parser.add_argument("--results", type=Path, help="JSON of all rows")
+    parser.add_argument("plan", nargs="*", help="these workloads alone, without controls")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    status, rows = 0, list[dict[str, Any]]()
+    # a file system in memory: a point rewrites some MiB
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        for line in options.line or ["2.1", "2.3", "2.4"]:
+            begun = time.monotonic()
+            found = run(
+                build(line, Path(folder) / line / "build"),
+                Path(folder) / line,
+                quick=options.quick,
+                only=options.plan,
+                jobs=options.jobs,
+            )
+            rows += found.rows
+            for words in found.bad:
+                print(f"{line} BAD {words}")
+            for words in found.void:
+                print(f"{line} VOID {words}")
+            print(
+                f"{line} {'VOID' if found.void else 'BAD' if found.bad else 'good'}, {time.monotonic() - begun:.0f} s",
+                flush=True,
+            )
+            status = max(status, VOID if found.void else BAD if found.bad else 0)
+    if options.results:
+        options.results.write_text(json.dumps(rows, indent=1) + "\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
