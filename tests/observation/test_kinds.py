@@ -166,10 +166,16 @@ OTHERS: list[tuple[str, dict[str, Value], str, str]] = [  # engine, settings, a 
     ("mongodb", {"journal": True, "standalone": True}, "LOST", "LOST"),
     ("mongodb", {"journal": True, "standalone": False}, REPLICAS, REPLICAS),
     ("mongodb", {"journal": False, "standalone": True}, "LOST", "LOST"),
-    ("redis", {"appendonly": False, "appendfsync": "everysec"}, "LOST", "LOST"),
-    ("redis", {"appendonly": True, "appendfsync": "everysec"}, "LOST", "LOST"),
-    ("redis", {"appendonly": True, "appendfsync": "no"}, "SAFE", "LOST"),
-    ("redis", {"appendonly": True, "appendfsync": "always"}, "SAFE", "SAFE"),
+    *(
+        (engine, {"appendonly": append, "appendfsync": sync}, kill, crash)
+        for engine in ("redis", "valkey")
+        for append, sync, kill, crash in (
+            (False, "everysec", "LOST", "LOST"),
+            (True, "everysec", "LOST", "LOST"),
+            (True, "no", "SAFE", "LOST"),
+            (True, "always", "SAFE", "SAFE"),
+        )
+    ),
     ("etcd", {"no_fsync": True}, "SAFE", "LOST"),
     ("etcd", {"no_fsync": False}, "SAFE", "SAFE"),
     ("etcd", {}, "SAFE", "UNKNOWN"),
