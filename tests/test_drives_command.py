@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from auditor.data import drives, shingled
+from auditor.data import drives
 from tests.fake import CommandLine
 from tests.folded import for_each
 
@@ -33,8 +33,8 @@ def test_a_model_that_is_not(zaudit: CommandLine) -> None:
     assert [each["grade"] for each in found["grades"]] == [1, None, 3]
 
 
-@for_each("entry", shingled.load(), ids=lambda entry: entry.family)
-def test_a_hard_disk_that_is_known_to_be_shingled(zaudit: CommandLine, entry: shingled.Family) -> None:
+@for_each("entry", drives.load_shingled(), ids=lambda entry: entry.family)
+def test_a_hard_disk_that_is_known_to_be_shingled(zaudit: CommandLine, entry: drives.Shingled) -> None:
     model = entry.examples[0]
     said = " ".join(zaudit("drives", *model.split()).out.split())
     assert "shingled (SMR)" in said

@@ -11,8 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from auditor import cli
-from auditor.data import retired
+from auditor import cli, data
 from tests.fake import CommandLine
 from tests.golden import CANONICAL, GREEN, HOSTS
 
@@ -165,7 +164,7 @@ def test_a_policy_is_checked_without_a_host(zaudit: CommandLine, tmp_path: Path)
 
 def test_a_retired_rule_is_explained(zaudit: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = "disk-tired is retired: use smartctl -x"
-    monkeypatch.setattr(retired, "load", lambda: {"disk-tired": sentence})
+    monkeypatch.setattr(data, "retired", lambda: {"disk-tired": sentence})
     done = zaudit("explain", "disk-tired")
     assert (done.code, done.out, done.err) == (0, f"{sentence}\n", "")
     path = tmp_path / "zaudit.toml"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from auditor import audit, data, registry, rulebook
-from auditor.data import builds
+from auditor.data import releases
 from auditor.facts import Facts, Known
 from auditor.judge import example, rule_table, strict_toml
 from auditor.judge.rule import digest
@@ -90,7 +90,7 @@ def test_no_rule_hangs_on_the_order_of_its_keys(path: Path) -> None:
 
 
 def test_no_build_hangs_on_the_order_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = builds.load()
-    table = shuffled(tomllib.loads(data.text(builds.FILE)))
+    read = releases.load_builds()
+    table = shuffled(tomllib.loads(data.text(releases.BUILDS)))
     monkeypatch.setattr(tomllib, "loads", lambda text: table)
-    assert builds.parse("") == read
+    assert releases.parse_builds("") == read

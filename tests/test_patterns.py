@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor.data import drives, firmware
+from auditor.data import drives
 from auditor.databases import redis, services
 from auditor.host.process import branches
 from auditor.recording import identities
@@ -138,8 +138,10 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ],
     # our own tables, of models that a drive may say of itself
     ("auditor.data.drives", "pattern"): [{"pattern": each.pattern} for each in drives.load()],
-    ("auditor.data.firmware", "entry[key]"): [
-        {"entry": {"x": bug.pattern}, "key": "x"} for each in firmware.load() for bug in (each.model, each.firmware)
+    ("auditor.data.drives", "entry[key]"): [
+        {"entry": {"x": bug.pattern}, "key": "x"}
+        for each in drives.load_firmware()
+        for bug in (each.model, each.firmware)
     ],
     # what was found in a recording, escaped, between two ends
     ("auditor.recording.identities", "any_of(ways)"): [{"ways": VALUES}],

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from auditor import data, rulebook
-from auditor.data import durability, fixes, retired
+from auditor.data import durability, releases
 from auditor.durability.elements import ELEMENTS, ROWS
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, known, unknown
 from auditor.judge import example, rule_file, rule_table
@@ -93,7 +93,7 @@ def test_a_packed_zaudit_reads_what_was_packed(monkeypatch: pytest.MonkeyPatch) 
         data.packed,
         data.advisories,
         data.bugs_fixed,
-        fixes.load,
+        releases.load_fixes,
         rulebook.tables,
         rulebook.advisories,
         rulebook._as_written,
@@ -102,7 +102,7 @@ def test_a_packed_zaudit_reads_what_was_packed(monkeypatch: pytest.MonkeyPatch) 
         each.cache_clear()
     try:
         assert [rule.id for rule in rulebook.load()] == [rule.id for rule in rulebook.load(examples=False)]
-        assert [fix.name for fix in fixes.load()] == list(bug)
+        assert [fix.name for fix in releases.load_fixes()] == list(bug)
         assert {*few, "advisory-mmap-flush"} == {rule.id for rule in rulebook.load()}
     finally:
         for each in cached:
@@ -110,13 +110,13 @@ def test_a_packed_zaudit_reads_what_was_packed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_is_retired_is_no_rule_and_names_one_or_a_way_of_its_own() -> None:
-    written = tomllib.loads(data.text(retired.FILE))
+    written = tomllib.loads(data.text(data.RETIRED))
     assert not written.keys() & QUICK.keys()
     assert {entry["successor"] for entry in written.values() if "successor" in entry} <= QUICK.keys()
-    assert [id for id, sentence in retired.load().items() if not sentence.startswith(f"{id} is retired: ")] == []
+    assert [id for id, sentence in data.retired().items() if not sentence.startswith(f"{id} is retired: ")] == []
     for wrong in ("[a]\n", "[a]\nsuccessor = ''", "[a]\ninstead = 1", "[a]\ninstead = 'x'\nsuccessor = 'y'", "a = 1"):
         with pytest.raises(data.TableError, match="a: expected successor or instead"):
-            retired.parse(wrong)
+            data.parse_retired(wrong)
 
 
 @for_each("path", rule_format.FILES, ids=lambda path: path.stem)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.units import duration, size
+from auditor.text import duration, size
 
 
 @pytest.mark.parametrize(

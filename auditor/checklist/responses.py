@@ -14,16 +14,16 @@ from auditor.checklist.lists import (
     Audited,
     Checklist,
     Evidence,
+    Line,
+    List,
     Runs,
     Said,
     wrong,
 )
-from auditor.data.checklists import Line, List
 from auditor.diagnose.diagnosis import Cause, Diagnosis
 from auditor.facts import Unknown
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
-from auditor.text import harmless, quoted
-from auditor.units import duration
+from auditor.text import duration, harmless, quoted
 from auditor.verify.result import KERNEL_LOG, Run, Verification, together
 
 # What a verification says of a line: the links of its chain, and what else it must have shown.

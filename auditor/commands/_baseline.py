@@ -74,10 +74,10 @@ def read(wish: Wish, facts: Facts, targets: tuple[str, ...], *, trusted: bool) -
 
 def retired_names(wish: Wish, report: Report) -> list[str]:
     """A line for each retired rule of which the baseline knows a finding: what took its place knows nothing of it."""
-    from auditor.data import retired
+    from auditor import data
 
     rules = {entry.rule for entry in report.night.kept} if report.night else set[str]()
-    return [f"{wish.path}: no effect, {sentence}" for id, sentence in retired.load().items() if id in rules]
+    return [f"{wish.path}: no effect, {sentence}" for id, sentence in data.retired().items() if id in rules]
 
 
 def write(wish: Wish, report: Report, facts: Facts) -> None:

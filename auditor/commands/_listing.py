@@ -11,7 +11,6 @@ from auditor.checklist import lists, responses
 from auditor.checklist.lists import Audited, Checklist, Evidence, Runs, Source
 from auditor.checklist.responses import Verified
 from auditor.commands import _recorded
-from auditor.data import checklists
 from auditor.databases import ENGINES
 from auditor.diagnose import conclusion, observation
 from auditor.diagnose.diagnosis import Diagnosis
@@ -87,7 +86,7 @@ def draw(wanted: Wanted, progress: Callable[..., None] | None) -> Checklist:
         watched[1] if watched else None,
         tuple(stale.items()),
     )
-    return responses.checklist(checklists.load(), seen, tuple(evidence), wanted.made)
+    return responses.checklist(lists.load(), seen, tuple(evidence), wanted.made)
 
 
 # -- what there is ------------------------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of
-from auditor.text import harmless, quoted
-from auditor.units import duration, size
+from auditor.text import duration, harmless, quoted, size
 
 ALLOCATED = "zil_itx_metaslab_normal_alloc", "zil_itx_metaslab_slog_alloc"
 SHORT_S = 3600.0  # less is little to judge by, and no commits in less say nothing

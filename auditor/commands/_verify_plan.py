@@ -14,8 +14,7 @@ from auditor import audit, rulebook
 from auditor.errors import Stop
 from auditor.facts import Known, Subject
 from auditor.judge.policy import NONE, Policy
-from auditor.text import harmless
-from auditor.units import size
+from auditor.text import harmless, size
 from auditor.verify import plan, run
 from auditor.verify.ledger import Actor
 from auditor.verify.profile import Profile, size_bytes

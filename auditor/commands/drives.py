@@ -13,8 +13,7 @@ from auditor.commands._options import formats
 from auditor.commands._terminal import say, width
 
 if TYPE_CHECKING:
-    from auditor.data.drives import Drive
-    from auditor.data.shingled import Family
+    from auditor.data.drives import Drive, Shingled
     from auditor.facts import Judged
 
 CONFIDENCE = {
@@ -50,13 +49,12 @@ def drives(words: tuple[str, ...], format_: str) -> None:
     """What is known about the power-loss protection of MODEL (as nvme list, lsblk or smartctl print it) and why, and which
     grade of evidence that makes, depending on what the drive reports about itself. Without MODEL: the whole table."""
     from auditor.data import drives as table
-    from auditor.data import shingled
 
     model = " ".join(" ".join(words).split())
     if not model:
         _all(table.load(), format_)
         return
-    found, recorded = table.match(model), shingled.match(model)
+    found, recorded = table.match(model), table.match_shingled(model)
     if format_ == "json":
         import json
 
@@ -95,7 +93,7 @@ def _virtual(found: Drive | None) -> bool:
     return found is not None and found.plp in ("virtual", "ephemeral")
 
 
-def _page(model: str, found: Drive | None, recorded: Family | None, columns: int) -> Iterator[str]:
+def _page(model: str, found: Drive | None, recorded: Shingled | None, columns: int) -> Iterator[str]:
     from auditor.model.disk import SAYS
     from auditor.text import harmless
 
@@ -106,7 +104,7 @@ def _page(model: str, found: Drive | None, recorded: Family | None, columns: int
     yield ""
     if recorded:
         yield from field("Recording", SHINGLED)
-        yield from field("Family", recorded.family)
+        yield from field("Shingled", recorded.family)
         yield from field("Source", recorded.source)
         yield ""
         yield from field("Means", HARD_DISK)
@@ -115,7 +113,7 @@ def _page(model: str, found: Drive | None, recorded: Family | None, columns: int
         yield from field("Class", UNLISTED)
     else:
         yield from field("Class", f"{found.plp}: {SAYS[found.plp]}")
-        yield from field("Family", found.family)
+        yield from field("Shingled", found.family)
         yield from field("Confidence", f"{found.confidence}: {CONFIDENCE[found.confidence]}")
         yield from field("Source", found.source)
         yield from field("Pattern", found.pattern)
@@ -131,7 +129,7 @@ def _page(model: str, found: Drive | None, recorded: Family | None, columns: int
     yield from field("", "5 is proven, 4 strong, 3 declared, 2 flushed data only, 1 none. zaudit check asks the drive.")
 
 
-def _document(model: str, found: Drive | None, recorded: Family | None) -> dict[str, Any]:
+def _document(model: str, found: Drive | None, recorded: Shingled | None) -> dict[str, Any]:
     known_of = None
     if found:
         names = ("family", "confidence", "source")

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+RETIRED = "retired.toml"
+
 
 def text(name: str) -> str:
     """One file of this folder; also out of a zip archive (zaudit.pyz)."""
@@ -39,6 +41,26 @@ def advisories() -> Mapping[str, Mapping[str, Any]]:
 def bugs_fixed() -> Mapping[str, Any]:
     """The bugs that later releases fix, by name, as they are written. Raises tomllib.TOMLDecodeError."""
     found: dict[str, Any] = packed().get("fixes") or tomllib.loads(text("fixes.toml"))
+    return found
+
+
+@cache
+def retired() -> Mapping[str, str]:
+    """A sentence about each rule that zaudit no longer has, by id: that it is retired, and what to use."""
+    return {id: f"{id} is retired: {use}" for id, use in parse_retired(text(RETIRED)).items()}
+
+
+def parse_retired(text: str) -> dict[str, str]:
+    """What to use instead of each rule of a table in this form. Raises TableError for anything else."""
+    found: dict[str, str] = {}
+    for id, entry in tomllib.loads(text).items():
+        match entry:
+            case {"successor": str(rule), **others} if rule and not others:
+                found[id] = f"use rule {rule}"
+            case {"instead": str(use), **others} if use and not others:
+                found[id] = use
+            case _:
+                raise TableError(f"{RETIRED}: {id}: expected successor or instead, and nothing else")
     return found
 
 

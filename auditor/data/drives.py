@@ -1,4 +1,5 @@
-"""drives.toml: the power-loss protection of drives by model. The file's own head says what its words mean."""
+"""Drives by model: their power-loss protection (drives.toml), firmware that loses data or kills the drive (firmware.toml), and
+hard disks that are shingled (shingled.toml). The head of each file says what its words mean."""
 
 from __future__ import annotations
 
@@ -117,3 +118,107 @@ def match(model: str) -> Drive | None:
         if _found(pattern, bare) or (spaced != bare and _found(pattern, spaced)):
             return parse(entry, compiled=False)[0]
     return None
+
+
+# -- firmware ---------------------------------------------------------------------------------------------------------
+
+# firmware.toml: firmware of drives that is known to lose data or to kill the drive. Its head says what its words mean.
+
+
+FIRMWARE = "firmware.toml"
+FIRMWARE_KEYS = frozenset({"model", "firmware", "harm", "fixed", "source", "example"})
+
+
+class FirmwareBug(NamedTuple):
+    """One entry. example: a model, an affected revision, one that is not."""
+
+    model: re.Pattern[str]
+    firmware: re.Pattern[str]
+    harm: str
+    fixed: str
+    source: str
+    example: tuple[str, str, str]
+
+
+@cache
+def load_firmware() -> tuple[FirmwareBug, ...]:
+    """All entries, in the order in which they are tried."""
+    return parse_firmware(data.text(FIRMWARE))
+
+
+def parse_firmware(text: str) -> tuple[FirmwareBug, ...]:
+    """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
+    return tuple(_bug(entry, where) for where, entry in data.entries(FIRMWARE, text, "firmware", FIRMWARE_KEYS))
+
+
+def _bug(entry: Mapping[str, Any], where: str) -> FirmwareBug:
+    example = entry["example"]
+    texts = [entry[key] for key in sorted(FIRMWARE_KEYS - {"example"})]
+    texts += example if isinstance(example, list) and len(example) == 3 else [None]
+    if any(not isinstance(each, str) or not each.strip() for each in texts):
+        raise TableError(f"{where}: all values are texts, and example has three")
+    try:
+        model, firmware = (re.compile(entry[key], re.IGNORECASE | re.ASCII) for key in ("model", "firmware"))
+    except re.error as error:
+        raise TableError(f"{where}: {error}") from None
+    return FirmwareBug(model, firmware, entry["harm"], entry["fixed"], entry["source"], tuple(example))
+
+
+def match_firmware(model: str, revision: str) -> FirmwareBug | None:
+    """The first entry that this model with this revision falls under, or None."""
+    bare = normal(model)
+    return next(
+        (bug for bug in load_firmware() if bug.model.search(bare) and bug.firmware.fullmatch(revision.strip())), None
+    )
+
+
+# -- shingled hard disks ----------------------------------------------------------------------------------------------
+
+# shingled.toml: hard disks that are known to be shingled. Its head says what its words mean.
+
+
+SHINGLED = "shingled.toml"
+SHINGLED_LISTS = ("examples", "others")
+SHINGLED_KEYS = frozenset({"model", "family", "source", *SHINGLED_LISTS})
+
+
+class Shingled(NamedTuple):
+    """One entry."""
+
+    model: re.Pattern[str]
+    family: str
+    source: str
+    examples: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+@cache
+def load_shingled() -> tuple[Shingled, ...]:
+    """All entries, in the order in which they are tried."""
+    return parse_shingled(data.text(SHINGLED))
+
+
+def parse_shingled(text: str) -> tuple[Shingled, ...]:
+    """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
+    return tuple(_family(entry, where) for where, entry in data.entries(SHINGLED, text, "shingled", SHINGLED_KEYS))
+
+
+def _family(entry: Mapping[str, Any], where: str) -> Shingled:
+    lists = [entry[key] for key in SHINGLED_LISTS]
+    if not all(isinstance(each, list) and each for each in lists):
+        raise TableError(f"{where}: examples and others are lists of models, at least one")
+    texts = [*(entry[key] for key in ("model", "family", "source")), *(each for some in lists for each in some)]
+    if any(not isinstance(each, str) or not each.strip() for each in texts):
+        raise TableError(f"{where}: all values are texts")
+    try:
+        model = re.compile(entry["model"], re.IGNORECASE | re.ASCII)
+    except re.error as error:
+        raise TableError(f"{where}: {error}") from None
+    return Shingled(model, entry["family"], entry["source"], *(tuple(each) for each in lists))
+
+
+@cache
+def match_shingled(model: str) -> Shingled | None:
+    """The entry that this model falls under, or None."""
+    bare = normal(model)
+    return next((each for each in load_shingled() if each.model.search(bare)), None)

@@ -110,3 +110,30 @@ def filled(text: str, platform: str) -> str:
 def installed(remedy: str, platform: str) -> str:
     """A remedy in which ``apt install`` stands for all ways to install a package, as the platform says it."""
     return _DEBIAN.sub(lambda found: filled(f"{{package:{found[1]}}}", platform), remedy)
+
+
+# -- initrds ----------------------------------------------------------------------------------------------------------
+
+# What an initrd is called, and of what it holds copies.
+#
+# ``initrd.img-KERNEL`` (Debian's initramfs-tools), ``initramfs-KERNEL.img`` (dracut), ``initrd-KERNEL`` (openSUSE) or
+# ``initramfs-linux.img`` (Arch's mkinitcpio, after the package of the kernel).
+
+
+OPTIONS, HOSTID = "/etc/modprobe.d", "/etc/hostid"
+ARCH = (
+    "lts",
+    "zen",
+    "hardened",
+)  # kernels of Arch whose packages are called after what stands at the end of the release
+
+
+def initrd_paths(kernel: str) -> tuple[str, ...]:
+    """Where an initrd of this kernel may be."""
+    kind = next((f"-{each}" for each in ARCH if kernel.endswith(f"-{each}")), "")
+    return (
+        f"/boot/initrd.img-{kernel}",
+        f"/boot/initramfs-{kernel}.img",
+        f"/boot/initrd-{kernel}",
+        f"/boot/initramfs-linux{kind}.img",
+    )

@@ -5,12 +5,20 @@ Not every version is of a release. META of OpenZFS's branch of development says 
 off until the next line is (tag zfs-2.2.99 follows zfs-2.2.0-rc1, and zfs-2.3.0-rc1 contains it); what is to become X.Y.0 is
 X.Y.0-rcN; and where it is built from git, the commits since the tag are counted: X.Y.Z-N_gHASH (config/zfs-meta.m4). Of such
 a build its numbers do not say which commits it has, so that it is neither before nor after a release that is near.
-"""
+
+And what releases have: fixes that builds of distributions carry (builds.toml), bugs (fixes.toml), and defaults of module
+parameters (tunables.toml). The head of each file says what its words mean."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from auditor import data
+from auditor.data import TableError
 
 Release = tuple[int, ...]  # three numbers; a line has two
 Range = tuple[Release, Release]  # first, last; last has two numbers, its line, where no release of it mends the bug
@@ -146,3 +154,239 @@ def without(bounds: tuple[Range, ...], release: Release) -> Release | None:
     starts = ((*line, 0) for line in LINES)
     found = [*mended(bounds), *(start for start in starts if not any(within(each, start) for each in bounds))]
     return min((each for each in found if each > release), default=None)
+
+
+# -- builds of distributions ------------------------------------------------------------------------------------------
+
+# builds.toml: which commits of later releases the builds of distributions carry. Its head says what its words mean.
+
+
+BUILDS = "builds.toml"
+BUILD_TEXTS = ("name", "source", "newer")
+BUILD_KEYS = frozenset({*BUILD_TEXTS, "fixes", "builds"})
+
+
+class Build(NamedTuple):
+    """One build. newer: how to get a newer one; carries: subjects of commits; fixes: names of advisories."""
+
+    name: str
+    source: str
+    newer: str
+    fixes: frozenset[str]
+    carries: tuple[str, ...]
+
+
+def build_fact(bug: str) -> str:
+    """The build_fact of the host that says whether its build has a bug, by the name of the advisory."""
+    return f"build_has_{bug.replace('-', '_')}"
+
+
+@cache
+def load_builds() -> dict[str, Build]:
+    """Version -> build."""
+    return parse_builds(data.text(BUILDS))
+
+
+def parse_builds(text: str) -> dict[str, Build]:
+    """The builds of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TableError(f"{BUILDS}: {error}") from None
+    found: dict[str, Build] = {}
+    for series, table in document.items():
+        for version, build in _series(f"{BUILDS}: [{series}]", table):
+            if version in found:
+                raise TableError(f"{BUILDS}: [{series}]: {version} is there twice")
+            found[version] = build
+    return found
+
+
+def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
+    if not isinstance(table, Mapping) or set(table) != BUILD_KEYS or not isinstance(builds := table["builds"], list):
+        raise TableError(f"{where}: it has {', '.join(sorted(BUILD_KEYS))}, and nothing else")
+    if not all(isinstance(table[key], str) and table[key].strip() for key in BUILD_TEXTS):
+        raise TableError(f"{where}: {', '.join(BUILD_TEXTS)} are texts")
+    fixes = frozenset(_texts(where, table["fixes"]))
+    release = ""
+    carries: tuple[str, ...] = ()
+    for build in builds:
+        if not isinstance(build, list) or len(build) != 2 or not isinstance(build[0], str):
+            raise TableError(f"{where}: a build is [version, commits]")
+        version, new = build
+        if (number := version.partition("-")[0]) != release:
+            release, carries = number, ()
+        carries = (*carries, *_texts(f"{where}: {version}", new))
+        yield version, Build(table["name"], table["source"], table["newer"], fixes, carries)
+
+
+def _texts(where: str, found: Any) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(each, str) and each.strip() for each in found):
+        raise TableError(f"{where}: not a list of texts")
+    return tuple(found)
+
+
+# -- bugs that later releases fix, or that none does yet --------------------------------------------------------------
+
+# fixes.toml: bugs of releases that later releases fix, or that none does yet. Its head says what its words mean.
+
+
+FIXES = "fixes.toml"
+NEWEST = ((2, 1, 16), (2, 2, 11), (2, 3, 9), (2, 4, 4))  # the tags that were there when it was made
+DOES = ("loss", "errors", "panic", "hang", "boot", "slow", "other")  # the gravest first
+USES = frozenset(
+    {
+        *("encryption", "dedup", "volumes", "nfs"),
+        *("raidz", "draid", "mirror", "removal", "special", "log", "cache", "spares", "multihost", "autotrim"),
+        *("cloning", "direct-io", "gang", "quotas", "snapshots", "sends", "rebuild"),
+    }
+)
+NEEDED = {"bug", "does", "uses", "affected", "subject", "issues"}
+MARKS = {"panic", "fault", "hung"}
+UNRELEASED = {"unreleased", "until"}
+
+
+class Fix(NamedTuple):
+    """One entry. marks: of how it shows in the kernel's log, (word of MARKS, functions that are all in one message).
+    unreleased: no release fixes it, only what is developed now; until: what to do meanwhile, or nothing."""
+
+    name: str
+    bug: str
+    does: str
+    uses: frozenset[str]
+    affected: tuple[Range, ...]
+    subject: str
+    issues: tuple[int, ...]
+    marks: tuple[tuple[str, frozenset[str]], ...]
+    unreleased: bool
+    until: str
+
+    @property
+    def source(self) -> str:
+        """Where to read about it: the commit by its subject, and what it names."""
+        return f"openzfs/zfs commit '{self.subject}'" + "".join(f", #{each}" for each in self.issues)
+
+    def strikes(self, release: tuple[object, ...]) -> Range | None:
+        """The range in which a release is, if it has the bug."""
+        return next((each for each in self.affected if within(each, release)), None)
+
+
+def fixes_cover(release: tuple[object, ...]) -> bool:
+    """Whether the table was made after the release: what is fixed after a newer one nobody knew then."""
+    return release < NEWEST[0][:2] or any(each[:2] == release[:2] and release <= each for each in NEWEST)
+
+
+@cache
+def load_fixes() -> tuple[Fix, ...]:
+    """All entries, the gravest first, of these those first that need least in use. Raises TableError."""
+    return parse_fixes(data.bugs_fixed())
+
+
+def parse_fixes(tables: Mapping[str, Any]) -> tuple[Fix, ...]:
+    """Raises TableError for anything misspelt, missing or of the wrong type."""
+    found = [_fix(f"{FIXES}: [{name}]", name, entry) for name, entry in tables.items()]
+    return tuple(sorted(found, key=lambda fix: (DOES.index(fix.does), len(fix.uses))))
+
+
+def _fix(where: str, name: str, entry: object) -> Fix:
+    perhaps = MARKS | UNRELEASED
+    if not isinstance(entry, dict) or not NEEDED <= entry.keys() <= NEEDED | perhaps:
+        raise TableError(
+            f"{where}: it has {', '.join(sorted(NEEDED))}, perhaps {', '.join(sorted(perhaps))}, and no more"
+        )
+    bug, does, subject = (entry[key] for key in ("bug", "does", "subject"))
+    if not all(isinstance(each, str) and each.strip() for each in (bug, subject)) or does not in DOES:
+        raise TableError(f"{where}: bug and subject are texts, does is one of {', '.join(DOES)}")
+    uses, issues = entry["uses"], entry["issues"]
+    if not isinstance(uses, list) or not USES.issuperset(uses):
+        raise TableError(f"{where}: uses are of {', '.join(sorted(USES))}")
+    if not isinstance(issues, list) or not all(type(each) is int for each in issues):
+        raise TableError(f"{where}: issues are numbers")
+    try:
+        affected = ranges(entry["affected"])
+    except ValueError as error:
+        raise TableError(f"{where}: {error}") from None
+    unreleased, until = entry.get("unreleased", False), entry.get("until", "")
+    if not isinstance(unreleased, bool) or not isinstance(until, str) or (until and not unreleased) or "(" in until:
+        raise TableError(f"{where}: unreleased is true or false, until a text of what is unreleased, without brackets")
+    if unreleased is not (without(affected, affected[-1][0]) is None):
+        raise TableError(f"{where}: {'a release fixes it' if unreleased else 'no release fixes it'}")
+    marks = tuple(
+        (kind, _functions(where, mark)) for kind in sorted(MARKS & entry.keys()) for mark in _list(where, entry[kind])
+    )
+    return Fix(name, bug, does, frozenset(uses), affected, subject, tuple(issues), marks, unreleased, until)
+
+
+def _list(where: str, found: object) -> list[object]:
+    if not isinstance(found, list) or not found:
+        raise TableError(f"{where}: marks are lists of functions, those of hung lists of such lists")
+    return found
+
+
+def _functions(where: str, mark: object) -> frozenset[str]:
+    found = [mark] if isinstance(mark, str) else _list(where, mark)
+    if not all(isinstance(each, str) and each for each in found):
+        raise TableError(f"{where}: marks are lists of functions, those of hung lists of such lists")
+    return frozenset(map(str, found))
+
+
+# -- defaults of module parameters by release -------------------------------------------------------------------------
+
+# tunables.toml: defaults of module parameters by release, and what a change means. The file's head says how to read it.
+
+
+TUNABLES = "tunables.toml"
+CHANGED = ("low", "medium", "own", "meant")
+TUNABLE_KEYS = frozenset({"default", "changed", "means"})
+
+
+class Tunable(NamedTuple):
+    """One parameter. steps: (from this release on, default), oldest first; "" is gone. changed: one of CHANGED."""
+
+    name: str
+    steps: tuple[tuple[Release, str], ...]
+    changed: str
+    means: str
+
+    def default(self, release: Release) -> str:
+        """The default of a release; "" where it has no such parameter."""
+        return next((value for since, value in reversed(self.steps) if since <= release), "")
+
+
+@cache
+def load_tunables() -> dict[str, Tunable]:
+    """All, by name. Raises TableError."""
+    return parse_tunables(data.text(TUNABLES))
+
+
+def parse_tunables(text: str) -> dict[str, Tunable]:
+    """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TableError(f"{TUNABLES}: {error}") from None
+    return {name: _tunable(name, table) for name, table in tables.items()}
+
+
+def _tunable(name: str, table: object) -> Tunable:
+    if (
+        not isinstance(table, dict)
+        or TUNABLE_KEYS ^ set(table)
+        or not all(isinstance(each, str) for each in table.values())
+    ):
+        raise TableError(f"{TUNABLES}: {name} needs {', '.join(sorted(TUNABLE_KEYS))}, as text, and nothing else")
+    if table["changed"] not in CHANGED:
+        raise TableError(f"{TUNABLES}: {name}: changed is one of {', '.join(CHANGED)}")
+    steps = tuple(_steps(name, table["default"]))
+    if not steps or list(steps) != sorted(steps):
+        raise TableError(f"{TUNABLES}: {name}: default is RELEASE=VALUE, oldest release first")
+    return Tunable(name, steps, table["changed"], table["means"])
+
+
+def _steps(name: str, text: str) -> Iterator[tuple[Release, str]]:
+    for step in text.split():
+        since, mark, value = step.partition("=")
+        numbers = since.split(".")
+        if not mark or not value or len(numbers) != 3 or not all(number.isdigit() for number in numbers):
+            raise TableError(f"{TUNABLES}: {name}: {step!r} is not RELEASE=VALUE")
+        yield tuple(map(int, numbers)), "" if value == "-" else value

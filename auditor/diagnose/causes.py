@@ -13,8 +13,7 @@ from auditor.diagnose.diagnosis import Cause, Evidence
 from auditor.diagnose.observation import FALLBACKS, THROTTLES, Counted, Leg
 from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.sources import kstat
-from auditor.text import quoted
-from auditor.units import duration, size
+from auditor.text import duration, quoted, size
 from auditor.verify import trial
 from auditor.verify.chain import FLUSHES, Failure
 

@@ -40,8 +40,7 @@ from auditor.diagnose.observation import KERNEL, Counted, Leg, Observation, serv
 from auditor.diagnose.process_share import attribute_to_process
 from auditor.diagnose.stacks import stacked
 from auditor.facts import HOST, Facts, Subject, is_true, word_of
-from auditor.text import quoted
-from auditor.units import duration
+from auditor.text import duration, quoted
 from auditor.verify import trial
 from auditor.verify.chain import Failure, logged_of
 from auditor.verify.result import Histogram

@@ -13,8 +13,7 @@ from auditor.diagnose.commits import FEW, Trace
 from auditor.diagnose.diagnosis import Row, View, Wait
 from auditor.diagnose.observation import Observation
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
-from auditor.text import crowded
-from auditor.units import duration, size
+from auditor.text import crowded, duration, size
 from auditor.verify import codec
 
 # What a database said of its own counters, read strictly, and how they grew. Pure.

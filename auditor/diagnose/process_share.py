@@ -17,8 +17,7 @@ from auditor.host import owner
 from auditor.host.live import Host
 from auditor.host.request import Files, Read
 from auditor.sources import mounts
-from auditor.text import harmless
-from auditor.units import duration
+from auditor.text import duration, harmless
 
 # A process that is named in the place of a dataset: on which datasets it has files open for writing, it and the processes that
 # it started, and which threads are theirs.

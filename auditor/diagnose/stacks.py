@@ -17,7 +17,7 @@ from auditor.facts import HOST, Facts, is_true
 from auditor.host import child
 from auditor.host.children.stack_reader import MOST_REST
 from auditor.sources import kstat
-from auditor.units import duration
+from auditor.text import duration
 from auditor.verify import trial
 
 # Which threads wait in zil_commit(), seen now and then in their stacks: where tracing is not possible, and zaudit is root.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from auditor.data import builds, releases
+from auditor.data import releases
 from auditor.data.releases import Range, Release, after, spelt
 from auditor.facts import HOST, Judged, Known
 from auditor.judge.compiler import Registry
@@ -75,7 +75,7 @@ def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         raise RuleError(f"an advisory has no key {stray[0]!r}")
     if len(given := CONDITION & entry.keys()) not in (0, 3):
         raise RuleError(f"{', '.join(sorted(CONDITION))} go together; only {', '.join(sorted(given))} is there")
-    examples = _examples(f"host.{builds.fact(name)}", _ranges(entry), entry)
+    examples = _examples(f"host.{releases.build_fact(name)}", _ranges(entry), entry)
     return {**_judged(name, entry), **_said(entry), "example": list(examples)}
 
 
@@ -86,7 +86,7 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         **{key: entry[key] for key in ("title", "harm", *sorted(COUNTS)) if key in entry},
         **({} if "elements" in entry else {"outside": OUTSIDE}),
         "subject": "host",
-        "expect": f"not (({affected}) and host.{builds.fact(name)}{condition})",
+        "expect": f"not (({affected}) and host.{releases.build_fact(name)}{condition})",
         "message": f"{entry['title']}: OpenZFS {{host.zfs_version_text}} is affected ({releases.told(_ranges(entry))})",
     }
 

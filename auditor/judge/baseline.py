@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
-from auditor.data import retired
+from auditor import data
 from auditor.facts import HOST, Facts, Known, Reason, Subject
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule, Severity
@@ -138,7 +138,7 @@ def updated(night: Night, verdicts: Iterable[Verdict], facts: Facts, accept: fro
     gone, and so is what a retired rule knew; what was not seen stays. accept: the outcomes ("fail", "unknown") of which all is
     known from now on as it is now."""
     today, before = day(facts), night.baseline.entries
-    kept = (each for each in night.kept if each.rule not in retired.load())
+    kept = (each for each in night.kept if each.rule not in data.retired())
     entries = {each.key: each for each in (*kept, *night.unseen)}
     for key, verdict in _tonight(verdicts).items():
         outcome: Outcome = "fail" if _outcome(verdict) == "fail" else "unknown"

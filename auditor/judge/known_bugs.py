@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from auditor import data
-from auditor.data import builds, fixes, releases
+from auditor.data import releases
 from auditor.data.platforms import filled
 from auditor.data.releases import Range, Release
 from auditor.facts import HOST, Evidence, Facts, Known, word_of, words_of
@@ -102,7 +102,7 @@ def _bug(verdict: Verdict, facts: Facts) -> Bug:
     name = rule.id.removeprefix(PREFIX)
     entry = data.advisories()[name]
     until, remedy, needs = (" ".join(entry.get(key, "").split()) for key in ("until", "remedy", "exposed"))
-    seen = (facts.get(HOST, each) for each in ("release", builds.fact(name)))
+    seen = (facts.get(HOST, each) for each in ("release", releases.build_fact(name)))
     of_release: set[Evidence] = {piece for each in seen if isinstance(each, Known) for piece in each.evidence}
     here = (each.text for each in verdict.evidence if each not in of_release and each.text)
     return Bug(
@@ -173,7 +173,7 @@ def _upgrade(bugs: Sequence[Bug], now: Release) -> str:
         left = sum(has(bug.affected, release) for bug in bugs)
         return left, sum(has(each, release) and not has(each, now) for each in every), release
 
-    ahead = {each for ranges in every for each in releases.mended(ranges)} | {*fixes.NEWEST}
+    ahead = {each for ranges in every for each in releases.mended(ranges)} | {*releases.NEWEST}
     ranked = sorted(rank(each) for each in ahead if each > now)
     chosen: list[tuple[int, Release]] = []
     for of_line in (True, False):

@@ -10,7 +10,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, get_args
 
-from auditor.data import retired
+from auditor import data
 from auditor.errors import Stop
 from auditor.judge.event import SEVERITIES, Party, Severity
 from auditor.judge.rule import Rule
@@ -182,7 +182,7 @@ def retired_by(pattern: str, ids: Iterable[str]) -> list[str]:
     """What to use instead of each retired rule that a name or pattern means; nothing where it means one of ids."""
     if any(matches(id, pattern) for id in ids):
         return []
-    return [sentence for id, sentence in retired.load().items() if matches(id, pattern)]
+    return [sentence for id, sentence in data.retired().items() if matches(id, pattern)]
 
 
 def retired_names(ids: Sequence[str], skip: Sequence[str], policy: Policy) -> list[str]:
@@ -219,7 +219,7 @@ def left_out(
 def _must_fit(rules: Mapping[str, Rule], policy: Policy) -> None:
     """Raises PolicyError for a threshold that no rule has, or that a rule cannot have."""
     for id, decided in policy.thresholds.items():
-        if id not in rules and id in retired.load():
+        if id not in rules and id in data.retired():
             continue
         for name, each in decided.items():
             where = policy.where(each.line)

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from typing import NamedTuple, cast
 
-from auditor.data import drives, releases, tunables
+from auditor.data import drives, releases
 from auditor.databases import ENGINES
 from auditor.databases.engine import Setting, boolean, word
 from auditor.errors import EXIT_USAGE, Stop
@@ -170,7 +170,7 @@ def _settings(engine: str) -> dict[str, Setting]:
 def properties(kind: Kind) -> tuple[str, ...]:
     """What can be supposed of a kind of subject."""
     of: dict[Kind, tuple[str, ...]] = {"dataset": (*INHERITED, *OWN), "pool": POOL, "disk": DISK}
-    return tuple(tunables.load()) if kind == "host" else of.get(kind, ())
+    return tuple(releases.load_tunables()) if kind == "host" else of.get(kind, ())
 
 
 def _value(kind: Kind, change: Change, registry: Registry) -> Value:
@@ -333,7 +333,7 @@ class _Host:
         read = [
             each for each, value in self.facts.of(HOST).items() if PARAMETERS.fullmatch(each) and _is_parameter(value)
         ]
-        there = dict.fromkeys((*read, *tunables.load()))
+        there = dict.fromkeys((*read, *releases.load_tunables()))
         if name not in there:
             raise SuppositionError(
                 f"{change.text}: the zfs module has no parameter {harmless(name)}{near(name, there)}"
@@ -388,7 +388,7 @@ class _Host:
                 self._put(HOST, f"{name}_text", change.value, change)
 
     def _new_defaults(self, old: releases.Release, new: releases.Release, change: Change) -> None:
-        for name, each in tunables.load().items():
+        for name, each in releases.load_tunables().items():
             now, before, after = self._fact(HOST, name), each.default(old), each.default(new)
             if isinstance(now, Known) and str(now.value) == before != after and after:
                 self._put(HOST, name, int(after) if isinstance(now.value, int) else after, change)

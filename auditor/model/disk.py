@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from auditor.data import drives, firmware, shingled
+from auditor.data import drives
 from auditor.data.drives import Drive
 from auditor.facts import (
     HOST,
@@ -314,7 +314,7 @@ def used_by(host: Subject, facts: Facts) -> Iterator[Fact]:
 def firmware_bug(disk: Subject, facts: Facts) -> Judged:
     """Whether firmware.toml warns of its firmware. A drive that is not in that table has no bug that is known here."""
     model, revision = values(facts, disk, "model", "firmware")
-    if bug := firmware.match(str(model.value), str(revision.value)):
+    if bug := drives.match_firmware(str(model.value), str(revision.value)):
         text = f"{bug.harm}; fixed in {bug.fixed}"
         return Known(text, (Evidence(f"{text} ({bug.source})"), *evidence(model, revision)))
     return Known("", evidence(model, revision))
@@ -336,7 +336,7 @@ def shingled_family(disk: Subject, facts: Facts) -> Judged:
     Of a model that is not in the table, and takes no TRIM, nothing is known here.
     """
     model = need(facts.get(disk, "model"))
-    if found := shingled.match(str(model.value)):
+    if found := drives.match_shingled(str(model.value)):
         return Known(found.family, (Evidence(f"{found.family} ({found.source})"), *model.evidence))
     match facts.get(disk, "hdd"), facts.get(disk, "smart_trim"):
         case Known(True) as hdd, Known(True) as trim:

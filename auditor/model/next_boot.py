@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from auditor.data import releases, tunables
-from auditor.data.initrds import HOSTID, OPTIONS, names
-from auditor.data.platforms import ANY, filled
-from auditor.data.tunables import Tunable
+from auditor.data import releases
+from auditor.data.platforms import ANY, HOSTID, OPTIONS, filled, initrd_paths
+from auditor.data.releases import Tunable
 from auditor.facts import (
     HOST,
     Evidence,
@@ -260,9 +259,9 @@ def _initrds(facts: Facts) -> tuple[Mapping[str, Times], Mapping[str, str]]:
     for kernel in kernels:
         if any(newer(each, kernel) for each in kernels):
             continue
-        there = [name for name in names(kernel) if name in times]
+        there = [name for name in initrd_paths(kernel) if name in times]
         if len(there) != 1:
-            why = f"{len(there) or 'no'} initrd of {kernel} found at {', '.join(there or names(kernel))}"
+            why = f"{len(there) or 'no'} initrd of {kernel} found at {', '.join(there or initrd_paths(kernel))}"
             raise Missing(unknown(why))
         initrds[kernel] = there[0]
     if not initrds:
@@ -331,7 +330,7 @@ def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
 
     A list that is not empty may be short of parameters that could not be read.
     """
-    table = tunables.load()
+    table = releases.load_tunables()
     release = facts.get(HOST, "release")
     boot = Boot(facts.get(HOST, "zfs_boot_options"), options_in_doubt(facts))
     defaults = {name: _default(each, release) for name, each in table.items()}

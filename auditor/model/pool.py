@@ -34,8 +34,7 @@ from auditor.facts import (
     words,
 )
 from auditor.model.derivation import Missing, about_each, derivation, every, evidence, gaps, linked, need
-from auditor.text import quoted
-from auditor.units import size
+from auditor.text import quoted, size
 
 GONE = ("DEGRADED", "FAULTED", "UNAVAIL", "REMOVED", "UNKNOWN")
 

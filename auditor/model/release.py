@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from auditor import data
-from auditor.data import builds, fixes, releases
-from auditor.data.builds import Build
-from auditor.data.fixes import Fix
-from auditor.data.releases import DEVELOPMENT, Release
+from auditor.data import releases
+from auditor.data.releases import DEVELOPMENT, Build, Fix, Release
 from auditor.facts import (
     HOST,
     Evidence,
@@ -57,7 +55,7 @@ REMEDIES = (
     "host",
     release=words("version of the loaded zfs module, of a line that zaudit knows: three numbers, perhaps a mark"),
     line_ended=flag("it is a release of a line that ended before the oldest that zaudit knows"),
-    **{builds.fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
+    **{releases.build_fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
 )
 def release(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What can be said of a release from its number: whether its line is one that zaudit knows, and which of the known
@@ -76,7 +74,9 @@ def release(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(HOST, "release", version)
     alike, build = build_of(text, facts)
     for bug in BUGS:
-        yield Fact(HOST, builds.fact(bug), _has(bug, build, text) if build and isinstance(text, Known) else alike)
+        yield Fact(
+            HOST, releases.build_fact(bug), _has(bug, build, text) if build and isinstance(text, Known) else alike
+        )
 
 
 def _ended(version: Judged) -> Judged:
@@ -89,11 +89,11 @@ def _ended(version: Judged) -> Judged:
     return Known(line[:2] < LINES[0], version.evidence)
 
 
-def build_of(text: Judged, facts: Facts) -> tuple[Judged, builds.Build | None]:
+def build_of(text: Judged, facts: Facts) -> tuple[Judged, releases.Build | None]:
     """(Known and true of a build as it was published, else why that is not known; then the build, if builds.toml has it)."""
     alike = _published(text, facts.get(HOST, "platform"))
     other = isinstance(alike, Unknown) and isinstance(text, Known)
-    return alike, builds.load().get(word_of(text)) if other else None
+    return alike, releases.load_builds().get(word_of(text)) if other else None
 
 
 @catch_missing
@@ -116,7 +116,7 @@ def opened(bug: str) -> str:
     return " ".join(" ".join(BUGS[bug]["references"]).split())
 
 
-def _has(bug: str, build: builds.Build, text: Known) -> Known:
+def _has(bug: str, build: releases.Build, text: Known) -> Known:
     if bug in build.fixes:
         return Known(False, (*text.evidence, Evidence(f"{build.name} sees to it by itself ({build.source})")))
     if carried := next((subject for subject in build.carries if subject in opened(bug)), None):
@@ -212,11 +212,11 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
         raise Missing(unknown(f"{text.value} is not a release"))
     alike, build = build_of(text, facts)
     carried = build.carries if build else ()
-    here = [fix for fix in fixes.load() if fix.strikes(release) and fix.subject not in carried]
+    here = [fix for fix in releases.load_fixes() if fix.strikes(release) and fix.subject not in carried]
     if release[:2] not in releases.ENDED:
         here = [fix for fix in here if not any(fix.subject in opened(bug) for bug in BUGS)]
     mended = [fix for fix in here if not fix.unreleased]
-    not_mended = [fix for fix in here if fix.unreleased and fixes.covers(release)]
+    not_mended = [fix for fix in here if fix.unreleased and releases.fixes_cover(release)]
     strange = releases.nature(releases.version(str(text.value), releases.spelt(release)))
     no_release = unknown(strange, releases.REMEDY)
     ahead = no_release if strange else _ahead(mended, release, text, (alike, build), facts)
@@ -234,7 +234,7 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 @catch_missing
 def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Build | None], facts: Facts) -> Judged:
-    if not fixes.covers(release):
+    if not releases.fixes_cover(release):
         return unknown(f"which bugs of OpenZFS {releases.spelt(release)} were fixed later is not known to this zaudit")
     alike, build = of
     ended = release[:2] in releases.ENDED
@@ -288,7 +288,7 @@ def _spelt(fix: Fix, release: Release) -> str:
     """With the next release that has it not, or that there is none."""
     if fix.unreleased:
         until = f"; until then: {fix.until}" if fix.until else ""
-        return f"{fix.bug} ({NONE} {releases.spelt(fixes.NEWEST[-1])} fixes it{until})"
+        return f"{fix.bug} ({NONE} {releases.spelt(releases.NEWEST[-1])} fixes it{until})"
     later = releases.without(fix.affected, release)
     return f"{fix.bug} ({releases.spelt(later or ())})"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from auditor.data import builds
+from auditor.data import releases
 from auditor.durability.answers import Reason
 from auditor.facts import HOST, Fact, Facts, Kind, Subject
 from auditor.observation.host import Observation
@@ -47,7 +47,7 @@ FACTS_OF: Mapping[str, tuple[str, ...]] = {
     "replay": ("host.zil_replay_disable_boot",),
     "defect": (
         *("dataset.type", "dataset.sync", "dataset.logbias", "host.release", "host.zvol_use_blk_mq"),
-        *(f"host.{builds.fact(bug)}" for bug in ("zvol-flush-lost", "zvol-blk-mq-sync")),
+        *(f"host.{releases.build_fact(bug)}" for bug in ("zvol-flush-lost", "zvol-blk-mq-sync")),
     ),
     "key": ("dataset.encryption", "dataset.keylocation", "dataset.key_inside"),
     "unmount": (),  # no fact tells it

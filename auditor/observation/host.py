@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from auditor import data
-from auditor.data import builds, releases
+from auditor.data import releases
 from auditor.durability.host import Asks, Dataset, Host, Key, Pool, Program, Sync, Use
 from auditor.facts import HOST, Facts, Known, Subject
 from auditor.observation.pools import Pools
@@ -251,4 +251,4 @@ def _has(bug: str, reading: Reading) -> bool | None:
     ranges = releases.ranges(data.advisories()[bug]["affected"])
     if not any(releases.within(each, release.value) for each in ranges):
         return False
-    return reading.flag(HOST, builds.fact(bug))
+    return reading.flag(HOST, releases.build_fact(bug))

@@ -2,8 +2,7 @@
 
 The same original always becomes the same stand-in of the same length and alphabet, everywhere in the recording, so that
 links between outputs still hold and the findings stay the same. The stand-ins come from a key that is made for each
-recording and thrown away, so they cannot be turned back by trying all serials; or from one that a site keeps.
-"""
+recording and thrown away, so they cannot be turned back by trying all serials; or from one that a site keeps."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from functools import cache
 
 from auditor.databases import configuration
 from auditor.databases.engine import WITHHELD
-from auditor.host import hostid, libraries, sql
+from auditor.host import libraries, sql
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files
 from auditor.recording.identities import (
@@ -214,24 +213,24 @@ def _cut(recording: Recording) -> Recording:
 def _with_other_hostids(recording: Recording) -> Recording:
     """With a stand-in for the id of the host, and one for all others."""
     files_of_it = (files.text[_HOSTID] for files in recording.files.values() if _HOSTID in files.text)
-    own = next(filter(None, map(hostid.of_file, files_of_it)), ())
+    own = next(filter(None, map(hostid_of_file, files_of_it)), ())
 
     def stand_in(name: str, value: str) -> str:
-        given = hostid.of_option(name, value)
+        given = hostid_of_option(name, value)
         if given in own:
             return _OWN[own.index(given)]
-        return _ZERO if given in ("", hostid.ZERO) else _OTHER
+        return _ZERO if given in ("", ZERO) else _OTHER
 
     def option(match: re.Match[str], name: str = "") -> str:
         return f"{match[1]}=0x{stand_in(name or match[1].replace('-', '_'), match[2])}"
 
     def text(path: str, content: str) -> str:
         if path == _HOSTID:
-            return bytes.fromhex(_OWN[1]).decode() if hostid.of_file(content) else ""
+            return bytes.fromhex(_OWN[1]).decode() if hostid_of_file(content) else ""
         if path == _PARAMETER and content.strip():
-            return f"{int(stand_in(hostid.PARAMETER, content.strip()), 16)}\n"
+            return f"{int(stand_in(HOSTID_PARAMETER, content.strip()), 16)}\n"
         if "/modprobe.d/" in path:
-            return _GIVEN.sub(lambda match: option(match, hostid.PARAMETER), content)
+            return _GIVEN.sub(lambda match: option(match, HOSTID_PARAMETER), content)
         return _GIVEN.sub(option, content) if path == _CMDLINE else content
 
     return replace(
@@ -313,3 +312,45 @@ def _without_roles(answer: bytes) -> bytes:
     except (ValueError, KeyError, TypeError, RecursionError):
         return b""
     return (json.dumps(found, indent=1, sort_keys=True) + "\n").encode()
+
+
+# -- the host id ------------------------------------------------------------------------------------------------------
+
+# The host id, as /etc/hostid and the kernel's command line give it: 8 hexadecimal digits.
+#
+# spl_hostid= is for the initramfs: that of dracut makes an /etc/hostid of it, with zgenhostid, to which zero means a random id.
+# spl.spl_hostid= is the parameter of the module, which counts before any /etc/hostid; there zero means none. (OpenZFS 2.4.4
+# contrib/dracut/90zfs/parse-zfs.sh.in, cmd/zgenhostid.c, module/os/linux/spl/spl-generic.c zone_get_hostid)
+
+
+HOSTID_PARAMETER = "spl.spl_hostid"
+MALFORMED, ZERO = "malformed", "zero"
+# as the kernel's kstrtoul reads a number with base 0
+_HOSTID_NUMBERS = (
+    (16, re.compile(r"0[xX]([0-9A-Fa-f]{1,16})")),
+    (8, re.compile(r"0([0-7]{0,21})")),
+    (10, re.compile(r"([1-9][0-9]{0,18})")),
+)
+_HOSTID_BYTES = 4
+_HOSTID_MASK = 0xFFFFFFFF
+
+
+def hostid_of_file(text: str) -> tuple[str, ...]:
+    """Its first four bytes as little- and big-endian hosts read them; nothing where they are fewer. (hostid_read)"""
+    data = text.encode("utf-8", "surrogateescape")[:_HOSTID_BYTES]
+    return (data[::-1].hex(), data.hex()) if len(data) == _HOSTID_BYTES else ()
+
+
+def hostid_of_option(name: str, value: str) -> str:
+    """Its id, ZERO of the first option, MALFORMED, or empty where it leaves /etc/hostid in force."""
+    if name == "spl_hostid":
+        digits = re.fullmatch(r"(?:0[xX])?([0-9A-Fa-f]{1,8})", value)
+        if not digits:
+            return MALFORMED
+        return f"{int(digits[1], 16):08x}" if digits[1].strip("0") else ZERO
+    for base, pattern in _HOSTID_NUMBERS:
+        digits = pattern.fullmatch(value)
+        if digits:
+            number = int(digits[1] or "0", base)
+            return f"{number & _HOSTID_MASK:08x}" if number else ""
+    return MALFORMED

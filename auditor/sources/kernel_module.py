@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 
-from auditor.data.initrds import HOSTID, OPTIONS, names
+from auditor.data.platforms import HOSTID, OPTIONS, initrd_paths
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, known, number, word, words, words_of
 from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip
 from auditor.sources import mounts
@@ -445,7 +445,7 @@ def _ask_initrds(host: Subject, facts: Facts) -> Run | Skip:
     pairs = paths(facts)
     if isinstance(pairs, Skip):
         return pairs
-    initrds = [name for kernel, _ in pairs for name in names(kernel)]
+    initrds = [name for kernel, _ in pairs for name in initrd_paths(kernel)]
     asked = dict.fromkeys((*initrds, *(path for _, path in pairs), OPTIONS, *options, HOSTID))
     if not pairs or len(asked) > INITRDS_MOST:
         return Skip(f"{len(pairs)} kernels with a zfs module and {len(options)} files of options were found")

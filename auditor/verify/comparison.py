@@ -9,8 +9,7 @@ from itertools import pairwise
 from statistics import NormalDist, median
 from typing import Any, Literal, NamedTuple
 
-from auditor.text import VALUES, crowded, valid_unicode
-from auditor.units import size
+from auditor.text import VALUES, crowded, size, valid_unicode
 from auditor.verify import codec
 from auditor.verify.codec import CodecError, short
 from auditor.verify.result import LEAST_BEYOND, Histogram, Run, Verification, together

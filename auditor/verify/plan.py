@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown, value_of
-from auditor.text import harmless
-from auditor.units import size
+from auditor.text import harmless, size
 from auditor.verify import fio
 from auditor.verify.comparison import INTERVALS, Sweep
 from auditor.verify.comparison import Step as KneeStep

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from auditor.units import duration
+from auditor.text import duration
 
 # Latency distributions as fio counts them: a number of samples for each bucket (fio stat.h, 64 buckets a power of two).
 

@@ -12,8 +12,7 @@ from auditor.judge.finding import RANK, Finding
 from auditor.judge.policy import LeftOut
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report
-from auditor.text import harmless
-from auditor.units import duration
+from auditor.text import duration, harmless
 from auditor.verify import chain, fio, plan, profile, result
 from auditor.verify.comparison import Comparison, Sweep, compare
 from auditor.verify.profile import Profile, Section

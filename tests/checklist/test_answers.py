@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.checklist import lists, responses
-from auditor.checklist.lists import Answered, Checklist, Said
-from auditor.data import checklists
-from auditor.data.checklists import Line
+from auditor.checklist.lists import Answered, Checklist, Line, Said
 from auditor.diagnose.conclusion import diagnose
 from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.judge.policy import LeftOut, Waiver
@@ -22,7 +20,7 @@ from tests.checklist.worlds import Outcome
 from tests.diagnose import worlds as diagnosed
 from tests.verify import samples
 
-LINES = {line.id: line for each in checklists.load() for line in each.lines}
+LINES = {line.id: line for each in lists.load() for line in each.lines}
 PEOPLE = {id for id, line in LINES.items() if line.ask}
 NAMED = [(id, rule) for id, line in LINES.items() for rule in (*line.rules, *line.against)]
 
@@ -323,5 +321,5 @@ def test_ten_thousand_datasets_are_looked_at_once() -> None:
     many = [worlds.verdict("atime-on", "pass", Subject("dataset", f"tank/d{n}")) for n in range(10_000)]
     report = worlds.report({}, *many)
     assert len(lists.by_rule(report)["atime-on"]) == 10_001
-    found = responses.checklist(checklists.load(), worlds.whole(report), (), samples.BEGAN)
+    found = responses.checklist(lists.load(), worlds.whole(report), (), samples.BEGAN)
     assert max(len(said.text) for each in found.lines for said in each.said) < 1000

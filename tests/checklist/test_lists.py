@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from auditor.checklist import lists, responses
-from auditor.data import TableError, checklists
+from auditor.data import TableError
 from auditor.host import sql
 from auditor.registry import registry
 from auditor.verify.result import KERNEL_LOG
 from tests.checklist import worlds
 
-LINES = {line.id: line for each in checklists.load() for line in each.lines}
+LINES = {line.id: line for each in lists.load() for line in each.lines}
 # what administrators tick off, list by list -> the lines that ask it
 ASKED: dict[str, dict[str, tuple[str, ...]]] = {
     "log": {
@@ -46,7 +46,7 @@ ASKED: dict[str, dict[str, tuple[str, ...]]] = {
 
 def test_every_line_that_people_tick_off_is_there_in_their_order() -> None:
     asked = {id: [line for lines in asked.values() for line in lines] for id, asked in ASKED.items()}
-    assert {each.id: [line.id for line in each.lines] for each in checklists.load()} == asked
+    assert {each.id: [line.id for line in each.lines] for each in lists.load()} == asked
 
 
 def test_every_rule_fact_link_and_part_that_is_named_exists() -> None:
@@ -99,5 +99,5 @@ LINE = (
 )  # fmt: skip
 def test_a_list_that_is_wrong_is_refused(text: str, says: str) -> None:
     with pytest.raises(TableError) as error:
-        checklists.parse(text)
+        lists.parse(text)
     assert says in str(error.value)

@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
-from auditor.checklist import responses
-from auditor.checklist.lists import Said
+from auditor.checklist import lists, responses
+from auditor.checklist.lists import Line, Said
 from auditor.checklist.responses import VERIFY_PARTS, Verified
-from auditor.data import checklists
-from auditor.data.checklists import Line
 from auditor.diagnose.conclusion import diagnose
 from auditor.verify.result import Slice, Verification
 from tests.checklist import worlds
 from tests.diagnose import worlds as loads
 from tests.verify import samples
 
-LINE = next(line for each in checklists.load() for line in each.lines if line.id == "figures-possible")
+LINE = next(line for each in lists.load() for line in each.lines if line.id == "figures-possible")
 
 
 POSTGRES: Mapping[str, str] = {"postgres": "postgres"}

@@ -10,7 +10,6 @@ from typing import Literal
 from auditor.checklist import lists, responses
 from auditor.checklist.lists import Audited, Checklist, Evidence, Runs
 from auditor.checklist.responses import Verified
-from auditor.data import checklists
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Process
@@ -48,7 +47,7 @@ def by_id() -> dict[str, Rule]:
 
 def named() -> tuple[str, ...]:
     """Every rule that a line names."""
-    lines = [line for each in checklists.load() for line in each.lines]
+    lines = [line for each in lists.load() for line in each.lines]
     return tuple(dict.fromkeys(id for line in lines for id in (*line.rules, *line.against)))
 
 
@@ -163,4 +162,4 @@ def listed(of: responses.Seen) -> Checklist:
     if of.diagnosed:
         text = sheet.of_diagnosis(of.diagnosed)
         evidence.append(Evidence("diagnose", MADE - 5 * 3600, text, stale.get("diagnose", ())))
-    return responses.checklist(checklists.load(), of, tuple(evidence), MADE)
+    return responses.checklist(lists.load(), of, tuple(evidence), MADE)

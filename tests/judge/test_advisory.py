@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auditor import rulebook
-from auditor.data import TableError, builds
+from auditor.data import TableError, releases
 from auditor.facts import HOST, Fact, Facts, known
 from auditor.judge import advisory
 from auditor.judge.rule import RuleError
@@ -110,7 +110,7 @@ def test_an_example_differs_from_the_affected_host_in_what_its_name_says(
 ) -> None:
     (rule,) = advisory.load("a.toml", tomllib.loads(text), registry())
     example = next(each for each in rule.examples if each.name == name)
-    assert example.given == {"host.release": release, f"host.{builds.fact('zil-prune')}": True, **given}
+    assert example.given == {"host.release": release, f"host.{releases.build_fact('zil-prune')}": True, **given}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_what_the_rule_says() -> None:
     (mended,) = advisory.load("a.toml", tomllib.loads(ENTRY.replace("2.1.0- ", "")), registry())
     assert mended.fix.text == "Upgrade to OpenZFS 2.2.6, or later. Until then: Wait."
     fixing = next(each for each in mended.examples if each.name == "the release that fixes it")
-    assert fixing.given == {"host.release": [2, 2, 6], f"host.{builds.fact('zil-prune')}": True}, (
+    assert fixing.given == {"host.release": [2, 2, 6], f"host.{releases.build_fact('zil-prune')}": True}, (
         "it passes by its number"
     )
     reasons = [each.text for each in verdict(rule, "2.1.11-1+deb12u9").reasons]
@@ -240,23 +240,23 @@ def test_a_host_whose_build_lacks_a_fix_is_told_how_its_distribution_has_a_newer
 )
 def test_a_wrong_table_of_builds_is_an_error(text: str, says: str) -> None:
     with pytest.raises(TableError, match=r"^builds\.toml: ") as error:
-        builds.parse(text)
+        releases.parse_builds(text)
     assert says in str(error.value)
 
 
 def test_a_build_carries_what_those_of_its_release_before_it_carry() -> None:
-    table = builds.parse(
+    table = releases.parse_builds(
         "[a]\nname='A'\nsource='s'\nnewer='n'\nfixes=[]\nbuilds=[['2.1.1-1',['x']],['2.1.1-2',['y']],['2.1.2-1',['z']]]"
     )
     assert [each.carries for each in table.values()] == [("x",), ("x", "y"), ("z",)]
     with pytest.raises(TableError, match=r"2\.1\.1-1 is there twice"):
-        builds.parse(
+        releases.parse_builds(
             "".join(f"[{n}]\nname='A'\nsource='s'\nnewer='n'\nfixes=[]\nbuilds=[['2.1.1-1',[]]]\n" for n in "ab")
         )
 
 
 def test_what_a_distribution_mends_is_a_known_bug() -> None:
-    assert {bug for build in builds.load().values() for bug in build.fixes} <= set(BUGS)
+    assert {bug for build in releases.load_builds().values() for bug in build.fixes} <= set(BUGS)
 
 
 @pytest.mark.parametrize("text", ["2.1.16-1", "2.2.11-1", "2.3.9-1", "2.4.4-1"])

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from auditor import audit
+from auditor import audit, data
 from auditor.commands import _baseline
-from auditor.data import retired
 from auditor.facts import HOST, Fact, Facts, Subject, known, unknown
 from auditor.judge import baseline, baseline_file
 from auditor.judge.baseline import Baseline
@@ -268,7 +267,7 @@ def test_what_a_retired_rule_knew_covers_nothing_and_is_forgotten(monkeypatch: p
     """Neither its successor nor any other rule is quieter by it."""
     of = accepted(look := host(BAD))
     old = {("sync-off", subject): entry._replace(rule="sync-off") for (_, subject), entry in of.entries.items()}
-    monkeypatch.setattr(retired, "load", lambda: {"sync-off": "sync-off is retired: use rule sync-disabled"})
+    monkeypatch.setattr(data, "retired", lambda: {"sync-off": "sync-off is retired: use rule sync-disabled"})
     report = judged(look, of._replace(entries=old))
     assert report.night
     assert any(failed for _, failed, _, _ in said(report))

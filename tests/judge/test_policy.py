@@ -10,8 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from auditor import audit, rulebook
-from auditor.data import retired
+from auditor import audit, data, rulebook
 from auditor.judge import example, policy
 from auditor.judge.event import SEVERITIES
 from auditor.judge.policy import NONE, PolicyError
@@ -303,7 +302,7 @@ def test_what_is_misspelt_is_told_what_is_near() -> None:
 
 def test_a_retired_rule_may_be_skipped_set_and_waived_but_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy of last year is followed tonight as well."""
-    monkeypatch.setattr(retired, "load", lambda: {"disk-tired": "disk-tired is retired: use smartctl -x"})
+    monkeypatch.setattr(data, "retired", lambda: {"disk-tired": "disk-tired is retired: use smartctl -x"})
     rules = shared.rules()
     text = '[rules]\ndisk-tired = "low"\natime-on = "off"\n[thresholds]\ndisk-tired.years = 4\ndisk-tired.x = 5\n'
     followed = parse(text + WAIVER.replace("sync-disabled", "disk-tir*"), "p")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.data import TableError, firmware
-from auditor.data.firmware import Bug
+from auditor.data import TableError, drives
+from auditor.data.drives import FirmwareBug
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.model.disk import firmware_bug, identity
 
@@ -21,14 +21,14 @@ example = ["X", "1", "2"]
 """
 
 
-@pytest.mark.parametrize("bug", firmware.load(), ids=[bug.example[0] for bug in firmware.load()])
-def test_an_entry_matches_its_example_and_not_the_mended_revision(bug: Bug) -> None:
+@pytest.mark.parametrize("bug", drives.load_firmware(), ids=[bug.example[0] for bug in drives.load_firmware()])
+def test_an_entry_matches_its_example_and_not_the_mended_revision(bug: FirmwareBug) -> None:
     model, bad, good = bug.example
-    assert firmware.match(model, bad) is bug
-    assert firmware.match(f" ATA {model.lower()} ", f" {bad} ") is bug
-    assert firmware.match(model, good) is None
-    assert firmware.match(model, bug.fixed) is None
-    assert firmware.match("EXAMPLE DRIVE", bad) is None
+    assert drives.match_firmware(model, bad) is bug
+    assert drives.match_firmware(f" ATA {model.lower()} ", f" {bad} ") is bug
+    assert drives.match_firmware(model, good) is None
+    assert drives.match_firmware(model, bug.fixed) is None
+    assert drives.match_firmware("EXAMPLE DRIVE", bad) is None
 
 
 def judged(model: object, revision: object) -> Known | Unknown:
@@ -66,9 +66,9 @@ def test_without_model_or_revision_it_is_unknown() -> None:
     ],
 )
 def test_a_wrong_table_is_an_error(change: tuple[str, str], says: str) -> None:
-    assert len(firmware.parse(ENTRY)) == 1
+    assert len(drives.parse_firmware(ENTRY)) == 1
     with pytest.raises(TableError, match=says):
-        firmware.parse(ENTRY.replace(*change))
+        drives.parse_firmware(ENTRY.replace(*change))
 
 
 def revision(**said: str) -> Known | Unknown:

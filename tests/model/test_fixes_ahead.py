@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from auditor.data import TableError, builds, fixes, releases
+from auditor.data import TableError, releases
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown, value_of, words_of
 from auditor.model.release import _used, known_bugs
 
@@ -42,7 +42,7 @@ OPEN: dict[str, object] = {
     "unreleased": True,
     "until": "mount nothing",
 }
-REAL = fixes.load()
+REAL = releases.load_fixes()
 POOL, ROOT, DATASET = Subject("pool", "tank"), Subject("dataset", "tank"), Subject("dataset", "tank/db")
 OTHER = Subject("pool", "other")
 PLAIN = {"encryption": "off", "type": "filesystem"}
@@ -52,7 +52,7 @@ LOG = ("zfs_stopped_in", "zfs_oopses", "hung_traces")
 
 @pytest.fixture(autouse=True)
 def of_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixes, "load", lambda: fixes.parse(TABLE))
+    monkeypatch.setattr(releases, "load_fixes", lambda: releases.parse_fixes(TABLE))
 
 
 def told(
@@ -128,7 +128,7 @@ def test_volumes_are_shared_by_no_nfs() -> None:
 
 def test_who_builds_it_under_the_same_number_is_not_debian() -> None:
     """2.1.11-1 is what OpenZFS tags, and what Debian built once."""
-    assert "2.1.11-1" in builds.load()
+    assert "2.1.11-1" in releases.load_builds()
     found = told("2.1.11-1", properties=PLAIN)["bugs_fixed_later"]
     assert isinstance(found, Known)
     assert not any("Debian" in each.text for each in found.evidence)
@@ -176,8 +176,8 @@ def test_a_build_with_patches_of_a_release_without_bugs_has_none_to_carry() -> N
 
 
 def test_what_a_known_build_carries_it_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    build = builds.Build("Debian 13", "its changelog", "a newer one", frozenset(), ("Fix keys",))
-    monkeypatch.setattr(builds, "load", lambda: {"2.3.4-1+deb13u1": build})
+    build = releases.Build("Debian 13", "its changelog", "a newer one", frozenset(), ("Fix keys",))
+    monkeypatch.setattr(releases, "load_builds", lambda: {"2.3.4-1+deb13u1": build})
     assert words_of(told("2.3.4-1+deb13u1", properties=BOTH)["bugs_fixed_later"]) == (SNAPSHOT,)
 
 
@@ -217,7 +217,7 @@ def test_nothing_without_a_release(version: Known | Unknown) -> None:
 
 @pytest.fixture
 def of_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixes, "load", lambda: fixes.parse({**TABLE, "open": OPEN}))
+    monkeypatch.setattr(releases, "load_fixes", lambda: releases.parse_fixes({**TABLE, "open": OPEN}))
 
 
 NONE = "stops what mounts nothing (no release up to 2.4.4 fixes it; until then: mount nothing)"
@@ -253,15 +253,15 @@ def test_a_release_after_the_table_may_have_fixed_it(release: str, of_three: Non
 
 
 def test_what_no_release_fixes_and_a_build_carries(monkeypatch: pytest.MonkeyPatch, of_three: None) -> None:
-    build = builds.Build("Debian 13", "its changelog", "a newer one", frozenset(), ("Reject it",))
-    monkeypatch.setattr(builds, "load", lambda: {"2.3.4-1+deb13u1": build})
+    build = releases.Build("Debian 13", "its changelog", "a newer one", frozenset(), ("Reject it",))
+    monkeypatch.setattr(releases, "load_builds", lambda: {"2.3.4-1+deb13u1": build})
     assert words_of(told("2.3.4-1+deb13u1", properties=BOTH)["bugs_not_fixed"]) == ()
     assert isinstance(told("2.3.4-1ubuntu9", properties=BOTH)["bugs_not_fixed"], Unknown)
 
 
 def test_no_newer_build_is_offered_where_none_helps(monkeypatch: pytest.MonkeyPatch, of_three: None) -> None:
-    build = builds.Build("Debian 13", "its changelog", "a newer one", frozenset(), ())
-    monkeypatch.setattr(builds, "load", lambda: {"2.3.4-1+deb13u1": build})
+    build = releases.Build("Debian 13", "its changelog", "a newer one", frozenset(), ())
+    monkeypatch.setattr(releases, "load_builds", lambda: {"2.3.4-1+deb13u1": build})
     found = told("2.3.4-1+deb13u1", properties=BOTH)["bugs_not_fixed"]
     assert isinstance(found, Known)
     assert words_of(found) == (NONE,)
@@ -284,8 +284,8 @@ FLUSHES = {**TABLE["opens-snapshot"], "affected": "2.0.0- 2.1.0-2.1.13", "subjec
     ],
 )
 def test_of_a_line_that_has_ended_whoever_built_it(monkeypatch: pytest.MonkeyPatch, release: str, mended: str) -> None:
-    found = fixes.parse({"ended": OLD})
-    monkeypatch.setattr(fixes, "load", lambda: found)
+    found = releases.parse_fixes({"ended": OLD})
+    monkeypatch.setattr(releases, "load_fixes", lambda: found)
     wanted = (f"{OLD['bug']} ({mended})",) if mended else ()
     assert words_of(told(release, properties=BOTH)["bugs_fixed_later"]) == wanted
     assert words_of(told(release, properties=PLAIN)["bugs_fixed_later"]) == (), "it needs encryption"
@@ -293,8 +293,8 @@ def test_of_a_line_that_has_ended_whoever_built_it(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_has_an_advisory_is_named_of_lines_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = fixes.parse({"flushes": FLUSHES})
-    monkeypatch.setattr(fixes, "load", lambda: found)
+    found = releases.parse_fixes({"flushes": FLUSHES})
+    monkeypatch.setattr(releases, "load_fixes", lambda: found)
     assert words_of(told("2.0.7-1")["bugs_fixed_later"]) == (f"{FLUSHES['bug']} (2.1.14)",)
     assert words_of(told("2.1.5-1")["bugs_fixed_later"]) == ()
 
@@ -372,4 +372,4 @@ def test_every_bug_has_a_release_without_it_or_is_said_to_have_none() -> None:
 )
 def test_a_table_that_cannot_be_used_is_refused(change: dict[str, object], why: str) -> None:
     with pytest.raises(TableError, match=why):
-        fixes.parse({"it": TABLE["loses-keys"] | change})
+        releases.parse_fixes({"it": TABLE["loses-keys"] | change})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.data.initrds import names
+from auditor.data.platforms import initrd_paths
 from auditor.facts import HOST, Fact, Facts, Known, Value, known, unknown
 from auditor.model.next_boot import initrd, options_in_doubt, parameters
 
@@ -144,4 +144,4 @@ def test_options_of_a_file_whose_times_were_not_asked_for() -> None:
     ],
 )
 def test_names(kernel: str, name: str) -> None:
-    assert name in names(kernel)
+    assert name in initrd_paths(kernel)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.data import TableError, shingled
+from auditor.data import TableError, drives
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known
 from auditor.model.disk import BY_TRIM, shingled_family
 
 SDA = Subject("disk", "sda")
-MODELS = [(each, family) for family in shingled.load() for each in family.examples]
-OTHERS = [each for family in shingled.load() for each in family.others]
+MODELS = [(each, family) for family in drives.load_shingled() for each in family.examples]
+OTHERS = [each for family in drives.load_shingled() for each in family.others]
 
 
 @pytest.mark.parametrize(("model", "family"), MODELS, ids=[model for model, _ in MODELS])
-def test_examples_are_of_their_family(model: str, family: shingled.Family) -> None:
-    assert shingled.match(model) == family
-    assert shingled.match(f"ATA     {model}  ") == family
+def test_examples_are_of_their_family(model: str, family: drives.Shingled) -> None:
+    assert drives.match_shingled(model) == family
+    assert drives.match_shingled(f"ATA     {model}  ") == family
 
 
 @pytest.mark.parametrize("model", OTHERS)
 def test_others_are_of_none(model: str) -> None:
-    assert shingled.match(model) is None
+    assert drives.match_shingled(model) is None
 
 
 def test_the_fact() -> None:
@@ -60,4 +60,4 @@ def test_a_hard_disk_that_takes_trim(hdd: bool | None, trim: bool | None, family
 )
 def test_a_wrong_table_is_an_error(text: str, says: str) -> None:
     with pytest.raises(TableError, match=says):
-        shingled.parse(text)
+        drives.parse_shingled(text)

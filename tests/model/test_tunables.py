@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from auditor import registry
-from auditor.data import tunables
-from auditor.data.tunables import TunablesError
+from auditor.data import TableError, releases
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Unknown, known, unknown
 from auditor.model.next_boot import DURABILITY, LOSES_COMMITS, parameters
 from auditor.model.release import release, version_gap
@@ -28,7 +27,7 @@ def on(options: tuple[str, ...] | None, version: str = "2.3.9-1", **now: int | s
     facts.put(Fact(HOST, "zfs_version_text", known(version, version)))
     facts.put(Fact(HOST, "platform", known("debian", "")))
     facts.put_all(release.derive(HOST, facts))
-    for name, each in tunables.load().items():
+    for name, each in releases.load_tunables().items():
         if default := each.default(numbers):
             facts.put(Fact(HOST, name, known(now.get(name, default), f"{name}={now.get(name, default)}")))
     if options is None:
@@ -44,19 +43,19 @@ def test_the_defaults_are_those_of_real_hosts(case: Path) -> None:
     """Every parameter of the table, on a guest that set none of them."""
     there = {path: text for each in recording.load(case).files.values() for path, text in each.text.items()}
     numbers = {"2.1": (2, 1, 11), "2.2": (2, 2, 11), "2.3": (2, 3, 9), "2.4": (2, 4, 4)}[name_of(case)[:3]]
-    for name, each in tunables.load().items():
+    for name, each in releases.load_tunables().items():
         assert there.get(f"/sys/module/zfs/parameters/{name}", "").strip() == each.default(numbers), name
 
 
 def test_the_table_is_of_parameters_that_are_read() -> None:
-    assert set(tunables.load()) <= set(kernel_module.parameters.facts)
-    assert set(DURABILITY) <= set(tunables.load())
+    assert set(releases.load_tunables()) <= set(kernel_module.parameters.facts)
+    assert set(DURABILITY) <= set(releases.load_tunables())
     assert len(HEALTHY) == 4
     assert all(("host", f"{name}_boot") in registry.registry() for name in LOSES_COMMITS)
 
 
 def test_a_default_holds_from_a_release_on() -> None:
-    bulk, gone = tunables.load()["zil_slog_bulk"], tunables.load()["zfs_sync_taskq_batch_pct"]
+    bulk, gone = releases.load_tunables()["zil_slog_bulk"], releases.load_tunables()["zfs_sync_taskq_batch_pct"]
     assert [bulk.default(each) for each in ((2, 1, 16), (2, 2, 0), (2, 2, 1), (2, 4, 9))] == ["786432"] * 2 + [
         "67108864"
     ] * 2
@@ -107,8 +106,8 @@ def test_what_is_not_at_its_default() -> None:
     ],
 )
 def test_a_wrong_table_is_refused(text: str, complaint: str) -> None:
-    with pytest.raises(TunablesError, match=complaint):
-        tunables.parse(text)
+    with pytest.raises(TableError, match=complaint):
+        releases.parse_tunables(text)
 
 
 @pytest.mark.parametrize(

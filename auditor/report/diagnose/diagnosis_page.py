@@ -10,7 +10,7 @@ from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
 from auditor.report.verify import charts
 from auditor.report.verify.verification_page import curve, heat
-from auditor.units import duration
+from auditor.text import duration
 
 
 def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") -> str:

@@ -18,8 +18,7 @@ from auditor.report.console import body, printed
 from auditor.report.model import Report
 from auditor.report.verify import charts
 from auditor.report.verify.verification_text import drawn, title
-from auditor.text import harmless, quoted, valid_unicode
-from auditor.units import duration, size
+from auditor.text import duration, harmless, quoted, size, valid_unicode
 from auditor.verify.codec import plain
 from auditor.verify.result import LEAST_BEYOND, Histogram, Run
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from auditor.report.page import escaped
-from auditor.units import duration
+from auditor.text import duration
 from auditor.verify.result import Histogram, Percentile, Run, Txg, percentile_name, together
 
 # The numbers of a picture, before anybody draws it as text or as SVG: rows of latency, columns of time, points of a curve.

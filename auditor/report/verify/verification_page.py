@@ -10,7 +10,7 @@ from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
 from auditor.report.verify import charts
 from auditor.report.verify import verification_text as words
-from auditor.units import duration, size
+from auditor.text import duration, size
 from auditor.verify.comparison import TIMES, Comparison, Sweep, find, named
 from auditor.verify.result import (
     CANNOT_EXCLUDE,

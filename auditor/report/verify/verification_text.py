@@ -20,8 +20,7 @@ from auditor.report.finding_words import listed
 from auditor.report.model import Report
 from auditor.report.verify import charts
 from auditor.report.verify.charts import Bar, Picture
-from auditor.text import harmless, quoted, valid_unicode
-from auditor.units import duration, size
+from auditor.text import duration, harmless, quoted, size, valid_unicode
 from auditor.verify.codec import plain
 from auditor.verify.comparison import TIMES, Comparison, Row, Step, Sweep, document, find, named
 from auditor.verify.result import (
