@@ -12,11 +12,11 @@ from auditor.data.platforms import ANY
 from auditor.databases import ENGINES
 from auditor.errors import Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown, value_of
-from auditor.gather import brought, layers, targets
+from auditor.gather import layers, targets
 from auditor.gather.gatherer import Progress
-from auditor.gather.look import DatabaseError as DatabaseError
-from auditor.gather.look import LookOptions, gather
-from auditor.gather.look import NothingToAudit as NothingToAudit
+from auditor.gather.walk import DatabaseError as DatabaseError
+from auditor.gather.walk import LookOptions, gather
+from auditor.gather.walk import NothingToAudit as NothingToAudit
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import baseline, finding, policy_files, supposition, verdict, waivers
@@ -160,7 +160,7 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
         if not facts.of(root):
             there = [each.name for each in facts.linked(targets.pool_of(root), "datasets")]
             raise NothingToAudit(f"in this recording: {targets.missing(root.name, there)}")
-    more = brought.along(facts, roots)
+    more = targets.along(facts, roots)
     for dataset in list(facts.subjects("dataset")):
         why = more.get(dataset)
         facts.replace(Fact(dataset, "brought", known(why, why) if why else unknown("it was named")))

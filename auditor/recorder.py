@@ -17,7 +17,7 @@ from pathlib import Path
 from auditor import __version__, interrupt
 from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, NO_MEMORY, Stop
 from auditor.gather.gatherer import Progress
-from auditor.gather.look import LookOptions, gather
+from auditor.gather.walk import LookOptions, gather
 from auditor.host import process
 from auditor.host.live import Host, LiveHost
 from auditor.host.request import DEADLINE_S

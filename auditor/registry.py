@@ -11,7 +11,7 @@ from typing import cast
 import auditor.model
 from auditor.databases import paths
 from auditor.facts import Kind, Spec
-from auditor.gather import brought, database_walk, layers, users, walk
+from auditor.gather import database_walk, layers, targets, users, walk
 from auditor.model.derivation import Derivation
 from auditor.sources import block_tree
 from auditor.sources.catalog import sources as sources
@@ -57,7 +57,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
     walked: dict[tuple[Kind, str], Spec] = {
         **qualified(block_tree.PROVIDES),
         **qualified(walk.PROVIDES),
-        **qualified(brought.PROVIDES),
+        **qualified(targets.PROVIDES),
         **qualified(layers.PROVIDES),
         **qualified(users.PROVIDES),
         **qualified(database_walk.PROVIDES),

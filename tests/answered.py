@@ -8,7 +8,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from auditor.facts import Facts, Subject
-from auditor.gather.look import LookOptions, gather
+from auditor.gather.walk import LookOptions, gather
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Request, Run
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.sources.catalog import sources

@@ -15,7 +15,7 @@ AnswerOf = Callable[[Source, Subject, Run | Read, Capture | Files, Host], Answer
 
 class Parsed:
     """In place of ``answer.answer_of``: keeps what the first reply to a question came to, for whenever it is given again.
-    That depends on nothing but the reply and on who asks (``gather/answer.py``, ``gather/reasons.py``)."""
+    That depends on nothing but the reply and on who asks (``gather/answer.py``)."""
 
     def __init__(self, original: AnswerOf) -> None:
         self._original = original

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from auditor import __version__, audit, rulebook
-from auditor.gather.look import LOADERS
+from auditor.gather.walk import LOADERS
 from auditor.host import live as seam
 from auditor.host.request import Capture
 from auditor.recording import recording

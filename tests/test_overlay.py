@@ -8,7 +8,7 @@ import pytest
 
 from auditor.databases import paths
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
-from auditor.gather import layers, mounted, overlay, targets
+from auditor.gather import layers, targets, witnesses
 from auditor.sources import mounts
 from tests.fake import FakeHost
 
@@ -20,7 +20,7 @@ SERVER = Subject("database", "postgres 612")
 
 def host(upper: str = UPPER, more: str = "", real: str = UPPER) -> FakeHost:
     table = ROOT + LAYER.format(point="/run/x/merged", upper=upper, more=more)
-    return FakeHost(files={overlay.OWN: table}, paths={"/run/x/merged/pg": "/run/x/merged/pg", real: real})
+    return FakeHost(files={layers.OWN: table}, paths={"/run/x/merged/pg": "/run/x/merged/pg", real: real})
 
 
 def standing(apart: bool | None = False) -> Facts:
@@ -76,8 +76,8 @@ def placed(there: FakeHost, facts: Facts, options: str = "", number: str = "0:38
     places = ("data:/pg", "log:/pg/pg_wal")
     for name, value in (("mountinfo", (line,)), ("symlinks", ()), ("directories", places), ("devices", seen)):
         facts.put(Fact(SERVER, name, known(value, "")))
-    layers = overlay.of_databases(paths.tables(facts), facts, there)
-    facts.put_all(list(paths.lies_on(facts, Facts(), layers)))
+    overlays = layers.overlays_of_databases(paths.tables(facts), facts, there)
+    facts.put_all(list(paths.lies_on(facts, Facts(), overlays)))
     return facts
 
 
@@ -109,13 +109,13 @@ def test_process_1_of_a_container_says_nothing_of_the_host(every: bool | None, k
     facts = standing()
     if every is not None:
         facts.put(Fact(HOST, "all_processes", known(every, "/proc/self/ns/pid is pid:[1]")))
-    mounted.stand(facts)
+    witnesses.check_mount_namespace(facts)
     assert isinstance(facts.get(HOST, "own_mount_namespace"), Known) is known_
     apart = standing(True)
-    mounted.stand(apart)
+    witnesses.check_mount_namespace(apart)
     assert isinstance(apart.get(HOST, "own_mount_namespace"), Known)
 
 
 def test_a_comma_in_the_name_of_a_folder() -> None:
     [*_, mount] = mounts.mounts(LAYER.format(point="/x", upper="/a\\054b\\040c", more=""))
-    assert overlay.upper(mount) == "/a,b c"
+    assert layers.upper(mount) == "/a,b c"

@@ -11,7 +11,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, FolderDevice, Known, Subject, SymbolicLink, Unknown, known, unknown
-from auditor.gather import database_walk, mounted, past_events, pool_lists, same_disk, vdev_trees
+from auditor.gather import database_walk, witnesses
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
@@ -203,7 +203,7 @@ def test_one_and_the_same_disk_spelt_differently(one: str, other: str, differ: b
     world = World(("mirror-0", "mirror", "normal", ("a", "b")))
     disk = Subject("disk", "a")
     world.put(disk, transport="sata", smart_serial=other, udev_serial=one, nvme_serial="")
-    same_disk.compare(world.facts)
+    witnesses.compare_disks(world.facts)
     assert isinstance(world.facts.get(disk, "smart_serial"), Unknown) == differ
     assert isinstance(world.facts.get(disk, "udev_serial"), Unknown) == differ
 
@@ -212,7 +212,7 @@ def test_what_lies_behind_a_bridge_or_a_network_is_not_compared() -> None:
     world = World(("mirror-0", "mirror", "normal", ("a", "b")))
     disk = Subject("disk", "a")
     world.put(disk, transport="usb", smart_serial="S3Z8NB0K123456", udev_serial="DD5641988")
-    same_disk.compare(world.facts)
+    witnesses.compare_disks(world.facts)
     assert isinstance(world.facts.get(disk, "smart_serial"), Known)
 
 
@@ -266,7 +266,7 @@ def test_atime_and_mounted_are_of_the_namespace(own: str, atime: bool, is_mounte
     for dataset in (tank, other):
         world.put(dataset, mounted=False)
     facts.replace(Fact(tank, "atime", known("off", "atime=off (temporary)")))
-    mounted.compare(facts)
+    witnesses.compare_mounted(facts)
     assert isinstance(facts.get(tank, "atime"), Known) == atime
     found = facts.get(tank, "mounted")
     assert isinstance(found, Known)
@@ -301,7 +301,7 @@ def test_a_pool_that_one_of_them_does_not_name(
     facts.put(Fact(HOST, "imported_pools", names))
     for name, said in (("kstat_pools", kernel), ("zfs_mounts", mounted)):
         facts.put(Fact(HOST, name, unknown("not in the recording") if said is None else known(said, "")))
-    assert pool_lists.imported(facts) == pools
+    assert witnesses.imported(facts) == pools
     found = facts.get(HOST, "imported_pools")
     assert isinstance(found, Unknown) == bool(why)
     assert not isinstance(found, Unknown) or why in found.reasons[0].text
@@ -365,11 +365,11 @@ def test_events_of_no_pool_and_of_others() -> None:
     facts.put(Fact(tank, "events", known(seen, "")))
     rows = (f"1 {seen[0]} tank", f"2 {seen[1]} tank", "3 2026-11-21 10:00:02.1 ereport.fs.zfs.deadman my data")
     facts.put(Fact(HOST, "events", known(rows, "")))
-    past_events.compare(facts)
+    witnesses.compare_events(facts)
     found = {name: facts.get(tank, name) for name in ("events_kept", "events_deadman", "events_io_failure")}
     assert [each.value for each in found.values() if isinstance(each, Known)] == [2, 0, 1]
     facts.replace(Fact(HOST, "events", known((*rows, "4 2026-11-21 10:00:09.1 ereport.fs.zfs.deadman "), "")))
-    past_events.compare(facts)
+    witnesses.compare_events(facts)
     assert "10:00:09.1 ereport.fs.zfs.deadman, which zpool" in str(facts.get(tank, "events_deadman"))
 
 
@@ -496,7 +496,7 @@ def test_the_losses_find_something_to_spoil() -> None:
 
 def compared(world: World, *rows: Told) -> World:
     world.put(POOL, zdb_tree=tuple(row.line() for row in rows))
-    vdev_trees.compare(world.facts, {"leaf": ("state",), "vdev": ("state",)})
+    witnesses.compare_vdevs(world.facts, {"leaf": ("state",), "vdev": ("state",)})
     return world
 
 

@@ -177,7 +177,7 @@ class Build(NamedTuple):
 
 
 def build_fact(bug: str) -> str:
-    """The build_fact of the host that says whether its build has a bug, by the name of the advisory."""
+    """The fact of the host that says whether its build has a bug, by the name of the advisory."""
     return f"build_has_{bug.replace('-', '_')}"
 
 

@@ -3,12 +3,13 @@ and where what is left is filled, and nowhere else."""
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
-from auditor.facts import HOST, Fact, Facts, Kind, Subject, Unknown, unknown
-from auditor.gather import bounds
-from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unasked, unread
+from auditor.facts import AGAIN, HOST, Fact, Facts, Kind, Reason, Subject, Unknown, unknown
+from auditor.host import kmsg, libraries, sql
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Reply, Run
 from auditor.sources.source import Source
@@ -57,7 +58,7 @@ def answer_of(source: Source, subject: Subject, request: Run | Read, reply: Capt
                 return Answer(Facts(), missing, unasked=older)
         case _:
             raise TypeError(f"{reply} is no answer to {request}")
-    if too_much := bounds.over(said, source.form):
+    if too_much := over(said, source.form):
         return Answer(Facts(), unknown(f"{text}: {too_much}"))
     try:
         found = Facts()
@@ -86,7 +87,7 @@ def _of_a_part(source: Source, subject: Subject, capture: Capture, text: str) ->
     if not (capture.fault and capture.stdout and source.part):
         return found
     said = Output(decoded(capture.stdout), text, 0, "", capture.lacks, capture.columns)
-    if bounds.over(said, source.form):
+    if over(said, source.form):
         return found
     try:
         found.put_all(source.parse(said, subject))
@@ -108,3 +109,149 @@ def _lacking(source: Source, found: Facts, lacks: Sequence[str], older: str) -> 
         kind, _, bare = fact.rpartition(".")
         if bare in names:
             yield from (Fact(each, bare, why) for each in list(found.subjects(cast(Kind, kind or source.subject))))
+
+
+# -- reasons: why there is no answer ----------------------------------------------------------------------------------
+
+# Why there is no answer, in one sentence that names the command or the file, with the shortest remedy.
+
+
+ROOT = "run as root"
+_LACKS = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
+_DENIED = re.compile(r"permission denied|operation not permitted|must be (run as )?root|superuser|EACCES|EPERM", re.I)
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """A command as a user would type it; a program and a long list of properties are not spelt out."""
+    if argv[0] == sql.NAME and len(argv) == 3:
+        return harmless(f"--db {argv[1]}={argv[2]}")
+    if argv[0] == libraries.LZC_NAME:
+        return harmless(f"zfs program -n {' '.join(map(shlex.quote, argv[1:3]))} ...")
+    if argv[0] == kmsg.NAME:
+        return f"{kmsg.PATH} ({argv[1]})"
+    return harmless(" ".join(map(_short, argv)))
+
+
+def _short(word: str) -> str:
+    return ",".join(word.split(",")[:2]) + ",..." if word.count(",") > 3 else shlex.quote(word)
+
+
+def decoded(data: bytes) -> str:
+    """What a command printed."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def root_if(host: Host, stderr: str) -> str:
+    """The remedy of an error message that asks for more rights."""
+    return ROOT if host.euid != 0 and _DENIED.search(stderr) else ""
+
+
+def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | None:
+    """Why a command gave no answer, or None when it did."""
+    if capture.fault == "not installed":
+        return Reason(
+            f"{request.argv[0]} is not installed", f"apt install {request.package}" if request.package else ""
+        )
+    if capture.fault == UNASKED:
+        return unasked(text)
+    if capture.fault:
+        return Reason(f"{text}: {capture.fault}", _longer(capture.fault))
+    if capture.exit is not None and capture.exit in request.accept:
+        return None
+    if lacks := _LACKS.search(decoded(capture.stderr)):
+        ways = [f"pip install 'zaudit[{request.extra}]'"] if request.extra else []
+        ways += [f"apt install {request.package}"] if request.package else []
+        return Reason(f"{text}: Python's {lacks[1]} is not installed", " or ".join(ways))
+    said = [line.strip() for line in decoded(capture.stderr + b"\n" + capture.stdout).splitlines()]
+    # nvme-cli 2 puts its error into {"error": ...} and may print its usage before it: the line that says why comes first
+    said = [line for line in said if line.strip("{}[],")]
+    said.sort(key=lambda line: not _DENIED.search(line))
+    why = harmless(said[0])[:200] if said else f"exit code {capture.exit}"
+    if capture.exit is not None and capture.exit < 0:
+        why = f"killed by signal {-capture.exit} ({why})"
+    needs_root = euid != 0 and (_DENIED.search(decoded(capture.stderr + capture.stdout)) or (capture.exit or 0) < 0)
+    return Reason(f"{text}: {why}", ROOT if needs_root else "")
+
+
+def _longer(fault: str) -> str:
+    """The option that gives an answer more time, where it did not come in time."""
+    return "--deadline" if "the deadline of" in fault else "--timeout" if fault.startswith("no answer") else ""
+
+
+def unasked(text: str) -> Reason:
+    """Of a question that the zaudit which made the recording did not know."""
+    return Reason(f"{text}: {UNASKED}", AGAIN)
+
+
+def unread(files: Files, text: str, host: Host) -> Unknown:
+    """Why a fact is missing after files were read: what could not be read, else that they do not say."""
+    older = tuple(unasked(harmless(each)) for each in (*files.unasked(), *files.unkept)[:1])
+    trouble = {path: error for path, error in files.errors.items() if error not in ("no such file", UNASKED)}
+    absent = {path: error for path, error in files.errors.items() if "*" not in path and not older}
+    reasons = tuple(
+        Reason(f"{harmless(path)}: {error}", ROOT if host.euid != 0 and _DENIED.search(error) else _longer(error))
+        for path, error in sorted((trouble or absent).items())[:3]
+    )
+    return Unknown((*older, *reasons)) if older or reasons else unknown(f"{text}: does not say")
+
+
+# -- bounds: how much one answer may be -------------------------------------------------------------------------------
+
+# How much one answer may be, before anything parses it: from a live host and from a recording alike.
+
+
+MIB = 1 << 20
+BYTES = 128 * MIB  # of one answer, all its files together: zfs get of 100,000 datasets has less
+FILES = 200_000  # and links, and reasons why there is none: an objset kstat for each dataset
+LINES = 4_000_000
+LINE = 1 << 16  # characters; the longest that is honest is a mount of many layers, with 4 KiB
+ONE_LINE = 4 * MIB  # characters, where a command puts all on one line: of 4,000 multipath disks less than 1 MiB
+JSON = 16 * MIB  # characters of JSON, which may all stand on one line; 2,000 disks of zpool status -j have 2 MiB
+DEPTH = 64  # of JSON: smartctl nests 8
+_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+
+
+def over(said: Reply, form: str) -> str:
+    """Which bound an answer is over, in words; empty for one that may be parsed. form: "text", "json" or "line"."""
+    if isinstance(said, Output):
+        texts = [said.text, said.stderr]
+    else:
+        texts = list(said.text.values())
+        names = len(said.text) + len(said.links) + len(said.errors)
+        if names > FILES:
+            return f"{names} files, and zaudit reads {FILES} at most"
+    size = sum(map(len, texts))
+    if size > BYTES:
+        return f"{size >> 20} MiB, and zaudit reads {BYTES >> 20} MiB at most"
+    if sum(text.count("\n") for text in texts) > LINES:
+        return f"more than {LINES} lines"
+    return next(
+        filter(None, (_of_json(each) if form == "json" and "{" in each else _of_lines(each, form) for each in texts)),
+        "",
+    )
+
+
+def _of_lines(text: str, form: str) -> str:
+    """A NUL ends a line as well: /proc/PID/cmdline has no other."""
+    longest = ONE_LINE if form == "line" else LINE
+    if "\0" in text:
+        text = text.replace("\0", "\n")
+    at = 0
+    while len(text) - at > longest:
+        end = text.rfind("\n", at, at + longest + 1)
+        if end < 0:
+            return f"a line of more than {longest >> 10} KiB"
+        at = end + 1
+    return ""
+
+
+def _of_json(text: str) -> str:
+    if len(text) > JSON:
+        return f"{len(text) >> 20} MiB of JSON, and zaudit reads {JSON >> 20} MiB at most"
+    depth = 0
+    for found in _BRACKETS.finditer(text):
+        mark = found[0]
+        depth += (mark in "[{") - (mark in "]}")
+        if depth > DEPTH:
+            return f"JSON nested deeper than {DEPTH}"
+    return ""

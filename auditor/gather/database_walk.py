@@ -28,7 +28,7 @@ from auditor.facts import (
     word,
     words_of,
 )
-from auditor.gather import overlay
+from auditor.gather import layers
 from auditor.gather.gatherer import Gatherer
 from auditor.host.request import Files
 from auditor.sources import mounts
@@ -86,8 +86,8 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     settings.withdraw(facts, databases, held, gatherer.sources["database_settings"].facts)
     for each in databases:
         facts.put(Fact(each, "live", _not_asked(facts, each)))
-    layers = overlay.of_databases(paths.tables(facts), facts, gatherer.host)
-    facts.put_all(list(paths.lies_on(facts, inventory, layers)))
+    overlays = layers.overlays_of_databases(paths.tables(facts), facts, gatherer.host)
+    facts.put_all(list(paths.lies_on(facts, inventory, overlays)))
     for name in STARTS:
         gatherer.ask(name, databases, facts)
         gatherer.settle(facts, [name])

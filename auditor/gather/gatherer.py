@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from typing import cast
 
 from auditor.data import platforms
-from auditor.facts import HOST, Facts, Reason, Subject, Unknown, unknown
-from auditor.gather import answer, by_name, in_words
+from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, Unknown, unknown
+from auditor.gather import answer, by_name
 from auditor.gather.answer import Answer
+from auditor.gather.by_name import ByName
+from auditor.gather.targets import covers, pool_of
 from auditor.host.live import Host
 from auditor.host.process import Workers
 from auditor.host.request import Capture, Files, Read, Request, Run, Skip
-from auditor.sources.source import Source
+from auditor.sources.source import Per, Source
 
 # how many were answered, how many asked, what has been waited for longest, and for how many seconds
 Progress = Callable[[int, int, str, float], None]
@@ -146,7 +150,7 @@ class Gatherer:
             self.progress(self._done, self._asked, "", 0.0)
             return
         again = self._again[key][0] if key in self._again else None
-        what = in_words.of(
+        what = question_text(
             self.sources[key[0]].title, self._questions[key], key[1], self._datasets.get(key[1], 0), again
         )
         self.progress(self._done, self._asked, what, time.monotonic() - began)
@@ -162,3 +166,89 @@ def of_platform(failure: Unknown, platform: str) -> Unknown:
     if not any("apt install " in each.remedy for each in failure.reasons):
         return failure
     return Unknown(tuple(Reason(each.text, platforms.installed(each.remedy, platform)) for each in failure.reasons))
+
+
+# -- what is being asked ----------------------------------------------------------------------------------------------
+
+# What is being asked, for somebody who waits for the answer.
+
+
+def question_text(title: str, request: Run | Read, subject: Subject, datasets: int, again: ByName | None) -> str:
+    """``properties of 2,000 datasets of tank (zfs get)``. datasets: of the target, 0 where they are not counted. again: where
+    they are asked about some at a time. title: of the source, else the command or the file is shown."""
+    if isinstance(request, Read):
+        source = f"{request.patterns[0]} and others" if len(request.patterns) > 1 else request.patterns[0]
+    else:
+        source = " ".join(word for word in request.argv[:2] if not word.startswith("-"))
+    if not title:
+        return source if isinstance(request, Read) else " ".join(map(shlex.quote, request.argv[:6]))
+    many = f"{datasets:,} datasets" if datasets > 1 else "the datasets"
+    if again and again.put:
+        many = f"{again.put:,} of {again.of:,} datasets" if again.of else many
+    said = title.replace("{datasets}", many)
+    return f"{said} ({source})" if subject == HOST else f"{said} {subject.name} ({source})"
+
+
+# -- what could not be found out --------------------------------------------------------------------------------------
+
+# What could not be found out: every fact that is left becomes Unknown, with the reason of the source that gives it.
+
+
+def fill(gatherer: Gatherer, facts: Facts) -> None:
+    """Every fact that a source could have given and did not becomes Unknown, with that source's reason.
+
+    Where several could have given it, the reason of one that applies to the subject is the better one.
+    """
+    roots: dict[Subject, dict[Subject, None]] = {}  # by pool: of many pools no dataset is compared with all roots
+    for name, subject in gatherer.answers:
+        if gatherer.sources[name].per == "target":
+            roots.setdefault(pool_of(subject), {})[subject] = None
+    for of_kind, names_of in _sources(tuple(gatherer.sources.items())).items():
+        pers = dict.fromkeys(gatherer.sources[name].per for name in names_of)
+        known: dict[tuple[Subject, ...], list[tuple[Unknown, list[str]]]] = {}  # of all datasets below one root alike
+        for subject in [HOST] if of_kind == "host" else list(facts.subjects(of_kind)):
+            asked = {per: _asked(per, subject, roots) for per in pers}
+            if (reasons := known.get(key := tuple(asked.values()))) is None:
+                reasons = known[key] = _reasons(gatherer, names_of, asked)
+            present = facts.of(subject)
+            for reason, names in reasons:
+                if missing := [each for each in names if each not in present]:
+                    facts.put_all(Fact(subject, each, reason) for each in missing)
+
+
+@cache
+def _sources(sources: tuple[tuple[str, Source], ...]) -> Mapping[Kind, Mapping[str, list[str]]]:
+    """Kind -> source -> the facts of this kind that it can give."""
+    found: dict[Kind, dict[str, list[str]]] = {}
+    for name, source in sources:
+        for fact in source.facts:
+            kind, _, bare = fact.rpartition(".")
+            found.setdefault(cast(Kind, kind or source.subject), {}).setdefault(name, []).append(bare)
+    return found
+
+
+def _reasons(
+    gatherer: Gatherer, names_of: Mapping[str, list[str]], asked: Mapping[Per, Subject]
+) -> list[tuple[Unknown, list[str]]]:
+    """(why its facts are not known, their names) of each source, those that apply first. asked: by what a question is about."""
+    found = []
+    for name, names in names_of.items():
+        answer = gatherer.answers.get((name, asked[gatherer.sources[name].per]))
+        why = (answer.failure if answer else None) or unknown(f"{name.replace('_', ' ')} was not asked")
+        found.append((not (answer and answer.applies), why, names))
+    return [(why, names) for _, why, names in sorted(found, key=lambda each: each[0])]
+
+
+def _asked(per: Per, subject: Subject, roots: Mapping[Subject, Iterable[Subject]]) -> Subject:
+    """The subject that a source was asked about to learn of this one."""
+    match per:
+        case "host":
+            return HOST
+        case "pool":
+            return pool_of(subject)
+        case "target":
+            mine = roots.get(pool_of(subject), ())
+            inside = (root for root in mine if covers(root, subject) or covers(subject, root))
+            return max(inside, key=lambda root: len(root.name), default=subject)
+        case _:
+            return subject

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 
-from auditor.facts import Facts, Subject, Unknown
-from auditor.gather import overlay
+from auditor.databases import paths
+from auditor.facts import Fact, Facts, Known, Subject, Unknown, unknown, word
+from auditor.gather import layers
 from auditor.host.live import Host
 from auditor.host.request import Run
 from auditor.sources import mounts
@@ -52,7 +54,7 @@ def _of_path(host: Host, path: str, held: Held, facts: Facts) -> tuple[str, ...]
         raise TargetError(f"{harmless(path)}: no such file or folder") from None
     except OSError as error:
         raise TargetError(f"{harmless(path)}: {error.strerror or error}") from None
-    text = host.read(overlay.MOUNTS).text.get(overlay.OWN)
+    text = host.read(layers.OWN_MOUNTS).text.get(layers.OWN)
     if text is None:
         raise TargetError(f"{harmless(path)}: /proc/self/mountinfo cannot be read; name the dataset itself")
     try:
@@ -62,10 +64,10 @@ def _of_path(host: Host, path: str, held: Held, facts: Facts) -> tuple[str, ...]
         raise TargetError(f"{harmless(path)}: /proc/self/mountinfo: {error}; name the dataset itself") from None
     if mount is None:
         raise TargetError(f"{harmless(path)}: no mount holds it; name the dataset itself")
-    if mount.fstype == mounts.OVERLAY and overlay.among_hosts(facts):
+    if mount.fstype == mounts.OVERLAY and layers.among_hosts(facts):
         try:
-            mount = overlay.below(mount, table, host)
-        except overlay.NotFollowed as why:
+            mount = layers.overlay_below(mount, table, host)
+        except layers.NotFollowed as why:
             raise TargetError(f"{harmless(path)} is not on ZFS: it is on an overlay, and {why}") from None
     place = held(real) if real.startswith("/dev/") else Place()
     place = place if place.datasets else held(mount)
@@ -90,7 +92,7 @@ def _instead(mount: mounts.Mount) -> str:
     if mount.fstype in ("cifs", "smb3", "9p", "virtiofs", "ceph", "glusterfs", "fuse.glusterfs"):
         return ": run zaudit on the host that holds its files"
     if mount.fstype == mounts.OVERLAY:
-        upper = harmless(overlay.upper(mount))
+        upper = harmless(layers.upper(mount))
         lies = f": a layer of a container, whose files lie in {upper}" if upper else ": a layer of a container"
         return f"{lies}; run zaudit as root on the host below, in its mount namespace"
     if mount.fstype in ("tmpfs", "ramfs"):
@@ -124,3 +126,80 @@ def pool_of(subject: Subject) -> Subject:
 def covers(root: Subject, dataset: Subject) -> bool:
     """Whether a dataset is the root or below it."""
     return dataset.name == root.name or dataset.name.startswith(root.name + "/")
+
+
+# -- what a target brings along ---------------------------------------------------------------------------------------
+
+# What a target brings along: a database that keeps something on what is audited is as safe as everything that it uses, so
+# each dataset on which it keeps files is audited too, whatever was named; and so on, for the databases that keep files on
+# that. And a pool is as safe as the datasets of this host that hold its leaves.
+
+
+PROVIDES = {"dataset.brought": word("why it is audited though nobody named it")}
+MOST = 64  # datasets that one database brings; for each some commands are run, and a process of anybody may have many links
+SELF = "self"  # in place of a process: a database that the user named by its folder
+# of a dataset, which goes into commands: the first letter is that of a pool (man 8 zpool-create)
+_NAME = re.compile(r"[A-Za-z][^@#]*", re.DOTALL)
+
+
+def along(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
+    """The datasets that were not named, and why each is audited. roots: those that were, each with all below it. Where a
+    database keeps its files is unknown afterwards, where it would bring more than MOST."""
+    found: dict[Subject, str] = {}
+    while True:
+        before = len(found)
+        for each, why in [*_by_databases(facts, roots, found), *_by_leaves(facts, roots, found)]:
+            found.setdefault(each, why)
+        if len(found) == before:
+            return found
+
+
+def _by_databases(
+    facts: Facts, roots: Collection[Subject], found: Collection[Subject]
+) -> Iterator[tuple[Subject, str]]:
+    """What databases use that keep something on what is audited."""
+    names = {root.name for root in roots}
+    for database in facts.subjects("database"):
+        if _concerns(database, facts, names, found):
+            used = [each for each in facts.linked(database, "datasets") if not _below(each, names)]
+            if len(used) > MOST:
+                _withdraw(database, len(used), facts)
+                continue
+            for dataset in used:
+                if dataset not in found and _NAME.fullmatch(dataset.name):
+                    yield dataset, _why(database, dataset, facts)
+
+
+def _withdraw(database: Subject, count: int, facts: Facts) -> None:
+    text = f"{database.name} keeps files on {count:,} datasets that were not named, more than are looked at"
+    for name in paths.PROVIDES:
+        facts.replace(Fact(database, name.partition(".")[2], unknown(text, "zaudit check of the whole pools")))
+
+
+def _by_leaves(facts: Facts, roots: Collection[Subject], found: Collection[Subject]) -> Iterator[tuple[Subject, str]]:
+    """What the leaves of the pools lie on: zvols, and files."""
+    names = {root.name for root in roots}
+    for name in dict.fromkeys(each.name.partition("/")[0] for each in (*roots, *found)):
+        for leaf in facts.linked(Subject("pool", name), "leaves"):
+            for dataset in facts.linked(leaf, "lies_on"):
+                if not _below(dataset, names) and _NAME.fullmatch(dataset.name):
+                    yield dataset, f"{leaf.name} of pool {name} lies on it"
+
+
+def _concerns(database: Subject, facts: Facts, names: Collection[str], found: Collection[Subject]) -> bool:
+    process = facts.get(database, "process")
+    if isinstance(process, Known) and process.value == SELF:
+        return True
+    return any(_below(each, names) or each in found for each in facts.linked(database, "datasets"))
+
+
+def _below(dataset: Subject, names: Collection[str]) -> bool:
+    """Whether it, or one above it, is among the names."""
+    parts = dataset.name.split("/")
+    return any("/".join(parts[:end]) in names for end in range(1, len(parts) + 1))
+
+
+def _why(database: Subject, dataset: Subject, facts: Facts) -> str:
+    log, data = (dataset in facts.linked(database, name) for name in ("log_datasets", "data_datasets"))
+    what = "its log and its data" if log and data else "its log" if log else "data"
+    return f"{database.name} keeps {what} there"

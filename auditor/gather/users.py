@@ -3,8 +3,7 @@ volumes of Kubernetes, containers, LVM and multipath.
 
 What drops the flushes of those above it keeps nothing that they have been told is stable: a guest with cache=unsafe, a target
 that says that it has no cache and has one, or that skips flushes. Such a write waits in memory (page cache or ARC).
-A guest counts only for what it has open, and for writes: who names his process like QEMU can claim any disk.
-"""
+A guest counts only for what it has open, and for writes: who names his process like QEMU can claim any disk."""
 
 from __future__ import annotations
 
@@ -38,12 +37,10 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.gather import in_volumes, layers
-from auditor.gather.in_volumes import TOLD, more, some
+from auditor.gather import layers
 from auditor.gather.layers import Paths
-from auditor.gather.mounted import HERE
-from auditor.gather.opened import Numbers
-from auditor.sources import block_tree
+from auditor.gather.witnesses import HERE
+from auditor.sources import block_tree, guests, mounts
 from auditor.sources import guests as guest_source
 from auditor.sources.block_tree import Holders, Place
 from auditor.text import argument, harmless
@@ -86,14 +83,14 @@ WRITES = "w"  # of what a guest has open
 
 def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     """All of PROVIDES."""
-    yield Fact(HOST, "swap_volumes", in_volumes.swap(facts.get(HOST, "swaps"), holders))
+    yield Fact(HOST, "swap_volumes", swap(facts.get(HOST, "swaps"), holders))
     found = _Users(facts, holders, paths)
     found.guests()
     found.targets()
     found.pods()
     found.containers()
     at_start = found.at_start()
-    mapped = in_volumes.mapped(holders)
+    mapped = mapped_in_volumes(holders)
     unmapped = known((), "no LVM and no multipath of this host lies in it", "dmsetup ls --tree")
     none = known((), "nothing that was seen uses it")
     unset = known((), "no guest that uses it is set so")
@@ -384,3 +381,105 @@ class _Users:
         if path.startswith("/dev/"):
             return self.holders.device(path)
         return self.holders.path(path) if path else Place(how=NOWHERE)
+
+
+# -- swap, LVM and multipath ------------------------------------------------------------------------------------------
+
+# What of this host itself lies in volumes of ZFS: swap, LVM and multipath.
+
+
+TOLD = 50  # guests and the like of one dataset: whoever has files on it can start thousands
+MAPPERS = {"LVM": "lvm", "mpath": "multipath"}  # by how the UUID of a device-mapper device begins
+
+
+def some(names: Sequence[str]) -> Sequence[str]:
+    return [*names[:TOLD], *(each.text for each in more(len(names)))]
+
+
+def more(count: int) -> Sequence[Evidence]:
+    return [Evidence(f"{count - TOLD:,} more")] if count > TOLD else []
+
+
+def mapped_in_volumes(holders: Holders) -> Mapping[str, Sequence[str]] | Unknown:
+    """By dataset; unknown where a device of LVM or multipath does not lead to its disks. (man 8 dmsetup: the UUID begins with
+    the subsystem)"""
+    inventory = holders.inventory
+    found: dict[str, list[str]] = defaultdict(list)
+    disks = list(inventory.subjects("disk"))
+    if not any("slaves" in inventory.of(disk) for disk in disks):
+        return unknown("/sys/class/block was not read: what lies in volumes is not known")
+    for disk in disks:
+        transport, uuid, name = (inventory.get(disk, each) for each in ("transport", "dm_uuid", "dm_name"))
+        if not isinstance(transport, Known) or transport.value != "dm":
+            continue
+        if isinstance(uuid, Unknown):
+            if isinstance(name, Known):  # it has none: neither LVM nor multipath made it
+                continue
+            return uuid
+        if not (kind := MAPPERS.get(str(uuid.value).partition("-")[0])):
+            continue
+        way = block_tree.down(f"/dev/{disk.name}", inventory, holders.nodes)
+        if isinstance(way, Unknown):
+            return way
+        named = str(name.value) if isinstance(name, Known) else disk.name
+        for volume in {each for below in way.disks for each in holders.disk(below).datasets}:
+            found[volume].append(harmless(f"{named} ({kind})"))
+    return {each: some(names) for each, names in found.items()}
+
+
+def swap(swaps: Judged, holders: Holders) -> Judged:
+    """Of the devices; what a file lies on is no dataset, as OpenZFS refuses to swap to its files."""
+    if isinstance(swaps, Unknown):
+        return swaps
+    found: list[Evidence] = []
+    for path in words_of(swaps):
+        if not path.startswith("/dev/"):
+            continue
+        place = holders.device(path)
+        if place.datasets:
+            found.append(Evidence(harmless(f"{path} on {', '.join(place.datasets)}"), "swapon --show"))
+        elif not place.off:
+            return unknown(harmless(f"{path}, which the host swaps to: {place.how}"))
+    return Known(tuple(each.text for each in found), (*found,) or swaps.evidence)
+
+
+# -- what a guest has open --------------------------------------------------------------------------------------------
+
+# Where what a virtual machine has open lies, by the number of its device.
+
+
+class Numbers:
+    """The devices and file systems of this host, by their numbers."""
+
+    def __init__(self, holders: Holders, paths: Paths) -> None:
+        self._holders, self._paths = holders, paths
+
+    def place(self, where: str) -> Place:
+        """Of what a guest has open, by the number of its device; of a file, what the file system of that number lies on."""
+        if where.startswith("/dev/"):
+            return self._holders.device(where)
+        number, _, node = where.partition(",")
+        if isinstance(self._holders.table, Unknown):
+            return Place(how=self._holders.table.reasons[0].text)
+        if number == guests.BTRFS:
+            here = [self._holders.mount(each) for each in self._holders.table if each.fstype == number]
+            return next(
+                (each for each in here if not each.off), Place(off=bool(here), how=f"{number} is not mounted here")
+            )
+        mount = self._numbered(number)
+        if mount is None and node == guests.NAMELESS:
+            return Place(how="memory", off=True)
+        if mount is None:  # in mounts of its own
+            return self._holders.device(f"/dev/{node}") if node else Place(how=f"device {number} is not mounted here")
+        if mount.fstype != mounts.OVERLAY:
+            return self._holders.mount(mount)
+        real = self._paths.of(layers.upper(mount))
+        return self._holders.path(real) if real else Place(how=f"the upper layer of {mount.mount_point} was not found")
+
+    def _numbered(self, number: str) -> mounts.Mount | None:
+        table = () if isinstance(self._holders.table, Unknown) else self._holders.table
+        return next((each for each in table if each.major_minor == number), None)
+
+    def volatile(self, where: str) -> bool:
+        mount = self._numbered(where)
+        return mount is not None and mounts.volatile(mount)

@@ -1,15 +1,36 @@
 """What several witnesses report about one thing is compared before anything is concluded from it.
 
 Each of the modules here knows one such thing. Where the witnesses differ, what depends on it becomes Unknown with both sides
-named, whatever one of them said; where only one was heard, it is believed.
-"""
+named, whatever one of them said; where only one was heard, it is believed."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
 from auditor.databases import redis
-from auditor.facts import Facts, Kind
-from auditor.gather import database_walk, mounted, past_commands, past_events, same_disk, vdev_trees
-from auditor.sources import block_tree, zpool_status
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Kind,
+    Known,
+    Subject,
+    Unknown,
+    pairs_of,
+    unknown,
+    value_of,
+    words_of,
+)
+from auditor.gather import database_walk
+from auditor.sources import block_tree, nvme, smartctl, zpool_history, zpool_status
+from auditor.sources.pool_tree import Told, display_name
+from auditor.text import harmless
 
 _UNSEEN: dict[Kind, tuple[str, ...]] = {
     kind: tuple(
@@ -23,10 +44,469 @@ _UNSEEN: dict[Kind, tuple[str, ...]] = {
 
 def compare(facts: Facts) -> None:
     """All of it; replaces in the store what is not believed any more."""
-    vdev_trees.compare(facts, _UNSEEN)
-    same_disk.compare(facts)
-    mounted.compare(facts)
+    compare_vdevs(facts, _UNSEEN)
+    compare_disks(facts)
+    compare_mounted(facts)
     database_walk.compare(facts)
-    past_events.compare(facts)
-    past_commands.compare(facts)
+    compare_events(facts)
+    compare_commands(facts)
     redis.compare(facts)
+
+
+# -- the vdevs of a pool ----------------------------------------------------------------------------------------------
+
+# The vdevs of a pool, as ``zpool status`` lists them and as others do: a row that one of them lost is a hole.
+#
+# ``zdb -C``, ``zpool get all-vdevs`` and ``zpool status -P`` name the same leaves. Where one names a leaf that ``zpool
+# status`` does not, it becomes a leaf of the pool of which nothing is known, so that its rules say so; and what ``zpool
+# status`` says of the make-up of its top-level vdev is not believed. The same for a leaf that stands elsewhere, is of another
+# class, or that only ``zpool status`` names. A command that gave no answer is no witness.
+
+
+TREES = ("zdb_tree", "get_tree", "path_tree")
+BESIDE = {"cache": "cache_leaves", "spare": "spare_leaves"}  # not below a top-level vdev
+MADE_OF = ("type", "legs", "parity", "leaves")  # of a top-level vdev: what it can lose depends on these
+SHOWN = 4  # names in a reason
+
+
+class Difference(NamedTuple):
+    """What one witness tells otherwise. missing: from ``zpool status``. elsewhere: (leaf, the top-level vdev that the witness
+    puts it below). reclassed: leaves of another class. extra: leaves that the witness does not name. beside: links of cache
+    devices and spares that lack one."""
+
+    missing: list[Told]
+    elsewhere: list[tuple[Subject, str]]
+    reclassed: list[Subject]
+    extra: list[Subject]
+    beside: list[str]
+
+
+def compare_vdevs(facts: Facts, unseen: dict[Kind, tuple[str, ...]]) -> None:
+    """All witnesses of all pools; replaces in the store what is not believed any more.
+
+    unseen: the facts of a leaf or vdev that are not known where ``zpool status`` does not name it.
+    """
+    for pool in facts.linked(HOST, "pools"):
+        status = facts.get(pool, "vdevs")
+        for name in TREES:
+            told = facts.get(pool, name)
+            if isinstance(status, Known) and isinstance(told, Known) and isinstance(told.value, tuple):
+                rows = [Told.of_line(str(line)) for line in told.value]
+                found = _difference(facts, pool, rows)
+                if any(found):
+                    why = _reason(status, told, pool, rows, found, facts)
+                    _disbelieve(facts, pool, found, why, unseen)
+
+
+def _difference(facts: Facts, pool: Subject, rows: list[Told]) -> Difference:
+    leaves = facts.linked(pool, "leaves")
+    found = Difference([], [], [], [], [])
+    called, named = _Leaves(leaves, facts), set[Subject]()
+    beside = {link: _Leaves(facts.linked(pool, link), facts) for link in BESIDE.values()}
+    for row in rows:
+        if link := BESIDE.get(row.allocation):
+            if beside[link].find(row) is None and link not in found.beside:
+                found.beside.append(link)
+            continue
+        leaf = called.find(row)
+        if leaf is None:
+            found.missing.append(row)
+            continue
+        named.add(leaf)
+        if not _below(leaf, row, facts):
+            found.elsewhere.append((leaf, row.top))
+        elif _other_class(facts.get(leaf, "allocation_class"), row.allocation):
+            found.reclassed.append(leaf)
+    found.extra.extend(leaf for leaf in leaves if leaf not in named)
+    return found
+
+
+class _Leaves:
+    """Leaves by all that they can be called; a pool may have thousands."""
+
+    def __init__(self, leaves: Iterable[Subject], facts: Facts) -> None:
+        self._by_name = {leaf.name: leaf for leaf in leaves}
+        self._guid = {leaf: str(found.value) for leaf in leaves if isinstance(found := facts.get(leaf, "guid"), Known)}
+        self._path = {leaf: str(found.value) for leaf in leaves if isinstance(found := facts.get(leaf, "path"), Known)}
+        self._by_guid = {guid: leaf for leaf, guid in self._guid.items()}
+        self._by_path = {path: leaf for leaf, path in self._path.items()}
+
+    def find(self, row: Told) -> Subject | None:
+        """The leaf that a row means: by its GUID where both have one, else by its name or path."""
+        if row.guid and (found := self._by_guid.get(row.guid) or self._by_name.get(row.guid)):
+            return found
+        found = self._by_name.get(row.name) or self._by_path.get(row.path)
+        if found is None and row.path:  # as zpool status may call the leaf with this path, where its own is not known
+            names = (display_name(row.path, False), display_name(row.path, True), row.path.rpartition("/")[2])
+            found = next((leaf for name in names if (leaf := self._by_name.get(name))), None)
+            found = None if found in self._path else found
+        return None if found is None or (row.guid and found in self._guid) else found
+
+
+def _below(leaf: Subject, row: Told, facts: Facts) -> bool:
+    """Whether it stands below the same top-level vdev; a leaf that is one itself is called as each calls its leaves."""
+    match facts.get(leaf, "vdev"):
+        case Known(Subject(name=top)):
+            return top == row.top or (row.top == row.name and top == leaf.name)
+    return True  # a spare that stands in two places
+
+
+def _other_class(ours: Judged, theirs: str) -> bool:
+    if not isinstance(ours, Known) or not theirs:
+        return False
+    return ours.value == "log" if theirs == "not log" else ours.value != theirs
+
+
+def _reason(status: Known, told: Known, pool: Subject, rows: list[Told], found: Difference, facts: Facts) -> Unknown:
+    """Both sides, and which leaves make the difference."""
+    ours, theirs = (side.evidence[0].command or "another command" for side in (status, told))
+    count = len(facts.linked(pool, "leaves"))
+    parts = [f"{ours} lists {count} leaves, {theirs} {sum(row.allocation not in BESIDE for row in rows)}"]
+    missing = [
+        f"{row.name} (GUID {row.guid})" if row.guid and row.guid != row.name else row.name for row in found.missing
+    ]
+    for names, what in (
+        (missing, "missing from the first"),
+        ([leaf.name for leaf in found.extra], "missing from the second"),
+        ([f"{leaf.name} (below {top})" for leaf, top in found.elsewhere], "elsewhere in the second"),
+        ([leaf.name for leaf in found.reclassed], "of another class in the second"),
+        ([link.replace("_leaves", " devices") for link in found.beside], "not all in the first"),
+    ):
+        if names:
+            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            parts.append(f"{', '.join(names[:SHOWN])}{more}: {what}")
+    return unknown("; ".join(parts))
+
+
+def _disbelieve(
+    facts: Facts, pool: Subject, found: Difference, why: Unknown, unseen: dict[Kind, tuple[str, ...]]
+) -> None:
+    tops, wrong = dict.fromkeys(facts.linked(pool, "vdevs")), set[Subject]()
+    leaves = dict.fromkeys(facts.linked(pool, "leaves"))
+    strays = [Subject("leaf", row.name, pool.name) for row in found.missing]
+    named = [
+        Subject("vdev", top, pool.name) for top in (*(r.top for r in found.missing), *(t for _, t in found.elsewhere))
+    ]
+    for subject in (*strays, *(vdev for vdev in named if vdev not in tops)):
+        _put_unseen(facts, subject, pool, why, unseen)
+    moved = [leaf for leaf, _ in found.elsewhere]
+    for leaf in (*moved, *found.extra, *found.reclassed):
+        wrong |= set(facts.linked(leaf, "vdev"))
+        facts.replace(Fact(leaf, "allocation_class", why))
+    for leaf in (*moved, *found.extra):
+        facts.replace(Fact(leaf, "vdev", why))
+    for vdev in tops:
+        inside = facts.linked(vdev, "leaves")
+        if vdev in named or (vdev in wrong and not set(inside) & set(found.reclassed)):
+            for name in MADE_OF:
+                facts.replace(Fact(vdev, name, why))
+        # its class stands as long as one of its leaves does
+        if vdev in wrong and not any(isinstance(facts.get(leaf, "allocation_class"), Known) for leaf in inside):
+            facts.replace(Fact(vdev, "allocation_class", why))
+    seen = (Evidence(why.reasons[0].text),)
+    facts.replace(Fact(pool, "vdevs", Known(tuple(dict.fromkeys((*tops, *named))), seen)))
+    facts.replace(Fact(pool, "leaves", Known(tuple(dict.fromkeys((*leaves, *strays))), seen)))
+    for link in found.beside:
+        facts.replace(Fact(pool, link, why))
+
+
+def _put_unseen(
+    facts: Facts, subject: Subject, pool: Subject, why: Unknown, unseen: dict[Kind, tuple[str, ...]]
+) -> None:
+    facts.put(Fact(subject, "pool", Known(pool, (Evidence(f"in pool {pool.name}"),))))
+    facts.put_all(_unseen(subject, unseen[subject.kind], why))
+
+
+def _unseen(subject: Subject, names: tuple[str, ...], why: Unknown) -> Iterator[Fact]:
+    return (Fact(subject, name, why) for name in names)
+
+
+# -- which disk it is -------------------------------------------------------------------------------------------------
+
+# Whether all witnesses of a disk describe the same one: model and serial number, as each of them reports them.
+#
+# The kernel, udev, ``nvme list``, ``nvme id-ctrl`` and ``smartctl`` are asked one after the other, and an answer that is for
+# another disk looks as good as any. They spell one and the same thing differently (the kernel cuts the model of a SATA drive
+# after 16 characters, udev writes blanks as ``_``, smartctl puts the vendor first), so two names are the same where one is
+# part of the other. Behind a USB bridge, a RAID controller, a hypervisor or a network each may rightly name another layer:
+# only disks that are attached by NVMe, SATA or SAS are compared.
+
+
+BLOCKS = "physical_block_bytes"  # what it says depends on what the disk is: one that is virtual says 512 of anything
+BUSES = frozenset({"nvme", "sata", "sas"})
+_WWN = re.compile(r"(?:0x)?[0-9a-f]{16}(?:[0-9a-f]{16})?")
+
+
+class Witness(NamedTuple):
+    """Who says it, its facts for model and serial number, and what is not believed of one that speaks of another disk."""
+
+    name: str
+    model: str
+    serial: str
+    believed: tuple[str, ...]
+
+
+WITNESSES = (
+    Witness("nvme id-ctrl", "nvme_model", "nvme_serial", tuple(nvme.id_ctrl.facts)),
+    Witness("nvme list", "nvme_list_model", "nvme_list_serial", tuple(nvme.devices.facts)),
+    Witness("smartctl -x", "smart_model", "smart_serial", tuple(smartctl.health.facts)),
+    Witness(
+        "the kernel (/sys/block)", "sysfs_model", "sysfs_serial", ("sysfs_model", "sysfs_serial", "sysfs_firmware")
+    ),
+    Witness("udev", "udev_model", "udev_serial", ("udev_model", "udev_serial", "udev_firmware", "udev_wwn")),
+)
+
+
+def compare_disks(facts: Facts) -> None:
+    """All disks. Of two that differ neither is believed, nor what anybody else says of which disk it is."""
+    for disk in list(facts.subjects("disk")):
+        transport = facts.get(disk, "transport")
+        if not (isinstance(transport, Known) and transport.value in BUSES):
+            continue
+        for one, other, what in _contradictions(disk, facts):
+            why = unknown(f"{disk.name}: {what}: they describe different disks")
+            for witness in WITNESSES:
+                names = witness.believed if witness in (one, other) else (witness.model, witness.serial)
+                for name in (*names, BLOCKS):
+                    if isinstance(facts.get(disk, name), Known):
+                        facts.replace(Fact(disk, name, why))
+
+
+def _contradictions(disk: Subject, facts: Facts) -> Iterator[tuple[Witness, Witness, str]]:
+    said = {
+        (witness.name, part): _text(facts, disk, name)
+        for witness in WITNESSES
+        for part, name in (("model", witness.model), ("serial number", witness.serial))
+    }
+    for one, other in combinations(WITNESSES, 2):
+        for part in ("serial number", "model"):
+            ours, theirs = said[one.name, part], said[other.name, part]
+            if _differ(ours, theirs):
+                text = f"{one.name} says {part} {harmless(ours)}, {other.name} {harmless(theirs)}"
+                yield one, other, text
+                break
+
+
+def _text(facts: Facts, disk: Subject, name: str) -> str:
+    """Empty where it says nothing; a world-wide name, which udev takes where a SCSI disk has no serial number, is none."""
+    found = facts.get(disk, name)
+    text = str(found.value) if isinstance(found, Known) else ""
+    return "" if _WWN.fullmatch(text) else text
+
+
+def _differ(one: str, other: str) -> bool:
+    first, second = (re.sub(r"[^a-z0-9]", "", each.lower()) for each in (one, other))
+    return bool(first and second) and first not in second and second not in first
+
+
+# -- how datasets are mounted -----------------------------------------------------------------------------------------
+
+# What ``zfs get`` says of a mounted dataset, compared with the mounts themselves.
+#
+# Where the source of a property is "temporary" its value is that of a mount that the command found where it ran, and others
+# may have another one (:mod:`auditor.sources.mounts`).
+
+
+TEMPORARY = "(temporary)"  # how the evidence of such a property ends
+HERE = "run in the mount namespace of the host, as root"
+BY_MOUNT = ("atime", "relatime")  # each mount has its own; exec, setuid, devices, xattr and nbmand are not read
+
+
+def check_mount_namespace(facts: Facts) -> None:
+    """own_mount_namespace becomes unknown where process 1 may be that of a container: its mounts are then no witness."""
+    every, apart = facts.get(HOST, "all_processes"), facts.get(HOST, "own_mount_namespace")
+    if isinstance(apart, Known) and apart.value is False and value_of(every) is not True:
+        hole = (
+            every
+            if isinstance(every, Unknown)
+            else unknown(f"{every.evidence[0].text}: process 1 is of a container", HERE)
+        )
+        facts.replace(Fact(HOST, "own_mount_namespace", hole))
+
+
+def compare_mounted(facts: Facts) -> None:
+    """All datasets: readonly as the file system is, not as a mount is; the rest only where zaudit sees the host's mounts."""
+    states = _states(facts)
+    apart = facts.get(HOST, "own_mount_namespace")
+    same, other = (isinstance(apart, Known) and apart.value is answer for answer in (False, True))
+    for dataset in list(facts.subjects("dataset")):
+        seen = states.get(dataset.name)
+        _readonly(dataset, seen, facts)
+        for name in () if same else BY_MOUNT:
+            if _temporary(facts.get(dataset, name)):
+                _doubt_mount(dataset, name, facts)
+        if other and value_of(facts.get(dataset, "mounted")) is False:
+            if seen:
+                facts.replace(Fact(dataset, "mounted", Known(True, seen.evidence)))
+            else:
+                _doubt_mount(dataset, "mounted", facts)
+
+
+def _states(facts: Facts) -> dict[str, Known]:
+    """Dataset -> "ro" or "rw", of the file systems that are mounted."""
+    table = facts.get(HOST, "zfs_mounts")
+    if not isinstance(table, Known):
+        return {}
+    command = table.evidence[0].command
+    return {
+        name: Known(state, (Evidence(f"its file system is mounted {state}", command),))
+        for name, state in pairs_of(table)
+    }
+
+
+def _readonly(dataset: Subject, seen: Known | None, facts: Facts) -> None:
+    """readonly=on holds where the file system itself is ro; where it is rw somebody can write to it."""
+    said = facts.get(dataset, "readonly")
+    if not (isinstance(said, Known) and said.value == "on"):
+        return
+    if seen and seen.value == "rw":
+        facts.replace(Fact(dataset, "readonly", Known("off", (*said.evidence, *seen.evidence))))
+    elif seen is None and _temporary(said):
+        _doubt_mount(dataset, "readonly", facts)
+
+
+def _doubt_mount(dataset: Subject, name: str, facts: Facts) -> None:
+    said = facts.get(dataset, name)
+    assert isinstance(said, Known)
+    text = f"{said.evidence[0].text}: so it is mounted where zaudit runs; how others have it mounted was not seen"
+    facts.replace(Fact(dataset, name, unknown(text, HERE)))
+
+
+def _temporary(found: Judged) -> bool:
+    return isinstance(found, Known) and found.evidence[0].text.endswith(TEMPORARY)
+
+
+# -- zpool events -----------------------------------------------------------------------------------------------------
+
+# Whether ``zpool events`` has all that the kernel remembers: compared with the list of all pools and the state of the pool.
+
+
+def compare_events(facts: Facts) -> None:
+    """All pools. The newest events, and the oldest, may be in one list alone: it was asked for at another moment. What is in
+    one alone between two that are in the other was lost. What only -v has is not believed: it prints texts of users as they
+    are (the value of a property that somebody may set, man 8 zfs-allow), so that its lines may be forged."""
+    everything = words_of(facts.get(HOST, "events"))
+    for pool in facts.linked(HOST, "pools"):
+        seen = words_of(facts.get(pool, "events"))
+        if seen and everything:
+            _second_look(pool, seen, everything, facts)
+        _suspended(pool, facts)
+
+
+def _second_look(pool: Subject, seen: Sequence[str], everything: Sequence[str], facts: Facts) -> None:
+    if gap := _gap([int(each.partition(" ")[0]) for each in everything]):
+        _doubt_events(
+            pool, f"zpool events -v lacks event {gap} of the kernel, which is neither the oldest nor the newest", facts
+        )
+        return
+    rows = (each.split(" ", 4) for each in everything)
+    again = [f"{day} {time} {name}" for _, day, time, name, of in rows if of in ("", pool.name)]
+    only_seen, only_again = (Counter(one) - Counter(other) for one, other in ((seen, again), (again, seen)))
+    one, other = f"zpool events {pool.name}", "zpool events -v"
+    for lost, there, here, lacks in ((only_again, other, seen, one), (only_seen, one, again, other)):
+        if inside := [each for each in lost if here and _time(min(here)) < _time(each) < _time(max(here))]:
+            _doubt_events(pool, f"{there} has {min(inside)}, {lacks} lacks it", facts)
+            return
+    if grave := [each for each in only_again if each.rpartition(" ")[2] in zpool_history.CLASSES.values()]:
+        _doubt_events(
+            pool, f"{other} ends with {max(grave, key=_time)}, which {one} does not have", facts, "run zaudit again"
+        )
+
+
+def _gap(numbers: Sequence[int]) -> int:
+    """The first that is missing between the least and the greatest, or 0."""
+    there = set(numbers)
+    return next((each + 1 for each in sorted(there)[:-1] if each + 1 not in there), 0)
+
+
+def _suspended(pool: Subject, facts: Facts) -> None:
+    """A pool that is suspended was suspended by an event: else the list lost its end, or somebody cleared it."""
+    states = [(facts.get(pool, "suspended"), True), (facts.get(pool, "kstat_state"), "SUSPENDED")]
+    saying = next((found for found, stuck in states if isinstance(found, Known) and found.value == stuck), None)
+    events = facts.get(pool, "events_io_failure")
+    if saying and isinstance(events, Known) and events.value == 0:
+        _doubt_events(
+            pool, f"{saying.evidence[0].text}, and zpool events has no io_failure: it does not reach to now", facts
+        )
+
+
+def _doubt_events(pool: Subject, text: str, facts: Facts, remedy: str = "") -> None:
+    for name in zpool_history.events.facts:
+        facts.replace(Fact(pool, name, unknown(text, remedy)))
+
+
+def _time(event: str) -> str:
+    """``2026-11-21 10:00:02.000000001``, by which events are put in order."""
+    return event.rpartition(" ")[0]
+
+
+# -- zpool history ----------------------------------------------------------------------------------------------------
+
+# What ``zpool history`` says with and without ``-i``: a command that one of them lacks was lost, or just given.
+
+
+_COMMAND = re.compile(zpool_history.COMMANDS)
+
+
+def compare_commands(facts: Facts) -> None:
+    """All pools."""
+    for pool in facts.linked(HOST, "pools"):
+        first, second = _lines(pool, "history", facts), _lines(pool, "history_again", facts)
+        if first is None or second is None or first == second:
+            continue
+        only = sorted(((first - second) + (second - first)).elements())[0]
+        text = f"of zpool history and zpool history -i only one has {harmless(only)[:80]}"
+        for name in zpool_history.history.facts:
+            facts.replace(Fact(pool, name, unknown(text, "run zaudit again")))
+
+
+def _lines(pool: Subject, name: str, facts: Facts) -> Counter[str] | None:
+    """How often each command stands there; a line that only names one is none."""
+    found = facts.get(pool, name)
+    if not isinstance(found, Known) or not isinstance(found.value, tuple):
+        return None
+    return Counter(line for line in map(str, found.value) if _COMMAND.search(line))
+
+
+# -- which pools are imported -----------------------------------------------------------------------------------------
+
+# Which pools are imported: ``zpool list`` says it, and the kernel, which has a folder below /proc/spl/kstat/zfs for each and
+# names in its tables of mounts those that have a file system mounted.
+
+
+KSTATS, MOUNTS = "/proc/spl/kstat/zfs", "/proc/1/mountinfo"
+
+
+def imported(facts: Facts) -> list[str] | None:
+    """All that any of them names, or None when none could say.
+
+    Where they differ, which pools are imported is unknown, and so is what zpool list did not say of one; the pool itself is
+    looked at like any other.
+    """
+    listed, kernel = facts.get(HOST, "imported_pools"), _names(facts, "kstat_pools")
+    names = [pool.name for pool in facts.linked(HOST, "imported_pools")]
+    mounted = sorted({name.rpartition("=")[0].partition("/")[0] for name in _names(facts, "zfs_mounts") or ()})
+    if kernel is None and not (mounted and isinstance(listed, Known)):
+        return names if isinstance(listed, Known) else None
+    unlisted = [name for name in kernel or () if name not in names]
+    only_mounted = [name for name in mounted if name not in (*names, *unlisted)]
+    strange = [name for name in names if name not in kernel] if kernel is not None else []
+    if isinstance(listed, Known) and (unlisted or strange or only_mounted):
+        sides = (
+            ("zpool list", KSTATS, strange),
+            (KSTATS, "zpool list", unlisted),
+            (MOUNTS, "zpool list", only_mounted),
+        )
+        parts = [
+            f"{one} names {', '.join(map(harmless, each))}, {other} does not" for one, other, each in sides if each
+        ]
+        why = unknown("; ".join(parts))
+        facts.replace(Fact(HOST, "imported_pools", why))
+        for name in (*unlisted, *only_mounted):
+            facts.put(Fact(Subject("pool", name), "list_health", why))
+    return [*names, *unlisted, *only_mounted]
+
+
+def _names(facts: Facts, name: str) -> list[str] | None:
+    found = facts.get(HOST, name)
+    return list(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else None

@@ -10,8 +10,7 @@ from auditor import audit
 from auditor.databases import services
 from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known, value_of
 from auditor.gather import database_walk
-from auditor.gather.fill import fill
-from auditor.gather.gatherer import Gatherer
+from auditor.gather.gatherer import Gatherer, fill
 from auditor.host.request import Capture, Run
 from auditor.judge.verdict import judge
 from auditor.model.database import databases

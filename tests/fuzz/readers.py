@@ -18,7 +18,7 @@ from auditor.cli import main
 from auditor.diagnose import observation
 from auditor.diagnose.conclusion import diagnose
 from auditor.facts import Known, Subject
-from auditor.gather import bounds
+from auditor.gather import answer
 from auditor.host.request import Capture, Files, Output
 from auditor.judge import baseline_file, policy_file, rule_file
 from auditor.recording import archive, recording
@@ -190,7 +190,7 @@ def _parse(source: Source, case: Case) -> None:
             for kind in ("text", "link", "error")
         }
         reply = Files(kinds["text"], kinds["link"], kinds["error"])
-    if bounds.over(reply, source.form):
+    if answer.over(reply, source.form):
         raise ValueError("over a bound")
     kind, name, within = case["subject"]
     declared = {key for key, _ in specs(source)}

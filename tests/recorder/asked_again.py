@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def hosts(folders):  # type: ignore[no-untyped-def]
-    from auditor.gather.look import LookOptions
+    from auditor.gather.walk import LookOptions
     from auditor.recorder import taken_of
     from auditor.recording import recording, redaction
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.facts import HOST, Fact, Unknown
-from auditor.gather import bounds
+from auditor.gather import answer
 from auditor.gather.answer import answer_of
 from auditor.host.request import Capture, Files, Output, Read, Run
 from auditor.sources import block_devices, replies, zpool_status
@@ -52,7 +52,7 @@ def test_a_long_line_is_not_parsed_wherever_it_comes_from() -> None:
 
 def test_the_longest_line_that_is_parsed() -> None:
     asked = Asked()
-    reason(asked, Capture(0, (b"x" * bounds.LINE + b"\n") * 40))
+    reason(asked, Capture(0, (b"x" * answer.LINE + b"\n") * 40))
     reason(asked, Files({"/proc/1/cmdline": "a\0" * 200_000}))
     assert asked.seen == 2
 
@@ -63,32 +63,32 @@ def test_a_command_that_puts_all_on_one_line_may_have_a_long_one() -> None:
         "0 23437770752 multipath 2 queue_if_no_path retain_attached_hw_handler 1 alua 2 1 service-time 0 1 2 8:1 1 1"
     )
     text = ";".join(f"mpath{i},mpath-{i:017x},{i},rw,{table} service-time 0 1 2 65:1 1 1" for i in range(800)) + "\n"
-    assert len(text) > bounds.LINE
-    assert not bounds.over(Output(text, "dmsetup table --concise"), block_devices.dmsetup.form)
+    assert len(text) > answer.LINE
+    assert not answer.over(Output(text, "dmsetup table --concise"), block_devices.dmsetup.form)
     assert len(list(block_devices.dmsetup.parse(Output(text, "dmsetup table --concise"), HOST))) == 800
-    assert "a line of more than 4096 KiB" in bounds.over(
-        Output("x" * bounds.ONE_LINE + "x", ""), block_devices.dmsetup.form
+    assert "a line of more than 4096 KiB" in answer.over(
+        Output("x" * answer.ONE_LINE + "x", ""), block_devices.dmsetup.form
     )
 
 
 def test_json_may_stand_on_one_line_and_not_nest_for_ever() -> None:
     text = json.dumps({"a": ["x" * 100_000, '"}{[[[[' * 100, "\\"]})
-    assert bounds.over(Output(text, "x"), "json") == ""
-    assert "64 KiB" in bounds.over(Output(text, "x"), "text")
-    assert bounds.over(Output("[" * 64 + "{" * 64, "x"), "json") == "JSON nested deeper than 64"
-    assert "64 KiB" in bounds.over(Output("x" * 70_000, "x"), "json"), "text where JSON was asked for"
+    assert answer.over(Output(text, "x"), "json") == ""
+    assert "64 KiB" in answer.over(Output(text, "x"), "text")
+    assert answer.over(Output("[" * 64 + "{" * 64, "x"), "json") == "JSON nested deeper than 64"
+    assert "64 KiB" in answer.over(Output("x" * 70_000, "x"), "json"), "text where JSON was asked for"
 
 
 def test_size_lines_and_files(monkeypatch: Any) -> None:
-    monkeypatch.setattr(bounds, "BYTES", 100)
-    monkeypatch.setattr(bounds, "LINES", 10)
-    monkeypatch.setattr(bounds, "FILES", 3)
-    monkeypatch.setattr(bounds, "JSON", 50)
-    assert "MiB at most" in bounds.over(Files({"a": "x" * 60, "b": "y" * 60}), "text")
-    assert bounds.over(Output("\n" * 11, "x"), "text") == "more than 10 lines"
-    assert "4 files" in bounds.over(Files({"a": ""}, {"b": ""}, {"c": "", "d": ""}), "text")
-    assert "of JSON" in bounds.over(Output("{" + " " * 60, "x"), "json")
-    assert bounds.over(Files({"a": "x\n"}), "text") == ""
+    monkeypatch.setattr(answer, "BYTES", 100)
+    monkeypatch.setattr(answer, "LINES", 10)
+    monkeypatch.setattr(answer, "FILES", 3)
+    monkeypatch.setattr(answer, "JSON", 50)
+    assert "MiB at most" in answer.over(Files({"a": "x" * 60, "b": "y" * 60}), "text")
+    assert answer.over(Output("\n" * 11, "x"), "text") == "more than 10 lines"
+    assert "4 files" in answer.over(Files({"a": ""}, {"b": ""}, {"c": "", "d": ""}), "text")
+    assert "of JSON" in answer.over(Output("{" + " " * 60, "x"), "json")
+    assert answer.over(Files({"a": "x\n"}), "text") == ""
 
 
 def test_a_parser_refuses_or_zaudit_is_at_fault() -> None:

@@ -19,8 +19,7 @@ from auditor.databases import mysql, paths, servers, settings
 from auditor.databases.configuration import Tree
 from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, FolderDevice, Known, Subject, Unknown, known, unknown
 from auditor.gather import database_walk
-from auditor.gather.fill import fill
-from auditor.gather.gatherer import Gatherer
+from auditor.gather.gatherer import Gatherer, fill
 from auditor.host import request
 from auditor.host.allowed import allowed_part
 from auditor.host.live import LiveHost

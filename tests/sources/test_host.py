@@ -32,7 +32,7 @@ from auditor.facts import (
     Value,
     known,
 )
-from auditor.gather.reasons import fault_of, unread
+from auditor.gather.answer import fault_of, unread
 from auditor.host import kmsg, libraries, process, request
 from auditor.host import live as seam
 from auditor.host.children.reader import matches

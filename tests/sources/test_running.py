@@ -17,7 +17,7 @@ import pytest
 
 from auditor import interrupt
 from auditor.facts import HOST, Facts, Subject
-from auditor.gather import by_name, in_words
+from auditor.gather import by_name, gatherer
 from auditor.gather.gatherer import Gatherer
 from auditor.host import process
 from auditor.host.live import ENVIRONMENT, LiveHost
@@ -544,14 +544,14 @@ def test_progress_goes_on_while_nothing_is_answered() -> None:
 def test_every_question_is_said_in_words() -> None:
     tank, sda = Subject("dataset", "tank"), Subject("disk", "sda")
     smart = Run(("smartctl", "-j", "-x", "/dev/sda"))
-    assert in_words.of("health of", smart, sda, 0, None) == "health of sda (smartctl)"
-    assert in_words.of("", Run(("hdparm", "-W", "/dev/sda")), sda, 0, None) == "hdparm -W /dev/sda"
-    assert in_words.of("", Read(("/proc/meminfo",)), HOST, 0, None) == "/proc/meminfo"
+    assert gatherer.question_text("health of", smart, sda, 0, None) == "health of sda (smartctl)"
+    assert gatherer.question_text("", Run(("hdparm", "-W", "/dev/sda")), sda, 0, None) == "hdparm -W /dev/sda"
+    assert gatherer.question_text("", Read(("/proc/meminfo",)), HOST, 0, None) == "/proc/meminfo"
     get = Run(("zfs", "get", "-Hp", "-r", "sync", "tank"), halved=True)
     again = by_name.ByName(get, Capture(None))
     again.put, again.of = 480, 2000
     assert (
-        in_words.of(sources()["zfs_get"].title, get, tank, 0, again)
+        gatherer.question_text(sources()["zfs_get"].title, get, tank, 0, again)
         == "properties of 480 of 2,000 datasets of tank (zfs get)"
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from auditor.gather.reasons import command_line, fault_of
+from auditor.gather.answer import command_line, fault_of
 from auditor.host import sql
 from auditor.host.live import LiveHost, permitted
 from auditor.host.request import Run
