@@ -203,7 +203,7 @@ def test_one_and_the_same_disk_spelt_differently(one: str, other: str, differ: b
     world = World(("mirror-0", "mirror", "normal", ("a", "b")))
     disk = Subject("disk", "a")
     world.put(disk, transport="sata", smart_serial=other, udev_serial=one, nvme_serial="")
-    witnesses.compare_disks(world.facts)
+    witnesses.compare(world.facts, witnesses.compare_disks)
     assert isinstance(world.facts.get(disk, "smart_serial"), Unknown) == differ
     assert isinstance(world.facts.get(disk, "udev_serial"), Unknown) == differ
 
@@ -212,7 +212,7 @@ def test_what_lies_behind_a_bridge_or_a_network_is_not_compared() -> None:
     world = World(("mirror-0", "mirror", "normal", ("a", "b")))
     disk = Subject("disk", "a")
     world.put(disk, transport="usb", smart_serial="S3Z8NB0K123456", udev_serial="DD5641988")
-    witnesses.compare_disks(world.facts)
+    witnesses.compare(world.facts, witnesses.compare_disks)
     assert isinstance(world.facts.get(disk, "smart_serial"), Known)
 
 
@@ -266,7 +266,7 @@ def test_atime_and_mounted_are_of_the_namespace(own: str, atime: bool, is_mounte
     for dataset in (tank, other):
         world.put(dataset, mounted=False)
     facts.replace(Fact(tank, "atime", known("off", "atime=off (temporary)")))
-    witnesses.compare_mounted(facts)
+    witnesses.compare(facts, witnesses.compare_mounted)
     assert isinstance(facts.get(tank, "atime"), Known) == atime
     found = facts.get(tank, "mounted")
     assert isinstance(found, Known)
@@ -365,11 +365,11 @@ def test_events_of_no_pool_and_of_others() -> None:
     facts.put(Fact(tank, "events", known(seen, "")))
     rows = (f"1 {seen[0]} tank", f"2 {seen[1]} tank", "3 2026-11-21 10:00:02.1 ereport.fs.zfs.deadman my data")
     facts.put(Fact(HOST, "events", known(rows, "")))
-    witnesses.compare_events(facts)
+    witnesses.compare(facts, witnesses.compare_events)
     found = {name: facts.get(tank, name) for name in ("events_kept", "events_deadman", "events_io_failure")}
     assert [each.value for each in found.values() if isinstance(each, Known)] == [2, 0, 1]
     facts.replace(Fact(HOST, "events", known((*rows, "4 2026-11-21 10:00:09.1 ereport.fs.zfs.deadman "), "")))
-    witnesses.compare_events(facts)
+    witnesses.compare(facts, witnesses.compare_events)
     assert "10:00:09.1 ereport.fs.zfs.deadman, which zpool" in str(facts.get(tank, "events_deadman"))
 
 
@@ -411,7 +411,7 @@ def test_a_folder_that_is_on_another_device_than_its_table_says() -> None:
         facts.put(Fact(database, "symlinks", known((SymbolicLink("/pg/pg_wal", "log"),), "")))
         facts.put(Fact(database, "devices", known((FolderDevice("/pg", "0:40"), FolderDevice("/pg/pg_wal", wal)), "")))
         facts.put(Fact(database, "datasets", known((), "")))
-        database_walk.compare(facts)
+        witnesses.compare(facts, database_walk.compare_mounts)
         return facts.get(database, "datasets")
 
     assert isinstance(found(*table), Known)
@@ -444,7 +444,7 @@ def test_a_container_has_another_root_than_the_host(mount: str, home: str, lost:
     facts.put(Fact(database, "directories", known((f"data:{home}",), "")))
     facts.put(Fact(database, "symlinks", known((), "")))
     facts.put(Fact(database, "datasets", known((), "")))
-    database_walk.compare(facts)
+    witnesses.compare(facts, database_walk.compare_mounts)
     found = facts.get(database, "datasets")
     assert isinstance(found, Unknown) == bool(lost)
     assert not isinstance(found, Unknown) or f"{lost} is mounted" in found.reasons[0].text
@@ -496,7 +496,7 @@ def test_the_losses_find_something_to_spoil() -> None:
 
 def compared(world: World, *rows: Told) -> World:
     world.put(POOL, zdb_tree=tuple(row.line() for row in rows))
-    witnesses.compare_vdevs(world.facts, {"leaf": ("state",), "vdev": ("state",)})
+    witnesses.compare(world.facts, witnesses.compare_vdevs)
     return world
 
 

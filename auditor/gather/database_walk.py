@@ -1,8 +1,8 @@
 """The databases of a host: those that run, and the one that the user named. Each question needs the answers before it.
 
-:func:`compare` sets the mounts that a database's process sees against those that ``zfs get`` names and the devices of its
-folders: a line that is lost from its table would put the files below it on another file system. In a container, whose root is
-another one, only the devices are compared."""
+:func:`compare_mounts` sets the mounts that a database's process sees against those that ``zfs get`` names and the devices of
+its folders: a line that is lost from its table would put the files below it on another file system. In a container, whose root
+is another one, only the devices are compared."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ VOLUMES = (
 LAYERS = ("overlay", "aufs", "fuse-overlayfs")
 
 
-def compare(facts: Facts) -> None:
+def compare_mounts(facts: Facts) -> Iterator[Fact]:
     """All databases."""
     points = {
         dataset.name: point
@@ -152,11 +152,11 @@ def compare(facts: Facts) -> None:
         and isinstance(point := value_of(facts.get(dataset, "mountpoint")), str)
         and point.startswith("/")
     }
-    for database in list(facts.subjects("database")):
+    for database in facts.subjects("database"):
         table = paths.table_of(words_of(facts.get(database, "mountinfo")))
         if table and (why := _device_lost(database, table, facts) or _dataset_lost(database, table, points, facts)):
-            for name in paths.PROVIDES:
-                facts.replace(Fact(database, name.partition(".")[2], unknown(f"{database.name}: {why}")))
+            doubt = unknown(f"{database.name}: {why}")
+            yield from (Fact(database, name.partition(".")[2], doubt) for name in paths.PROVIDES)
 
 
 def _device_lost(database: Subject, table: Sequence[mounts.Mount], facts: Facts) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from auditor.data import platforms
-from auditor.databases import ENGINES
+from auditor.databases import ENGINES, redis
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import (
     HOST,
@@ -305,6 +305,7 @@ def look_at_pools(
     facts.put_all(list(layers.above(facts, holders)))
     facts.put_all(list(layers.keys(facts, holders, paths)))
     witnesses.compare(facts)
+    redis.compare(facts)
     fill(gatherer, facts)
     facts.put_all(list(users.users(facts, holders, paths)))  # of all reasons why something is not known, too
 

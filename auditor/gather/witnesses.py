@@ -1,17 +1,18 @@
 """What several witnesses report about one thing is compared before anything is concluded from it.
 
-Each of the modules here knows one such thing. Where the witnesses differ, what depends on it becomes Unknown with both sides
-named, whatever one of them said; where only one was heard, it is believed."""
+Each of COMPARERS knows one such thing, and yields the facts that take the place of what is not believed. Where the witnesses
+differ, what depends on it becomes Unknown with both sides named, whatever one of them said; where only one was heard, it is
+believed.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from auditor.databases import redis
 from auditor.facts import (
     HOST,
     Evidence,
@@ -32,7 +33,8 @@ from auditor.sources import block_tree, nvme, smartctl, zpool_history, zpool_sta
 from auditor.sources.pool_tree import Told, display_name
 from auditor.text import harmless
 
-_UNSEEN: dict[Kind, tuple[str, ...]] = {
+Comparer = Callable[[Facts], Iterator[Fact]]
+UNSEEN: dict[Kind, tuple[str, ...]] = {
     kind: tuple(
         name.partition(".")[2]
         for name in (*zpool_status.status.facts, *block_tree.PROVIDES)
@@ -42,15 +44,11 @@ _UNSEEN: dict[Kind, tuple[str, ...]] = {
 }
 
 
-def compare(facts: Facts) -> None:
-    """All of it; replaces in the store what is not believed any more."""
-    compare_vdevs(facts, _UNSEEN)
-    compare_disks(facts)
-    compare_mounted(facts)
-    database_walk.compare(facts)
-    compare_events(facts)
-    compare_commands(facts)
-    redis.compare(facts)
+def compare(facts: Facts, *comparers: Comparer) -> None:
+    """All of it, or by these comparers; replaces in the store what is not believed any more."""
+    for each in comparers or COMPARERS:
+        for fact in each(facts):
+            facts.replace(fact)
 
 
 # -- the vdevs of a pool ----------------------------------------------------------------------------------------------
@@ -81,11 +79,8 @@ class Difference(NamedTuple):
     beside: list[str]
 
 
-def compare_vdevs(facts: Facts, unseen: dict[Kind, tuple[str, ...]]) -> None:
-    """All witnesses of all pools; replaces in the store what is not believed any more.
-
-    unseen: the facts of a leaf or vdev that are not known where ``zpool status`` does not name it.
-    """
+def compare_vdevs(facts: Facts) -> Iterator[Fact]:
+    """All witnesses of all pools."""
     for pool in facts.linked(HOST, "pools"):
         status = facts.get(pool, "vdevs")
         for name in TREES:
@@ -94,8 +89,7 @@ def compare_vdevs(facts: Facts, unseen: dict[Kind, tuple[str, ...]]) -> None:
                 rows = [Told.of_line(str(line)) for line in told.value]
                 found = _difference(facts, pool, rows)
                 if any(found):
-                    why = _reason(status, told, pool, rows, found, facts)
-                    _disbelieve(facts, pool, found, why, unseen)
+                    yield from _disbelieved(facts, pool, found, _reason(status, told, pool, rows, found, facts))
 
 
 def _difference(facts: Facts, pool: Subject, rows: list[Told]) -> Difference:
@@ -178,9 +172,7 @@ def _reason(status: Known, told: Known, pool: Subject, rows: list[Told], found: 
     return unknown("; ".join(parts))
 
 
-def _disbelieve(
-    facts: Facts, pool: Subject, found: Difference, why: Unknown, unseen: dict[Kind, tuple[str, ...]]
-) -> None:
+def _disbelieved(facts: Facts, pool: Subject, found: Difference, why: Unknown) -> Iterator[Fact]:
     tops, wrong = dict.fromkeys(facts.linked(pool, "vdevs")), set[Subject]()
     leaves = dict.fromkeys(facts.linked(pool, "leaves"))
     strays = [Subject("leaf", row.name, pool.name) for row in found.missing]
@@ -188,37 +180,27 @@ def _disbelieve(
         Subject("vdev", top, pool.name) for top in (*(r.top for r in found.missing), *(t for _, t in found.elsewhere))
     ]
     for subject in (*strays, *(vdev for vdev in named if vdev not in tops)):
-        _put_unseen(facts, subject, pool, why, unseen)
+        unseen = (Fact(subject, name, why) for name in UNSEEN[subject.kind])
+        for fact in (Fact(subject, "pool", Known(pool, (Evidence(f"in pool {pool.name}"),))), *unseen):
+            if not isinstance(facts.of(subject).get(fact.name), Known):
+                yield fact
     moved = [leaf for leaf, _ in found.elsewhere]
     for leaf in (*moved, *found.extra, *found.reclassed):
         wrong |= set(facts.linked(leaf, "vdev"))
-        facts.replace(Fact(leaf, "allocation_class", why))
+        yield Fact(leaf, "allocation_class", why)
     for leaf in (*moved, *found.extra):
-        facts.replace(Fact(leaf, "vdev", why))
+        yield Fact(leaf, "vdev", why)
     for vdev in tops:
         inside = facts.linked(vdev, "leaves")
         if vdev in named or (vdev in wrong and not set(inside) & set(found.reclassed)):
-            for name in MADE_OF:
-                facts.replace(Fact(vdev, name, why))
+            yield from (Fact(vdev, name, why) for name in MADE_OF)
         # its class stands as long as one of its leaves does
         if vdev in wrong and not any(isinstance(facts.get(leaf, "allocation_class"), Known) for leaf in inside):
-            facts.replace(Fact(vdev, "allocation_class", why))
+            yield Fact(vdev, "allocation_class", why)
     seen = (Evidence(why.reasons[0].text),)
-    facts.replace(Fact(pool, "vdevs", Known(tuple(dict.fromkeys((*tops, *named))), seen)))
-    facts.replace(Fact(pool, "leaves", Known(tuple(dict.fromkeys((*leaves, *strays))), seen)))
-    for link in found.beside:
-        facts.replace(Fact(pool, link, why))
-
-
-def _put_unseen(
-    facts: Facts, subject: Subject, pool: Subject, why: Unknown, unseen: dict[Kind, tuple[str, ...]]
-) -> None:
-    facts.put(Fact(subject, "pool", Known(pool, (Evidence(f"in pool {pool.name}"),))))
-    facts.put_all(_unseen(subject, unseen[subject.kind], why))
-
-
-def _unseen(subject: Subject, names: tuple[str, ...], why: Unknown) -> Iterator[Fact]:
-    return (Fact(subject, name, why) for name in names)
+    yield Fact(pool, "vdevs", Known(tuple(dict.fromkeys((*tops, *named))), seen))
+    yield Fact(pool, "leaves", Known(tuple(dict.fromkeys((*leaves, *strays))), seen))
+    yield from (Fact(pool, link, why) for link in found.beside)
 
 
 # -- which disk it is -------------------------------------------------------------------------------------------------
@@ -257,7 +239,7 @@ WITNESSES = (
 )
 
 
-def compare_disks(facts: Facts) -> None:
+def compare_disks(facts: Facts) -> Iterator[Fact]:
     """All disks. Of two that differ neither is believed, nor what anybody else says of which disk it is."""
     for disk in list(facts.subjects("disk")):
         transport = facts.get(disk, "transport")
@@ -269,7 +251,7 @@ def compare_disks(facts: Facts) -> None:
                 names = witness.believed if witness in (one, other) else (witness.model, witness.serial)
                 for name in (*names, BLOCKS):
                     if isinstance(facts.get(disk, name), Known):
-                        facts.replace(Fact(disk, name, why))
+                        yield Fact(disk, name, why)
 
 
 def _contradictions(disk: Subject, facts: Facts) -> Iterator[tuple[Witness, Witness, str]]:
@@ -324,22 +306,19 @@ def check_mount_namespace(facts: Facts) -> None:
         facts.replace(Fact(HOST, "own_mount_namespace", hole))
 
 
-def compare_mounted(facts: Facts) -> None:
+def compare_mounted(facts: Facts) -> Iterator[Fact]:
     """All datasets: readonly as the file system is, not as a mount is; the rest only where zaudit sees the host's mounts."""
     states = _states(facts)
     apart = facts.get(HOST, "own_mount_namespace")
     same, other = (isinstance(apart, Known) and apart.value is answer for answer in (False, True))
-    for dataset in list(facts.subjects("dataset")):
+    for dataset in facts.subjects("dataset"):
         seen = states.get(dataset.name)
-        _readonly(dataset, seen, facts)
+        yield from _readonly(dataset, seen, facts)
         for name in () if same else BY_MOUNT:
             if _temporary(facts.get(dataset, name)):
-                _doubt_mount(dataset, name, facts)
+                yield _not_seen(dataset, name, facts)
         if other and value_of(facts.get(dataset, "mounted")) is False:
-            if seen:
-                facts.replace(Fact(dataset, "mounted", Known(True, seen.evidence)))
-            else:
-                _doubt_mount(dataset, "mounted", facts)
+            yield Fact(dataset, "mounted", Known(True, seen.evidence)) if seen else _not_seen(dataset, "mounted", facts)
 
 
 def _states(facts: Facts) -> dict[str, Known]:
@@ -354,22 +333,21 @@ def _states(facts: Facts) -> dict[str, Known]:
     }
 
 
-def _readonly(dataset: Subject, seen: Known | None, facts: Facts) -> None:
+def _readonly(dataset: Subject, seen: Known | None, facts: Facts) -> Iterator[Fact]:
     """readonly=on holds where the file system itself is ro; where it is rw somebody can write to it."""
     said = facts.get(dataset, "readonly")
-    if not (isinstance(said, Known) and said.value == "on"):
-        return
-    if seen and seen.value == "rw":
-        facts.replace(Fact(dataset, "readonly", Known("off", (*said.evidence, *seen.evidence))))
-    elif seen is None and _temporary(said):
-        _doubt_mount(dataset, "readonly", facts)
+    if isinstance(said, Known) and said.value == "on":
+        if seen and seen.value == "rw":
+            yield Fact(dataset, "readonly", Known("off", (*said.evidence, *seen.evidence)))
+        elif seen is None and _temporary(said):
+            yield _not_seen(dataset, "readonly", facts)
 
 
-def _doubt_mount(dataset: Subject, name: str, facts: Facts) -> None:
+def _not_seen(dataset: Subject, name: str, facts: Facts) -> Fact:
     said = facts.get(dataset, name)
     assert isinstance(said, Known)
     text = f"{said.evidence[0].text}: so it is mounted where zaudit runs; how others have it mounted was not seen"
-    facts.replace(Fact(dataset, name, unknown(text, HERE)))
+    return Fact(dataset, name, unknown(text, HERE))
 
 
 def _temporary(found: Judged) -> bool:
@@ -381,36 +359,31 @@ def _temporary(found: Judged) -> bool:
 # Whether ``zpool events`` has all that the kernel remembers: compared with the list of all pools and the state of the pool.
 
 
-def compare_events(facts: Facts) -> None:
+def compare_events(facts: Facts) -> Iterator[Fact]:
     """All pools. The newest events, and the oldest, may be in one list alone: it was asked for at another moment. What is in
     one alone between two that are in the other was lost. What only -v has is not believed: it prints texts of users as they
     are (the value of a property that somebody may set, man 8 zfs-allow), so that its lines may be forged."""
     everything = words_of(facts.get(HOST, "events"))
     for pool in facts.linked(HOST, "pools"):
         seen = words_of(facts.get(pool, "events"))
-        if seen and everything:
-            _second_look(pool, seen, everything, facts)
-        _suspended(pool, facts)
+        lost = _second_look(pool, seen, everything) if seen and everything else None
+        if why := lost or _suspended(pool, facts):
+            yield from (Fact(pool, name, why) for name in zpool_history.events.facts)
 
 
-def _second_look(pool: Subject, seen: Sequence[str], everything: Sequence[str], facts: Facts) -> None:
+def _second_look(pool: Subject, seen: Sequence[str], everything: Sequence[str]) -> Unknown | None:
     if gap := _gap([int(each.partition(" ")[0]) for each in everything]):
-        _doubt_events(
-            pool, f"zpool events -v lacks event {gap} of the kernel, which is neither the oldest nor the newest", facts
-        )
-        return
+        return unknown(f"zpool events -v lacks event {gap} of the kernel, which is neither the oldest nor the newest")
     rows = (each.split(" ", 4) for each in everything)
     again = [f"{day} {time} {name}" for _, day, time, name, of in rows if of in ("", pool.name)]
     only_seen, only_again = (Counter(one) - Counter(other) for one, other in ((seen, again), (again, seen)))
     one, other = f"zpool events {pool.name}", "zpool events -v"
     for lost, there, here, lacks in ((only_again, other, seen, one), (only_seen, one, again, other)):
         if inside := [each for each in lost if here and _time(min(here)) < _time(each) < _time(max(here))]:
-            _doubt_events(pool, f"{there} has {min(inside)}, {lacks} lacks it", facts)
-            return
-    if grave := [each for each in only_again if each.rpartition(" ")[2] in zpool_history.CLASSES.values()]:
-        _doubt_events(
-            pool, f"{other} ends with {max(grave, key=_time)}, which {one} does not have", facts, "run zaudit again"
-        )
+            return unknown(f"{there} has {min(inside)}, {lacks} lacks it")
+    grave = [each for each in only_again if each.rpartition(" ")[2] in zpool_history.CLASSES.values()]
+    text = f"{other} ends with {max(grave, key=_time)}, which {one} does not have" if grave else ""
+    return unknown(text, "run zaudit again") if text else None
 
 
 def _gap(numbers: Sequence[int]) -> int:
@@ -419,20 +392,14 @@ def _gap(numbers: Sequence[int]) -> int:
     return next((each + 1 for each in sorted(there)[:-1] if each + 1 not in there), 0)
 
 
-def _suspended(pool: Subject, facts: Facts) -> None:
+def _suspended(pool: Subject, facts: Facts) -> Unknown | None:
     """A pool that is suspended was suspended by an event: else the list lost its end, or somebody cleared it."""
     states = [(facts.get(pool, "suspended"), True), (facts.get(pool, "kstat_state"), "SUSPENDED")]
     saying = next((found for found, stuck in states if isinstance(found, Known) and found.value == stuck), None)
     events = facts.get(pool, "events_io_failure")
     if saying and isinstance(events, Known) and events.value == 0:
-        _doubt_events(
-            pool, f"{saying.evidence[0].text}, and zpool events has no io_failure: it does not reach to now", facts
-        )
-
-
-def _doubt_events(pool: Subject, text: str, facts: Facts, remedy: str = "") -> None:
-    for name in zpool_history.events.facts:
-        facts.replace(Fact(pool, name, unknown(text, remedy)))
+        return unknown(f"{saying.evidence[0].text}, and zpool events has no io_failure: it does not reach to now")
+    return None
 
 
 def _time(event: str) -> str:
@@ -448,16 +415,14 @@ def _time(event: str) -> str:
 _COMMAND = re.compile(zpool_history.COMMANDS)
 
 
-def compare_commands(facts: Facts) -> None:
+def compare_commands(facts: Facts) -> Iterator[Fact]:
     """All pools."""
     for pool in facts.linked(HOST, "pools"):
-        first, second = _lines(pool, "history", facts), _lines(pool, "history_again", facts)
-        if first is None or second is None or first == second:
-            continue
-        only = sorted(((first - second) + (second - first)).elements())[0]
-        text = f"of zpool history and zpool history -i only one has {harmless(only)[:80]}"
-        for name in zpool_history.history.facts:
-            facts.replace(Fact(pool, name, unknown(text, "run zaudit again")))
+        first, second = (_lines(pool, name, facts) for name in ("history", "history_again"))
+        if first is not None and second is not None and first != second:
+            only = min(((first - second) + (second - first)).elements())
+            text = f"of zpool history and zpool history -i only one has {harmless(only)[:80]}"
+            yield from (Fact(pool, name, unknown(text, "run zaudit again")) for name in zpool_history.history.facts)
 
 
 def _lines(pool: Subject, name: str, facts: Facts) -> Counter[str] | None:
@@ -510,3 +475,13 @@ def imported(facts: Facts) -> list[str] | None:
 def _names(facts: Facts, name: str) -> list[str] | None:
     found = facts.get(HOST, name)
     return list(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else None
+
+
+COMPARERS: tuple[Comparer, ...] = (
+    compare_vdevs,
+    compare_disks,
+    compare_mounted,
+    database_walk.compare_mounts,
+    compare_events,
+    compare_commands,
+)
