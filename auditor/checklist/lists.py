@@ -322,9 +322,7 @@ def of_facts(line: Line, seen: Audited) -> Iterator[Said]:
 
 
 # -- the table: what people tick off, and what answers it -------------------------------------------------------------
-
 # checklists.toml: what people tick off, and what answers it. The file's own head says what its words mean.
-
 
 FILE = "checklists.toml"
 TEXTS = ("id", "text", "source", "on", "ask")
@@ -391,22 +389,7 @@ def _line(entry: Mapping[str, Any], where: str) -> Line:
         raise TableError(f"{where}: {', '.join(TEXTS)} are texts; id, text and source are not empty")
     if entry["on"] not in ON:
         raise TableError(f"{where}: on is one of {', '.join(map(repr, ON))}")
-    lists = {key: entry[key] for key in PROOFS}
-    if any(not isinstance(value, list) or not all(isinstance(e, str) for e in value) for value in lists.values()):
-        raise TableError(f"{where}: {', '.join(PROOFS)} are lists of texts")
-    if not entry["ask"] and not any(value for key, value in lists.items() if key != "against"):
+    proofs: dict[str, Any] = {key: data.texts(f"{where}: {key}", entry[key]) for key in PROOFS}
+    if not entry["ask"] and not any(value for key, value in proofs.items() if key != "against"):
         raise TableError(f"{where}: nothing answers it")
-    proofs = {key: tuple(map(str, value)) for key, value in lists.items()}
-    return Line(
-        id=entry["id"],
-        text=entry["text"],
-        source=entry["source"],
-        on=entry["on"],
-        rules=proofs["rules"],
-        against=proofs["against"],
-        facts=proofs["facts"],
-        links=proofs["links"],
-        verify=proofs["verify"],
-        diagnose=proofs["diagnose"],
-        ask=entry["ask"],
-    )
+    return Line(**{key: entry[key] for key in TEXTS}, **proofs)

@@ -68,17 +68,29 @@ class TableError(ValueError):
     """A table that cannot be used; the text says which entry and why."""
 
 
+def document(file: str, content: str) -> dict[str, Any]:
+    """What a file says. Raises TableError."""
+    try:
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise TableError(f"{file}: {error}") from None
+
+
+def texts(where: str, found: object) -> tuple[str, ...]:
+    """A list of texts. Raises TableError."""
+    if not isinstance(found, list) or not all(isinstance(each, str) and each.strip() for each in found):
+        raise TableError(f"{where} is a list of texts")
+    return tuple(found)
+
+
 def entries(file: str, content: str, word: str, keys: frozenset[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(what to call it in an error, table) of each ``[[word]]`` of a file that has nothing else, each with exactly these keys.
 
     Raises TableError.
     """
-    try:
-        document = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{file}: {error}") from None
-    found = document.get(word)
-    if set(document) != {word} or not isinstance(found, list) or not found:
+    tables = document(file, content)
+    found = tables.get(word)
+    if set(tables) != {word} or not isinstance(found, list) or not found:
         raise TableError(f"{file}: expected [[{word}]] entries and nothing else")
     for number, entry in enumerate(found, 1):
         where = f"{file}: entry {number}"

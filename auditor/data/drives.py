@@ -121,9 +121,7 @@ def match(model: str) -> Drive | None:
 
 
 # -- firmware ---------------------------------------------------------------------------------------------------------
-
 # firmware.toml: firmware of drives that is known to lose data or to kill the drive. Its head says what its words mean.
-
 
 FIRMWARE = "firmware.toml"
 FIRMWARE_KEYS = frozenset({"model", "firmware", "harm", "fixed", "source", "example"})
@@ -173,9 +171,7 @@ def match_firmware(model: str, revision: str) -> FirmwareBug | None:
 
 
 # -- shingled hard disks ----------------------------------------------------------------------------------------------
-
 # shingled.toml: hard disks that are known to be shingled. Its head says what its words mean.
-
 
 SHINGLED = "shingled.toml"
 SHINGLED_LISTS = ("examples", "others")

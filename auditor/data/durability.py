@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
@@ -71,10 +70,7 @@ def load() -> Table:
 def parse(text: str) -> Table:
     """A table in this form. Raises TableError for anything misspelt, missing, of the wrong type, twice, or said although it
     follows."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{FILE}: {error}") from None
+    document = data.document(FILE, text)
     _keys(FILE, document, {"steps", "event", "world", "element", "row", "severity"})
     steps = document["steps"]
     if not isinstance(steps, dict) or not all(isinstance(each, str) and each for each in steps.values()):

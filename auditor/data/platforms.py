@@ -4,11 +4,10 @@ says how to read it."""
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor import data
 from auditor.data import TableError
@@ -38,10 +37,7 @@ def load() -> Mapping[str, Platform]:
 
 def parse(text: str) -> dict[str, Platform]:
     """The platforms of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{FILE}: {error}") from None
+    document = data.document(FILE, text)
     found: dict[str, Platform] = {}
     entries = document.get("platform")
     if set(document) != {"platform"} or not isinstance(entries, list):
@@ -59,7 +55,7 @@ def _platform(where: str, entry: object, before: Mapping[str, Platform]) -> Plat
         raise TableError(f"{where}: a table with a name of its own")
     if (name == ANY) is bool(before):
         raise TableError(f"{where}: {ANY} is the first entry, and no other")
-    lists = {key: _texts(f"{where}: {key}", entry.get(key, [])) for key in LISTS}
+    lists = {key: data.texts(f"{where}: {key}", entry.get(key, [])) for key in LISTS}
     base = before.get(entry.get("like", ANY))
     words = {key: value for key, value in entry.items() if key not in ("name", "like", *LISTS)}
     if wrong := [key for key, value in words.items() if not isinstance(value, str)]:
@@ -78,12 +74,6 @@ def _platform(where: str, entry: object, before: Mapping[str, Platform]) -> Plat
         {**(base.packages if base else {}), **packages},
         {**(base.words if base else {}), **words},
     )
-
-
-def _texts(where: str, found: Any) -> tuple[str, ...]:
-    if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
-        raise TableError(f"{where} is a list of texts")
-    return tuple(found)
 
 
 def here(ids: Sequence[str], kernel: str) -> str:
@@ -113,12 +103,10 @@ def installed(remedy: str, platform: str) -> str:
 
 
 # -- initrds ----------------------------------------------------------------------------------------------------------
-
 # What an initrd is called, and of what it holds copies.
 #
 # ``initrd.img-KERNEL`` (Debian's initramfs-tools), ``initramfs-KERNEL.img`` (dracut), ``initrd-KERNEL`` (openSUSE) or
 # ``initramfs-linux.img`` (Arch's mkinitcpio, after the package of the kernel).
-
 
 OPTIONS, HOSTID = "/etc/modprobe.d", "/etc/hostid"
 ARCH = (

@@ -12,7 +12,6 @@ parameters (tunables.toml). The head of each file says what its words mean."""
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -157,9 +156,7 @@ def without(bounds: tuple[Range, ...], release: Release) -> Release | None:
 
 
 # -- builds of distributions ------------------------------------------------------------------------------------------
-
 # builds.toml: which commits of later releases the builds of distributions carry. Its head says what its words mean.
-
 
 BUILDS = "builds.toml"
 BUILD_TEXTS = ("name", "source", "newer")
@@ -189,12 +186,8 @@ def load_builds() -> dict[str, Build]:
 
 def parse_builds(text: str) -> dict[str, Build]:
     """The builds of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{BUILDS}: {error}") from None
     found: dict[str, Build] = {}
-    for series, table in document.items():
+    for series, table in data.document(BUILDS, text).items():
         for version, build in _series(f"{BUILDS}: [{series}]", table):
             if version in found:
                 raise TableError(f"{BUILDS}: [{series}]: {version} is there twice")
@@ -207,7 +200,7 @@ def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
         raise TableError(f"{where}: it has {', '.join(sorted(BUILD_KEYS))}, and nothing else")
     if not all(isinstance(table[key], str) and table[key].strip() for key in BUILD_TEXTS):
         raise TableError(f"{where}: {', '.join(BUILD_TEXTS)} are texts")
-    fixes = frozenset(_texts(where, table["fixes"]))
+    fixes = frozenset(data.texts(f"{where}: fixes", table["fixes"]))
     release = ""
     carries: tuple[str, ...] = ()
     for build in builds:
@@ -216,20 +209,12 @@ def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
         version, new = build
         if (number := version.partition("-")[0]) != release:
             release, carries = number, ()
-        carries = (*carries, *_texts(f"{where}: {version}", new))
+        carries = (*carries, *data.texts(f"{where}: {version}", new))
         yield version, Build(table["name"], table["source"], table["newer"], fixes, carries)
 
 
-def _texts(where: str, found: Any) -> tuple[str, ...]:
-    if not isinstance(found, list) or not all(isinstance(each, str) and each.strip() for each in found):
-        raise TableError(f"{where}: not a list of texts")
-    return tuple(found)
-
-
 # -- bugs that later releases fix, or that none does yet --------------------------------------------------------------
-
 # fixes.toml: bugs of releases that later releases fix, or that none does yet. Its head says what its words mean.
-
 
 FIXES = "fixes.toml"
 NEWEST = ((2, 1, 16), (2, 2, 11), (2, 3, 9), (2, 4, 4))  # the tags that were there when it was made
@@ -331,9 +316,7 @@ def _functions(where: str, mark: object) -> frozenset[str]:
 
 
 # -- defaults of module parameters by release -------------------------------------------------------------------------
-
 # tunables.toml: defaults of module parameters by release, and what a change means. The file's head says how to read it.
-
 
 TUNABLES = "tunables.toml"
 CHANGED = ("low", "medium", "own", "meant")
@@ -361,11 +344,7 @@ def load_tunables() -> dict[str, Tunable]:
 
 def parse_tunables(text: str) -> dict[str, Tunable]:
     """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{TUNABLES}: {error}") from None
-    return {name: _tunable(name, table) for name, table in tables.items()}
+    return {name: _tunable(name, table) for name, table in data.document(TUNABLES, text).items()}
 
 
 def _tunable(name: str, table: object) -> Tunable:

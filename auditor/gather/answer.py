@@ -112,9 +112,7 @@ def _lacking(source: Source, found: Facts, lacks: Sequence[str], older: str) -> 
 
 
 # -- reasons: why there is no answer ----------------------------------------------------------------------------------
-
 # Why there is no answer, in one sentence that names the command or the file, with the shortest remedy.
-
 
 ROOT = "run as root"
 _LACKS = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
@@ -196,9 +194,7 @@ def unread(files: Files, text: str, host: Host) -> Unknown:
 
 
 # -- bounds: how much one answer may be -------------------------------------------------------------------------------
-
 # How much one answer may be, before anything parses it: from a live host and from a recording alike.
-
 
 MIB = 1 << 20
 BYTES = 128 * MIB  # of one answer, all its files together: zfs get of 100,000 datasets has less

@@ -169,7 +169,6 @@ def of_platform(failure: Unknown, platform: str) -> Unknown:
 
 
 # -- what is being asked ----------------------------------------------------------------------------------------------
-
 # What is being asked, for somebody who waits for the answer.
 
 
@@ -190,7 +189,6 @@ def question_text(title: str, request: Run | Read, subject: Subject, datasets: i
 
 
 # -- what could not be found out --------------------------------------------------------------------------------------
-
 # What could not be found out: every fact that is left becomes Unknown, with the reason of the source that gives it.
 
 

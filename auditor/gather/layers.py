@@ -288,7 +288,6 @@ def _too_many() -> Unknown:
 
 
 # -- overlays ---------------------------------------------------------------------------------------------------------
-
 # On which file system the writes to an overlay end: the one that holds its upper layer, as in a container.
 #
 # The kernel names the folder of the upper layer as it was spelt when the overlay was mounted, in that mount namespace. So it
@@ -296,7 +295,6 @@ def _too_many() -> Unknown:
 # table of a container the same file system has the same device number. A layer that is mounted "volatile" is no place for
 # what must last: each fsync on it is skipped. (Linux Documentation/filesystems/overlayfs.rst, fs/overlayfs/params.c
 # ovl_show_options; man 5 proc_pid_mountinfo; man 7 mount_namespaces)
-
 
 OWN = "/proc/self/mountinfo"
 OWN_MOUNTS = Read((OWN,))

@@ -129,11 +129,9 @@ def covers(root: Subject, dataset: Subject) -> bool:
 
 
 # -- what a target brings along ---------------------------------------------------------------------------------------
-
 # What a target brings along: a database that keeps something on what is audited is as safe as everything that it uses, so
 # each dataset on which it keeps files is audited too, whatever was named; and so on, for the databases that keep files on
 # that. And a pool is as safe as the datasets of this host that hold its leaves.
-
 
 PROVIDES = {"dataset.brought": word("why it is audited though nobody named it")}
 MOST = 64  # datasets that one database brings; for each some commands are run, and a process of anybody may have many links
@@ -142,7 +140,7 @@ SELF = "self"  # in place of a process: a database that the user named by its fo
 _NAME = re.compile(r"[A-Za-z][^@#]*", re.DOTALL)
 
 
-def along(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
+def implied(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
     """The datasets that were not named, and why each is audited. roots: those that were, each with all below it. Where a
     database keeps its files is unknown afterwards, where it would bring more than MOST."""
     found: dict[Subject, str] = {}

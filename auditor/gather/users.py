@@ -384,9 +384,7 @@ class _Users:
 
 
 # -- swap, LVM and multipath ------------------------------------------------------------------------------------------
-
 # What of this host itself lies in volumes of ZFS: swap, LVM and multipath.
-
 
 TOLD = 50  # guests and the like of one dataset: whoever has files on it can start thousands
 MAPPERS = {"LVM": "lvm", "mpath": "multipath"}  # by how the UUID of a device-mapper device begins
@@ -444,7 +442,6 @@ def swap(swaps: Judged, holders: Holders) -> Judged:
 
 
 # -- what a guest has open --------------------------------------------------------------------------------------------
-
 # Where what a virtual machine has open lies, by the number of its device.
 
 

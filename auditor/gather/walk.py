@@ -196,10 +196,8 @@ def _loaded(gatherer: Gatherer, facts: Facts) -> Judged:
 
 
 # -- the walk ---------------------------------------------------------------------------------------------------------
-
 # Walks the subjects and asks: host, then pools and datasets, then the disks behind the leaves, as much at once as the answers
 # allow.
-
 
 PROVIDES = {
     "host.pools": links("pool", "the pools that are audited"),
@@ -282,10 +280,8 @@ def look_at_pools(
     if why := gatherer.failure("dmsetup_table", HOST):  # what is stacked is not among the disks that fill() looks after
         inventory.put_all(Fact(disk, "dm_targets", why) for disk in list(inventory.subjects("disk")))
     gatherer.settle(facts, ["zpool_status", "zpool_status_paths"])
-    for fact in zpool_status.join(facts):
-        facts.put(fact)
-    for fact in block_tree.links(facts, inventory):
-        facts.put(fact)
+    facts.put_all(zpool_status.join(facts))
+    facts.put_all(block_tree.links(facts, inventory))
     for disk in sorted({disk for leaf in facts.subjects("leaf") for disk in facts.linked(leaf, "disks")}):
         facts.add(disk)
         for name, value in inventory.of(disk).items():
@@ -295,13 +291,11 @@ def look_at_pools(
     paths = layers.Paths(gatherer.host.steady)
     facts.put_all(list(layers.below(facts, holders, paths)))
     database_walk.look_at(gatherer, facts, inventory)
-    more = targets.along(facts, roots)
+    more = targets.implied(facts, roots)
     pools = _bring(gatherer, facts, pools, more)
     gatherer.settle(facts)
-    for fact in list(zpool_status.adopt(facts)):
-        facts.put(fact)
-    for fact in datasets_of(gatherer, facts, pools, roots, tuple(more)):
-        facts.put(fact)
+    facts.put_all(list(zpool_status.adopt(facts)))
+    facts.put_all(datasets_of(gatherer, facts, pools, roots, tuple(more)))
     facts.put_all(list(layers.above(facts, holders)))
     facts.put_all(list(layers.keys(facts, holders, paths)))
     witnesses.compare(facts)
@@ -397,11 +391,9 @@ def datasets_of(
 
 
 # -- neighbours -------------------------------------------------------------------------------------------------------
-
 # Pools that are not audited, as far as they may share a disk with one that is: their leaves and the disks behind these.
 #
 # A log device that also holds the data of another pool dies with it, and waits for it. (``model/leaf.py``)
-
 
 COLLECTORS = ("zpool_status", "zpool_status_paths")
 NAMES = ("sysfs_serial", "udev_serial", "nvme_list_serial")

@@ -52,14 +52,12 @@ def compare(facts: Facts, *comparers: Comparer) -> None:
 
 
 # -- the vdevs of a pool ----------------------------------------------------------------------------------------------
-
 # The vdevs of a pool, as ``zpool status`` lists them and as others do: a row that one of them lost is a hole.
 #
 # ``zdb -C``, ``zpool get all-vdevs`` and ``zpool status -P`` name the same leaves. Where one names a leaf that ``zpool
 # status`` does not, it becomes a leaf of the pool of which nothing is known, so that its rules say so; and what ``zpool
 # status`` says of the make-up of its top-level vdev is not believed. The same for a leaf that stands elsewhere, is of another
 # class, or that only ``zpool status`` names. A command that gave no answer is no witness.
-
 
 TREES = ("zdb_tree", "get_tree", "path_tree")
 BESIDE = {"cache": "cache_leaves", "spare": "spare_leaves"}  # not below a top-level vdev
@@ -204,7 +202,6 @@ def _disbelieved(facts: Facts, pool: Subject, found: Difference, why: Unknown) -
 
 
 # -- which disk it is -------------------------------------------------------------------------------------------------
-
 # Whether all witnesses of a disk describe the same one: model and serial number, as each of them reports them.
 #
 # The kernel, udev, ``nvme list``, ``nvme id-ctrl`` and ``smartctl`` are asked one after the other, and an answer that is for
@@ -212,7 +209,6 @@ def _disbelieved(facts: Facts, pool: Subject, found: Difference, why: Unknown) -
 # after 16 characters, udev writes blanks as ``_``, smartctl puts the vendor first), so two names are the same where one is
 # part of the other. Behind a USB bridge, a RAID controller, a hypervisor or a network each may rightly name another layer:
 # only disks that are attached by NVMe, SATA or SAS are compared.
-
 
 BLOCKS = "physical_block_bytes"  # what it says depends on what the disk is: one that is virtual says 512 of anything
 BUSES = frozenset({"nvme", "sata", "sas"})
@@ -282,12 +278,10 @@ def _differ(one: str, other: str) -> bool:
 
 
 # -- how datasets are mounted -----------------------------------------------------------------------------------------
-
 # What ``zfs get`` says of a mounted dataset, compared with the mounts themselves.
 #
 # Where the source of a property is "temporary" its value is that of a mount that the command found where it ran, and others
 # may have another one (:mod:`auditor.sources.mounts`).
-
 
 TEMPORARY = "(temporary)"  # how the evidence of such a property ends
 HERE = "run in the mount namespace of the host, as root"
@@ -355,7 +349,6 @@ def _temporary(found: Judged) -> bool:
 
 
 # -- zpool events -----------------------------------------------------------------------------------------------------
-
 # Whether ``zpool events`` has all that the kernel remembers: compared with the list of all pools and the state of the pool.
 
 
@@ -408,9 +401,7 @@ def _time(event: str) -> str:
 
 
 # -- zpool history ----------------------------------------------------------------------------------------------------
-
 # What ``zpool history`` says with and without ``-i``: a command that one of them lacks was lost, or just given.
-
 
 _COMMAND = re.compile(zpool_history.COMMANDS)
 
@@ -434,10 +425,8 @@ def _lines(pool: Subject, name: str, facts: Facts) -> Counter[str] | None:
 
 
 # -- which pools are imported -----------------------------------------------------------------------------------------
-
 # Which pools are imported: ``zpool list`` says it, and the kernel, which has a folder below /proc/spl/kstat/zfs for each and
 # names in its tables of mounts those that have a file system mounted.
-
 
 KSTATS, MOUNTS = "/proc/spl/kstat/zfs", "/proc/1/mountinfo"
 

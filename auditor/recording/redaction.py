@@ -315,13 +315,11 @@ def _without_roles(answer: bytes) -> bytes:
 
 
 # -- the host id ------------------------------------------------------------------------------------------------------
-
 # The host id, as /etc/hostid and the kernel's command line give it: 8 hexadecimal digits.
 #
 # spl_hostid= is for the initramfs: that of dracut makes an /etc/hostid of it, with zgenhostid, to which zero means a random id.
 # spl.spl_hostid= is the parameter of the module, which counts before any /etc/hostid; there zero means none. (OpenZFS 2.4.4
 # contrib/dracut/90zfs/parse-zfs.sh.in, cmd/zgenhostid.c, module/os/linux/spl/spl-generic.c zone_get_hostid)
-
 
 HOSTID_PARAMETER = "spl.spl_hostid"
 MALFORMED, ZERO = "malformed", "zero"

@@ -89,7 +89,7 @@ LINE = (
         (HEAD + LINE.replace('["steady"]', "[]").replace("against = []", 'against = ["atime-on"]'), "nothing answers it"),
         (HEAD + LINE + LINE, "x is there twice"),
         (HEAD + LINE.replace("facts", "fact"), "missing or unknown fact, facts"),
-        (HEAD + LINE.replace("rules = []", 'rules = "a"'), "are lists of texts"),
+        (HEAD + LINE.replace("rules = []", 'rules = "a"'), "x: rules is a list of texts"),
         (HEAD + LINE.replace('on = ""', 'on = "logs"'), "on is one of '', 'log'"),
         (HEAD + LINE.replace('source = "S"', 'source = ""'), "id, text and source are not empty"),
         (HEAD.replace('"A"', '""') + LINE, "are texts, and not empty"),

@@ -230,10 +230,10 @@ def test_a_host_whose_build_lacks_a_fix_is_told_how_its_distribution_has_a_newer
         ("[a", "builds.toml: "),
         ("[a]\nname = 'A'", "it has builds, fixes, name, newer, source"),
         ("[a]\nname = ''\nsource = 'b'\nnewer = 'c'\nfixes = []\nbuilds = []", "name, source, newer are texts"),
-        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nfixes = 'x'\nbuilds = []", "not a list of texts"),
+        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nfixes = 'x'\nbuilds = []", "fixes is a list of texts"),
         (
             "[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nfixes = []\nbuilds = [['2.1.1-1', [1]]]",
-            "2.1.1-1: not a list of texts",
+            "2.1.1-1 is a list of texts",
         ),
         ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nfixes = []\nbuilds = ['2.1.1-1']", "[version, commits]"),
     ],
