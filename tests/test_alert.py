@@ -71,7 +71,7 @@ def test_what_is_new_is_told_once(
 def test_what_the_baseline_knows_is_no_news_on_the_night_on_which_it_is_seen_again(
     known: bool, told: int, zaudit: CommandLine, hook: Path, tmp_path: Path
 ) -> None:
-    baseline = ("--baseline", tmp_path / "known.json")
+    known_file = tmp_path / "known.json"
     words = ("check", "--replay", HOSTS / CANONICAL, "--format", "json", "-o", tmp_path / "report.json")
     zaudit(*words, *baseline, "--write-baseline", "--accept-undecided")
     assert zaudit(*words, *(baseline if known else ())).code == (0 if known else 14)

@@ -161,4 +161,4 @@ def of_platform(failure: Unknown, platform: str) -> Unknown:
     """The same, with what is not installed in words of a platform."""
     if not any("apt install " in each.remedy for each in failure.reasons):
         return failure
-    return Unknown(tuple(Reason(each.text, platforms.installed(each.remedy, platform)) for each in failure.reasons))
+    return Unknown(tuple(each._replace(remedy=platforms.installed(each.remedy, platform)) for each in failure.reasons))

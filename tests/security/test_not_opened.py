@@ -36,7 +36,7 @@ LINES = {
     "check.output": "check --replay REC -o NODE",
     "check.folders": "check --replay REC --rules NODE",
     "check.policy_file": "check --replay REC --policy NODE",
-    "check.baseline": "check --replay REC --baseline NODE",
+    "baseline.update": "baseline update NODE --replay REC",
     "verify.compare": "verify --replay RUN --compare NODE",
     "verify.replay": "verify --replay NODE",
     "verify.record": "verify tank/db --record NODE",
