@@ -162,7 +162,7 @@ def _run(
     try:
         user_files.replace(file, baseline_file.text(tomorrow).encode())
         failed = sum(each.outcome == "fail" for each in tomorrow.entries.values())
-        written(file, f"{failed} failures and {len(tomorrow.entries) - failed} unknown rules are known")
+        written(file, f"{failed} failures and {len(tomorrow.entries) - failed} unknowns are known")
     finally:  # a disk that is full costs the baseline, and not the report
         for line in () if quiet else lines:
             note(line)
