@@ -45,6 +45,7 @@ from auditor.report import formats
     help="Show the table before and after a change, such as 'tank/db sync=standard', 'zfs zil_nocacheflush=0', 'postgres "
     "fsync=on', 'nvme0n1 gone' or 'host release=2.4.4' (repeat for more).",
 )
+@click.option("--name", metavar="NAME", help="What to call the host in the report: a file in a repository, say.")
 @click.option("--verify", "verifying", is_flag=True, help="Also run zaudit verify --quick (it writes); one report.")
 @click.option(
     "--min-severity",
@@ -77,6 +78,7 @@ def check(
     policy_file: Path | None,
     database: str | None,
     supposed: tuple[str, ...],
+    name: str | None,
     verifying: bool,
     verbose: bool,
     min_severity: Any,
@@ -127,6 +129,7 @@ def check(
                 write(form(before, after, words), choice.file, f"supposed: {after.report.headline}")
             sys.exit(after.report.exit_code)
         report = _auditing.judge(chosen, looked, fail_on, failed_only)
+        report = report._replace(hostname=name or report.hostname)
     done = Done(report, verbose, min_severity)
     try:
         if record and isinstance(looked.host, recording.RecordingHost):
