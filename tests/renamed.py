@@ -1,4 +1,4 @@
-"""The same host after a restart: other kernel names and other numbers of processes. And a host with other drives in its slots."""
+"""The same host after a restart: other kernel names and numbers of processes. And a host with other drives in its slots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from dataclasses import replace
 from auditor.host.request import Files
 from auditor.recording.recording import Recording
 
-KERNEL = re.compile(r"(?<![A-Za-z0-9])(?:(sd)([a-h])(?=\d{0,2}(?![A-Za-z0-9]))|(nvme)([0-7])(?=(?:c\d+)?(?:n\d+)?(?:p\d+)?(?![A-Za-z0-9])))")
+KERNEL = re.compile(
+    r"(?<![A-Za-z0-9])(?:(sd)([a-h])(?=\d{0,2}(?![A-Za-z0-9]))"
+    r"|(nvme)([0-7])(?=(?:c\d+)?(?:n\d+)?(?:p\d+)?(?![A-Za-z0-9])))"
+)
 LETTERS = dict(zip("abcdefgh", "hgfedcba", strict=True))
 SERVER = re.compile(r"(?m)^(\d+) \((?:postgres|mysqld|mariadbd|mongod|redis-server|etcd)\)")
 
@@ -25,7 +28,13 @@ def renamed(past: Recording) -> Recording:
     }
     pids = {each: str(int(each) + 9000) for each in processes}
     any_of = "|".join(sorted(pids, key=len, reverse=True))
-    number = re.compile(rf"(?<=/proc/)(?:{any_of})(?=/)|^(?:{any_of})(?= \()|(?<=\) [A-Z] )(?:{any_of})(?= )|(?<=\"process\": )(?:{any_of})\b") if pids else None
+    places = (
+        rf"(?<=/proc/)(?:{any_of})(?=/)",
+        rf"^(?:{any_of})(?= \()",
+        rf"(?<=\) [A-Z] )(?:{any_of})(?= )",  # a parent
+        rf'(?<="process": )(?:{any_of})\b',  # as the server itself says
+    )
+    number = re.compile("|".join(places)) if pids else None
 
     def change(text: str) -> str:
         text = KERNEL.sub(lambda m: m[1] + LETTERS[m[2]] if m[1] else f"{m[3]}{7 - int(m[4])}", text)

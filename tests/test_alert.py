@@ -72,7 +72,16 @@ def test_what_the_baseline_knows_is_no_news_on_the_night_on_which_it_is_seen_aga
     known: bool, told: int, zaudit: CommandLine, hook: Path, tmp_path: Path
 ) -> None:
     known_file = tmp_path / "known.json"
-    words = ("--replay", HOSTS / CANONICAL, "--rule", "sync-disabled", "--format", "json", "-o", tmp_path / "report.json")
+    words = (
+        "--replay",
+        HOSTS / CANONICAL,
+        "--rule",
+        "sync-disabled",
+        "--format",
+        "json",
+        "-o",
+        tmp_path / "report.json",
+    )
     zaudit("baseline", "accept", known_file, *words)
     assert zaudit(*(("baseline", "update", known_file) if known else ("check",)), *words).code == (0 if known else 14)
     night = json.loads((tmp_path / "report.json").read_text())

@@ -34,7 +34,9 @@ def known(zaudit: CommandLine, tmp_path: Path) -> Path:
     assert done.code == 14, "as tomorrow: what may have an answer then is not accepted"
     assert done.out.startswith(f"zlab: {UNDECIDED - STABLE} undecided, {3 + STABLE} known; undecided: ")
     assert "3 failures and 4 unknowns are known" in done.err
-    assert f"{UNDECIDED - STABLE} unknown rules are not accepted: they may have an answer tomorrow, and count" in done.err
+    assert (
+        f"{UNDECIDED - STABLE} unknown rules are not accepted: they may have an answer tomorrow, and count" in done.err
+    )
     assert "not in the recording (record again)" in done.err
     return path
 

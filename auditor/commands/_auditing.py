@@ -102,6 +102,4 @@ def judge(
 
     seen = audit.focus(looked.seen, looked.host, looked.focus) if looked.focus else looked.seen
     rules, left_out = choice.rules
-    return audit.judge(
-        seen, rules, looked.targets, fail_on, left_out=left_out, failed_only=failed_only, known=known
-    )
+    return audit.judge(seen, rules, looked.targets, fail_on, left_out=left_out, failed_only=failed_only, known=known)

@@ -56,7 +56,8 @@ def _audit(command: Callable[..., Any]) -> Callable[..., Any]:
 @_audit
 @click.option("--was", default="", metavar="NAME", help="The name that this host had when FILE was made.")
 def accept(was: str, **options: Any) -> NoReturn:
-    """Audit TARGETs (all imported pools when none is named) and write all that fails into FILE, with what is unknown for a reason
+    """Audit TARGETs (all imported pools when none is named) and write all that fails into FILE, with what is unknown for a
+    reason
     that lasts: a virtual disk, a build of a distribution. What timed out or was refused may have an answer tomorrow and is not
     accepted. With --rule, of these rules alone.
 
@@ -68,8 +69,8 @@ def accept(was: str, **options: Any) -> NoReturn:
 @baseline.command(short_help="Audit, and count what FILE does not know.")
 @_audit
 def update(**options: Any) -> NoReturn:
-    """The job of every night: audit TARGETs (all imported pools when none is named), count what is new or worse than FILE knows,
-    and note in FILE what was seen and what is gone. Nothing is accepted.
+    """The job of every night: audit TARGETs (all imported pools when none is named), count what is new or worse than FILE
+    knows, and note in FILE what was seen and what is gone. Nothing is accepted.
 
     Exit code: that of zaudit check, of what counts.
     """
@@ -94,8 +95,8 @@ def show(file: Path) -> None:
 @click.argument("rule", metavar="RULE", shell_complete=_complete.rule_ids)
 @click.argument("subject", required=False, metavar="[SUBJECT]")
 def remove(file: Path, rule: str, subject: str | None) -> None:
-    """Remove RULE from what FILE knows, of SUBJECT alone where one is named: a dataset, pool, drive or server as zaudit baseline show
-    prints it. It counts again from the next audit on."""
+    """Remove RULE from what FILE knows, of SUBJECT alone where one is named: a dataset, pool, drive or server as zaudit
+    baseline show prints it. It counts again from the next audit on."""
     from auditor.host import user_files
     from auditor.judge import baseline_file
 
@@ -204,8 +205,8 @@ def _mind(file: Path, before: Baseline | None, report: Report, facts: Facts) -> 
         )
     if before and before.newest > judging.day(facts):
         yield (
-            f"{file}: it was written on {before.newest}, and the clock of this host says {judging.day(facts)}: its dates are kept; "
-            "is the clock wrong? Waivers end by this clock."
+            f"{file}: it was written on {before.newest}, and the clock of this host says {judging.day(facts)}: its dates "
+            "are kept; is the clock wrong? Waivers end by this clock."
         )
 
 
@@ -225,7 +226,8 @@ def _not_accepted(report: Report, facts: Facts) -> Iterator[str]:
         if len(ordered) > SHOWN:
             yield f"  and {len(ordered) - SHOWN} more causes"
     for subject in judging.nameless(report.verdicts, facts):
-        yield f"{subject.kind} {subject} is not accepted: the host does not tell which one it is, so another could take its place"
+        which = f"{subject.kind} {subject}"
+        yield f"{which} is not accepted: the host does not tell which one it is, so another could take its place"
 
 
 COMMAND = baseline

@@ -62,8 +62,8 @@ def init(
 @click.argument("file", type=Local(dir_okay=False), metavar="FILE")
 @folders
 def check_file(file: Path, folders: tuple[Path, ...]) -> None:
-    """Read FILE as zaudit check --policy does, without a host: exit code 0, or 2 with the line and the cause, also where a waiver
-    can never cover anything. What has expired is named, and what names a rule that zaudit no longer has."""
+    """Read FILE as zaudit check --policy does, without a host: exit code 0, or 2 with the line and the cause, also where a
+    waiver can never cover anything. What has expired is named, and what names a rule that zaudit no longer has."""
     from datetime import UTC, datetime
 
     from auditor import rulebook

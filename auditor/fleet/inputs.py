@@ -304,7 +304,8 @@ def inventory(text: str) -> tuple[str, ...]:
 @dataclass
 class Account:
     """expected: the hosts of the inventory. The names of the others are of hosts that nobody expected. now: seconds since the
-    epoch. ahead: hosts, as of Looks. claimed: names that recordings of several places give their host; each of these is called by its
+    epoch. ahead: hosts, as of Looks. claimed: names that recordings of several places give their host; each of these is
+    called by its
     place, unless that has the name. own: expected hosts of which a recording lies where it is called so; another
     one that says that it is of one of them (posing) is called as its file."""
 

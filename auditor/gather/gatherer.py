@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 
 from auditor.data import platforms
-from auditor.facts import HOST, Facts, Reason, Subject, Unknown, unknown
+from auditor.facts import HOST, Facts, Subject, Unknown, unknown
 from auditor.gather import answer, by_name, in_words
 from auditor.gather.answer import Answer
 from auditor.host.live import Host

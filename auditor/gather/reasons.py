@@ -16,7 +16,8 @@ _LACKS = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
 _DENIED = re.compile(r"permission denied|operation not permitted|must be (run as )?root|superuser|EACCES|EPERM", re.I)
 # of an error: it will be the same tomorrow. (sd_booted(3); errno(3) ENOTTY, EOPNOTSUPP, ENOENT; getopt(3))
 _STABLE = re.compile(
-    r"not been booted with systemd|inappropriate ioctl|not supported|unsupported|no such file|(unrecognized|invalid|unknown) option",
+    r"not been booted with systemd|inappropriate ioctl|not supported|unsupported|no such file"
+    r"|(unrecognized|invalid|unknown) option",
     re.I,
 )
 

@@ -1,9 +1,11 @@
 """A baseline: what is accepted on a host and does not count any more, until it becomes worse. For runs of every night.
 
 An entry is a rule on an element, which stays the same over restarts (:mod:`auditor.judge.identity`). What is inherited is known
-at the dataset where it is set, so that a new dataset below it is no news, while a second drive with errors is. A known failure is
+at the dataset where it is set, so that a new dataset below it is no news, while a second drive with errors is. A known
+failure is
 worse when a cell of the event table that hangs on it is worse than when it was accepted; of a rule that names no element, when
-it is more severe. A known failure that nobody could see tonight counts as unknown, and is known again when it is seen again. What
+it is more severe. A known failure that nobody could see tonight counts as unknown, and is known again when it is seen
+again. What
 was looked at and is not there any more is gone, and would be new if it came back; a server that is stopped is not gone.
 
 What is unknown is accepted where it will be so tomorrow, and counts as soon as it fails or an answer is lost.
@@ -30,8 +32,8 @@ ANSWERS = ("no loss", "relies", "unknown", "lost")  # of a cell, from best to wo
 
 class Entry(NamedTuple):
     """One rule on one element. subject: as it was called last. identity: what it is; empty in a file of zaudit 0.2, which knew
-    names alone. cells: that hung on it when it was accepted, or None where nobody noted them. count: how many subjects shared the
-    identity. first, last: days (UTC) on which it was seen."""
+    names alone. cells: that hung on it when it was accepted, or None where nobody noted them. count: how many subjects
+    shared the identity. first, last: days (UTC) on which it was seen."""
 
     rule: str
     subject: Subject
@@ -65,8 +67,8 @@ class Baseline(NamedTuple):
 
 class Night(NamedTuple):
     """What a run says of a baseline. seen: those that are there; worse: of these (entry, why it counts). unseen: failures that
-    could not be seen this time; gone: those that are not any more; kept: whose rule or whose server did not run; nameless: of an
-    older file, which does not tell of what they are."""
+    could not be seen this time; gone: those that are not any more; kept: whose rule or whose server did not run; nameless:
+    of an older file, which does not tell of what they are."""
 
     baseline: Baseline
     seen: tuple[Entry, ...]
@@ -105,12 +107,14 @@ def apply(
         night[_fate(entry, by_id, tonight, decided, open_, baseline.pools, pools)].append(entry)
     judged += [_out_of_sight(entry, by_id[entry.rule]) for entry in night["unseen"] if entry.rule not in open_]
     seen, unseen, gone, kept = map(tuple, night.values())
-    return judged, Night(baseline, seen, tuple((known[key], why) for key, why in worse.items()), unseen, gone, kept, nameless)
+    return judged, Night(
+        baseline, seen, tuple((known[key], why) for key, why in worse.items()), unseen, gone, kept, nameless
+    )
 
 
 def _named(baseline: Baseline, facts: Facts, names: Identities) -> tuple[Baseline, tuple[Entry, ...]]:
-    """With the identities of what an older file calls by its name, as far as a name lasts; and those where it does not: nobody can
-    tell whether this sda is the one that was accepted."""
+    """With the identities of what an older file calls by its name, as far as a name lasts; and those where it does not:
+    nobody can tell whether this sda is the one that was accepted."""
     kept, lost = dict[Key, Entry](), list[Entry]()
     for entry in baseline.entries.values():
         if not entry.identity:
@@ -194,8 +198,8 @@ def _outcome(verdict: Verdict) -> str:
 
 
 def updated(night: Night, verdicts: Iterable[Verdict], facts: Facts, *, accept: bool = False) -> Baseline:
-    """The baseline of tomorrow: what is there was seen today; what is gone is gone, and so is what a retired rule knew; what was
-    not seen stays. accept: all that is found and can be known from now on is known as it is now."""
+    """The baseline of tomorrow: what is there was seen today; what is gone is gone, and so is what a retired rule knew;
+    what was not seen stays. accept: all that is found and can be known from now on is known as it is now."""
     names, before, now = Identities(facts), night.baseline.entries, day(facts)
     today = max(now, night.baseline.newest)  # a clock that went back forgets nothing
     kept = (each for each in night.kept if each.rule not in retired.load())

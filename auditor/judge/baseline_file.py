@@ -4,7 +4,8 @@
     {"rule": "disk-wear", "kind": "disk", "pool": "", "name": "sda", "identity": "WD-WX32D90J0A1K", "outcome": "fail", ...}
     ]}
 
-It can silence rules, so whatever is not understood ends zaudit. The first edition, of zaudit 0.2, has no identities and no cells.
+It can silence rules, so whatever is not understood ends zaudit. The first edition, of zaudit 0.2, has no identities and no
+cells.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def must_fit(baseline: Baseline, host: str, targets: tuple[str, ...], path: str)
     ):
         if its != ours:
             said = [harmless(each if isinstance(each, str) else " ".join(each) or "all pools") for each in (its, ours)]
-            raise BaselineError(f"{path}: this is the baseline of another {what}: {said[0]}, not {said[1]}{harmless(way)}")
+            raise BaselineError(
+                f"{path}: this is the baseline of another {what}: {said[0]}, not {said[1]}{harmless(way)}"
+            )
 
 
 def _row(each: Entry) -> dict[str, Any]:

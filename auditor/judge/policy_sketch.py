@@ -121,7 +121,8 @@ def _scope(facts: Facts, subject: Subject) -> tuple[str, str] | None:
         case "dataset":
             return "dataset", subject.name
         case "database":
-            return "database", Identities(facts).of(subject).label
+            text, label = Identities(facts).of(subject)
+            scope, name = "database", label if text else ""
         case "host":
             scope, name = "host", word_of(facts.get(HOST, "hostname"))
         case "disk":

@@ -60,8 +60,8 @@ class Report(NamedTuple):
     rules: digest of those that judged. recorder: the release that made the recording which was judged, or empty; unasked:
     today's questions that it did not know; edited: what somebody has changed in it, or empty. night: what a baseline knew
     of it, or None. identities: of
-    subjects whose names may change. lead: the failure that comes before what an event would lose; unseen: severe damage that could not be ruled
-    out. hidden: how many findings below which severity the reader does not want to see."""
+    subjects whose names may change. lead: the failure that comes before what an event would lose; unseen: severe damage
+    that could not be ruled out. hidden: how many findings below which severity the reader does not want to see."""
 
     zaudit: str
     hostname: str

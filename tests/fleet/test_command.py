@@ -121,7 +121,8 @@ def test_a_name_that_is_taken_and_a_time_that_has_not_come_are_told(zaudit: Comm
 
 
 def test_hosts_that_claim_one_name_are_called_by_their_places() -> None:
-    """As little of a place as tells them apart, whichever comes first; a host that is called so where it lies keeps its name."""
+    """As little of a place as tells them apart, whichever comes first; a host that is called so where it lies keeps its
+    name."""
     account = inputs.Account(frozenset(), 0.0)
     said = {
         "r/a/db1.tar.gz": "zlab", "r/b/db1.tar.gz": "zlab", "r/b/db1-2026-11-22.tar.gz": "zlab", "r/zlab.tar.gz": "zlab",

@@ -154,7 +154,9 @@ def test_two_recordings_that_take_one_name_are_told(one: str, other: str, told: 
 
 def test_a_report_that_leaves_aside_more_than_it_counts_is_no_report() -> None:
     many = [
-        {**row, "name": "db1", "recording": f"minions/{at}/host.tar.gz"} for at in "xyz" for row in rows_of(CASES[1], "db1")
+        {**row, "name": "db1", "recording": f"minions/{at}/host.tar.gz"}
+        for at in "xyz"
+        for row in rows_of(CASES[1], "db1")
     ]
     found = fleet(many)
     assert (found.aside, len(found.hosts), found.exit_code("low")) == (2, 1, 2)

@@ -36,7 +36,11 @@ def host(
         facts.put(Fact(pool, "capacity_percent", known((full or {}).get(name, 10), "seen")))
         for dataset in inside:
             said = sync[dataset.name]
-            value = Unknown((Reason(said, lost="timed out" in said),)) if isinstance(said, str) else known(said[0], "sync", "", origin=said[1])
+            value = (
+                Unknown((Reason(said, lost="timed out" in said),))
+                if isinstance(said, str)
+                else known(said[0], "sync", "", origin=said[1])
+            )
             facts.put(Fact(dataset, "sync", value))
             for fact, other in (("pool", pool), ("readonly", "off"), ("type", "filesystem"), ("role", "undeclared")):
                 facts.put(Fact(dataset, fact, known(other, "")))

@@ -60,15 +60,21 @@ def test_a_restart_changes_nothing(name: str) -> None:
     found = changes.compare(json_report.document(before), json_report.document(after))
     assert found.differences == ()
     told = [_told.told(json_report.document(each)) for each in (before, after)]
-    assert [sorted(each.id for each in one.all) for one in told][0] == sorted(each.id for each in told[1].all)
+    ids = [sorted(each.id for each in one.all) for one in told]
+    assert ids[0] == ids[1]
     lines = [{(row["id"], row["place"]) for row in jsonl.rows(one) if row["kind"] == "finding"} for one in told]
     assert lines[0] == lines[1]
     prints = [
-        {each["partialFingerprints"]["zauditFinding/v1"] for each in json.loads(sarif.render(one))["runs"][0]["results"]}
+        {
+            each["partialFingerprints"]["zauditFinding/v1"]
+            for each in json.loads(sarif.render(one))["runs"][0]["results"]
+        }
         for one in told
     ]
     assert prints[0] == prints[1]
-    series = [{line for line in prometheus.render(one).splitlines() if line.startswith("zaudit_finding{")} for one in told]
+    series = [
+        {line for line in prometheus.render(one).splitlines() if line.startswith("zaudit_finding{")} for one in told
+    ]
     assert series[0] == series[1]
 
 
@@ -203,7 +209,10 @@ def test_worse_is_a_cell_that_got_worse_and_the_line_names_it() -> None:
         (found(), ""),
         (found(relies, severity="critical"), ""),  # no cell is worse: another rule's doubt is not this one's fault
         (found(lost), "the power fails: acknowledged commits: lost now, relies when it was accepted"),
-        (found(relies, Carries("drive", "pool", "unknown")), "a data drive dies: the pool: unknown now, no loss when it was accepted"),
+        (
+            found(relies, Carries("drive", "pool", "unknown")),
+            "a data drive dies: the pool: unknown now, no loss when it was accepted",
+        ),
     ):  # fmt: skip
         (after,), night = baseline.apply(of, facts, (now,), [rule])
         assert ([text for _, text in night.worse], bool(after.known)) == ([why] * bool(why), not why)

@@ -32,7 +32,8 @@ class CompareError(ValueError):
 
 
 class Seen(NamedTuple):
-    """One rule on one subject that did not pass. element: what the subject is, whatever it is called. title: of the rule; evidence: of a failure; reasons: of an unknown; unasked:
+    """One rule on one subject that did not pass. element: what the subject is, whatever it is called. title: of the rule;
+    evidence: of a failure; reasons: of an unknown; unasked:
     they all are that the recording was made before the question; known: to the baseline of the report. least: how severe it is
     for certain."""
 
@@ -245,7 +246,7 @@ def _nameless(texts: tuple[str, ...], of: Identities) -> list[str]:
     def what(word: re.Match[str]) -> str:
         return of.names.get(word[0]) or of.names.get(_PART.sub("", word[0]), word[0])
 
-    return sorted(_PROCESS.sub("N", _WORD.sub(what, each)) for each in texts)
+    return sorted(" ".join(sorted(_PROCESS.sub("N", _WORD.sub(what, each)).split())) for each in texts)
 
 
 def _left_out(document: Mapping[str, Any]) -> Iterator[str]:

@@ -24,8 +24,8 @@ _ARCHIVE = re.compile(r"\.(?:tar\.gz|tgz|zaudit)$")
 @dataclass(slots=True)
 class Looks:
     """newest: name -> the look that counts. absent: what is no look. total: how many looks there are. ahead: hosts with a look
-    in the future. claimed: names that recordings of several places have, of which at least one is not called so, and of how many
-    places none counts."""
+    in the future. claimed: names that recordings of several places have, of which at least one is not called so, and of
+    how many places none counts."""
 
     newest: dict[str, Seen] = field(default_factory=dict)
     absent: list[Absent] = field(default_factory=list)
@@ -82,8 +82,10 @@ def place(recording: str, host: str) -> str:
 
 
 def undated(recording: str) -> str:
-    """The path of a recording without dates and ending: the same for each recording of one host; of a file that is nothing but a
-    date its folder."""
+    """The path of a recording without dates and ending: the same for each recording of one host; of a file that is nothing
+    but a date its folder."""
     path = PurePosixPath(recording)
-    parts = (_DATED.sub("", re.sub(rf"^{_DATE}$", "", each)) for each in (*path.parent.parts, _ARCHIVE.sub("", path.name)))
+    parts = (
+        _DATED.sub("", re.sub(rf"^{_DATE}$", "", each)) for each in (*path.parent.parts, _ARCHIVE.sub("", path.name))
+    )
     return "/".join(filter(None, parts)) or recording

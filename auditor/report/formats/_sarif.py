@@ -1,7 +1,7 @@
 """What both editions of SARIF have in common (OASIS, Static Analysis Results Interchange Format 2.1.0).
 
-What zaudit judges is no file. The location of each finding is the page of its host, ``hosts/HOST``, or the file that it was named
-after (``--name hosts/db1.tar.gz``), line 1; which subjects they are is said as logical locations.
+What zaudit judges is no file. The location of each finding is the page of its host, ``hosts/HOST``, or the file that it
+was named after (``--name hosts/db1.tar.gz``), line 1; which subjects they are is said as logical locations.
 """
 
 from __future__ import annotations
