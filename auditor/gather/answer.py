@@ -69,8 +69,8 @@ def answer_of(source: Source, subject: Subject, request: Run | Read, reply: Capt
             return Answer(Facts(), Unknown((unasked(older),)), unasked=older)
         why = harmless(str(error) or type(error).__name__)[:200]
         remedy = missing.reasons[0].remedy or root_if(host, why)
-        said = f"{text}: {why if remedy else f'output not understood: {why}'}"
-        return Answer(Facts(), Unknown((Reason(said, remedy, lost=True),)))
+        whole = f"{text}: {why if remedy else f'output not understood: {why}'}"
+        return Answer(Facts(), Unknown((Reason(whole, remedy, lost=True),)))
     except Exception as error:  # a mistake of ours, which must not end the audit of all the rest
         why = harmless(f"{type(error).__name__}: {error}")[:200]
         return Answer(Facts(), unknown(f"{text}: {DEFECT}{why}", REPORT_IT))

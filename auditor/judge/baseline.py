@@ -32,7 +32,7 @@ ANSWERS = ("no loss", "relies", "unknown", "lost")  # of a cell, from best to wo
 
 class Entry(NamedTuple):
     """One rule on one element. subject: as it was called last. identity: what it is; empty in a file of zaudit 0.2, which knew
-    names alone. cells: that hung on it when it was accepted, or None where nobody noted them. count: how many subjects
+    names alone. cells: that hung on it when it was accepted, or None where nobody noted them. number: how many subjects
     shared the identity. first, last: days (UTC) on which it was seen."""
 
     rule: str
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
     outcome: Outcome
     severity: Severity
     cells: tuple[Carries, ...] | None
-    count: int
+    number: int
     first: str
     last: str
 
@@ -158,8 +158,8 @@ def _worse(entry: Entry, verdict: Verdict, count: int) -> str:
         return "unknown when it was accepted, fails now" if verdict.outcome == "fail" else "not seen this time"
     if verdict.outcome == "unknown" and (lost := [each for each in verdict.reasons if each.transient]):
         return lost[0].text
-    if count > entry.count:
-        return f"{count} of them now, {entry.count} when it was accepted"
+    if count > entry.number:
+        return f"{count} of them now, {entry.number} when it was accepted"
     if entry.cells is None or not verdict.rule.elements:
         more = RANK[verdict.severity] > RANK[entry.severity]
         return f"{verdict.severity} now, {entry.severity} when it was accepted" if more else ""

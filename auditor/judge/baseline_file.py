@@ -79,7 +79,7 @@ def _row(each: Entry) -> dict[str, Any]:
     kind, name, within = each.subject
     head = {"rule": each.rule, "kind": kind, "pool": within, "name": name, "identity": each.identity}
     cells = {} if each.cells is None else {"cells": [" ".join(cell) for cell in each.cells]}
-    count = {"count": each.count} if each.count != 1 else {}
+    count = {"count": each.number} if each.number != 1 else {}
     return {
         **head,
         "outcome": each.outcome,

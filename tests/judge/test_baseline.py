@@ -284,7 +284,7 @@ def test_a_baseline_reads_back() -> None:
     assert baseline_file.parse(text.encode(), "b") == of
     assert text.count("\n") == len(of.entries) + 2
     name = "tank/\udce9 \ud83d\n"
-    entry = next(iter(of.entries.values()))._replace(subject=Subject("dataset", name), identity=name, count=2)
+    entry = next(iter(of.entries.values()))._replace(subject=Subject("dataset", name), identity=name, number=2)
     strange = of._replace(entries={entry.key: entry})
     assert baseline_file.parse(baseline_file.text(strange).encode("ascii"), "b") == strange
     empty = baseline.empty(host(BAD).facts, ("tank",))
