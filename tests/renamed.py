@@ -14,7 +14,7 @@ KERNEL = re.compile(
     r"|(nvme)([0-7])(?=(?:c\d+)?(?:n\d+)?(?:p\d+)?(?![A-Za-z0-9])))"
 )
 LETTERS = dict(zip("abcdefgh", "hgfedcba", strict=True))
-SERVER = re.compile(r"(?m)^(\d+) \((?:postgres|mysqld|mariadbd|mongod|redis-server|etcd)\)")
+SERVER = re.compile(r"(?m)^(\d+) \((?:postgres|mysqld|mariadbd|mongod|redis-server|valkey-server|etcd)\)")
 
 
 def renamed(past: Recording) -> Recording:

@@ -24,7 +24,7 @@ UNFIT = WORSE | {"not seen", "not judged", "only then"}  # for a ratchet
 Element = tuple[str, str, str]  # kind, pool or empty, name or id
 _WORD = re.compile(r"\w(?:[\w.:-]*\w)?")
 _PART = re.compile(r"(?:-part|(?<=\d)p)?\d+$")
-_PROCESS = re.compile(r"(?:\b(?:process|pid|ps|postgres|mariadb|mysql|mongodb|redis|etcd) |/proc/)\d+\b")
+_PROCESS = re.compile(r"(?:\b(?:process|pid|ps|postgres|mariadb|mysql|mongodb|redis|valkey|etcd) |/proc/)\d+\b")
 
 
 class CompareError(ValueError):
