@@ -142,9 +142,9 @@ def _run(
     looks("auto", quiet)
     wanted = settled(wanted, output, "summary")
     with promised(wanted):
+        choice = _auditing.choose(replay, folders, only, skip, policy_file, database, consistent, quiet)
         user_files.possible(file)
         before = _read(file, trusted=not replay, missing=accept)
-        choice = _auditing.choose(replay, folders, only, skip, policy_file, database, consistent, quiet)
         looked = _auditing.look(choice, targets, timeout, deadline, quiet)
         facts = looked.seen.facts
         if before and was == before.host:

@@ -48,7 +48,7 @@ def host(
 
 
 BAD: dict[str, Any] = {"tank": ("disabled", ""), "tank/db": ("disabled", "tank"), "fast": ("standard", "")}
-TANK = ("sync-disabled", "dataset", "tank")
+TANK: baseline.Key = ("sync-disabled", "dataset", "tank")
 GOOD: dict[str, Any] = dict.fromkeys(BAD, ("standard", ""))
 BLIND: dict[str, Any] = dict.fromkeys(BAD, "zfs get: timed out")
 MUTE: dict[str, Any] = dict.fromkeys(BAD, "zfs get: does not tell")  # and will not tomorrow

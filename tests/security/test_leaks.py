@@ -62,7 +62,18 @@ READS = {
     "check --replay archive": ("check", "--replay", "ARCHIVE"),
     "check --policy": ("check", "--replay", REC, "--policy", "FILE"),
     "check --rules": ("check", "--replay", REC, "--rules", "FOLDER"),
-    "baseline update": ("baseline", "update", "FILE", "--replay", REC),
+    **{
+        f"baseline {verb} {name}": ("baseline", verb, *words)
+        for verb in ("accept", "update")
+        for name, words in {
+            "file": ("FILE", "--replay", REC),
+            "--replay": ("NONE", "--replay", "FILE"),
+            "--policy": ("NONE", "--replay", REC, "--policy", "FILE"),
+            "--rules": ("NONE", "--replay", REC, "--rules", "FOLDER"),
+        }.items()
+    },
+    "baseline show file": ("baseline", "show", "FILE"),
+    "baseline remove file": ("baseline", "remove", "FILE", "sync-disabled"),
     "plan --replay": ("plan", "--replay", "FILE"),
     "plan --policy": ("plan", "--replay", REC, "--policy", "FILE"),
     "plan --rules": ("plan", "--replay", REC, "--rules", "FOLDER"),
