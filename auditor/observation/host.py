@@ -248,7 +248,7 @@ def _has(bug: str, reading: Reading) -> bool | None:
     release = reading.facts.get(HOST, "release")
     if not (isinstance(release, Known) and isinstance(release.value, tuple)):
         return None
-    ranges = releases.ranges(data.advisories()[bug]["affected"])
+    ranges = releases.ranges(data.table("advisories.toml")[bug]["affected"])
     if not any(releases.within(each, release.value) for each in ranges):
         return False
     return reading.flag(HOST, builds.fact(bug))

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from types import ModuleType
+from typing import Any
 
-import auditor.collect
+from auditor.collect import (
+    database_blocks,
+    database_includes,
+    database_links,
+    database_paths,
+    database_process,
+    database_processes,
+    database_settings,
+    database_sql,
+    database_unit,
+    redis_unit,
+    sqlite_locks,
+    unit_conditions,
+    unit_start,
+)
 from auditor.sources import (
     block_devices,
     guests,
@@ -55,13 +68,18 @@ MODULES: tuple[ModuleType, ...] = (
     zpool_history,
     zpool_status,
 )
+# modules of auditor/collect, which are one source each
+SINGLE: tuple[ModuleType, ...] = (
+    *(database_blocks, database_includes, database_links, database_paths, database_process, database_processes),
+    *(database_settings, database_sql, database_unit, redis_unit, sqlite_locks, unit_conditions, unit_start),
+)
 
 
 @cache
 def sources() -> Mapping[str, Source]:
     """Name -> source, those first whose word counts where several know a fact. Raises TypeError for a name given twice."""
     found: dict[str, Source] = {}
-    for each in (*(each for module in MODULES for each in module.SOURCES), *_of_modules(auditor.collect)):
+    for each in (*(each for module in MODULES for each in module.SOURCES), *map(_of_module, SINGLE)):
         if each.name in found:
             raise TypeError(f"there are two sources {each.name}")
         found[each.name] = each
@@ -72,20 +90,13 @@ def sources() -> Mapping[str, Source]:
     return dict(sorted(found.items(), key=lambda each: (depth(each[0]), each[0])))
 
 
-PARTS = ("PER", "SUBJECT", "FACTS", "request", "parse")
-
-
-def _of_modules(package: ModuleType) -> Iterator[Source]:
-    """Of modules that are one source each, by the names of their parts."""
-    for info in pkgutil.iter_modules(package.__path__):
-        module = import_module(f"{package.__name__}.{info.name}")
-        has = {part for part in PARTS if hasattr(module, part)}
-        if {"PER", "FACTS"} <= has:
-            if lacks := set(PARTS) - has:
-                raise TypeError(f"{module.__name__} has FACTS but lacks {', '.join(sorted(lacks))}")
-            more = {name: getattr(module, name.upper()) for name in MORE if hasattr(module, name.upper())}
-            made = source(info.name, module.PER, ask=module.request, facts=module.FACTS, subject=module.SUBJECT, **more)
-            yield made(module.parse)
-
-
 MORE = ("after", "form", "part", "adds", "words")
+
+
+def _of_module(module: Any) -> Source:
+    """Of a module that is one source, by the names of its parts."""
+    name = module.__name__.rpartition(".")[2]
+    more = {each: getattr(module, each.upper()) for each in MORE if hasattr(module, each.upper())}
+    return source(name, module.PER, ask=module.request, facts=module.FACTS, subject=module.SUBJECT, **more)(
+        module.parse
+    )
