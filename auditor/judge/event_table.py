@@ -219,9 +219,10 @@ class EventTable:
 
     def ranked(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Failures and what is undecided of rules that name elements, as severe as the worst cell that hangs on them."""
-        carried = self._carried() if any(_counts(each) for each in verdicts) else {}
+        counting = [each for each in verdicts if _counts(each)]
+        carried = self._carried() if counting else {}
         # where one subject of a rule is undecided, each of them may be as bad as any other, whose loss hides it
-        doubtful = {each.rule.id for each in verdicts if _counts(each) and each.outcome == "unknown"}
+        doubtful = {each.rule.id for each in counting if each.outcome == "unknown"}
         return [
             self._ranked(each, carried, HOST if each.rule.id in doubtful else each.subject) if _counts(each) else each
             for each in verdicts
@@ -442,7 +443,7 @@ def _other(now: Cell, then: Cell) -> bool:
 
 
 def _counts(verdict: Verdict) -> bool:
-    return bool(verdict.rule.elements) and verdict.outcome in ("fail", "unknown")
+    return verdict.outcome in ("fail", "unknown") and bool(verdict.rule.elements)
 
 
 def _outcome(verdict: Verdict) -> str:
