@@ -1,7 +1,7 @@
 """The short form of the bench, in CI: processor seconds against a base that is frozen in base.json.
 
-Seconds are the machine's. So each is in units of a workload of plain Python that is measured in turn with it: what slows one down
-slows the other down. A row is the median of five such pairs; a quarter more than its base is a miss. Wall time is printed.
+Seconds are the machine's. So each is in units of a workload of plain Python that is measured in turn with it: what slows one
+down slows the other. A row is the median of five such pairs; a quarter more than its base is a miss. Wall time is printed.
 
     python -m tests.bench.short            fails on a miss
     python -m tests.bench.short --freeze   writes the base: after a change that is meant to cost, or to save
