@@ -26,7 +26,7 @@ from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Word, joined, merged
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
 from auditor.judge.verdict import Verdict
 from auditor.observation import grounds
-from auditor.observation.host import Kinds, Observation, read
+from auditor.observation.host import Observation, Storage, read
 from auditor.observation.reading import Reading
 
 OUTCOMES: Mapping[Rank, Outcome] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
@@ -76,8 +76,8 @@ class EventTable:
         self._unseen = isinstance(facts.get(HOST, "databases"), Unknown)
         every = facts.linked(HOST, "databases")
         self._homeless = [each.name for each in every if isinstance(facts.get(each, "datasets"), Unknown)]
-        kinds = Kinds(facts)
-        now, then = read(Reading(facts), kinds), read(Reading(facts, next_boot=True), kinds)
+        storage = Storage(facts)
+        now, then = read(Reading(facts), storage), read(Reading(facts, next_boot=True), storage)
         self._now = _side(now)
         self._then = None if then.host == now.host else _side(then)
         self._relations = Relations(facts)

@@ -13,7 +13,7 @@ from auditor.facts import HOST, Facts, Known, Subject, value_of
 from auditor.observation.pools import Pools
 from auditor.observation.programs import Databases
 from auditor.observation.reading import Reading, both, opposite
-from auditor.observation.stores import Stores, virtual_machine
+from auditor.observation.stores import virtual_machine
 
 SYNCS: Mapping[str, Sync] = {"standard": "standard", "always": "always", "disabled": "disabled"}
 
@@ -38,14 +38,19 @@ def next_boot(facts: Facts) -> Host:
     return read(Reading(facts, next_boot=True)).host
 
 
-def read(reading: Reading, kinds: Kinds | None = None) -> Observation:
-    """kinds: of the same facts, where they are read twice."""
+class Storage:
+    """What the next boot has in common with now: of the same facts it is read once."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.pools, self.kinds = Pools(facts), Kinds(facts)
+
+
+def read(reading: Reading, storage: Storage | None = None) -> Observation:
     facts = reading.facts
-    stores = Stores(reading)
-    pools_of = Pools(reading, stores)
-    pools = {each.name: pools_of.pool(each) for each in facts.linked(HOST, "pools")}
+    storage = storage or Storage(facts)
+    pools = {each.name: storage.pools.pool(each, reading) for each in facts.linked(HOST, "pools")}
     databases = Databases(reading)
-    datasets = Datasets(reading, pools, kinds or Kinds(facts))
+    datasets = Datasets(reading, pools, storage.kinds)
     programs = {each.name: databases.program(each) for each in reading.links(HOST, "databases") or ()}
     programs = {name: _rebuilt(each, reading) for name, each in programs.items()}
     found: dict[str, dict[str, None]] = {}
@@ -70,7 +75,8 @@ def read(reading: Reading, kinds: Kinds | None = None) -> Observation:
     for name in list(datasets.found):
         owner = name.partition("/")[0]
         if owner not in pools and facts.of(Subject("pool", owner)):
-            pools[owner] = pools_of.pool(Subject("pool", owner))
+            pools[owner] = storage.pools.pool(Subject("pool", owner), reading)
+    stores = storage.pools.stores
     host = Host(
         {**pools, **databases.pools},
         {**datasets.found, **databases.datasets},
