@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from auditor import data
 from auditor.commands import _block_sizes, _db_advice, _log_advice
 from auditor.commands._block_sizes import Layout, Pool, chosen
 from auditor.data import TableError, advice
@@ -233,9 +234,9 @@ def test_a_draid_without_its_width_is_not_known() -> None:
     ],
 )
 def test_a_wrong_table_is_an_error(change: tuple[str, str], says: str) -> None:
-    assert advice.parse(ENTRY)
+    assert advice.parse(data.toml(advice.FILE, ENTRY))
     with pytest.raises(TableError, match=says):
-        advice.parse(ENTRY.replace(*change))
+        advice.parse(data.toml(advice.FILE, ENTRY.replace(*change)))
 
 
 def counted(

@@ -13,6 +13,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -45,14 +46,13 @@ class Row(NamedTuple):
 def rows(folder: Path) -> Iterator[Row]:
     small = recording.load(RECORDING)
     for command in (("--version",), ("rules",), ("explain", "sync-disabled")):
-        yield row(f"zaudit {command[0]}", lambda words=command: measure.run((zaudit(), *words)))
+        yield row(f"zaudit {command[0]}", partial(measure.run, (zaudit(), *command)))
     tools.lay_out(small, folder / "host", NATIVE)
-    yield row("live check, 4 drives, native commands", lambda: measure.host(folder / "host", small.taken))
+    yield row("live check, 4 drives, native commands", partial(measure.host, folder / "host", small.taken))
     for drives, datasets in ((24, 100), (100, 20), (4, 2000)):
         large = folder / f"{drives}-{datasets}"
         recording.write(synthetic.large(small, drives, datasets), large)
-        argv = replayed(large, "terminal")
-        yield row(f"replay, {drives} drives, {datasets} datasets", lambda argv=argv: measure.run(argv))
+        yield row(f"replay, {drives} drives, {datasets} datasets", partial(measure.run, replayed(large, "terminal")))
 
 
 def row(what: str, cost: Callable[[], Cost], pairs: int = PAIRS) -> Row:
