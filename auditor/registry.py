@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import cast
 
-from auditor.collect import database_paths
+from auditor.databases import paths
 from auditor.facts import Kind, Spec
 from auditor.gather import brought, database_walk, layers, users, walk
 from auditor.model import (
@@ -82,7 +82,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
         **qualified(layers.PROVIDES),
         **qualified(users.PROVIDES),
         **qualified(database_walk.PROVIDES),
-        **qualified(database_paths.PROVIDES),
+        **qualified(paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),
         **qualified(HOST_FACTS, "host"),
     }
