@@ -1,4 +1,4 @@
-"""A run of every night: ``zaudit check --baseline FILE`` from end to end, and what every format makes of it."""
+"""A run of every night: ``zaudit baseline update FILE`` from end to end, and what every format makes of it."""
 
 from __future__ import annotations
 
