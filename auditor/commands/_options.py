@@ -13,7 +13,6 @@ import click
 
 from auditor import interrupt
 from auditor.commands import _complete
-from auditor.databases import ENGINES
 from auditor.errors import EXIT_USAGE, Stop
 from auditor.host import trust, user_files
 from auditor.host.request import DEADLINE_S
@@ -136,6 +135,8 @@ looking = _looking("Stop asking after this time and report without the rest; giv
 
 def database(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--db NAME[=DIR|DSN]``; see :func:`with_database`."""
+    from auditor.databases import ENGINES
+
     words = (
         f"The database of the target: {', '.join(ENGINES)}. DIR: its data directory, if it is not running. DSN: to ask "
         "the server itself; without a password."
@@ -163,6 +164,19 @@ def folders(command: Callable[..., Any]) -> Callable[..., Any]:
     words = "A folder of your own rules, in addition to the built-in ones."
     kind = Local()
     return click.option("--rules", "folders", multiple=True, type=kind, metavar="DIR", help=words)(command)
+
+
+def rules_of(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--rule ID``, ``--skip ID`` and ``--rules DIR``."""
+    command = folders(command)
+    for name, parameter, words in (
+        ("--skip", "skip", "Do not run this rule (repeat for more)."),
+        ("--rule", "only", "Run only this rule (repeat for more)."),
+    ):
+        command = click.option(
+            name, parameter, multiple=True, metavar="ID", shell_complete=_complete.rule_ids, help=words
+        )(command)
+    return command
 
 
 def policy(command: Callable[..., Any]) -> Callable[..., Any]:

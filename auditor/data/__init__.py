@@ -1,15 +1,28 @@
-"""Tables without code, as TOML; each with one loader beside it that refuses whatever it does not understand."""
+"""Tables without code, as TOML; each with one loader that refuses whatever it does not understand.
+
+Our rules are such tables, too. All of them are compiled into one file of plain JSON, which Python reads in a thirtieth of the
+time. What is installed has this file, and looks at no source. A checkout has it after ``make compiled``; where it is missing
+there, or was made of other sources, the sources are read. Nothing is looked for in any other place.
+"""
 
 from __future__ import annotations
 
 import json
 import pkgutil
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-RETIRED = "retired.toml"
+Document = Mapping[str, Any]  # of TOML
+
+COMPILED, RETIRED = "compiled.json", "retired.toml"
+HERE = Path(__file__).resolve().parent
+RULES = HERE.parent.parent / "rules"  # of a checkout
+
+
+class TableError(ValueError):
+    """A table that cannot be used; the text says which entry and why."""
 
 
 def text(name: str) -> str:
@@ -19,61 +32,79 @@ def text(name: str) -> str:
     return content.decode()
 
 
-@cache
-def packed() -> dict[str, Any]:
-    """Rules and bugs, as setup.py makes one file of them when zaudit is packed: JSON is read in a tenth of the time that
-    TOML takes. Nothing in a checkout."""
-    try:
-        found: dict[str, Any] = json.loads(text("rules.json"))
-    except OSError:
-        return {}
-    return found
+def toml(name: str, content: str) -> Document:
+    """A document. Raises TableError with the name."""
+    import tomllib
 
-
-@cache
-def advisories() -> Mapping[str, Mapping[str, Any]]:
-    """The known bugs of releases, by name, as they are written. Raises tomllib.TOMLDecodeError."""
-    found: dict[str, Any] = packed().get("advisories") or tomllib.loads(text("advisories.toml"))
-    return found
-
-
-@cache
-def bugs_fixed() -> Mapping[str, Any]:
-    """The bugs that later releases fix, by name, as they are written. Raises tomllib.TOMLDecodeError."""
-    found: dict[str, Any] = packed().get("fixes") or tomllib.loads(text("fixes.toml"))
-    return found
-
-
-@cache
-def retired() -> Mapping[str, str]:
-    """A sentence about each rule that zaudit no longer has, by id: that it is retired, and what to use."""
-    return {id: f"{id} is retired: {use}" for id, use in parse_retired(text(RETIRED)).items()}
-
-
-def parse_retired(text: str) -> dict[str, str]:
-    """What to use instead of each rule of a table in this form. Raises TableError for anything else."""
-    found: dict[str, str] = {}
-    for id, entry in tomllib.loads(text).items():
-        match entry:
-            case {"successor": str(rule), **others} if rule and not others:
-                found[id] = f"use rule {rule}"
-            case {"instead": str(use), **others} if use and not others:
-                found[id] = use
-            case _:
-                raise TableError(f"{RETIRED}: {id}: expected successor or instead, and nothing else")
-    return found
-
-
-class TableError(ValueError):
-    """A table that cannot be used; the text says which entry and why."""
-
-
-def document(file: str, content: str) -> dict[str, Any]:
-    """What a file says. Raises TableError."""
     try:
         return tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{file}: {error}") from None
+        raise TableError(f"{name}: {error}") from None
+
+
+@cache
+def table(name: str) -> Document:
+    """A table of this folder, as it is written. Raises TableError."""
+    found: Document | None = _compiled().get(name)
+    return toml(name, text(name)) if found is None else found
+
+
+@cache
+def rules() -> Mapping[str, Document]:
+    """Our rules by id, as they are written. Raises OSError and TableError."""
+    found = _compiled().get("rules")
+    return (
+        {path.stem: toml(str(path), path.read_text()) for path in sorted(RULES.glob("*.toml"))}
+        if found is None
+        else found
+    )
+
+
+def compiled(*, installed: bool) -> str:
+    """The content of the compiled file; installed: where there are no sources. Raises OSError and TableError."""
+    tables = {path.name: table(path.name) for path in sorted(HERE.glob("*.toml"))}
+    return json.dumps({"sources": "" if installed else _digest(), "rules": rules(), **tables})
+
+
+@cache
+def _compiled() -> Mapping[str, Any]:
+    """What is compiled, or nothing where that is not of these sources. Raises TableError where there are none."""
+    try:
+        found: Mapping[str, Any] = json.loads(text(COMPILED))
+        sources = found["sources"]
+    except (OSError, ValueError, KeyError, TypeError):
+        if RULES.is_dir():
+            return {}
+        raise TableError(f"{COMPILED} is missing or damaged: install zaudit again") from None
+    return found if sources == "" or sources == _digest() else {}
+
+
+def _digest() -> str:
+    """Of all sources."""
+    import hashlib
+
+    found = hashlib.sha256()
+    for path in (*sorted(HERE.glob("*.toml")), *sorted(RULES.glob("*.toml"))):
+        content = path.read_bytes()
+        found.update(f"{path.name} {len(content)}\n".encode() + content)
+    return found.hexdigest()
+
+
+def entries(file: str, document: Document, word: str, keys: frozenset[str]) -> Iterator[tuple[str, Document]]:
+    """(what to call it in an error, table) of each ``[[word]]`` of a document of nothing else, each with exactly these keys.
+
+    Raises TableError.
+    """
+    found = document.get(word)
+    if set(document) != {word} or not isinstance(found, list) or not found:
+        raise TableError(f"{file}: expected [[{word}]] entries and nothing else")
+    for number, entry in enumerate(found, 1):
+        where = f"{file}: entry {number}"
+        if not isinstance(entry, dict):
+            raise TableError(f"{where} is not a table")
+        if wrong := keys ^ set(entry):
+            raise TableError(f"{where}: missing or unknown {', '.join(sorted(wrong))}")
+        yield where, entry
 
 
 def texts(where: str, found: object) -> tuple[str, ...]:
@@ -83,19 +114,21 @@ def texts(where: str, found: object) -> tuple[str, ...]:
     return tuple(found)
 
 
-def entries(file: str, content: str, word: str, keys: frozenset[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(what to call it in an error, table) of each ``[[word]]`` of a file that has nothing else, each with exactly these keys.
+@cache
+def retired() -> Mapping[str, str]:
+    """A sentence about each rule that zaudit no longer has, by id: that it is retired, and what to use."""
+    return {id: f"{id} is retired: {use}" for id, use in parse_retired(table(RETIRED)).items()}
 
-    Raises TableError.
-    """
-    tables = document(file, content)
-    found = tables.get(word)
-    if set(tables) != {word} or not isinstance(found, list) or not found:
-        raise TableError(f"{file}: expected [[{word}]] entries and nothing else")
-    for number, entry in enumerate(found, 1):
-        where = f"{file}: entry {number}"
-        if not isinstance(entry, dict):
-            raise TableError(f"{where} is not a table")
-        if wrong := keys ^ set(entry):
-            raise TableError(f"{where}: missing or unknown {', '.join(sorted(wrong))}")
-        yield where, entry
+
+def parse_retired(document: Document) -> dict[str, str]:
+    """What to use instead of each rule of a table in this form. Raises TableError for anything else."""
+    found: dict[str, str] = {}
+    for id, entry in document.items():
+        match entry:
+            case {"successor": str(rule), **others} if rule and not others:
+                found[id] = f"use rule {rule}"
+            case {"instead": str(use), **others} if use and not others:
+                found[id] = use
+            case _:
+                raise TableError(f"{RETIRED}: {id}: expected successor or instead, and nothing else")
+    return found

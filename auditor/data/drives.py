@@ -57,28 +57,20 @@ def _words(pattern: str) -> tuple[str, ...]:
 _GROUP = re.compile(r"\([^()]*\)")
 _UNSURE = re.compile(r"(?:\\.|\[[^][]*\]|.)(?:[?*+]|\{[^{}]*\})|\\.|\[[^][]*\]")
 _PLAIN = re.compile(r"[^A-Za-z0-9 _-]")
-# an entry of our file as it is written there, its pattern first
-_ENTRY = re.compile(r"^\[\[drive\]\]\npattern = '(.+)'\n(?:.+\n)*", re.MULTILINE)
 
 
 @cache
 def load() -> tuple[Drive, ...]:
     """All entries, in the order in which they are tried. Their patterns are compiled when they are needed."""
-    return parse(data.text(FILE), compiled=False)
+    return parse(data.table(FILE), compiled=False)
 
 
-@cache
-def _entries() -> tuple[tuple[str, str], ...]:
-    """(pattern, the entry as TOML) of each: TOML is slow to read, and few entries are asked for."""
-    return tuple((entry[1], entry[0]) for entry in _ENTRY.finditer(data.text(FILE)))
-
-
-def parse(text: str, *, compiled: bool = True) -> tuple[Drive, ...]:
+def parse(document: data.Document, *, compiled: bool = True) -> tuple[Drive, ...]:
     """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type.
 
     compiled: False for a table whose patterns the tests have compiled.
     """
-    return tuple(_drive(entry, where, compiled) for where, entry in data.entries(FILE, text, "drive", KEYS))
+    return tuple(_drive(entry, where, compiled) for where, entry in data.entries(FILE, document, "drive", KEYS))
 
 
 def _drive(entry: Mapping[str, Any], where: str, compiled: bool) -> Drive:
@@ -114,10 +106,7 @@ def match(model: str) -> Drive | None:
     """The first entry for a model, or None. Underscores may stand for spaces, as in udev's ID_MODEL."""
     bare = normal(model)
     spaced = normal(bare.replace("_", " "))
-    for pattern, entry in _entries():
-        if _found(pattern, bare) or (spaced != bare and _found(pattern, spaced)):
-            return parse(entry, compiled=False)[0]
-    return None
+    return next((each for each in load() if each.matches(bare) or (spaced != bare and each.matches(spaced))), None)
 
 
 # -- firmware ---------------------------------------------------------------------------------------------------------
@@ -141,12 +130,12 @@ class FirmwareBug(NamedTuple):
 @cache
 def load_firmware() -> tuple[FirmwareBug, ...]:
     """All entries, in the order in which they are tried."""
-    return parse_firmware(data.text(FIRMWARE))
+    return parse_firmware(data.table(FIRMWARE))
 
 
-def parse_firmware(text: str) -> tuple[FirmwareBug, ...]:
+def parse_firmware(document: data.Document) -> tuple[FirmwareBug, ...]:
     """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
-    return tuple(_bug(entry, where) for where, entry in data.entries(FIRMWARE, text, "firmware", FIRMWARE_KEYS))
+    return tuple(_bug(entry, where) for where, entry in data.entries(FIRMWARE, document, "firmware", FIRMWARE_KEYS))
 
 
 def _bug(entry: Mapping[str, Any], where: str) -> FirmwareBug:
@@ -191,12 +180,12 @@ class Shingled(NamedTuple):
 @cache
 def load_shingled() -> tuple[Shingled, ...]:
     """All entries, in the order in which they are tried."""
-    return parse_shingled(data.text(SHINGLED))
+    return parse_shingled(data.table(SHINGLED))
 
 
-def parse_shingled(text: str) -> tuple[Shingled, ...]:
+def parse_shingled(document: data.Document) -> tuple[Shingled, ...]:
     """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
-    return tuple(_family(entry, where) for where, entry in data.entries(SHINGLED, text, "shingled", SHINGLED_KEYS))
+    return tuple(_family(entry, where) for where, entry in data.entries(SHINGLED, document, "shingled", SHINGLED_KEYS))
 
 
 def _family(entry: Mapping[str, Any], where: str) -> Shingled:

@@ -32,12 +32,11 @@ class Platform(NamedTuple):
 @cache
 def load() -> Mapping[str, Platform]:
     """All, by name; the first is ANY."""
-    return parse(data.text(FILE))
+    return parse(data.table(FILE))
 
 
-def parse(text: str) -> dict[str, Platform]:
+def parse(document: data.Document) -> dict[str, Platform]:
     """The platforms of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
-    document = data.document(FILE, text)
     found: dict[str, Platform] = {}
     entries = document.get("platform")
     if set(document) != {"platform"} or not isinstance(entries, list):

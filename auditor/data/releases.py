@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor import data
 from auditor.data import TableError
@@ -181,13 +181,13 @@ def build_fact(bug: str) -> str:
 @cache
 def load_builds() -> dict[str, Build]:
     """Version -> build."""
-    return parse_builds(data.text(BUILDS))
+    return parse_builds(data.table(BUILDS))
 
 
-def parse_builds(text: str) -> dict[str, Build]:
+def parse_builds(document: data.Document) -> dict[str, Build]:
     """The builds of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
     found: dict[str, Build] = {}
-    for series, table in data.document(BUILDS, text).items():
+    for series, table in document.items():
         for version, build in _series(f"{BUILDS}: [{series}]", table):
             if version in found:
                 raise TableError(f"{BUILDS}: [{series}]: {version} is there twice")
@@ -264,12 +264,12 @@ def fixes_cover(release: tuple[object, ...]) -> bool:
 @cache
 def load_fixes() -> tuple[Fix, ...]:
     """All entries, the gravest first, of these those first that need least in use. Raises TableError."""
-    return parse_fixes(data.bugs_fixed())
+    return parse_fixes(data.table(FIXES))
 
 
-def parse_fixes(tables: Mapping[str, Any]) -> tuple[Fix, ...]:
+def parse_fixes(document: data.Document) -> tuple[Fix, ...]:
     """Raises TableError for anything misspelt, missing or of the wrong type."""
-    found = [_fix(f"{FIXES}: [{name}]", name, entry) for name, entry in tables.items()]
+    found = [_fix(f"{FIXES}: [{name}]", name, entry) for name, entry in document.items()]
     return tuple(sorted(found, key=lambda fix: (DOES.index(fix.does), len(fix.uses))))
 
 
@@ -339,12 +339,12 @@ class Tunable(NamedTuple):
 @cache
 def load_tunables() -> dict[str, Tunable]:
     """All, by name. Raises TableError."""
-    return parse_tunables(data.text(TUNABLES))
+    return parse_tunables(data.table(TUNABLES))
 
 
-def parse_tunables(text: str) -> dict[str, Tunable]:
+def parse_tunables(document: data.Document) -> dict[str, Tunable]:
     """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
-    return {name: _tunable(name, table) for name, table in data.document(TUNABLES, text).items()}
+    return {name: _tunable(name, table) for name, table in document.items()}
 
 
 def _tunable(name: str, table: object) -> Tunable:

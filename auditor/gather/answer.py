@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
-from auditor.facts import AGAIN, HOST, Fact, Facts, Kind, Reason, Subject, Unknown, unknown
+from auditor.facts import AGAIN, HOST, ROOT, Fact, Facts, Kind, Reason, Subject, Unknown, unknown
 from auditor.host import kmsg, libraries, sql
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Reply, Run
@@ -61,8 +61,7 @@ def answer_of(source: Source, subject: Subject, request: Run | Read, reply: Capt
     if too_much := over(said, source.form):
         return Answer(Facts(), unknown(f"{text}: {too_much}"))
     try:
-        found = Facts()
-        found.put_all(source.parse(said, subject))
+        found = _parsed(source, said, subject)
         found.put_all(list(_lacking(source, found, getattr(said, "lacks", ()), older)))
         return Answer(found, missing, unasked=older)
     except ValueError as error:  # what a parser says of an answer that it does not understand
@@ -70,7 +69,8 @@ def answer_of(source: Source, subject: Subject, request: Run | Read, reply: Capt
             return Answer(Facts(), Unknown((unasked(older),)), unasked=older)
         why = harmless(str(error) or type(error).__name__)[:200]
         remedy = missing.reasons[0].remedy or root_if(host, why)
-        return Answer(Facts(), unknown(f"{text}: {why if remedy else f'output not understood: {why}'}", remedy))
+        whole = f"{text}: {why if remedy else f'output not understood: {why}'}"
+        return Answer(Facts(), Unknown((Reason(whole, remedy, lost=True),)))
     except Exception as error:  # a mistake of ours, which must not end the audit of all the rest
         why = harmless(f"{type(error).__name__}: {error}")[:200]
         return Answer(Facts(), unknown(f"{text}: {DEFECT}{why}", REPORT_IT))
@@ -83,17 +83,24 @@ def _concerns(word: str, subject: Subject) -> bool:
 
 def _of_a_part(source: Source, subject: Subject, capture: Capture, text: str) -> Facts:
     """What a command said before it was given up, where its parser leaves out what is cut off."""
-    found = Facts()
     if not (capture.fault and capture.stdout and source.part):
-        return found
+        return Facts()
     said = Output(decoded(capture.stdout), text, 0, "", capture.lacks, capture.columns)
     if over(said, source.form):
-        return found
+        return Facts()
     try:
-        found.put_all(source.parse(said, subject))
+        return _parsed(source, said, subject)
     except ValueError:  # not even its beginning is an answer
         return Facts()
-    return found
+
+
+def _parsed(source: Source, said: Reply, subject: Subject) -> Facts:
+    found = source.parse(said, subject)
+    if isinstance(found, Facts):
+        return found
+    store = Facts()
+    store.put_all(found)
+    return store
 
 
 def _of_word(source: Source, word: str) -> str:
@@ -114,9 +121,14 @@ def _lacking(source: Source, found: Facts, lacks: Sequence[str], older: str) -> 
 # -- reasons: why there is no answer ----------------------------------------------------------------------------------
 # Why there is no answer, in one sentence that names the command or the file, with the shortest remedy.
 
-ROOT = "run as root"
 _LACKS = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
 _DENIED = re.compile(r"permission denied|operation not permitted|must be (run as )?root|superuser|EACCES|EPERM", re.I)
+# of an error: it will be the same tomorrow. (sd_booted(3); errno(3) ENOTTY, EOPNOTSUPP, ENOENT; getopt(3))
+_STABLE = re.compile(
+    r"not been booted with systemd|inappropriate ioctl|not supported|unsupported|no such file"
+    r"|(unrecognized|invalid|unknown) option",
+    re.I,
+)
 
 
 def command_line(argv: Sequence[str]) -> str:
@@ -153,7 +165,7 @@ def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | N
     if capture.fault == UNASKED:
         return unasked(text)
     if capture.fault:
-        return Reason(f"{text}: {capture.fault}", _longer(capture.fault))
+        return Reason(f"{text}: {capture.fault}", _longer(capture.fault), lost=True)
     if capture.exit is not None and capture.exit in request.accept:
         return None
     if lacks := _LACKS.search(decoded(capture.stderr)):
@@ -168,7 +180,7 @@ def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | N
     if capture.exit is not None and capture.exit < 0:
         why = f"killed by signal {-capture.exit} ({why})"
     needs_root = euid != 0 and (_DENIED.search(decoded(capture.stderr + capture.stdout)) or (capture.exit or 0) < 0)
-    return Reason(f"{text}: {why}", ROOT if needs_root else "")
+    return Reason(f"{text}: {why}", ROOT if needs_root else "", lost=not _STABLE.search(why))
 
 
 def _longer(fault: str) -> str:
@@ -187,7 +199,11 @@ def unread(files: Files, text: str, host: Host) -> Unknown:
     trouble = {path: error for path, error in files.errors.items() if error not in ("no such file", UNASKED)}
     absent = {path: error for path, error in files.errors.items() if "*" not in path and not older}
     reasons = tuple(
-        Reason(f"{harmless(path)}: {error}", ROOT if host.euid != 0 and _DENIED.search(error) else _longer(error))
+        Reason(
+            f"{harmless(path)}: {error}",
+            ROOT if host.euid != 0 and _DENIED.search(error) else _longer(error),
+            lost=not _STABLE.search(error),
+        )
         for path, error in sorted((trouble or absent).items())[:3]
     )
     return Unknown((*older, *reasons)) if older or reasons else unknown(f"{text}: does not say")

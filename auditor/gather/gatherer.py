@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import cast
 
 from auditor.data import platforms
-from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, Unknown, unknown
+from auditor.facts import HOST, Fact, Facts, Kind, Subject, Unknown, unknown
 from auditor.gather import answer, by_name
 from auditor.gather.answer import Answer
 from auditor.gather.by_name import ByName
@@ -165,7 +165,7 @@ def of_platform(failure: Unknown, platform: str) -> Unknown:
     """The same, with what is not installed in words of a platform."""
     if not any("apt install " in each.remedy for each in failure.reasons):
         return failure
-    return Unknown(tuple(Reason(each.text, platforms.installed(each.remedy, platform)) for each in failure.reasons))
+    return Unknown(tuple(each._replace(remedy=platforms.installed(each.remedy, platform)) for each in failure.reasons))
 
 
 # -- what is being asked ----------------------------------------------------------------------------------------------

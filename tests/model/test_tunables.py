@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor import registry
+from auditor import data, registry
 from auditor.data import TableError, releases
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Unknown, known, unknown
 from auditor.model.next_boot import DURABILITY, LOSES_COMMITS, parameters
@@ -107,7 +107,7 @@ def test_what_is_not_at_its_default() -> None:
 )
 def test_a_wrong_table_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(TableError, match=complaint):
-        releases.parse_tunables(text)
+        releases.parse_tunables(data.toml(releases.TUNABLES, text))
 
 
 @pytest.mark.parametrize(
