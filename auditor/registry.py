@@ -8,7 +8,7 @@ from typing import cast
 
 from auditor.databases import paths
 from auditor.facts import Kind, Spec
-from auditor.gather import database_walk, layers, targets, users, walk
+from auditor.gather import layers, targets, users, walk
 from auditor.model import (
     database,
     database_settings,
@@ -81,7 +81,6 @@ def registry() -> dict[tuple[Kind, str], Spec]:
         **qualified(targets.PROVIDES),
         **qualified(layers.PROVIDES),
         **qualified(users.PROVIDES),
-        **qualified(database_walk.PROVIDES),
         **qualified(paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),
         **qualified(HOST_FACTS, "host"),

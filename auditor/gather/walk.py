@@ -10,7 +10,8 @@ from functools import partial
 from typing import NamedTuple
 
 from auditor.data import platforms
-from auditor.databases import ENGINES, redis
+from auditor.databases import ENGINES, paths, redis, servers, settings
+from auditor.databases.configuration import ELSEWHERE
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import (
     HOST,
@@ -31,7 +32,7 @@ from auditor.facts import (
     word_of,
     words_of,
 )
-from auditor.gather import database_walk, layers, targets, users, witnesses
+from auditor.gather import layers, targets, users, witnesses
 from auditor.gather.gatherer import Gatherer, Progress, fill, of
 from auditor.gather.targets import covers, pool_of
 from auditor.host import sql
@@ -200,6 +201,7 @@ def _loaded(gatherer: Gatherer, facts: Facts) -> Judged:
 # allow.
 
 PROVIDES = {
+    **servers.PROVIDES,
     "host.pools": links("pool", "the pools that are audited"),
     "host.zfs_loaded": flag("OpenZFS is in the kernel that runs"),
     "host.platform": word("in whose words fixes and remedies are (auditor/data/platforms.toml)"),
@@ -211,6 +213,11 @@ PROVIDES = {
     "dataset.role": word("what the policy says it is for", "log", "data", "both", "rebuildable", "undeclared"),
     "dataset.database": word("the database that the policy names for it, or empty"),
     "pool.datasets": links("dataset", "what is audited of its datasets"),
+    "host.database": word("the database that the user named for all datasets, or empty"),
+    "host.connected_engine": word("the database that the user named a connection to, or empty"),
+    "host.database_directory": word("where the user said that the data of that database lies, or empty"),
+    "host.database_connection": word("how the user said to connect to it, or empty"),
+    "database.live": flag("its settings are those in force: it says them itself"),
 }
 # Of many pools these are asked before all others: what they say decides the gravest rules, and a deadline may end the rest.
 GRAVEST = ("zfs_get", "zfs_list", "zpool_status")
@@ -290,7 +297,7 @@ def look_at_pools(
     holders = _holders(gatherer, facts, inventory)
     paths = layers.Paths(gatherer.host.steady)
     facts.put_all(list(layers.below(facts, holders, paths)))
-    database_walk.look_at(gatherer, facts, inventory)
+    look_at_databases(gatherer, facts, inventory)
     more = targets.implied(facts, roots)
     pools = _bring(gatherer, facts, pools, more)
     gatherer.settle(facts)
@@ -402,3 +409,96 @@ NAMES = ("sysfs_serial", "udev_serial", "nvme_list_serial")
 def nameless(disk: Subject, facts: Facts) -> bool:
     """Whether nothing that was asked once for all disks tells its serial number."""
     return not any(isinstance(found := facts.get(disk, name), Known) and found.value for name in NAMES)
+
+
+# -- databases --------------------------------------------------------------------------------------------------------
+# The databases of a host: those that run, and the one that the user named. Each question needs the answers before it.
+
+PLACES: dict[str, tuple[str, ...]] = {
+    "database_process": (),
+    "redis_unit": (),
+    "database_includes": (),
+    "database_settings": ("directories",),
+    "database_paths": ("mountinfo", "symlinks"),
+    "database_links": ("more_symlinks",),
+    "database_blocks": (),
+}
+"""What is asked one after the other, and what of it says where files are."""
+STARTS = ("database_unit", "unit_start", "unit_conditions")  # once it is known where their file systems are mounted
+
+
+def look_at_databases(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
+    """The servers that run and the one that is named: each question needs the answers of the one before."""
+    gatherer.settle(facts, ["database_processes", "database_sql"])
+    crowds = servers.choose(facts, lambda request: gatherer.host.read(request))
+    named, directory = word_of(facts.get(HOST, "database")), word_of(facts.get(HOST, "database_directory"))
+    if word_of(facts.get(HOST, "database_connection")) and (why := gatherer.failure("database_sql", HOST)):
+        facts.put(Fact(HOST, "connected_database", why))
+        if not facts.linked(HOST, "connected_database"):
+            _not_reached(facts, word_of(facts.get(HOST, "connected_engine")))
+    if directory:
+        subject = Subject("database", f"{named} {directory}")
+        seen = (Evidence(f"--db {named}={directory}", "zaudit check --db"),)
+        for name, value in (("engine", named), ("process", "self"), ("data_directory", directory)):
+            facts.put(Fact(subject, name, Known(value, seen)))
+        _add_database(facts, subject, seen)
+    for subject in facts.linked(HOST, "connected_database"):
+        _add_database(facts, subject, (Evidence("--db"),))
+        facts.put(Fact(subject, "live", Known(True, (Evidence("the server itself was asked", "--db"),))))
+    databases = [each for each in facts.subjects("database") if each not in crowds]
+    for each, why in crowds.items():
+        facts.put_all(Fact(each, name, why) for name in _database_facts(gatherer))
+    held = settings.known_before(facts, databases)
+    for name in PLACES:
+        gatherer.ask(name, databases, facts)
+        gatherer.settle(facts, [name])
+        for each in databases:
+            if why := gatherer.failure(name, each):  # else it would be "not looked at" to those that ask next
+                facts.put_all(Fact(each, fact, why) for fact in PLACES[name] if fact not in facts.of(each))
+    settings.withdraw(facts, databases, held, gatherer.sources["database_settings"].facts)
+    for each in databases:
+        facts.put(Fact(each, "live", _not_asked(facts, each)))
+    overlays = layers.overlays_of_databases(paths.tables(facts), facts, gatherer.host)
+    facts.put_all(list(paths.lies_on(facts, inventory, overlays)))
+    for name in STARTS:
+        gatherer.ask(name, databases, facts)
+        gatherer.settle(facts, [name])
+        for each in databases:
+            if name == STARTS[0] and (why := gatherer.failure(name, each)):
+                facts.put(Fact(each, "unit", why))
+
+
+def _database_facts(gatherer: Gatherer) -> Iterator[str]:
+    """The names of all facts of a database that anything here could give."""
+    yield "live"
+    for source in gatherer.sources.values():
+        for name in source.facts:
+            kind, _, bare = name.rpartition(".")
+            if (kind or source.subject) == "database":
+                yield bare
+
+
+def _not_asked(facts: Facts, database: Subject) -> Judged:
+    """Of one that does not answer it is open whether it is the one that was meant."""
+    connected = facts.get(HOST, "connected_database")
+    engine = word_of(facts.get(HOST, "connected_engine"))
+    if engine and isinstance(connected, Unknown) and database.name.startswith(f"{engine} "):
+        return connected
+    return Known(False, (Evidence("its files were read, and it was not asked itself"),))
+
+
+def _not_reached(facts: Facts, engine: str) -> None:
+    """A server that did not answer is undecided, and not left out. Where one of its kind runs here, it may be this one."""
+    here = [each for each in facts.subjects("database") if each.name.startswith(f"{engine} ")]
+    if not here:
+        subject = Subject("database", f"{engine} {ELSEWHERE}")
+        facts.put(Fact(subject, "engine", Known(engine, (Evidence(f"--db {engine}"),))))
+        _add_database(facts, subject, (Evidence("--db"),))
+
+
+def _add_database(facts: Facts, subject: Subject, seen: tuple[Evidence, ...]) -> None:
+    """To those that were found; where nobody could see them, it stays unknown which there are."""
+    found = facts.get(HOST, "database_processes")
+    if isinstance(found, Known) and subject not in facts.linked(HOST, "database_processes"):
+        both = (*facts.linked(HOST, "database_processes"), subject)
+        facts.replace(Fact(HOST, "database_processes", Known(both, (*found.evidence, *seen))))

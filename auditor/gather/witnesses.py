@@ -2,34 +2,38 @@
 
 Each of COMPARERS knows one such thing, and yields the facts that take the place of what is not believed. Where the witnesses
 differ, what depends on it becomes Unknown with both sides named, whatever one of them said; where only one was heard, it is
-believed.
-"""
+believed."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from auditor.databases import paths
+from auditor.databases.configuration import Tree, folders
 from auditor.facts import (
     HOST,
     Evidence,
     Fact,
     Facts,
+    FolderDevice,
     Judged,
     Kind,
     Known,
     Subject,
+    SymbolicLink,
     Unknown,
     pairs_of,
+    rows_of,
     unknown,
     value_of,
     words_of,
 )
-from auditor.gather import database_walk
-from auditor.sources import block_tree, nvme, smartctl, zpool_history, zpool_status
+from auditor.host.request import Files
+from auditor.sources import block_tree, mounts, nvme, smartctl, zpool_history, zpool_status
 from auditor.sources.pool_tree import Told, display_name
 from auditor.text import harmless
 
@@ -466,11 +470,87 @@ def _names(facts: Facts, name: str) -> list[str] | None:
     return list(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else None
 
 
+# -- the mounts of databases ------------------------------------------------------------------------------------------
+# The mounts that a database's process sees, against those that ``zfs get`` names and the devices of its folders: a line that
+# is lost from its table would put the files below it on another file system. In a container, whose root is another one, only
+# the devices are compared.
+
+VOLUMES = (
+    "btrfs",
+)  # each of its subvolumes has a device of its own, which no table of mounts names (man 2 stat, st_dev)
+LAYERS = ("overlay", "aufs", "fuse-overlayfs")
+
+
+def compare_mounts_of_databases(facts: Facts) -> Iterator[Fact]:
+    """All databases."""
+    points = {
+        dataset.name: point
+        for dataset in facts.subjects("dataset")
+        if value_of(facts.get(dataset, "mounted")) is True
+        and isinstance(point := value_of(facts.get(dataset, "mountpoint")), str)
+        and point.startswith("/")
+    }
+    for database in facts.subjects("database"):
+        table = paths.table_of(words_of(facts.get(database, "mountinfo")))
+        if table and (why := _device_lost(database, table, facts) or _dataset_lost(database, table, points, facts)):
+            doubt = unknown(f"{database.name}: {why}")
+            yield from (Fact(database, name.partition(".")[2], doubt) for name in paths.PROVIDES)
+
+
+def _device_lost(database: Subject, table: Sequence[mounts.Mount], facts: Facts) -> str:
+    """Which folder of its files is not on the mount that its table says, or an empty string."""
+    links = dict(
+        each for name in ("symlinks", "more_symlinks") for each in rows_of(facts.get(database, name), SymbolicLink)
+    )
+    tree = Tree(Files({}, links), "")
+    seen = (facts.get(database, name) for name in ("devices", "more_devices"))
+    for path, device in (each for devices in seen for each in rows_of(devices, FolderDevice)):
+        try:
+            mount = mounts.mount_of(table, tree.real(path))
+        except ValueError:  # too many links, which is said where its files are followed
+            continue
+        if mount and mount.fstype not in VOLUMES and mount.major_minor != device:
+            return (
+                f"its table of mounts puts {harmless(path)} on {harmless(mount.source)} ({mount.major_minor}), "
+                f"the folder itself is on device {harmless(device)}"
+            )
+    return ""
+
+
+def _dataset_lost(database: Subject, table: Sequence[mounts.Mount], points: Mapping[str, str], facts: Facts) -> str:
+    """Which dataset that is mounted over one of its folders the table lacks, or an empty string."""
+    if _another_root(table, points):
+        return ""
+    there = {each.source for each in table if each.fstype == "zfs"}
+    files = [path for _, path in folders(words_of(facts.get(database, "directories")))]
+    files += [each.target for each in rows_of(facts.get(database, "symlinks"), SymbolicLink)]
+    for name, point in points.items():
+        if name not in there and any(_inside(path, point) for path in files):
+            return f"zfs get says that {harmless(name)} is mounted, the process's table of mounts lacks it"
+    return ""
+
+
+def _another_root(table: Sequence[mounts.Mount], points: Mapping[str, str]) -> bool:
+    """Whether its root is not that of the host: a layer, a dataset that the host has mounted elsewhere (a container of LXC),
+    or any file system but the dataset that is at the root of the host."""
+    root = mounts.mount_of(table, "/")
+    if root is None:
+        return False
+    if any(each.mount_point == "/" and each.fstype in LAYERS for each in table):
+        return True
+    at_root = {name for name, point in points.items() if point == "/"}
+    return points.get(root.source, "/") != "/" or (bool(at_root) and root.source not in at_root)
+
+
+def _inside(path: str, point: str) -> bool:
+    return path == point or path.startswith(point.rstrip("/") + "/")
+
+
 COMPARERS: tuple[Comparer, ...] = (
     compare_vdevs,
     compare_disks,
     compare_mounted,
-    database_walk.compare_mounts,
+    compare_mounts_of_databases,
     compare_events,
     compare_commands,
 )

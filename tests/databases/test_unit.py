@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from auditor import audit
 from auditor.databases import services
 from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known, value_of
-from auditor.gather import database_walk
+from auditor.gather import walk
 from auditor.gather.gatherer import Gatherer, fill
 from auditor.host.request import Capture, Run
 from auditor.judge.verdict import judge
@@ -88,7 +88,7 @@ def seen(machine: Systemd, of_host: str = MOUNTS) -> Facts:
     gatherer = Gatherer(machine, sources())
     for collector in ("database_processes", "database_sql"):
         gatherer.ask(collector, [HOST], facts)
-    database_walk.look_at(gatherer, facts, Facts())
+    walk.look_at_databases(gatherer, facts, Facts())
     fill(gatherer, facts)
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))

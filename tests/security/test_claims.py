@@ -13,7 +13,7 @@ import pytest
 
 from auditor.databases import paths
 from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
-from auditor.gather import database_walk, witnesses
+from auditor.gather import witnesses
 from auditor.host.live import LiveHost
 from auditor.host.request import BARRED, Files, Read
 from tests.security.fakes import USER, Refused, folder, server
@@ -92,7 +92,7 @@ def datasets(number: int, data: Path, theirs: Path) -> Judged:
         except ValueError as error:
             facts.put(Fact(subject, "more_symlinks", unknown(str(error))))
     facts.put_all(list(paths.lies_on(facts, Facts(), {})))
-    witnesses.compare(facts, database_walk.compare_mounts)
+    witnesses.compare(facts, witnesses.compare_mounts_of_databases)
     return facts.get(subject, "datasets")
 
 

@@ -18,7 +18,7 @@ from auditor import registry
 from auditor.databases import mysql, paths, servers, settings
 from auditor.databases.configuration import Tree
 from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, FolderDevice, Known, Subject, Unknown, known, unknown
-from auditor.gather import database_walk
+from auditor.gather import walk
 from auditor.gather.gatherer import Gatherer, fill
 from auditor.host import request
 from auditor.host.allowed import allowed_part
@@ -145,7 +145,7 @@ def seen(
     gatherer = Gatherer(machine, registry.sources())
     for collector in ("database_processes", "database_sql"):
         gatherer.ask(collector, [HOST], facts)
-    database_walk.look_at(gatherer, facts, inventory or Facts())
+    walk.look_at_databases(gatherer, facts, inventory or Facts())
     fill(gatherer, facts)
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
@@ -592,7 +592,7 @@ def test_a_database_that_does_not_run_is_judged_by_its_files() -> None:
     machine = Machine({"/proc/1/stat": FILES["/proc/1/stat"], **files}, {"/proc/self/cwd": "/"})
     gatherer = Gatherer(machine, registry.sources())
     gatherer.ask("database_processes", [HOST], facts)
-    database_walk.look_at(gatherer, facts, Facts())
+    walk.look_at_databases(gatherer, facts, Facts())
     gatherer.close()
     subject = Subject("database", "postgres /srv/pg")
     assert facts.linked(HOST, "database_processes") == (subject,)
