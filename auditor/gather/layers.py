@@ -133,8 +133,11 @@ def above(facts: Facts, holders: Holders) -> Iterator[Fact]:
     found.volumes()
     nothing = known((), "nothing that lies on it is mounted", MOUNTS)
     none = known((), "nothing that was seen above it", MOUNTS)  # one object for thousands of datasets
-    listed = any("slaves" in holders.inventory.of(disk) for disk in holders.inventory.subjects("disk"))
-    blind = None if listed else unknown("/sys/class/block was not read: loop devices are not known")
+    blind = (
+        None
+        if are_devices_read(holders.inventory)
+        else unknown("/sys/class/block was not read: loop devices are not known")
+    )
     for dataset in list(facts.subjects("dataset")):
         carries, unsure = found.carries.get(dataset.name), found.unsure.get(dataset.name)
         lost = found.lost.get(dataset.name)
@@ -151,6 +154,11 @@ def above(facts: Facts, holders: Holders) -> Iterator[Fact]:
         else:
             found_lost = unseen or blind or none
         yield Fact(dataset, "flushes_lost", found_lost)
+
+
+def are_devices_read(inventory: Facts) -> bool:
+    """Whether it is known what each block device lies on (/sys/class/block)."""
+    return any("slaves" in inventory.of(disk) for disk in inventory.subjects("disk"))
 
 
 def held_before(facts: Facts, what: Mount | str) -> Place:
@@ -272,7 +280,8 @@ def keys(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
             continue
         url = str(location.value)
         if url not in found:
-            found[url] = _key(url, location, holders, paths) if len(found) < KEY_FILES else _too_many()
+            many = unknown(f"more than {KEY_FILES} key files: the others were not looked for")
+            found[url] = _key(url, location, holders, paths) if len(found) < KEY_FILES else many
         yield Fact(dataset, "key_lies_on", found[url])
 
 
@@ -281,10 +290,6 @@ def _key(url: str, location: Known, holders: Holders, paths: Paths) -> Judged:
         return Known((), location.evidence)
     path = url.removeprefix(FILE)
     return _datasets(_of_file(path, holders, paths), path)
-
-
-def _too_many() -> Unknown:
-    return unknown(f"more than {KEY_FILES} key files: the others were not looked for")
 
 
 # -- overlays ---------------------------------------------------------------------------------------------------------

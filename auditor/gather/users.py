@@ -345,7 +345,7 @@ class _Users:
                 disks |= dict.fromkeys(way.disks)
         if disks:
             return self.holders.disks(disks)
-        if not any("slaves" in inventory.of(disk) for disk in inventory.subjects("disk")):
+        if not layers.are_devices_read(inventory):
             return Place(how="/sys/class/block was not read")
         why = unknown(
             harmless(
@@ -403,10 +403,9 @@ def mapped_in_volumes(holders: Holders) -> Mapping[str, Sequence[str]] | Unknown
     the subsystem)"""
     inventory = holders.inventory
     found: dict[str, list[str]] = defaultdict(list)
-    disks = list(inventory.subjects("disk"))
-    if not any("slaves" in inventory.of(disk) for disk in disks):
+    if not layers.are_devices_read(inventory):
         return unknown("/sys/class/block was not read: what lies in volumes is not known")
-    for disk in disks:
+    for disk in inventory.subjects("disk"):
         transport, uuid, name = (inventory.get(disk, each) for each in ("transport", "dm_uuid", "dm_name"))
         if not isinstance(transport, Known) or transport.value != "dm":
             continue

@@ -228,7 +228,9 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
 
     facts of block devices go to the inventory: a host has more of them than the audit is about.
     """
-    first = [name for name in of(gatherer.sources, "host") if _reads_only(gatherer.sources[name], facts)]
+    first = [
+        name for name in of(gatherer.sources, "host") if isinstance(gatherer.sources[name].request(HOST, facts), Read)
+    ]
     for name in first:
         gatherer.ask(name, [HOST], facts)
     gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.sources[name])])
@@ -255,10 +257,6 @@ def _platform(facts: Facts) -> Fact:
         return Fact(HOST, "platform", ids)
     evidence = tuple(piece for each in (ids, kernel) if isinstance(each, Known) for piece in each.evidence)
     return Fact(HOST, "platform", Known(name, evidence))
-
-
-def _reads_only(source: Source, facts: Facts) -> bool:
-    return isinstance(source.request(HOST, facts), Read)
 
 
 def _about_disks(source: Source) -> bool:

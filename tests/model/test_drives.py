@@ -1,4 +1,5 @@
-"""drives.toml: every entry can be reached, every example finds its own, and the loader refuses what is misspelt."""
+"""drives.toml, firmware.toml and shingled.toml: every entry can be reached, every example finds its own, and the loaders refuse
+what is misspelt."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ import pytest
 
 from auditor import data
 from auditor.data import TableError, drives
-from auditor.data.drives import Drive
+from auditor.data.drives import Drive, FirmwareBug
+from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.model.disk import BY_TRIM, firmware_bug, identity, shingled_family
 from tests.folded import for_each
 
 ROOT = Path(__file__).parent.parent.parent
@@ -197,3 +200,146 @@ def test_the_quick_look_leaves_nothing_out() -> None:
 )
 def test_words(pattern: str, words: tuple[str, ...]) -> None:
     assert drives._words(pattern) == words
+
+
+# -- firmware ---------------------------------------------------------------------------------------------------------
+
+
+DISK = Subject("disk", "sda")
+ENTRY = """
+[[firmware]]
+model = "X"
+firmware = "1"
+harm = "dies"
+fixed = "2"
+source = "here"
+example = ["X", "1", "2"]
+"""
+
+
+@pytest.mark.parametrize("bug", drives.load_firmware(), ids=[bug.example[0] for bug in drives.load_firmware()])
+def test_an_entry_matches_its_example_and_not_the_mended_revision(bug: FirmwareBug) -> None:
+    model, bad, good = bug.example
+    assert drives.match_firmware(model, bad) is bug
+    assert drives.match_firmware(f" ATA {model.lower()} ", f" {bad} ") is bug
+    assert drives.match_firmware(model, good) is None
+    assert drives.match_firmware(model, bug.fixed) is None
+    assert drives.match_firmware("EXAMPLE DRIVE", bad) is None
+
+
+def judged(model: object, revision: object) -> Known | Unknown:
+    facts = Facts()
+    for name, value in (("model", model), ("firmware", revision)):
+        facts.put(Fact(DISK, name, unknown("not asked") if value is None else known(str(value), str(value))))
+    return next(fact.value for fact in firmware_bug.derive(DISK, facts))
+
+
+def test_the_derived_fact_says_what_happens_and_what_mends_it() -> None:
+    found = judged("HP VO0480JFDGT", "HPD5")
+    assert isinstance(found, Known)
+    assert "32,768 hours" in str(found.value)
+    assert "HPD8" in str(found.value)
+    assert any("HPE" in each.text for each in found.evidence)
+    good = judged("HP VO0480JFDGT", "HPD9")
+    assert isinstance(good, Known)
+    assert good.value == ""
+
+
+def test_without_model_or_revision_it_is_unknown() -> None:
+    assert isinstance(judged(None, "HPD5"), Unknown)
+    assert isinstance(judged("HP VO0480JFDGT", None), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("harm", "hurm"), "missing or unknown harm, hurm"),
+        (('"dies"', "7"), "all values are texts"),
+        (('["X", "1", "2"]', '["X"]'), "example has three"),
+        (('model = "X"', 'model = "("'), "entry 1"),
+        (("[[firmware]]", "[[firmwere]]"), r"expected \[\[firmware\]\]"),
+        (('fixed = "2"', "fixed = "), "firmware.toml"),
+    ],
+)
+def test_a_wrong_table_of_firmware_is_an_error(change: tuple[str, str], says: str) -> None:
+    assert len(drives.parse_firmware(data.toml(drives.FIRMWARE, ENTRY))) == 1
+    with pytest.raises(TableError, match=says):
+        drives.parse_firmware(data.toml(drives.FIRMWARE, ENTRY.replace(*change)))
+
+
+def revision(**said: str) -> Known | Unknown:
+    facts = Facts()
+    for name, text in said.items():
+        facts.put(Fact(DISK, name, known(text, text)))
+    return next(fact.value for fact in identity.derive(DISK, facts) if fact.name == "firmware")
+
+
+def test_the_four_characters_that_the_kernel_gives_of_a_sata_drive_are_no_revision() -> None:
+    assert isinstance(revision(sysfs_vendor="ATA     ", sysfs_firmware="GXA7"), Unknown)
+    whole = revision(sysfs_vendor="ATA     ", sysfs_firmware="GXA7", udev_firmware="3B2QGXA7")
+    assert isinstance(whole, Known)
+    assert whole.value == "3B2QGXA7"
+    asked = revision(sysfs_vendor="ATA     ", sysfs_firmware="GXA7", smart_firmware="5B2QGXA7", udev_firmware="x")
+    assert isinstance(asked, Known)
+    assert asked.value == "5B2QGXA7"
+    sas = revision(sysfs_vendor="HP      ", sysfs_firmware="HPD7")
+    assert isinstance(sas, Known)
+    assert sas.value == "HPD7"
+
+
+# -- shingled hard disks ----------------------------------------------------------------------------------------------
+
+
+SDA = Subject("disk", "sda")
+MODELS = [(each, family) for family in drives.load_shingled() for each in family.examples]
+OTHERS = [each for family in drives.load_shingled() for each in family.others]
+
+
+@pytest.mark.parametrize(("model", "family"), MODELS, ids=[model for model, _ in MODELS])
+def test_examples_are_of_their_family(model: str, family: drives.Shingled) -> None:
+    assert drives.match_shingled(model) == family
+    assert drives.match_shingled(f"ATA     {model}  ") == family
+
+
+@pytest.mark.parametrize("model", OTHERS)
+def test_others_are_of_none(model: str) -> None:
+    assert drives.match_shingled(model) is None
+
+
+def test_the_fact() -> None:
+    facts = Facts()
+    facts.put(Fact(SDA, "model", known("ST5000LM000-2AN170", "smartctl")))
+    (found,) = [each.value for each in shingled_family.derive(SDA, facts)]
+    assert isinstance(found, Known)
+    assert found.value == "Seagate BarraCuda 2.5 inch"
+    (found,) = [each.value for each in shingled_family.derive(SDA, Facts())]
+    assert isinstance(found, Unknown)
+
+
+@pytest.mark.parametrize(
+    ("hdd", "trim", "family"),
+    [(True, True, BY_TRIM), (False, True, ""), (True, False, ""), (True, None, ""), (None, True, "")],
+)
+def test_a_hard_disk_that_takes_trim(hdd: bool | None, trim: bool | None, family: str) -> None:
+    facts = Facts()
+    facts.put(Fact(SDA, "model", known("WDC WD40EFRX-68N32N0", "smartctl")))
+    for name, value in (("hdd", hdd), ("smart_trim", trim)):
+        if value is not None:
+            facts.put(Fact(SDA, name, known(value, name)))
+    (found,) = [each.value for each in shingled_family.derive(SDA, facts)]
+    assert isinstance(found, Known)
+    assert found.value == family
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[[shingled]]\nmodel = 1\n", "missing or unknown"),
+        ("[[shingled]]\nmodel='('\nfamily='a'\nsource='b'\nexamples=['c']\nothers=['d']\n", "entry 1: "),
+        ("[[shingled]]\nmodel='a'\nfamily='a'\nsource=''\nexamples=['c']\nothers=['d']\n", "are texts"),
+        ("[[shingled]]\nmodel='a'\nfamily='a'\nsource='b'\nexamples=[]\nothers=['d']\n", "at least one"),
+    ],
+)
+def test_a_wrong_table_of_shingled_disks_is_an_error(text: str, says: str) -> None:
+    with pytest.raises(TableError, match=says):
+        drives.parse_shingled(data.toml(drives.SHINGLED, text))
