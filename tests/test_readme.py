@@ -17,9 +17,9 @@ from auditor.errors import EXIT_NOTHING, EXIT_USAGE
 from auditor.judge import example
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from auditor.registry import registry
-from auditor.report import rule_page
+from auditor.report import question_page, rule_page
 from tests import rule_pages, shared
-from tests.golden import CANONICAL, HOSTS, README, blocks, filled
+from tests.golden import CANONICAL, HOSTS, QUESTIONS, README, blocks, filled
 
 ROOT = README.parent
 DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
@@ -34,6 +34,10 @@ def text_of(name: str) -> str:
 @pytest.mark.parametrize("document", blocks(), ids=lambda path: str(path.name))
 def test_the_report_and_the_help_text_are_the_programs(document: Path) -> None:
     assert filled(document) == document.read_text(), "run: python -m tests.golden"
+
+
+def test_the_questions_are_those_of_the_program() -> None:
+    assert QUESTIONS.read_text() == question_page.markdown(), "run: python -m tests.golden"
 
 
 def test_every_zaudit_command_and_option_in_it_exists() -> None:
