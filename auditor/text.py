@@ -53,7 +53,7 @@ def is_url(word: str) -> bool:
 
 
 VALUES = 5_000_000
-UNKNOWN = "Not known whether "  # the headline of a finding that is unknown begins so
+UNKNOWN = "Unknown: "  # the headline of a finding that is unknown begins so
 NAMES = ("Redis", "Samba", "Linux")  # headlines that begin with these keep the capital inside a sentence
 _PARTS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[^"]++', re.DOTALL)
 
@@ -221,9 +221,8 @@ def has_surrogates(text: str) -> bool:
 
 
 def unknown_headline(title: str) -> str:
-    """The headline of a finding that is unknown, in every format: never the sentence that it holds. Of one that says so
-    already, the same."""
-    return title if title.startswith(UNKNOWN) else f"{UNKNOWN}{lower_headline(title)}"
+    """The headline of a finding that is unknown, in every format. Of one that says so already, the same."""
+    return title if title.startswith(UNKNOWN) else f"{UNKNOWN}{title}"
 
 
 def lower_headline(title: str) -> str:

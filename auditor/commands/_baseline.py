@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     ("--baseline", {"type": Local(dir_okay=False), "metavar": "FILE"},
-     "What FILE knows does not count unless it got worse; what could not be checked this time counts as undecided."),
+     "What FILE knows does not count unless it got worse; what could not be checked this time counts as unknown."),
     ("--write-baseline", {"is_flag": True}, "Enter all failures of this run into the baseline as known."),
-    ("--accept-undecided", {"is_flag": True}, "With --write-baseline: enter undecided rules, too."),
+    ("--accept-undecided", {"is_flag": True}, "With --write-baseline: enter unknown rules, too."),
     ("--update", {"is_flag": True}, "Drop what is gone from the baseline and note when the rest was seen; accept nothing new."),
 )  # fmt: skip
 

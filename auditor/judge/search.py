@@ -19,7 +19,7 @@ from auditor.text import near
 
 NAME = re.compile(r"[a-z]\w*")
 SHORTEST = 4  # letters of a word that is looked for inside other words, too
-WORD, START, INSIDE = 4, 2, 1  # how well a text has a phrase
+ALL, WORD, START, INSIDE = 12, 4, 2, 1  # how well a text has a phrase
 STRONG = 2  # the weight of a field that says what a rule is about; others mention it
 NAMES = (5, 6)  # those of fields that are names: settings, commands, facts
 
@@ -115,7 +115,7 @@ def _of_databases(read: Iterable[str]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.lower().replace("-", " ").split())
+    return " ".join(re.sub("[-=]", " ", text.lower()).split())
 
 
 def _phrases(asked: str) -> tuple[str, ...]:
@@ -141,6 +141,8 @@ def _quality(phrase: str, text: str) -> int:
     if not phrase or phrase not in text:
         return 0
     found = re.escape(phrase)
+    if phrase == text:
+        return ALL
     if re.search(rf"(?<![a-z0-9_]){found}(?:s|es)?(?![a-z0-9_])", text):
         return WORD
     if re.search(rf"(?<![a-z0-9]){found}", text):
