@@ -24,6 +24,7 @@ from tests.golden import CANONICAL, HOSTS, QUESTIONS, README, blocks, filled
 ROOT = README.parent
 DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
 ALL = shared.rules()
+POWER = "tests/lab/power/README.md"
 LINK = re.compile(r"\]\((\.\./[^)]+)\)")
 
 
@@ -99,6 +100,33 @@ def test_every_path_in_it_exists(name: str) -> None:
         assert (ROOT / path).exists(), path
     links = [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not link.startswith("http")]
     assert [link for link in links if not ((ROOT / name).parent / link).exists()] == []
+
+
+def test_its_figures_are_those_of_the_tables() -> None:
+    """Of power cuts, of public incidents, and of the promises of SECURITY.md."""
+    text = " ".join(README.read_text().split())
+    lines = re.findall(
+        r"^\| 2\.\d \| [^|]+ \| \d+ \| (\d+) \| ([\d,]+) \| .+\| (\d+) \| (\d+) \|$", text_of(POWER), re.MULTILINE
+    )
+    cuts, acknowledged, *wrong = (
+        sum(int(each.replace(",", "")) for each in column) for column in zip(*lines, strict=True)
+    )
+    assert f"**{cuts} power cuts**" in text
+    assert f"{acknowledged:,} acknowledged commits: no loss" in text
+    assert wrong == [0, 0], "misses, false alarms"
+    found = re.search(
+        r"^\| all \| \d+ \| (\d+) \| .+ \| (\d+) / (\d+) / \d+ \|$", text_of("docs/proof.md"), re.MULTILINE
+    )
+    assert found
+    assert f"**{found[2]} of {found[1]} public incidents**" in text
+    assert f"for {found[3]} more" in text
+    promises = [line for line in text_of("SECURITY.md").splitlines() if line.startswith("| ") and "`tests/" in line]
+    assert f"**{len(promises)} promises**" in text
+
+
+def test_its_picture_is_small() -> None:
+    """contrib/screenshot.sh makes it; a clone should not grow by it."""
+    assert 10_000 < (ROOT / "docs/report.png").stat().st_size < 150_000
 
 
 def test_each_document_is_found_from_the_readme() -> None:
