@@ -18,7 +18,20 @@ from tests import shared
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = (*sorted(ROOT.glob("docs/*.md")), *(ROOT / f"{name}.md" for name in ("README", "SECURITY", "CONTRIBUTING")))
-ADVISORIES, QUESTIONS = ROOT / "auditor/data/advisories.toml", ROOT / "auditor/data/questions.toml"
+ADVISORIES = ROOT / "auditor/data/advisories.toml"
+QUOTED = {
+    "source",
+    "sources",
+    "pattern",
+    "model",
+    "examples",
+    "others",
+    "references",
+    "words",
+    "means",
+    "subject",
+    "affected",
+}
 
 # what is not written any more (a pattern) -> the word of the field
 GLOSSARY = {
@@ -88,13 +101,20 @@ def _rules() -> Iterator[Text]:
 
 
 def _tables() -> Iterator[Text]:
+    for path in sorted(ADVISORIES.parent.glob("*.toml")):
+        yield from (Text(path, "text", each.strip()) for each in _values(tomllib.loads(path.read_text())))
     for bug in tomllib.loads(ADVISORIES.read_text()).values():
         yield Text(ADVISORIES, "title", bug["title"])
-        yield from (
-            Text(ADVISORIES, "text", bug[key].strip()) for key in ("impact", "why", "until", "remedy") if key in bug
-        )
-    for question in tomllib.loads(QUESTIONS.read_text())["question"]:
-        yield Text(QUESTIONS, "text", question["answer"].strip())
+
+
+def _values(table: Any) -> Iterator[str]:
+    """The texts of a table, without what is quoted, matched or looked up."""
+    if isinstance(table, dict):
+        yield from (text for key, each in table.items() if key not in QUOTED for text in _values(each))
+    elif isinstance(table, list):
+        yield from (text for each in table for text in _values(each))
+    elif isinstance(table, str) and " " in table.strip():
+        yield table
 
 
 def _documents() -> Iterator[Text]:
