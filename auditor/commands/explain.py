@@ -53,7 +53,7 @@ def _of_words(words: Sequence[str], folders: Sequence[Path]) -> str:
     if retired := policy.retired_by(name, ids):
         return "\n".join(retired)
     found = [name] if name in ids else [rule.id for rule in search.find(rules, words)]
-    asked = search.questions(words)
+    asked = [] if name in ids else search.questions(words)
     if not found and not asked:
         raise policy.PolicyError(
             f"no rule {name!r}, and none speaks of it{search.similar(rules, words)} (zaudit rules lists them)"

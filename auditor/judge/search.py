@@ -18,7 +18,7 @@ from auditor.judge.rule import Fix, Rule, Template
 from auditor.text import near
 
 NAME = re.compile(r"[a-z]\w*")
-SHORTEST = 4  # letters of a word that is looked for inside other words, too
+SHORTEST = 4  # letters of a word that is looked for inside of others, too
 ALL, WORD, START, INSIDE = 12, 4, 2, 1  # how well a text has a phrase
 STRONG = 2  # the weight of a field that says what a rule is about; others mention it
 NAMES = (5, 6)  # those of fields that are names: settings, commands, facts
@@ -138,7 +138,7 @@ def _sum(texts: Sequence[Field], phrases: Iterable[str]) -> int:
 
 
 def _quality(phrase: str, text: str) -> int:
-    if not phrase or phrase not in text:
+    if len(phrase) < 2 or phrase not in text:
         return 0
     found = re.escape(phrase)
     if phrase == text:

@@ -129,6 +129,11 @@ def test_explain_of_a_word_that_one_rule_speaks_of_is_its_page(zaudit: CommandLi
     assert zaudit("explain", "zpool reopen").out == zaudit("explain", "flush-latched-off").out
 
 
+def test_explain_of_an_id_is_its_page_whatever_else_speaks_of_it(zaudit: CommandLine) -> None:
+    assert zaudit("explain", "sync-disabled").out.startswith("sync-disabled: ")
+    assert search.questions(("sync-disabled",))
+
+
 def test_explain_of_an_event_names_its_page(zaudit: CommandLine) -> None:
     assert "zaudit explain --event power: what this event costs" in zaudit("explain", "power").out
 
