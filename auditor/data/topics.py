@@ -39,9 +39,14 @@ def _lists(file: str, text: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]
 @cache
 def questions() -> tuple[Question, ...]:
     """All questions, in the order of the page."""
-    lists = frozenset(("words", "sources"))
     return tuple(
-        Question(*(_texts(entry[key], where) if key in lists else _text(entry[key], where) for key in Question._fields))
+        Question(
+            _text(entry["ask"], where),
+            _text(entry["answer"], where),
+            _text(entry["command"], where),
+            _texts(entry["words"], where),
+            _texts(entry["sources"], where),
+        )
         for where, entry in data.entries(QUESTIONS, data.text(QUESTIONS), "question", frozenset(Question._fields))
     )
 

@@ -266,6 +266,7 @@ def fill(template: Template, subject: Subject, origin: str, facts: Facts, *, she
         if isinstance(part, str):
             words.append(part)
             continue
+        value: str | None
         match part:
             case Place():
                 value = _place(part, subject, origin)
