@@ -31,6 +31,11 @@ from auditor.observation.reading import Reading
 
 OUTCOMES: Mapping[Rank, Outcome] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
 ANSWERS: Mapping[Rank, str] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "relies"}
+UNSEEN = {  # what decides a cell and has no rule
+    "circle": "pool {} lies on itself",
+    "dataset": "the dataset of {} was not seen",
+    "virtual": "whether this is a virtual machine was not seen",
+}
 IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name tells their pool
 
 
@@ -150,9 +155,11 @@ class EventTable:
         if worst is Rank.SAFE:
             return KEPT
         deciding = [each for each in asked if self._rank(each.answer) is worst]
-        verdicts, amounts = dict[int, Verdict](), dict[str, None]()
+        verdicts, amounts, unseen = dict[int, Verdict](), dict[str, None](), dict[str, None]()
         for each in deciding:
             for reason in each.answer.why:
+                if worst is Rank.UNKNOWN and reason.element in UNSEEN:
+                    unseen[UNSEEN[reason.element].format(reason.subject.removeprefix("the files of "))] = None
                 for found in behind.of(reason.element, self._about(side, reason, each.program, names)):
                     verdicts[id(found)] = found
                     if each.question == "commits" and _outcome(found) == "fail":
@@ -165,6 +172,7 @@ class EventTable:
             merged(words) if worst is Rank.RELIES else (),
             tuple(verdicts.values()),
             tuple(amounts) if worst is Rank.LOST else (),
+            tuple(unseen),
         )
 
     def _rank(self, answer: Answer) -> Rank:
@@ -403,7 +411,7 @@ def _perhaps(side: _Side, name: str, resident: Program, event: Event) -> Iterato
     moved = replace(program, log=uses[0], pages=tuple(uses[1:]))
     for each in _asked(side.judge.table(moved), event, moved):
         if each.answer.rank is Rank.LOST:
-            yield each._replace(answer=Answer(Rank.UNKNOWN, why=each.answer.why))
+            yield each._replace(answer=Answer(Rank.UNKNOWN, why=(*each.answer.why, Reason("dataset", name))))
         elif each.answer.rank is not Rank.SAFE:
             yield each
 
