@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from auditor.commands import _complete
 from auditor.commands._options import folders
 from auditor.commands._terminal import say, width
 from auditor.judge.event import EVENTS
+
+if TYPE_CHECKING:
+    from auditor.judge.rule import Rule
 
 SHOWN = 10  # rules that speak of a word
 
@@ -29,11 +33,13 @@ def explain(words: tuple[str, ...], event: str | None, questions: bool, folders:
     With --event: what an event costs, and the rules that decide it.
     """
     from auditor import rulebook
-    from auditor.report import question_page, rule_page
+    from auditor.report import rule_page
 
     if (bool(words), event is not None, questions).count(True) != 1:
         raise click.UsageError("give the ID of a rule (zaudit rules lists them), a WORD, --event or --questions")
     if questions:
+        from auditor.report import question_page
+
         say(question_page.text(width()))
     elif event:
         say(rule_page.event_page(next(each for each in EVENTS if each == event), rulebook.load(folders), width()))
@@ -42,34 +48,46 @@ def explain(words: tuple[str, ...], event: str | None, questions: bool, folders:
 
 
 def _of_words(words: Sequence[str], folders: Sequence[Path]) -> str:
-    """The page of the rule that is called so, or of the only one that speaks of it; else a list."""
+    """The page of the rule that is called so, or what to use in place of a retired one; else what speaks of the words."""
     from auditor import rulebook
-    from auditor.judge import policy, search
-    from auditor.report import question_page, rule_page
+    from auditor.judge import policy
 
     name = " ".join(words)
     rules = rulebook.load(folders, examples=False)
     ids = [rule.id for rule in rules]
     if retired := policy.retired_by(name, ids):
         return "\n".join(retired)
-    found = [name] if name in ids else [rule.id for rule in search.find(rules, words)]
-    asked = [] if name in ids else search.questions(words)
+    return _page(name, folders) if name in ids else _found(words, rules, folders)
+
+
+def _page(id: str, folders: Sequence[Path]) -> str:
+    from auditor import rulebook
+    from auditor.report import rule_page
+
+    entries = [each for each in rulebook.advisories() if each.head and each.head.id == id]
+    return rule_page.page(rulebook.find(folders, id), width(), entries)
+
+
+def _found(words: Sequence[str], rules: Sequence[Rule], folders: Sequence[Path]) -> str:
+    """The questions and rules that speak of the words, best first; the page of a rule that alone does."""
+    from auditor.judge import policy, search
+    from auditor.report import question_page, rule_page
+
+    name = " ".join(words)
+    found, asked = search.find(rules, words), search.questions(words)
     if not found and not asked:
         raise policy.PolicyError(
             f"no rule {name!r}, and none speaks of it{search.similar(rules, words)} (zaudit rules lists them)"
         )
     if len(found) == 1 and not asked:
-        rule = rulebook.find(folders, found[0])
-        entries = [each for each in rulebook.advisories() if each.head and each.head.id == rule.id]
-        return rule_page.page(rule, width(), entries)
-    by_id = {rule.id: rule for rule in rules}
-    lines = [question_page.short(each, width()) for each in asked]
+        return _page(found[0].id, folders)
+    parts = [question_page.short(each, width()) for each in asked]
     if name in EVENTS:
-        lines.append(f"zaudit explain --event {name}: what this event costs\n")
+        parts.append(f"zaudit explain --event {name}: what this event costs\n")
     if found:
         more = f"{len(found) - SHOWN} more: zaudit rules {name}\n" if len(found) > SHOWN else ""
-        lines.append(rule_page.as_table([by_id[id] for id in found[:SHOWN]], width(), ranked=True) + more)
-    return "\n".join(lines)
+        parts.append(rule_page.as_table(found[:SHOWN], width(), ranked=True) + more)
+    return "\n".join(parts)
 
 
 COMMAND = explain

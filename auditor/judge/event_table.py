@@ -26,7 +26,7 @@ from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Word, joined, merged
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
 from auditor.judge.verdict import Verdict
 from auditor.observation import grounds
-from auditor.observation.host import Observation, read
+from auditor.observation.host import Observation, Storage, read
 from auditor.observation.reading import Reading
 
 OUTCOMES: Mapping[Rank, Outcome] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
@@ -81,7 +81,8 @@ class EventTable:
         self._unseen = isinstance(facts.get(HOST, "databases"), Unknown)
         every = facts.linked(HOST, "databases")
         self._homeless = [each.name for each in every if isinstance(facts.get(each, "datasets"), Unknown)]
-        now, then = read(Reading(facts)), read(Reading(facts, next_boot=True))
+        storage = Storage(facts)
+        now, then = read(Reading(facts), storage), read(Reading(facts, next_boot=True), storage)
         self._now = _side(now)
         self._then = None if then.host == now.host else _side(then)
         self._relations = Relations(facts)
@@ -226,9 +227,10 @@ class EventTable:
 
     def ranked(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Failures and what is undecided of rules that name elements, as severe as the worst cell that hangs on them."""
-        carried = self._carried() if any(_counts(each) for each in verdicts) else {}
+        counting = [each for each in verdicts if _counts(each)]
+        carried = self._carried() if counting else {}
         # where one subject of a rule is undecided, each of them may be as bad as any other, whose loss hides it
-        doubtful = {each.rule.id for each in verdicts if _counts(each) and each.outcome == "unknown"}
+        doubtful = {each.rule.id for each in counting if each.outcome == "unknown"}
         return [
             self._ranked(each, carried, HOST if each.rule.id in doubtful else each.subject) if _counts(each) else each
             for each in verdicts
@@ -449,7 +451,7 @@ def _other(now: Cell, then: Cell) -> bool:
 
 
 def _counts(verdict: Verdict) -> bool:
-    return bool(verdict.rule.elements) and verdict.outcome in ("fail", "unknown")
+    return verdict.outcome in ("fail", "unknown") and bool(verdict.rule.elements)
 
 
 def _outcome(verdict: Verdict) -> str:
