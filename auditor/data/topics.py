@@ -25,12 +25,12 @@ class Question(NamedTuple):
 @cache
 def synonyms() -> dict[str, tuple[str, ...]]:
     """What is typed, in lower case -> the phrases to search for."""
-    return {word: means for words, means in _lists(SYNONYMS, data.text(SYNONYMS)) for word in words}
+    return {word: means for words, means in _lists(SYNONYMS, data.table(SYNONYMS)) for word in words}
 
 
-def _lists(file: str, text: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _lists(file: str, document: data.Document) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     found = []
-    for where, entry in data.entries(file, text, "synonym", frozenset(WORDS)):
+    for where, entry in data.entries(file, document, "synonym", frozenset(WORDS)):
         words, means = (_texts(entry[key], f"{where}: {key}") for key in WORDS)
         found.append((words, means))
     return found
@@ -47,7 +47,7 @@ def questions() -> tuple[Question, ...]:
             _texts(entry["words"], where),
             _texts(entry["sources"], where),
         )
-        for where, entry in data.entries(QUESTIONS, data.text(QUESTIONS), "question", frozenset(Question._fields))
+        for where, entry in data.entries(QUESTIONS, data.table(QUESTIONS), "question", frozenset(Question._fields))
     )
 
 

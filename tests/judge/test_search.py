@@ -178,7 +178,7 @@ def test_a_name_that_holds_the_word_counts_before_one_that_is_spelt_alike() -> N
     "wrong", ["words = []\nmeans = ['a']", "words = ['a']\nmeans = [1]", "words = 'a'\nmeans = ['b']"]
 )
 def test_a_table_that_is_wrong_is_refused(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "text", lambda name: f"[[synonym]]\n{wrong}\n")
+    monkeypatch.setattr(data, "table", lambda name: data.toml(name, f"[[synonym]]\n{wrong}\n"))
     topics.synonyms.cache_clear()
     with pytest.raises(TableError, match="expected a"):
         topics.synonyms()
