@@ -383,7 +383,7 @@ def test_programs_read_it_as_json(zaudit: CommandLine) -> None:
         "rule": "advisory-clone-after-truncate",
         "where": "",
         "severity": "high",
-        "text": "Blocks that were cloned over a truncation read as zeros",
+        "text": "Zeros from blocks cloned over a truncation",
         "outcome": "fail",
     } in found["new"]
 

@@ -54,7 +54,7 @@ from auditor.report import formats
     help="Do not show findings below this on a terminal or page; they still count.",
 )
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Show the evidence of what failed, of what is undecided and of what passed."
+    "-v", "--verbose", is_flag=True, help="Show the evidence of what failed, of what is unknown and of what passed."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but the reports, unless something goes wrong.")
 @click.option(

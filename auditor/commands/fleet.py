@@ -128,7 +128,7 @@ def report(
     failed_only: bool,
 ) -> NoReturn:
     """Say which of many hosts are worst, which rules fail on how many, which drives and releases they have, what is new, what
-    is undecided and what would decide it, and which hosts are missing. ROWS: JSON lines of zaudit fleet judge, or of check
+    is unknown and what would decide it, and which hosts are missing. ROWS: JSON lines of zaudit fleet judge, or of check
     --format jsonl; the newest report of each host counts.
 
     Exit code: as of zaudit check, for the worst host; a host that is missing or was not judged may be as bad as any.

@@ -323,7 +323,7 @@ def test_pages_of_hosts_are_written_and_linked(zaudit: CommandLine, tmp_path: Pa
     assert all(row["rule"] in page for row in LOSES[1:])
     assert page.count('<div class="finding') == len(LOSES) - 1
     assert "zfs set sync=standard tank" in page
-    assert "sync=disabled, so fsync returns before anything is on stable storage" in page
+    assert "sync=disabled, so fsync returns before the data is durable" in page
 
 
 def test_pages_that_are_there_are_linked_and_no_others(zaudit: CommandLine, tmp_path: Path) -> None:
