@@ -213,7 +213,8 @@ def test_usage(words: list[str], says: str, zaudit: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["frobnicate"], ["--frobnicate"], ["explain"], ["explain", "--event", "nothing"], ["record"], ["rules", "--x"]]
+    "words",
+    [["frobnicate"], ["--frobnicate"], ["explain"], ["explain", "--event", "nothing"], ["record"], ["rules", "--x"]],
 )
 def test_usage_of_other_commands(words: list[str], zaudit: CommandLine) -> None:
     done = zaudit(*words)
