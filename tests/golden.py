@@ -22,9 +22,9 @@ from auditor.judge import rule_file
 from auditor.judge.finding import Finding
 from auditor.recording import recording
 from auditor.registry import registry
+from auditor.report import audit as audit_page
 from auditor.report import formats
-from auditor.report.audit import json as json_report
-from auditor.report.audit import terminal
+from auditor.report import report_json as json_report
 from auditor.report.checklist import sheet
 from auditor.report.diagnose import diagnosis_page as diagnose_html
 from auditor.report.diagnose import diagnosis_text
@@ -232,7 +232,9 @@ NARROW_PAGES = (
 @cache
 def narrow_pages() -> dict[str, str]:
     """File name -> the page."""
-    return {f"{case}-{width}.txt": terminal.render(page_report(case), width=width) for case, width in NARROW_PAGES}
+    return {
+        f"{case}-{width}.txt": audit_page.write_text(page_report(case), width=width) for case, width in NARROW_PAGES
+    }
 
 
 @cache
@@ -258,7 +260,7 @@ def blocks() -> dict[Path, tuple[str, str]]:
     """Document -> the mark in it, and what stands in the block after that: the program's own words."""
     shown = CliRunner().invoke(main_command, ["check", "--help"], prog_name="zaudit", terminal_width=100)
     return {
-        README: ("report", terminal.render(report_of(HOSTS / CANONICAL), width=100)),
+        README: ("report", audit_page.write_text(report_of(HOSTS / CANONICAL), width=100)),
         USAGE: ("zaudit check --help", shown.output),
     }
 
@@ -327,9 +329,9 @@ def main() -> None:
     for folder in sorted(FIO.iterdir()):
         (folder / "expected.json").write_text(json.dumps(fio_outputs(folder), indent=1) + "\n")
     report = page_report(CANONICAL)
-    (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
+    (REPORTS / "audit_page.txt").write_text(audit_page.write_text(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
-    (REPORTS / "green.txt").write_text(terminal.render(page_report(GREEN), width=100))
+    (REPORTS / "green.txt").write_text(audit_page.write_text(page_report(GREEN), width=100))
     NARROW.mkdir(exist_ok=True)
     for name, text in narrow_pages().items():
         (NARROW / name).write_text(text)

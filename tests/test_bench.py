@@ -13,7 +13,7 @@ from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read
 from auditor.recording import recording
 from auditor.recording.recording import Recording, RecordingHost, ReplayHost
-from auditor.report.audit import terminal
+from auditor.report import audit as audit_page
 from tests import shared
 from tests.bench import pools, synthetic, tools
 from tests.bench.__main__ import RECORDING
@@ -112,7 +112,7 @@ def test_a_host_of_many_pools(small: Recording) -> None:
         if "sync" in ",".join(argv).split(",")
     ]
     assert asked.index("zpool history") > decisive[-1] > 7
-    page = terminal.render(audit.judge(seen, shared.audited(), (), "low"), width=140)
+    page = audit_page.write_text(audit.judge(seen, shared.audited(), (), "low"), width=140)
     assert "tank, tank01, tank02, tank03, tank04, tank05 and 1 more on zlab" in page
     page = " ".join(page.split())
     where = "(3 datasets: tank04/app000/db077, tank05/app000/db077 and 1 more)"

@@ -15,9 +15,9 @@ from auditor.judge import verdict
 from auditor.judge.rule import digest
 from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import finding_words
-from auditor.report.audit import changes, terminal
-from auditor.report.audit import json as json_report
+from auditor.report import audit as audit_page
+from auditor.report import changes, finding_words
+from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from auditor.report.verify import verification_page as verify_html
 from tests import shared
@@ -93,7 +93,7 @@ def test_a_dozen_rules_are_one_sentence() -> None:
     hidden = {each.rule.id for each in report.findings if finding_words.unasked(each)}
     hidden -= {each.rule.id for each in report.findings if not finding_words.unasked(each)}
     assert len(hidden) > 20
-    text = terminal.render(report, width=100, verbose=True)
+    text = audit_page.write_text(report, width=100, verbose=True)
     assert text.count("not in the recording") == 1
     sentence = (
         f"Recorded by zaudit 0.1.0, which did not ask {len(report.unasked)} of the questions asked today. Record again."

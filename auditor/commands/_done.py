@@ -31,7 +31,7 @@ class Done:
 
     def told(self) -> Told:
         """As data."""
-        from auditor.report.audit import json
+        from auditor.report import report_json as json
         from auditor.report.formats import _told
 
         self._told = self._told or _told.told(json.document(self._report))

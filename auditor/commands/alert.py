@@ -98,7 +98,7 @@ def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
     """What there is to tell; empty when nothing is."""
     from auditor.commands import diff
     from auditor.commands._reports import read
-    from auditor.report.audit import changes
+    from auditor.report import changes
     from auditor.report.formats import module
     from auditor.report.formats._told import told as as_told
 

@@ -160,7 +160,7 @@ def check(
         narrowed = audit.focus(seen, host, focus) if focus else seen
         names = focus or asked
         if changes:
-            from auditor.report.audit import comparison
+            from auditor.report import supposed as comparison
 
             before, after = (
                 comparison.Side(

@@ -28,7 +28,7 @@ from auditor.fleet import store
 from auditor.judge.finding import Finding
 from auditor.judge.policy_file import parse as parsed_policy
 from auditor.recording import archive, recording
-from auditor.report.audit import json as report_json
+from auditor.report import report_json
 from auditor.report.formats import _told, jsonl
 from auditor.report.model import Report
 from auditor.rulebook import Chosen

@@ -24,9 +24,8 @@ from auditor.judge import baseline_file, policy_file, rule_file
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.registry import registry, sources, specs
-from auditor.report import formats
-from auditor.report.audit import json as report_json
-from auditor.report.audit import terminal
+from auditor.report import audit as audit_page
+from auditor.report import formats, report_json
 from auditor.report.diagnose import diagnosis_text
 from auditor.report.formats import _told
 from auditor.sources.source import Source
@@ -259,7 +258,7 @@ def _audit(case: Case) -> None:
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
     report = audit.judge(seen, shared.audited(), past.targets, "low")
     json.loads(report_json.render(report, verbose=True))
-    printable(terminal.render(report, verbose=True))
+    printable(audit_page.write_text(report, verbose=True))
     sound(seen.facts)
 
 

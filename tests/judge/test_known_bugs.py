@@ -16,9 +16,8 @@ from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE, Policy
 from auditor.judge.policy_file import parse
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import finding_words
-from auditor.report.audit import changes, terminal
-from auditor.report.audit import json as report_json
+from auditor.report import audit as audit_page
+from auditor.report import changes, finding_words, report_json
 from auditor.report.fleet import counting
 from auditor.report.formats import _told, jsonl, prometheus, sarif
 from auditor.report.model import Report
@@ -298,15 +297,15 @@ def test_a_fleet_counts_each_bug_with_its_own_severity() -> None:
 
 
 def test_bugs_that_are_only_low_are_named_on_the_page() -> None:
-    page = " ".join(terminal.render(shared.report_of(shared.HOSTS / "2.2-special-as-log")).split())
+    page = " ".join(audit_page.write_text(shared.report_of(shared.HOSTS / "2.2-special-as-log")).split())
     assert "known-bugs (advisory-redacted-send, advisory-mapped-file-stall)" in page
 
 
 def test_a_bug_that_fails_is_not_shown_among_what_passed() -> None:
-    page = terminal.render(report(SPLIT), verbose=True)
+    page = audit_page.write_text(report(SPLIT), verbose=True)
     assert f"passed    {known_bugs.ID}" not in page
     assert HOLES in page
-    assert f"passed    {known_bugs.ID}" in terminal.render(report("2.4.4-1"), verbose=True)
+    assert f"passed    {known_bugs.ID}" in audit_page.write_text(report("2.4.4-1"), verbose=True)
 
 
 def test_what_is_listed_is_one_rule_and_explain_finds_each_bug(zaudit: CommandLine) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from auditor.report.audit import html as audit_html
+from auditor.report import audit as audit_page
 from auditor.report.checklist import sheet as checklist_html
 from auditor.report.fleet import host_page
 from auditor.report.fleet import html as fleet_html
@@ -29,10 +29,10 @@ from tests.verify import samples
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 AXE = importlib.util.find_spec("axe_core_python")
 PAGES: dict[str, Callable[[], str]] = {
-    "lost": lambda: audit_html.render(report_of(HOSTS / CANONICAL), verbose=True),
-    "kept": lambda: audit_html.render(report_of(HOSTS / GREEN)),
-    "suspended": lambda: audit_html.render(report_of(HOSTS / "2.3-suspended-wait")),
-    "answered for": lambda: audit_html.render(judged(HYPERVISOR, GUEST)),
+    "lost": lambda: audit_page.write_html(report_of(HOSTS / CANONICAL), verbose=True),
+    "kept": lambda: audit_page.write_html(report_of(HOSTS / GREEN)),
+    "suspended": lambda: audit_page.write_html(report_of(HOSTS / "2.3-suspended-wait")),
+    "answered for": lambda: audit_page.write_html(judged(HYPERVISOR, GUEST)),
     "fleet": lambda: fleet_html.render(fleet(LOSES, KEEPS, before=[]), lambda host: f"hosts/{host}.html"),
     "fleet, one host": lambda: next(host_page.pages(lambda: lines(LOSES), fleet(LOSES).hosts))[1],
     "checklist": lambda: checklist_html.render_page(listed.listed(listed.slow())),

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 
-from auditor.report.console import printed
+from auditor.report.terminal import printed
 from auditor.report.verify import verification_page, verification_text
 from auditor.verify.comparison import Comparison, Step, Sweep, compare, find, load
 from auditor.verify.result import Verification

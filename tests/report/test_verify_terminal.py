@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.report.console import ASCII
 from auditor.report.model import Standing
+from auditor.report.terminal import ASCII
 from auditor.report.verify import charts, verification_text
 from auditor.verify.result import CANNOT_EXCLUDE, Chain, Histogram, Link, Slice, Verification
 from tests import edited, shared

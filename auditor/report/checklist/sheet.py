@@ -23,11 +23,11 @@ from auditor.checklist.lists import (
     wrong,
 )
 from auditor.diagnose.diagnosis import Diagnosis
-from auditor.report.console import Hanging, printed
 from auditor.report.formats._told import brief
 from auditor.report.formats.markdown import code, text
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
+from auditor.report.terminal import Hanging, printed
 from auditor.text import harmless, quoted, valid_unicode
 from auditor.verify.codec import plain
 from auditor.verify.result import Verification

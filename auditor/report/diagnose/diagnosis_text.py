@@ -13,9 +13,10 @@ from rich.text import Text
 
 from auditor.diagnose.diagnosis import Calls, Committer, Diagnosis, Outcome, Row, Second, View, Waiter
 from auditor.judge.finding import Finding
-from auditor.report.audit import json as audit_json
-from auditor.report.console import body, printed
+from auditor.report import report_json as audit_json
+from auditor.report import terminal
 from auditor.report.model import Report
+from auditor.report.terminal import printed
 from auditor.report.verify import charts
 from auditor.report.verify.verification_text import drawn, title
 from auditor.text import harmless, quoted, valid_unicode
@@ -512,7 +513,9 @@ def _causes(found: Diagnosis) -> Iterator[RenderableType]:
         ]
         rule = [("Rule", Text(f"zaudit explain {each.rule}"))] if each.rule else []
         yield Padding(Text(f"{harmless(each.text)}.", "bold"), (0, 0, 0, 2))
-        yield body([*(("Seen", Text(line)) for line in seen), ("Fix", Text(harmless(each.fix))), *rule])
+        yield terminal._finding_rows(
+            [*(("Seen", Text(line)) for line in seen), ("Fix", Text(harmless(each.fix))), *rule]
+        )
 
 
 def _beside(found: Diagnosis, report: Report | None) -> Iterator[RenderableType]:
@@ -522,14 +525,14 @@ def _beside(found: Diagnosis, report: Report | None) -> Iterator[RenderableType]
         told = [
             (each.severity.upper(), Text(f"{each.rule.id}: {harmless(each.rule.title)}")) for each in standing[:MOST]
         ]
-        yield body(told)
+        yield terminal._finding_rows(told)
         yield from _more(len(standing) - MOST)
 
 
 def _end(found: Diagnosis) -> Iterator[RenderableType]:
     yield from title("Seen by")
     theirs = found.database.commands if found.database else ()
-    yield body([("", Text(harmless(each))) for each in (*found.commands, *theirs)])
+    yield terminal._finding_rows([("", Text(harmless(each))) for each in (*found.commands, *theirs)])
     yield Padding(Text(SINCE, "dim"), (0, 0, 0, 2))
     yield Text(f"Next: {harmless(next_step(found))}")
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from auditor.report.console import Hanging, printed
-from auditor.report.findings_terminal import STYLES
 from auditor.report.fleet import words
 from auditor.report.fleet.counting import Fleet, Line
+from auditor.report.terminal import LOOKS as STYLES
+from auditor.report.terminal import Hanging, printed
 
 NAME = "terminal"
 SHOWN, FEW = 8, 5

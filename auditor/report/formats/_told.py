@@ -17,8 +17,8 @@ from auditor.errors import Stop
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
 from auditor.judge.known_bugs import ID
-from auditor.report.audit.folding import Room, runs, spread
-from auditor.report.audit.json import FIRST, SCHEMA
+from auditor.report.folding import Room, runs, spread
+from auditor.report.report_json import FIRST, SCHEMA
 from auditor.text import harmless, unknown_headline
 
 SUBJECTS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.report.audit import html
+from auditor.report import audit as audit_page
 from auditor.report.model import Report
 
 MEDIA = "text/html; charset=utf-8"
@@ -13,4 +13,4 @@ MEDIA = "text/html; charset=utf-8"
 
 def page(report: Report, verbose: bool, look: Mapping[str, Any]) -> str:
     """The whole page; it looks the same everywhere."""
-    return html.render(report, verbose=verbose)
+    return audit_page.write_html(report, verbose=verbose)

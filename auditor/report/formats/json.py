@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.report.audit import json as report_json
+from auditor.report import report_json
 from auditor.report.formats._told import Told
 from auditor.report.model import Report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.report.audit import terminal
+from auditor.report import audit as audit_page
 from auditor.report.model import Report
 
 MEDIA = "text/plain; charset=utf-8"
@@ -13,4 +13,4 @@ MEDIA = "text/plain; charset=utf-8"
 
 def page(report: Report, verbose: bool, look: Mapping[str, Any]) -> str:
     """look: width, color, ascii_only."""
-    return terminal.render(report, verbose=verbose, **look)
+    return audit_page.write_text(report, verbose=verbose, **look)

@@ -152,7 +152,7 @@ def ticks(last: float) -> list[tuple[float, str]]:
     return [mark for mark in marks if mark[0] <= last]
 
 
-# Pictures as text: latency heat map, percentile curve, bars. Unicode; :data:`auditor.report.console.ASCII` is one to one.
+# Pictures as text: latency heat map, percentile curve, bars. Unicode; :data:`auditor.report.terminal.ASCII` is one to one.
 
 LABEL = 8  # columns of the axis on the left
 SHADES = ((0.30, "█"), (0.10, "▓"), (0.02, "▒"), (0.0, "░"))  # above this share of the syncs of a column

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 
-from auditor.report import finding_words, findings_html
+from auditor.report import audit, finding_words
+from auditor.report import html as html_
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
 from auditor.report.verify import charts
@@ -186,7 +187,7 @@ def _findings(report: Report | None) -> Iterator[str]:
         yield paragraph(f"{finding_words.recorded_by(report)} Undecided for that: {', '.join(unasked)}.")
     for finding in report.findings:
         if not finding_words.unasked(finding):
-            yield findings_html.shown(finding)
+            yield html_._block(audit.failed(finding) if finding.failed else audit._undecided([finding], report)).html
     covered = report.coverage
     yield paragraph(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim small")
     for what, rules in finding_words.left_out(report):

@@ -13,11 +13,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor.report import event_words, finding_words, findings_terminal
-from auditor.report.audit import json as audit_json
-from auditor.report.console import MARGIN, body, printed
+from auditor.report import audit, event_words, finding_words, terminal
+from auditor.report import report_json as audit_json
+from auditor.report.document import Run as Run_
 from auditor.report.finding_words import listed
 from auditor.report.model import Report
+from auditor.report.terminal import MARGIN, printed
 from auditor.report.verify import charts
 from auditor.report.verify.charts import Bar, Picture
 from auditor.text import harmless, quoted, valid_unicode
@@ -341,7 +342,7 @@ def render(
         *_start(verification, report, zaudit),
         *_chain(verification.chain),
         *_latency(verification),
-        *(findings_terminal.found(report) if report else ()),
+        *(terminal._blocks(audit.findings(report), width) if report else ()),
         *_pictures(verification, width, verbose),
         *(comparison_lines(comparison) if comparison else ()),
         *(sweep_lines(sweep, width) if sweep else ()),
@@ -369,7 +370,7 @@ def _start(verification: Verification, report: Report | None, zaudit: str) -> It
     for latency in verification.latencies:
         yield Text.assemble((f"{harmless(latency.run)}: ", "bold"), verdicts(latency))
     if report:
-        yield findings_terminal.answer(report)
+        yield terminal._text((Run_(report.headline, "strong"), "   ", *audit.count_line(report)))
 
 
 def title(text: str) -> Iterator[RenderableType]:
@@ -454,7 +455,7 @@ def drawn(name: str, picture: Picture | None) -> Iterator[RenderableType]:
 
 def _commands(verification: Verification) -> Iterator[RenderableType]:
     yield from title("What was run")
-    yield body([(harmless(name), Text(command)) for name, command in commands(verification)])
+    yield terminal._finding_rows([(harmless(name), Text(command)) for name, command in commands(verification)])
 
 
 def _end(verification: Verification, report: Report | None) -> Iterator[RenderableType]:

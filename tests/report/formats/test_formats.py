@@ -13,8 +13,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from auditor.report import formats
-from auditor.report.audit import json as report_json
+from auditor.report import formats, report_json
 from auditor.report.formats import _told
 from auditor.report.formats._told import NoReport, Told, told
 from tests.golden import FORMATS, format_files

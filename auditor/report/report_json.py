@@ -1,7 +1,7 @@
 """The report for a program: a versioned schema (``report/schema.json``), stable ids, everything that was judged.
 
 Within a version keys may be added, and readers ignore those that they do not know; older versions are read for ever
-(``report/schema-1.json``: :mod:`auditor.report.audit.folding`).
+(``report/schema-1.json``: :mod:`auditor.report.folding`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from auditor.judge.known_bugs import Bug
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words
-from auditor.report.audit.folding import SUBJECT, Names, folded
+from auditor.report.folding import SUBJECT, Names, folded
 from auditor.report.model import Report
 from auditor.text import quoted, unknown_headline, valid_unicode
 

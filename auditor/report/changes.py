@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from auditor.facts import AGAIN
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
-from auditor.report.audit.folding import unfolded
-from auditor.report.audit.json import FIRST, SCHEMA
+from auditor.report.folding import unfolded
+from auditor.report.report_json import FIRST, SCHEMA
 from auditor.text import unknown_headline
 
 # only now, only then: one of the two was recorded before the question was known
@@ -81,7 +81,7 @@ class Comparison(NamedTuple):
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
-    """Two documents of ``auditor.report.audit.json``. Raises CompareError."""
+    """Two documents of ``auditor.report.report_json``. Raises CompareError."""
     before, after = _index(old), _index(new)
     other_scale = {rule for rule, _, _, _ in _moved(old, new)}
     undecided = {seen.rule for seen in after.values() if seen.outcome == "unknown"}

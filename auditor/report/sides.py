@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from auditor.judge.event import EVENTS, Event
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
-from auditor.report.audit.changes import CompareError
-from auditor.report.audit.json import FIRST, SCHEMA
+from auditor.report.changes import CompareError
+from auditor.report.report_json import FIRST, SCHEMA
 from auditor.text import unknown_headline
 
 CELLS = ("kept", "word", "unknown", "lost")  # the worst last
@@ -68,7 +68,7 @@ class Sides(NamedTuple):
 
 
 def compare(primary: Mapping[str, Any], standby: Mapping[str, Any]) -> Sides:
-    """Two documents of ``auditor.report.audit.json``. Raises CompareError."""
+    """Two documents of ``auditor.report.report_json``. Raises CompareError."""
     for document in (primary, standby):
         if document.get("schema") not in (SCHEMA, FIRST):
             raise CompareError(f"schema {document.get('schema')!r} is neither {SCHEMA!r} nor {FIRST!r}")

@@ -7,18 +7,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from auditor.facts import HOST, Facts, Known, word_of, words_of
 from auditor.judge.event import SEVERITIES
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
-from auditor.report import finding_words
-from auditor.report.audit import json as report_json
-from auditor.report.audit import terminal
-from auditor.report.console import MARGIN, Hanging, printed
+from auditor.report import audit, finding_words, report_json, terminal
+from auditor.report.document import Block, Document, Run, Say, Verdict, labelled, section
 from auditor.report.model import Report
-from auditor.text import harmless, valid_unicode
+from auditor.text import valid_unicode
 
 SCHEMA = "zaudit-supposed/2"
 OUTCOMES = ("kept", "word", "unknown", "lost")  # the better first
@@ -131,34 +126,36 @@ def _release(side: Side) -> str:
 
 def page(before: Side, after: Side, supposed: Sequence[str], **look: Any) -> str:
     """For a person: the table before and after, and what it does to the findings."""
-    return printed(_parts(before, after, supposed), **{"width": 100, "color": False, "ascii_only": False, **look})
+    return terminal.write(_page(before, after, supposed), **look)
 
 
-def _parts(before: Side, after: Side, supposed: Sequence[str]) -> Iterator[RenderableType]:
-    report = after.report
-    targets = finding_words.listed([harmless(each) for each in report.targets])
-    words = "; ".join(map(harmless, supposed))
-    yield Text(
-        f"SUPPOSED: {words} · {targets} on {harmless(report.hostname)} · OpenZFS {harmless(report.release)}", "bold"
+def _page(before: Side, after: Side, supposed: Sequence[str]) -> Document:
+    report, words = after.report, "; ".join(supposed)
+    where = f"{finding_words.listed(report.targets)} on {report.hostname}"
+    blocks = (
+        Verdict(audit.TONES.get(report.standing, "open"), f"{report.headline} (if {words})"),
+        section(f"Now: {before.report.headline}", audit.events(before.report, audit.COLUMNS_SHOWN)),
+        section(f"Supposed: {report.headline}", audit.events(report, audit.COLUMNS_SHOWN)),
+        section("", _changes(before, after)),
+        Say(f"{NOTE} Exit code {report.exit_code}, now {before.report.exit_code}.", "dim"),
     )
-    yield Text(f"{report.headline} (if {words})", "bold")
-    for title, side in (("Now", before), ("Supposed", after)):
-        yield Text()
-        yield Text(f"{title}: {side.report.headline}", "bold")
-        yield from terminal.table(side.report, terminal.COLUMNS_SHOWN)
+    return Document(f"zaudit: supposed, {where}", (f"SUPPOSED: {words}", where, f"OpenZFS {report.release}"), blocks)
+
+
+def _changes(before: Side, after: Side) -> Iterator[Block]:
     changed = difference(before, after)
-    yield Text()
-    stays = (
-        changed.stays if _release(before) != _release(after) else tuple(each for each in changed.stays if each.where)
-    )
-    for word, found in (("gone", changed.gone), ("new", changed.new), ("open", changed.open), ("stays", stays)):
-        for each in found:
-            where = f"{each.where}: " if each.where and not each.text.startswith(each.where) else ""
-            line = f"{each.severity}{'' if each.failed else '?'}  {each.rule}  {where}{harmless(each.text)}"
-            yield Hanging(Text(f"{word} ", "bold"), Text(line), MARGIN)
+    stays = changed.stays
+    if _release(before) == _release(after):
+        stays = tuple(each for each in stays if each.where)
+    lists = (("gone", changed.gone), ("new", changed.new), ("open", changed.open), ("stays", stays))
+    yield labelled((Run(word, "strong"), _line(each)) for word, found in lists for each in found)
     if not (changed.gone or changed.new or changed.open):
-        yield Text("No finding goes, and none comes.")
-    yield Text(f"{NOTE} Exit code {report.exit_code}, now {before.report.exit_code}.", "dim")
+        yield Say("No finding goes, and none comes.")
+
+
+def _line(entry: Entry) -> str:
+    where = f"{entry.where}: " if entry.where and not entry.text.startswith(entry.where) else ""
+    return f"{entry.severity}{'' if entry.failed else '?'}  {entry.rule}  {where}{entry.text}"
 
 
 def document(before: Side, after: Side, supposed: Sequence[str]) -> str:
