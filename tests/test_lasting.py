@@ -19,7 +19,7 @@ from auditor.report import audit as audit_page
 from auditor.report import changes, finding_words
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
-from auditor.report.verify import verification_page as verify_html
+from auditor.verify import page as verify_page
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER, cases, report_of
@@ -105,7 +105,7 @@ def test_a_dozen_rules_are_one_sentence() -> None:
         if line.startswith(("UNKNOWN", "HIGH", "CRITICAL", "MEDIUM", "LOW"))
     }
     assert not heads & hidden
-    page = verify_html.render(samples.traced(), report)
+    page = verify_page.write_html(samples.traced(), report)
     assert page.count(sentence) == 1
     assert not [each for each in hidden if f"<b>{each}</b>" in page]
 

@@ -221,7 +221,7 @@ def test_a_report_knows_what_was_verified_and_not_how() -> None:
         "auditor.verify.run",
         "auditor.verify",
         "auditor.host.live",
-        "auditor.report.verify.charts",
+        "auditor.verify.charts",
         "auditor.report.page",
     ]
     assert forbidden(Path("report/verify/verification_page.py"), names) == names[1:4]

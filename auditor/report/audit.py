@@ -103,7 +103,7 @@ def _facts(report: Report, *, counts: bool) -> tuple[Line, ...]:
     return (f"zaudit {report.zaudit}", where, f"OpenZFS {report.release}", *counted)
 
 
-def count_line(report: Report) -> Line:
+def count_line(report: Report) -> tuple[str | Run, ...]:
     """How many findings of which severity: 1 critical · 12 undecided."""
     looks = dict[str, Look](critical="bad", high="high", medium="medium", low="low", undecided="undecided")
     runs = (Run(f"{count} {word}", looks.get(word, "known")) for word, count in report.counts)

@@ -76,11 +76,12 @@ class Entries:
     right: bool = False
 
 
-def labelled(rows: Iterable[tuple[Run | str, Line]], at: int = 10) -> Entries:
+def labelled(rows: Iterable[tuple[Run | str, Line]], at: int = 10, *, right: bool = False) -> Entries:
     """Of pairs; a word without a look is dim."""
     return Entries(
         tuple(Entry(word if isinstance(word, Run) else Run(word, "dim"), line) for word, line in rows if plain(line)),
         at,
+        right,
     )
 
 
@@ -98,7 +99,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Of a table. number: ends at the right; aside: in a narrow window it stands below the first column; most: its width."""
+    """Of a table. number: ends at the right; aside: below the first column where there is little room, if it
+    has a head; most: its width."""
 
     head: str = ""
     number: bool = False

@@ -227,7 +227,8 @@ def _entries(block: Entries) -> Iterator[RenderableType]:
 def _finding(block: Finding) -> Iterator[RenderableType]:
     word = _text(block.word).append(" ")
     word.pad_right(MARGIN - word.cell_len)
-    yield Hanging(word.append(harmless(block.name), "bold").append("  "), _text(block.where), 0)
+    name = f"{harmless(block.name)}  " if block.name else ""
+    yield Hanging(word.append(name, "bold"), _text(block.where), 0)
     if block.says:
         yield _within(Text(harmless(block.says)), MARGIN)
     for row in block.rows:
@@ -243,13 +244,13 @@ def _grid(block: Table, beside: bool) -> Grid:
         if column.number:
             grid.add_column(justify="right", no_wrap=True, **most)
         else:
-            grid.add_column(overflow="fold", **most)
+            grid.add_column(overflow="fold", **(most or {"min_width": LEAST // 2}))
     if any(each.head for each in block.columns):
         grid.add_row(*(Text(harmless(block.columns[i].head), "dim") for i in shown))
     for row in block.rows:
         cells = [_text(row[i]) for i in shown]
         for i, column in enumerate(block.columns):
-            if i not in shown and runs(row[i]):
+            if i not in shown and column.head and runs(row[i]):
                 cells[0].append(f"\n{column.head} ").append_text(_text(row[i]))
         grid.add_row(*cells)
     return grid
@@ -292,10 +293,7 @@ def _code(block: Code) -> Iterator[RenderableType]:
 
 def _boxes(block: Boxes) -> Iterator[RenderableType]:
     for box in block.boxes:
-        yield Hanging(Text(f"[{box.letter}] ", TONES[box.tone]), Text(f"{harmless(box.text)}."), 4)
+        text = Text(f"{harmless(box.text)}.").append(f"  {harmless(box.list)}", "dim")
+        yield Hanging(Text(f"[{box.letter}] ", TONES[box.tone]), text, 4)
         for why in box.why:
             yield Hanging(Text("    "), Text(harmless(why), "dim"), 4)
-
-
-def _finding_rows(rows: Iterable[tuple[str, Text]]) -> Group:
-    return Group(*(Hanging(Text.assemble(" " * MARGIN, (label, "dim")), text, 2 * MARGIN) for label, text in rows))

@@ -16,6 +16,7 @@ import click
 from auditor import audit, rulebook
 from auditor.cli import main
 from auditor.diagnose import observation
+from auditor.diagnose import page as diagnose_page
 from auditor.diagnose.conclusion import diagnose
 from auditor.facts import Known, Subject
 from auditor.gather import bounds
@@ -26,7 +27,6 @@ from auditor.recording.recording import Recording, ReplayHost
 from auditor.registry import registry, sources, specs
 from auditor.report import audit as audit_page
 from auditor.report import formats, report_json
-from auditor.report.diagnose import diagnosis_text
 from auditor.report.formats import _told
 from auditor.sources.source import Source
 from auditor.verify import comparison, fio, profile, trial
@@ -336,8 +336,8 @@ def _observations() -> list[Case]:
 def _observation(text: str) -> None:
     """Whatever a recording holds: it is refused, or there is a report of it."""
     found = diagnose(observation.from_text(text), worlds.facts())
-    diagnosis_text.render(found, verbose=True)
-    diagnosis_text.render_json(found)
+    diagnose_page.write_text(found, verbose=True)
+    diagnose_page.write_json(found)
 
 
 def _fio(text: str) -> None:

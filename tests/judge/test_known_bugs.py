@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from auditor import audit, rulebook
+from auditor.fleet import counting
 from auditor.judge import baseline, known_bugs, policy
 from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE, Policy
@@ -18,7 +19,6 @@ from auditor.judge.policy_file import parse
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import audit as audit_page
 from auditor.report import changes, finding_words, report_json
-from auditor.report.fleet import counting
 from auditor.report.formats import _told, jsonl, prometheus, sarif
 from auditor.report.model import Report
 from tests import incidents, shared

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from auditor.fleet import counting
+from auditor.fleet import page as fleet_page
 from auditor.report import audit as audit_page
 from auditor.report import changes, finding_words, formats, report_json, sides
-from auditor.report.fleet import counting, host_page
-from auditor.report.fleet import html as fleet_html
-from auditor.report.fleet import terminal as fleet_terminal
 from auditor.report.formats._told import told
 from auditor.text import UNKNOWN, unknown_headline
 from tests.report.test_event_words import RULES
@@ -72,8 +71,8 @@ def test_pages_of_a_fleet(edition: Callable[[Mapping[str, Any]], Any]) -> None:
             json.dumps(row | ({"title": RULES[row["rule"]].title} if "rule" in row else {})).encode() for row in rows
         ]
     fleet = counting.fleet(lambda: lines, None, 0.0)
-    pages = [fleet_terminal.render(fleet, width=400), fleet_html.render(fleet)]
-    pages += [page for _, page in host_page.pages(lambda: lines, fleet.hosts)]
+    pages = [fleet_page.write_text(fleet, width=400), fleet_page.write_html(fleet)]
+    pages += [page for _, page in fleet_page.host_pages(lambda: lines, fleet.hosts)]
     assert not [title for page in pages for title in said(page)]
     assert UNKNOWN in pages[-1]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from sys import intern
 from typing import NamedTuple, TypeVar
 
+from auditor.fleet.looks import ahead, looks
+from auditor.fleet.rows import STANDINGS, Absent, BadRows, Found, Seen, rows
 from auditor.judge.event import Severity
 from auditor.judge.finding import RANK, exit_code
-from auditor.report.fleet.looks import ahead, looks
-from auditor.report.fleet.rows import STANDINGS, Absent, BadRows, Found, Seen, rows
 
 GRAVE: tuple[Severity, ...] = ("critical", "high")
 KEPT = 12  # findings of a host that a page shows; the rows have all

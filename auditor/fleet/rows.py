@@ -72,7 +72,7 @@ class Absent(NamedTuple):
 Row = Seen | Found | Absent
 
 
-class Told(NamedTuple):
+class Fix(NamedTuple):
     """What a finding says besides, for the page of its host. text, cost: of the fix."""
 
     says: tuple[str, ...]
@@ -107,11 +107,11 @@ def whole(lines: Iterable[bytes]) -> Iterator[tuple[Row, Mapping[str, Any]]]:
             raise BadRows(f"line {number} is no row of zaudit fleet judge ({said})") from None
 
 
-def told(table: Mapping[str, Any]) -> Told:
+def fix_of(table: Mapping[str, Any]) -> Fix:
     """Of the line of a finding. Raises BadRows."""
     try:
         fix = table["fix"]
-        return Told(
+        return Fix(
             says=_texts(table.get("says", [])),
             commands=_step(fix, _texts(fix["commands"])),
             text=_text(fix.get("text", "")),

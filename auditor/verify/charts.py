@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from auditor.report.page import escaped
+from auditor.report.document import Drawing
+from auditor.report.markup import Element, element
 from auditor.units import duration
 from auditor.verify.result import Histogram, Percentile, Run, Txg, percentile_name, together
 
@@ -159,14 +160,7 @@ SHADES = ((0.30, "█"), (0.10, "▓"), (0.02, "▒"), (0.0, "░"))  # above th
 SHADES_SAY = "░ some ▒ over 2 % ▓ over 10 % █ over 30 % of the syncs in a column; a row reaches up to the next latency."
 
 
-class Picture(NamedTuple):
-    """lines: as wide as was asked for. says: how to read it, to be wrapped."""
-
-    lines: tuple[str, ...]
-    says: str
-
-
-def heat_map_lines(run: Run, width: int, rows: int = 14) -> Picture | None:
+def heat_map_lines(run: Run, width: int, rows: int = 14) -> Drawing | None:
     """Time from left to right, latency upwards on a log axis; below, when transaction groups were synced.
 
     None without a timeline.
@@ -188,7 +182,7 @@ def heat_map_lines(run: Run, width: int, rows: int = 14) -> Picture | None:
     across = len(drawn.columns) * wide
     lines.append(_labels([(0, _s(start)), (across // 2, _s(middle)), (across, _s(end))], across))
     synced = " TXG sync: ▂ a transaction group was synced, █ for most of the column." if drawn.syncing else ""
-    return Picture(tuple(lines), SHADES_SAY + synced)
+    return Drawing(tuple(lines), SHADES_SAY + synced)
 
 
 def _shade(share: float) -> str:
@@ -206,7 +200,7 @@ def _s(seconds: float) -> str:
 
 def percentile_curve(
     histogram: Histogram, objectives: Sequence[Percentile], width: int, rows: int = 14
-) -> Picture | None:
+) -> Drawing | None:
     """Latency over 1/(1-q) on log axes; an objective is a line that the curve must stay below. None without samples."""
     room = max(width - LABEL - 2, 20)
     points = curve(histogram, room)
@@ -230,7 +224,7 @@ def percentile_curve(
         says += ", ○ with too few samples beyond it"
     if limits:
         says += "; ─┤ an objective"
-    return Picture(tuple(lines), says + ".")
+    return Drawing(tuple(lines), says + ".")
 
 
 class Bar(NamedTuple):
@@ -286,7 +280,7 @@ def _labels(marks: Sequence[tuple[int, str]], room: int) -> str:
     return f"{'':{LABEL}}  {''.join(line)}".rstrip()
 
 
-# Pictures as inline SVG: latency heat map, percentile curves, bars. The classes get their colours from page.py.
+# Pictures as inline SVG: latency heat map, percentile curves, bars. The classes get their colours from auditor.report.markup.
 
 WIDTH = 960
 LEFT, RIGHT, TOP = 74.0, 24.0, 16.0
@@ -313,11 +307,11 @@ class Frame(NamedTuple):
         return TOP + (1 - min(max(share, 0.0), 1.0)) * self.height
 
 
-def latency_map(run: Run, objectives: Sequence[Percentile]) -> str:
-    """Time from left to right, latency upwards; transaction groups as lines and a strip below. Empty without a timeline."""
+def latency_map(run: Run, objectives: Sequence[Percentile]) -> Element | None:
+    """Time from left to right, latency upwards; transaction groups as lines and a strip below. None without a timeline."""
     drawn = heat_map(run, 240, 40, fine=True)
     if drawn is None:
-        return ""
+        return None
     span = (drawn.columns[0][0], drawn.columns[-1][1])
     frame = Frame(span, (drawn.rows[0], drawn.rows[-1]), 240.0)
     bottom = TOP + frame.height
@@ -329,7 +323,7 @@ def latency_map(run: Run, objectives: Sequence[Percentile]) -> str:
     return _svg(f"Latency of each sync of run {run.name} over time", bottom + 46, parts)
 
 
-def _cells(drawn: HeatMap, frame: Frame) -> Iterable[str]:
+def _cells(drawn: HeatMap, frame: Frame) -> Iterable[Element]:
     """One path for each shade, in it a rectangle for the rows of a column that share it: much shorter than one a cell."""
     paths: list[list[str]] = [[] for _ in LEVELS]
     for (start, end), column in zip(drawn.columns, drawn.cells, strict=True):
@@ -339,10 +333,10 @@ def _cells(drawn: HeatMap, frame: Frame) -> Iterable[str]:
             if level:
                 top, bottom = frame.y(drawn.rows[rows[-1] + 1]), frame.y(drawn.rows[rows[0]])
                 paths[level - 1].append(f"M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}z")
-    return [f'<path class="h{level}" d="{"".join(path)}"/>' for level, path in enumerate(paths) if path]
+    return [_path(f"h{level}", "".join(path)) for level, path in enumerate(paths) if path]
 
 
-def _txgs(drawn: HeatMap, frame: Frame) -> Iterable[str]:
+def _txgs(drawn: HeatMap, frame: Frame) -> Iterable[Element]:
     bottom = TOP + frame.height
     if drawn.syncing:
         yield _text(LEFT - 8, bottom + 15, "TXG sync", "end")
@@ -350,18 +344,18 @@ def _txgs(drawn: HeatMap, frame: Frame) -> Iterable[str]:
         f"M{frame.x(start):.1f} {bottom + 6:.1f}h{max(frame.x(end) - frame.x(start), 1):.1f}v10H{frame.x(start):.1f}z"
         for start, end in drawn.syncing
     )
-    yield f'<path class="txg" d="{strip}"/>'
+    yield _path("txg", strip)
     if len(drawn.syncing) <= LINES_MOST:
         lines = "".join(f"M{frame.x(start):.1f} {TOP}V{bottom:.1f}" for start, _ in drawn.syncing)
-        yield f'<path class="txgline" d="{lines}"/>'
+        yield _path("txgline", lines)
 
 
-def _limits(frame: Frame, objectives: Sequence[Percentile]) -> Iterable[str]:
+def _limits(frame: Frame, objectives: Sequence[Percentile]) -> Iterable[Element]:
     for each in objectives:
         if each.limit_ns is not None and frame.ys[0] < each.limit_ns < frame.ys[1]:
             y = frame.y(each.limit_ns)
             label = f"{percentile_name(each.q)} objective {duration(each.limit_ns)}"
-            yield f'<path class="limit" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
+            yield _path("limit", f"M{LEFT} {y:.1f}H{WIDTH - RIGHT}")
             yield _text(WIDTH - RIGHT - 4, y - 4, label, "end", "limitname")
 
 
@@ -373,11 +367,11 @@ class Curve(NamedTuple):
     percentiles: Sequence[Percentile]
 
 
-def percentile_curves(runs: Sequence[Curve]) -> str:
-    """Latency of each over 1/(1-q), both logarithmic; dashed where too few samples lie beyond. Empty without samples."""
+def percentile_curves(runs: Sequence[Curve]) -> Element | None:
+    """Latency of each over 1/(1-q), both logarithmic; dashed where too few samples lie beyond. None without samples."""
     curves = [(run, points) for run in runs if (points := curve(run.latency, 240))]
     if not curves:
-        return ""
+        return None
     limits = list(
         dict.fromkeys(
             (each.q, each.limit_ns)
@@ -391,13 +385,13 @@ def percentile_curves(runs: Sequence[Curve]) -> str:
     low, high = max(min(values), 1) / 1.3, max(max(values), 1) * 1.3
     frame = Frame((0.0, last), (low, high), 260.0)
     bottom = TOP + frame.height
-    parts = list(_latency_axis(frame))
+    parts: list[Element | None] = list(_latency_axis(frame))
     for x, text in ticks(last):
-        parts.append(f'<path class="grid" d="M{frame.x(x):.1f} {TOP}V{bottom:.1f}"/>')
+        parts.append(_path("grid", f"M{frame.x(x):.1f} {TOP}V{bottom:.1f}"))
         parts.append(_text(frame.x(x), bottom + 18, text, "middle"))
     for q, limit in limits:
         x, y = frame.x(-math.log10(1 - q)), frame.y(limit)
-        parts.append(f'<path class="limit" d="M{LEFT} {y:.1f}H{x:.1f}M{x:.1f} {y - 6:.1f}v12"/>')
+        parts.append(_path("limit", f"M{LEFT} {y:.1f}H{x:.1f}M{x:.1f} {y - 6:.1f}v12"))
         parts.append(_text(x - 4, y - 5, f"{percentile_name(q)} objective {duration(limit)}", "end", "limitname"))
     for i, (_, points) in enumerate(curves):
         judged = [point for point in points if point.judged]
@@ -406,36 +400,36 @@ def percentile_curves(runs: Sequence[Curve]) -> str:
         parts.append(_line(beyond, frame, f"c{i % COLOURS} beyond"))
     for i, (run, _) in enumerate(curves[: 2 * COLOURS]):
         y = bottom - 12 - 18 * i  # below the curves, which rise to the right
-        parts.append(f'<path class="c{i % COLOURS}" d="M{WIDTH - RIGHT - 34} {y - 4}h26"/>')
+        parts.append(_path(f"c{i % COLOURS}", f"M{WIDTH - RIGHT - 34} {y - 4}h26"))
         parts.append(_text(WIDTH - RIGHT - 42, y, run.name, "end", "runname"))
     return _svg("Latency that a share of the syncs did not exceed, by run", bottom + 28, parts)
 
 
-def _line(points: Sequence[Point], frame: Frame, name: str) -> str:
+def _line(points: Sequence[Point], frame: Frame, name: str) -> Element | None:
     if not points:
-        return ""
+        return None
     way = "L".join(f"{frame.x(point.x):.1f} {frame.y(point.ns):.1f}" for point in points)
-    return f'<path class="{name}" d="M{way}"/>'
+    return _path(f"{name}", f"M{way}")
 
 
-def histogram(latency: Histogram, what: str) -> str:
-    """How many took how long, a bar for each power of two. what: is counted. Empty without samples."""
+def histogram(latency: Histogram, what: str) -> Element | None:
+    """How many took how long, a bar for each power of two. what: is counted. None without samples."""
     rows = doublings(latency)
     if not rows:
-        return ""
+        return None
     step, left, room = 26, 110.0, WIDTH - 110.0 - RIGHT - 130
     most = max(count for _, count in rows)
     parts = []
     for i, (ns, count) in enumerate(rows):
         y, wide = TOP + step * i, room * count / most
         parts.append(_text(left - 10, y + 16, f"≤ {duration(ns)}", "end"))
-        parts.append(f'<rect class="bar" x="{left}" y="{y + 3}" width="{wide:.1f}" height="18"/>')
+        parts.append(_bar(left, y, wide))
         parts.append(_text(left + wide + 8, y + 16, f"{count:,} ({100 * count / latency.samples:.3g} %)", "start"))
     told = ", ".join(f"{count:,} up to {duration(ns)}" for ns, count in rows)
     return _svg(f"{what[:1].upper()}{what[1:]} by latency: {told}", TOP + step * len(rows) + 8, parts)
 
 
-def bars(rows: Sequence[Bar], mark: float, mark_name: str) -> str:
+def bars(rows: Sequence[Bar], mark: float, mark_name: str) -> Element:
     """Bars on a log axis from 1 on, with the spread of the trials, and a line at a value that they are measured by."""
     step, left = 26, 270.0
     top = math.log(max([row.high for row in rows] + [mark]) * 1.1)
@@ -448,10 +442,10 @@ def bars(rows: Sequence[Bar], mark: float, mark_name: str) -> str:
     for i, row in enumerate(rows):
         y = TOP + step * i
         parts.append(_text(left - 10, y + 16, f"{row.label}   {row.text}", "end"))
-        parts.append(f'<rect class="bar" x="{left}" y="{y + 3}" width="{at(row.value) - left:.1f}" height="18"/>')
-        parts.append(f'<path class="spread" d="M{at(row.low):.1f} {y + 12}H{at(row.high):.1f}"/>')
+        parts.append(_bar(left, y, at(row.value) - left))
+        parts.append(_path("spread", f"M{at(row.low):.1f} {y + 12}H{at(row.high):.1f}"))
     bottom = TOP + step * len(rows)
-    parts.append(f'<path class="limit" d="M{at(mark):.1f} {TOP}V{bottom}"/>')
+    parts.append(_path("limit", f"M{at(mark):.1f} {TOP}V{bottom}"))
     parts.append(_text(at(mark), bottom + 16, mark_name, "middle", "limitname"))
     return _svg("Time by how often is synced", bottom + 24, parts)
 
@@ -459,22 +453,28 @@ def bars(rows: Sequence[Bar], mark: float, mark_name: str) -> str:
 # -- axes ----------------------------------------------------------------------------------------------------------
 
 
-def _latency_axis(frame: Frame) -> Iterable[str]:
+def _latency_axis(frame: Frame) -> Iterable[Element]:
     for ns in named(*frame.ys, 9):
         if frame.ys[0] <= ns <= frame.ys[1]:
             y = frame.y(ns)
-            yield f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
+            yield _path("grid", f"M{LEFT} {y:.1f}H{WIDTH - RIGHT}")
             if y < TOP + frame.height - 10:  # below is the strip of the transaction groups
                 yield _text(LEFT - 8, y + 4, duration(ns), "end")
 
 
-def _text(x: float, y: float, text: str, anchor: str, name: str = "") -> str:
-    kind = f' class="{name}"' if name else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}>{escaped(text)}</text>'
+def _path(name: str, way: str) -> Element:
+    return element("path", class_=name, d=way)
 
 
-def _svg(title: str, height: float, parts: Iterable[str]) -> str:
-    return (
-        f'<div class="table" tabindex="0"><svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escaped(title)}">'
-        f"<title>{escaped(title)}</title>{''.join(parts)}</svg></div>"
-    )
+def _bar(x: float, y: float, wide: float) -> Element:
+    return element("rect", class_="bar", x=f"{x}", y=f"{y + 3}", width=f"{wide:.1f}", height="18")
+
+
+def _text(x: float, y: float, text: str, anchor: str, name: str | None = None) -> Element:
+    return element("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, class_=name)
+
+
+def _svg(title: str, height: float, parts: Iterable[Element | None]) -> Element:
+    box = f"0 0 {WIDTH} {height:.0f}"
+    drawn = element("svg", element("title", title), *parts, viewBox=box, role="img", aria_label=title)
+    return element("div", drawn, class_="table", tabindex="0")

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from auditor.report.fleet.rows import Absent, BadRows, Row, Seen
+from auditor.fleet.rows import Absent, BadRows, Row, Seen
 
+NAMES = 6  # of a list, before the rest is counted
 HOSTS = 1_000_000  # more is no fleet
 AHEAD = 86400.0  # seconds that the clocks of two machines may differ
 _DATE = r"\d{4}-?\d\d-?\d\d"
@@ -76,3 +77,9 @@ def place(recording: str, host: str) -> str:
     """Where a recording comes from that says that it is of this host: the same for all that are called so, else its path
     without dates."""
     return "" if not recording or host in named(recording) else re.sub(_DATE, "", recording)
+
+
+def names(every: Iterable[str], most: int = NAMES) -> str:
+    """The first few, and how many more there are."""
+    known = sorted(every)
+    return ", ".join(known[:most]) + (f" and {len(known) - most:,} more" if len(known) > most else "")
