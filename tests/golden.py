@@ -25,9 +25,8 @@ from auditor.judge.finding import Finding
 from auditor.recording import recording
 from auditor.registry import registry
 from auditor.report import audit as audit_page
-from auditor.report import formats
+from auditor.report import formats, report_reader
 from auditor.report import report_json as json_report
-from auditor.report.formats import _told
 from auditor.report.model import Report
 from auditor.verify import codec, fio, profile
 from auditor.verify import page as verify_page
@@ -238,7 +237,7 @@ def narrow_pages() -> dict[str, str]:
 @cache
 def format_files() -> dict[str, str]:
     """File name -> the canonical report in each format that is made of data."""
-    told = _told.told(json.loads(json_report.render(page_report(CANONICAL))))
+    told = report_reader.parse_report(json.loads(json_report.render(page_report(CANONICAL))))
     endings = {
         "markdown": "md",
         "junit": "xml",
@@ -248,7 +247,7 @@ def format_files() -> dict[str, str]:
         "jsonl": "jsonl",
     }
     return {
-        f"{name}.{endings.get(name, 'txt')}": formats.module(name).render(told)
+        f"{name}.{endings.get(name, 'txt')}": formats.named(name).render(told)
         for name in formats.of_data()
         if name != "json"
     }

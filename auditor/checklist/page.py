@@ -34,9 +34,9 @@ from auditor.report.document import (
     labelled,
     section,
 )
-from auditor.report.formats._told import brief
 from auditor.report.formats.markdown import code, text
 from auditor.report.model import Report
+from auditor.report.report_reader import brief
 from auditor.text import harmless, quoted, valid_unicode
 from auditor.verify.codec import plain
 from auditor.verify.result import Verification

@@ -194,7 +194,7 @@ def check(
         _baseline.write(known, report, narrowed.facts)
     finally:  # a disk that is full costs the recording, and not the report
         emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
-    sys.exit(code(wanted, report.exit_code, done.told))
+    sys.exit(code(wanted, report.exit_code, done.data))
 
 
 COMMAND = check

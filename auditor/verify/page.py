@@ -249,8 +249,8 @@ def built(
         section("How long a sync took", _latency(verification)),
         section("Findings of zaudit check", _findings(report) if report else ()),
         *_pictures(verification, whole),
-        *([_compared(comparison)] if comparison else []),
-        *([_swept(sweep)] if sweep else []),
+        *([compared(comparison)] if comparison else []),
+        *([swept(sweep)] if sweep else []),
         section("What was run", _commands(verification) if whole else ()),
         section("What this shows, and what it does not", _limits(verification, report)),
         section("", [Say(("Next: ", _next(verification, report)))]),
@@ -432,7 +432,8 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
         yield "The ratios lie between these figures, all of them together with 95 % confidence."
 
 
-def _compared(comparison: Comparison) -> Section:
+def compared(comparison: Comparison) -> Section:
+    """The section of a page."""
     heads = ("before", "after", "ratio")
     columns = [Column(head, number=head in heads, most=14 if head == "run" else None) for head in COMPARISON_HEADS]
     rows, last = list[Sequence[Line]](), None
@@ -489,7 +490,8 @@ def sweep_data(sweep: Sweep) -> dict[str, Any]:
     return {"sweep": plain(sweep), "knee": plain(find(sweep))}
 
 
-def _swept(sweep: Sweep) -> Section:
+def swept(sweep: Sweep) -> Section:
+    """The section of a page."""
     first, *others = find(sweep).says
     drawn = sweep_rows(sweep)
     blocks: list[Block] = [Say(first, "strong"), Say(f"{size(sweep.amount)} written with a sync …", "dim")]

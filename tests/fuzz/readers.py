@@ -26,8 +26,7 @@ from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.registry import registry, sources, specs
 from auditor.report import audit as audit_page
-from auditor.report import formats, report_json
-from auditor.report.formats import _told
+from auditor.report import formats, report_json, report_reader
 from auditor.sources.source import Source
 from auditor.verify import comparison, fio, profile, trial
 from auditor.verify.fio import FILES
@@ -289,12 +288,12 @@ def _diff(case: Case) -> None:
 def _show(text: str) -> None:
     """In every format that is made of data."""
     try:
-        read = _told.told(json.loads(text))
+        read = report_reader.parse_report(json.loads(text))
     except RecursionError:  # as the command takes it
         return
     for name in formats.of_data():
         if name != "json":  # which is as it was
-            printable(formats.module(name).render(read))
+            printable(formats.named(name).render(read))
 
 
 def _baseline(text: str) -> None:

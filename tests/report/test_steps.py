@@ -13,7 +13,7 @@ from auditor.judge.verdict import Verdict, judge
 from auditor.report import audit as audit_page
 from auditor.report import finding_words, report_json
 from auditor.report.formats import jsonl, junit, markdown
-from auditor.report.formats._told import told
+from auditor.report.report_reader import parse_report
 from tests.report.test_event_words import RULES
 from tests.shared import HOSTS, report_of
 
@@ -54,7 +54,7 @@ def test_every_format_prints_the_condition_before_the_command(host: str) -> None
     assert needs
     assert report.next_step != command
     document = report_json.document(report, verbose=False)
-    data = told(document)
+    data = parse_report(document)
     assert next(each for each in document["findings"] if each["rule"] == first.rule.id)["fix"]["needs"] == needs
     texts = [
         audit_page.write_text(report, width=400),

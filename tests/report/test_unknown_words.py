@@ -13,7 +13,7 @@ from auditor.fleet import counting
 from auditor.fleet import page as fleet_page
 from auditor.report import audit as audit_page
 from auditor.report import changes, finding_words, formats, report_json, sides
-from auditor.report.formats._told import told
+from auditor.report.report_reader import parse_report
 from auditor.text import UNKNOWN, unknown_headline
 from tests.report.test_event_words import RULES
 from tests.shared import HOSTS, report_of
@@ -49,7 +49,7 @@ def test_the_host_has_unknown_findings_of_many_rules() -> None:
 @pytest.mark.parametrize("name", sorted(set(formats.of_data()) - {"json"}))
 @pytest.mark.parametrize("edition", [dict, older])
 def test_each_format_of_a_report(name: str, edition: Callable[[Mapping[str, Any]], Any]) -> None:
-    text = formats.module(name).render(told(edition(DOCUMENT)))
+    text = formats.named(name).render(parse_report(edition(DOCUMENT)))
     assert not said(text)
     assert (UNKNOWN in text) is (name in TITLED)
 
@@ -64,7 +64,7 @@ def test_json_terminal_and_html() -> None:
 
 @pytest.mark.parametrize("edition", [dict, older])
 def test_pages_of_a_fleet(edition: Callable[[Mapping[str, Any]], Any]) -> None:
-    lines = formats.module("jsonl").render(told(edition(DOCUMENT))).encode().splitlines()
+    lines = formats.named("jsonl").render(parse_report(edition(DOCUMENT))).encode().splitlines()
     if edition is older:
         rows = [json.loads(line) for line in lines]
         lines = [
@@ -78,7 +78,7 @@ def test_pages_of_a_fleet(edition: Callable[[Mapping[str, Any]], Any]) -> None:
 
 
 def test_a_line_of_a_fleet_has_the_title_of_a_failure_where_there_is_one() -> None:
-    rows = [json.loads(line) for line in formats.module("jsonl").render(told(DOCUMENT)).splitlines()]
+    rows = [json.loads(line) for line in formats.named("jsonl").render(parse_report(DOCUMENT)).splitlines()]
     known = next(row for row in rows if row.get("outcome") == "unknown")
     bare = RULES[known["rule"]].title
     other = [row | {"host": "other"} for row in (rows[0], known | {"outcome": "fail", "was": "fail", "title": bare})]

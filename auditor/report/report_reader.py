@@ -90,7 +90,7 @@ class Finding(NamedTuple):
         return f"zaudit explain {self.rule}" if self.page else ""
 
 
-class Told(NamedTuple):
+class ReportDocument(NamedTuple):
     """As in the report. document: the whole of it. taken: seconds since the epoch. left_out: (rule, severity, by). events: of
     each group of datasets that fare alike (names, event -> (outcome, text)). users: of datasets, who uses them."""
 
@@ -144,19 +144,19 @@ class Told(NamedTuple):
         return tuple(each for each in self.findings if RANK[each.severity] >= RANK[self.threshold] and not each.known)
 
 
-def told(document: Any) -> Told:
+def parse_report(document: Any) -> ReportDocument:
     """From the JSON. Raises NoReport."""
     if not isinstance(document, dict):
         raise NoReport("not a report of zaudit")
     if document.get("schema") not in (SCHEMA, FIRST):
         raise NoReport(f"not a report of zaudit: its schema is neither {SCHEMA} nor {FIRST}")
     try:
-        return _told(document)
+        return _report(document)
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise NoReport(f"a malformed report ({harmless(f'{type(error).__name__}: {error}'[:200])})") from None
 
 
-def _told(document: Mapping[str, Any]) -> Told:
+def _report(document: Mapping[str, Any]) -> ReportDocument:
     events = tuple(_columns(document.get("events", [])))
     room, names = Room(), document.get("names", [])
     strikes = _strikes(document.get("events", []))
@@ -167,7 +167,7 @@ def _told(document: Mapping[str, Any]) -> Told:
     code = document["exit_code"]
     if code not in (0, EXIT_UNDECIDED, *EXIT_CODES.values()):
         raise ValueError("exit_code is none of ours")
-    return Told(
+    return ReportDocument(
         document=document,
         zaudit=_text(document["zaudit"]),
         rules=_text(document.get("rules", "")),
