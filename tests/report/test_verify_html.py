@@ -143,7 +143,7 @@ def test_findings_of_the_audit() -> None:
     assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS 1 critical" in reader.text
     assert "CRITICAL sync-disabled tank, inherited by tank/db, tank/db/wal" in reader.text
     assert "zfs set sync=standard tank" in reader.text
-    assert "UNKNOWN ashift-too-small tank mirror-0 medium if it fails" in reader.text
+    assert "UNKNOWN ashift-too-small tank mirror-0, tank mirror-1 medium if it fails" in reader.text
     assert "Not known whether the vdev writes smaller blocks" in reader.text
 
 

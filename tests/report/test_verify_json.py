@@ -86,7 +86,7 @@ def test_what_became_faster_stands_first() -> None:
     before, after = samples.traced((samples.run(spike_ms=40.0),)), samples.traced((samples.run(seed=3, spike_ms=2.0),))
     comparison = compare(before, after)
     text = on_terminal(comparison)
-    assert re.search(r"^Before and after   .*[Ff]aster: .*log p99\.9", text, re.MULTILINE)
+    assert re.search(r"^Before and after\n  .*[Ff]aster: .*log p99\.9", text, re.MULTILINE)
     (line,) = (line for line in text.splitlines() if " p99.9 " in line and " ms " in line)
     assert line.split()[-1] == "faster"
     page = Reader(on_page(verify_page.compared(comparison))).text

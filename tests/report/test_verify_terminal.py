@@ -119,7 +119,7 @@ def test_what_is_not_judged_never_looks_judged() -> None:
 def test_the_findings_of_the_audit_stand_in_it() -> None:
     report = report_of(HOSTS / CANONICAL)
     text = verify_page.write_text(made("traced"), report, width=100)
-    assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS   1 critical" in text.splitlines()[6]
+    assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS   1 critical" in text.splitlines()[5]
     assert "CRITICAL  sync-disabled" in text
     assert "zfs set sync=standard tank" in one_line(text)
     assert f"exit code {report.exit_code}" in text
