@@ -13,11 +13,11 @@ from auditor.collect import database_paths
 from auditor.facts import Kind, Spec
 from auditor.gather import brought, database_walk, layers, users, walk
 from auditor.model.derivation import Derivation
+from auditor.model.run import FACTS as RUN_FACTS
+from auditor.model.run import HOST_FACTS
 from auditor.sources import block_tree
 from auditor.sources.catalog import sources as sources
 from auditor.sources.source import Source
-from auditor.verify.specs import FACTS as RUN_FACTS
-from auditor.verify.specs import HOST_FACTS
 
 
 @cache

@@ -326,7 +326,7 @@ def main() -> None:
     for folder in sorted(FIO.iterdir()):
         (folder / "expected.json").write_text(json.dumps(fio_outputs(folder), indent=1) + "\n")
     report = page_report(CANONICAL)
-    (REPORTS / "audit_page.txt").write_text(audit_page.write_text(report, width=100))
+    (REPORTS / "terminal.txt").write_text(audit_page.write_text(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
     (REPORTS / "green.txt").write_text(audit_page.write_text(page_report(GREEN), width=100))
     NARROW.mkdir(exist_ok=True)

@@ -624,7 +624,7 @@ def test_an_internal_error_is_one_line(text: str, zaudit: CommandLine) -> None:
 def test_version_and_what_it_does_not_import() -> None:
     done = shell("--version")
     assert done.stdout.decode() == f"zaudit {__version__}\n"
-    names = {"rich", "pyudev", "tomllib", "auditor.audit", "auditor.report.audit.terminal"}
+    names = {"rich", "pyudev", "tomllib", "auditor.audit", "auditor.report.audit"}
     script = (
         "import sys\nfrom auditor import cli\nsys.argv = ['zaudit', {words}]\n"
         "try: cli.run()\nexcept SystemExit: pass\n"

@@ -84,7 +84,7 @@ def test_a_healthy_host_has_no_finding_above_low_that_is_not_true(case: Path) ->
 
 def test_golden_reports() -> None:
     report = page_report(CANONICAL)
-    assert audit_page.write_text(report, width=100) == (REPORTS / "audit_page.txt").read_text()
+    assert audit_page.write_text(report, width=100) == (REPORTS / "terminal.txt").read_text()
     assert json_report.render(report) == (REPORTS / "json.json").read_text()
 
 

@@ -255,11 +255,17 @@ def _open(found: Checklist, verbose: bool) -> Iterator[Block]:
 
 
 def _plain(found: Checklist, answer: Answer, verbose: bool) -> Iterator[Block]:
-    """The lines with an answer."""
-    if lines := found.of(answer):
-        brief_ = answer == "yes" and not verbose
-        why = (([rests_on(found, line)] if brief_ else [each.text for each in shown(line, verbose)]) for line in lines)
-        yield _boxes(found, zip(lines, why, strict=True))
+    """The lines with an answer, list by list."""
+    cut = answer == "yes" and not verbose
+    for id, name in found.titles:
+        boxes = [
+            _box(line, [rests_on(found, line)] if cut else [each.text for each in shown(line, verbose)])
+            for line in found.of(answer)
+            if line.list == id
+        ]
+        if boxes:
+            yield Say(name, "dim")
+            yield Boxes(tuple(boxes), cut)
 
 
 def _inapplicable(found: Checklist) -> Iterator[Block]:
@@ -268,12 +274,12 @@ def _inapplicable(found: Checklist) -> Iterator[Block]:
 
 
 def _boxes(found: Checklist, lines: Iterable[tuple[Answered, Iterable[str]]]) -> Boxes:
-    return Boxes(tuple(_box(found, line, tuple(why)) for line, why in lines))
+    return Boxes(tuple(_box(line, why, title(found, line)) for line, why in lines))
 
 
-def _box(found: Checklist, line: Answered, why: tuple[str, ...]) -> Box:
+def _box(line: Answered, why: Iterable[str], list: str = "") -> Box:
     tone, sign, letter = BOXES[line.answer]
-    return Box(line.answer, tone, sign, letter, line.text, title(found, line), why)
+    return Box(line.answer, tone, sign, letter, line.text, list, tuple(why))
 
 
 def _do(do: str) -> tuple[Run | str]:

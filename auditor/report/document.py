@@ -191,7 +191,8 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A line of a checklist. sign, letter: what is in its box, on a page and on a terminal; list: that it is on."""
+    """A line of a checklist. sign, letter: what is in its box, on a page and on a terminal; list: that it is on, where the
+    list is not said above."""
 
     answer: str
     tone: Tone | Literal["dim"]
@@ -204,9 +205,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Lines of a checklist."""
+    """Lines of a checklist. cut: on a terminal each reason is one line, as far as there is room."""
 
     boxes: tuple[Box, ...]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,6 +208,6 @@ def _box(box: Box) -> Element:
         "li",
         element("span", box.sign, class_=f"box {box.tone}", role="img", aria_label=box.answer),
         element("b", box.text),
-        element("span", box.list, class_="list"),
+        element("span", box.list, class_="list") if box.list else None,
         *(element("p", each, class_="dim small") for each in box.why if plain(each)),
     )

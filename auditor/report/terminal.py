@@ -293,7 +293,7 @@ def _code(block: Code) -> Iterator[RenderableType]:
 
 def _boxes(block: Boxes) -> Iterator[RenderableType]:
     for box in block.boxes:
-        text = Text(f"{harmless(box.text)}.").append(f"  {harmless(box.list)}", "dim")
-        yield Hanging(Text(f"[{box.letter}] ", TONES[box.tone]), text, 4)
+        yield Hanging(Text(f"[{box.letter}] ", TONES[box.tone]), Text(f"{harmless(box.text)}."), 4)
         for why in box.why:
-            yield Hanging(Text("    "), Text(harmless(why), "dim"), 4)
+            text = Text(harmless(why), "dim", no_wrap=True, overflow="ellipsis")
+            yield _within(text, 4) if block.cut else Hanging(Text("    "), Text(text.plain, "dim"), 4)
