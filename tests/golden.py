@@ -13,7 +13,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from auditor import audit, rulebook
+from auditor import audit, codec, rulebook
 from auditor.checklist import page as checklist_page
 from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
@@ -28,7 +28,7 @@ from auditor.report import audit as audit_page
 from auditor.report import formats, report_reader
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
-from auditor.verify import codec, fio, profile
+from auditor.verify import fio, profile
 from auditor.verify import page as verify_page
 from auditor.verify.comparison import compare
 from auditor.verify.verification import Found

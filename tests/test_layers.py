@@ -9,7 +9,7 @@ from typing import Any
 AUDITOR = Path(__file__).parent.parent / "auditor"
 LAYERS = (  # the lowest first: a module knows those of its own room, and of the layers below; a room, or modules of one
     ("facts", "text", "errors", "units", "interrupt", "data", "durability"),
-    ("databases", "streams"),
+    ("databases", "streams", "codec"),
     ("host.request", "host.children", "host.child", "host.process", "host.kmsg", "host.libraries", "host.sql"),
     ("collect", "sources"),
     ("host", "model"),

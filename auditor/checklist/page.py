@@ -18,6 +18,7 @@ from auditor.checklist.lists import (
     Said,
     wrong,
 )
+from auditor.codec import plain
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.report import html, terminal
 from auditor.report.document import (
@@ -38,7 +39,6 @@ from auditor.report.formats.markdown import code, text
 from auditor.report.model import Report
 from auditor.report.report_reader import brief
 from auditor.text import harmless, quoted, valid_unicode
-from auditor.verify.codec import plain
 from auditor.verify.result import Verification
 
 PERSON = "Ask a person"

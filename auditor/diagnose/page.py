@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from auditor.codec import plain
 from auditor.diagnose.diagnosis import Calls, Cause, Committer, Diagnosis, Outcome, Row, View, Waiter
 from auditor.judge.finding import Finding
 from auditor.report import document as doc
@@ -31,7 +32,6 @@ from auditor.report.model import Report
 from auditor.text import quoted, valid_unicode
 from auditor.units import duration, size
 from auditor.verify import charts
-from auditor.verify.codec import plain
 from auditor.verify.page import curve, heat
 from auditor.verify.result import LEAST_BEYOND, Histogram, Run
 

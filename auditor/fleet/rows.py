@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
+from auditor.codec import moment, one_of, text
 from auditor.errors import Stop
 from auditor.judge.event import SEVERITIES, Severity
 from auditor.text import harmless, unknown_headline
@@ -114,8 +114,8 @@ def fix_of(table: Mapping[str, Any]) -> Fix:
         return Fix(
             says=_texts(table.get("says", [])),
             commands=_step(fix, _texts(fix["commands"])),
-            text=_text(fix.get("text", "")),
-            cost=_text(fix.get("cost", "")),
+            text=text(fix.get("text", "")),
+            cost=text(fix.get("cost", "")),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise BadRows(f"a finding that is none ({type(error).__name__})") from None
@@ -125,7 +125,7 @@ def events(table: Mapping[str, Any]) -> list[Events]:
     """Of the line of a report. Raises BadRows."""
     try:
         return [
-            Events(_texts(each["datasets"]), {_text(name): _text(how) for name, how in each["outcomes"].items()})
+            Events(_texts(each["datasets"]), {text(name): text(how) for name, how in each["outcomes"].items()})
             for each in table.get("events", [])[:LISTED]
         ]
     except (KeyError, TypeError, AttributeError) as error:
@@ -135,64 +135,49 @@ def events(table: Mapping[str, Any]) -> list[Events]:
 def _row(table: Mapping[str, Any]) -> Row | None:
     match table["kind"]:
         case "report":
-            return Seen(*_key(table), _text(table["openzfs"]), _of(table["standing"], STANDINGS), _text(table["rules"]))
+            return Seen(
+                *_key(table), text(table["openzfs"]), one_of(table["standing"], STANDINGS), text(table["rules"])
+            )
         case "finding":
             return _found(table)
         case "unjudged" | "duplicate" | "missing" as kind:
-            name, recording, error = (_text(table.get(key, "")) for key in ("name", "recording", "error"))
+            name, recording, error = (text(table.get(key, "")) for key in ("name", "recording", "error"))
             return Absent(kind, name, recording, error)
         case _:
             return None
 
 
 def _found(table: Mapping[str, Any]) -> Found:
-    outcome = _of(table["outcome"], ("fail", "unknown", "waived"))
-    commands, title = _texts(table["fix"]["commands"]), _text(table["title"])
+    outcome = one_of(table["outcome"], ("fail", "unknown", "waived"))
+    commands, title = _texts(table["fix"]["commands"]), text(table["title"])
     return Found(
         key=_key(table),
-        id=_text(table["id"]),
-        rule=_text(table["rule"]),
-        outcome=outcome,  # type: ignore[arg-type]
+        id=text(table["id"]),
+        rule=text(table["rule"]),
+        outcome=outcome,
         counts=outcome != "waived" and not table.get("known"),
-        severity=_of(table["severity"], SEVERITIES),  # type: ignore[arg-type]
-        place=_text(table["place"]),
+        severity=one_of(table["severity"], SEVERITIES),
+        place=text(table["place"]),
         title=unknown_headline(title) if "unknown" in (outcome, table.get("was")) else title,
         command=_step(table["fix"], commands)[0] if commands else "",
-        openzfs=_text(table.get("openzfs", "")),
+        openzfs=text(table.get("openzfs", "")),
         models=_texts(table.get("models", [])),
         remedies=_texts(table.get("remedies", [])),
-        bugs=tuple(
-            (_text(bug["id"]), _of(bug["severity"], SEVERITIES))  # type: ignore[misc]
-            for bug in table.get("bugs", [])[:LISTED]
-        ),
+        bugs=tuple((text(bug["id"]), one_of(bug["severity"], SEVERITIES)) for bug in table.get("bugs", [])[:LISTED]),
     )
 
 
 def _step(fix: Mapping[str, Any], commands: tuple[str, ...]) -> tuple[str, ...]:
     """The commands, the first behind what it needs."""
-    needs = _text(fix.get("needs", ""))
+    needs = text(fix.get("needs", ""))
     return (f"{needs}: {commands[0]}", *commands[1:]) if needs and commands else commands
 
 
 def _key(table: Mapping[str, Any]) -> Key:
-    moment = datetime.fromisoformat(_text(table["taken"]))
-    taken = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return _text(table.get("name", table["host"])), taken, _text(table.get("recording", ""))
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} in place of a text")
-    return harmless(value)
+    return text(table.get("name", table["host"])), moment(table["taken"]), text(table.get("recording", ""))
 
 
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise TypeError(f"{type(value).__name__} in place of a list")
-    return tuple(map(_text, value[:LISTED]))
-
-
-def _of(value: Any, words: tuple[str, ...]) -> str:
-    if value not in words:
-        raise ValueError(f"{str(value)[:40]!r} is none of {', '.join(words)}")
-    return str(value)
+    return tuple(map(text, value[:LISTED]))

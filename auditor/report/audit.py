@@ -29,8 +29,7 @@ from auditor.report.document import (
     labelled,
     section,
 )
-from auditor.report.model import Report
-from auditor.report.pool_tree import Disk, Leaf, Vdev
+from auditor.report.model import Disk, Leaf, Report, Vdev
 
 TONES: dict[str, Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
 EVIDENCE_SHOWN = 12

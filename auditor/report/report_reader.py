@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import islice
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
+from auditor.codec import moment, one_of, text
 from auditor.errors import Stop
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
@@ -27,7 +28,6 @@ Outcome = Literal["fail", "unknown", "waived"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 STANDINGS = (*OUTCOMES, "known")
 CELLS = ("lost", "unknown", "word", "kept")  # the worst first
-_Word = TypeVar("_Word", bound=str)
 
 
 class NoReport(Stop):
@@ -169,64 +169,64 @@ def _report(document: Mapping[str, Any]) -> ReportDocument:
         raise ValueError("exit_code is none of ours")
     return ReportDocument(
         document=document,
-        zaudit=_text(document["zaudit"]),
-        rules=_text(document.get("rules", "")),
-        host=_text(document["host"]),
-        openzfs=_text(document["openzfs"]),
-        taken=_time(document["taken"]),
-        targets=tuple(map(_text, _list(document["targets"]))),
-        standing=_text(document["standing"]),
-        headline=_text(document["headline"]),
-        threshold=_one_of(document["threshold"], SEVERITIES),
+        zaudit=text(document["zaudit"]),
+        rules=text(document.get("rules", "")),
+        host=text(document["host"]),
+        openzfs=text(document["openzfs"]),
+        taken=moment(document["taken"]),
+        targets=tuple(map(text, _list(document["targets"]))),
+        standing=text(document["standing"]),
+        headline=text(document["headline"]),
+        threshold=one_of(document["threshold"], SEVERITIES),
         exit_code=code,
-        next=_text(document["next"]),
+        next=text(document["next"]),
         coverage={key: _count(document["coverage"][key]) for key in
                   ("rules", "decided", "undecided", "passed", "not_applicable")},
         findings=findings,
         waived=waived,
         left_out=tuple(
-            (_text(each["rule"]), _one_of(each["severity"], SEVERITIES), _text(each["by"]))
+            (text(each["rule"]), one_of(each["severity"], SEVERITIES), text(each["by"]))
             for each in _list(document.get("left_out", []))
         ),
         events=events,
         users={
-            _text(each["dataset"]): tuple(map(_text, _list(each["by"]))) for each in _list(document.get("used_by", []))
+            text(each["dataset"]): tuple(map(text, _list(each["by"]))) for each in _list(document.get("used_by", []))
         },
     )  # fmt: skip
 
 
 def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], room: Room) -> Finding:
-    outcome, rule, fix = _one_of(each["outcome"], OUTCOMES), _text(each["rule"]), each["fix"]
+    outcome, rule, fix = one_of(each["outcome"], OUTCOMES), text(each["rule"]), each["fix"]
     verdicts = _list(each["verdicts"] if "verdicts" in each else each["subjects"])
     first = list(islice(spread(verdicts, names, room), SUBJECTS))
-    place = _text(each["place"])
-    named = ((_text(one["kind"]), _text(one.get("pool", "")), _text(one["name"])) for one in first)
-    bugs = tuple((_text(bug["id"]), _one_of(bug["severity"], SEVERITIES)) for bug in _list(each.get("bugs", [])))
+    place = text(each["place"])
+    named = ((text(one["kind"]), text(one.get("pool", "")), text(one["name"])) for one in first)
+    bugs = tuple((text(bug["id"]), one_of(bug["severity"], SEVERITIES)) for bug in _list(each.get("bugs", [])))
     subjects = tuple(dict.fromkeys(named)) if bugs else tuple(named)
-    message = (_text(each["message"]),) if "message" in each else ()
-    was, title = _one_of(each["was"], OUTCOMES[:2]) if outcome == "waived" else outcome, _text(each["title"])
+    message = (text(each["message"]),) if "message" in each else ()
+    was, title = one_of(each["was"], OUTCOMES[:2]) if outcome == "waived" else outcome, text(each["title"])
     return Finding(
-        id=_text(each["id"]),
+        id=text(each["id"]),
         rule=rule,
         outcome=outcome,
         was=was,
-        severity=_one_of(each["severity"], SEVERITIES),
-        harm=_text(each["harm"]),
-        event=_one_of(each["event"], EVENTS) if "event" in each else strikes.get(rule, ""),
+        severity=one_of(each["severity"], SEVERITIES),
+        harm=text(each["harm"]),
+        event=one_of(each["event"], EVENTS) if "event" in each else strikes.get(rule, ""),
         title=unknown_headline(title) if was == "unknown" else title,
         place=place,
-        where=_text(each.get("where", place)),
-        impact=_text(each["impact"]),
-        fix=_text(fix["text"]),
-        cost=_text(fix["cost"]),
-        needs=_text(fix.get("needs", "")),
-        commands=tuple(map(_text, _list(fix["commands"]))),
-        references=tuple(map(_text, _list(each["references"]))),
-        says=tuple(dict.fromkeys((*message, *(text for one in first for text in _says(one))))),
+        where=text(each.get("where", place)),
+        impact=text(each["impact"]),
+        fix=text(fix["text"]),
+        cost=text(fix["cost"]),
+        needs=text(fix.get("needs", "")),
+        commands=tuple(map(text, _list(fix["commands"]))),
+        references=tuple(map(text, _list(each["references"]))),
+        says=tuple(dict.fromkeys((*message, *(said for one in first for said in _says(one))))),
         subjects=subjects,
         total=len(subjects) if bugs else _total(verdicts, names),
         waiver=_waiver(each["waiver"]) if outcome == "waived" else None,
-        known=_text(each["known"]["since"]) if "known" in each else "",
+        known=text(each["known"]["since"]) if "known" in each else "",
         page=_page(each["page"], rule) if "page" in each else "",
         bugs=bugs,
     )
@@ -242,20 +242,20 @@ def _total(verdicts: Sequence[Mapping[str, Any]], names: Any) -> int:
 
 def _page(value: Any, rule: str) -> str:
     """As a report has it, if it is of this rule; a later release may keep its pages elsewhere."""
-    page = _text(value)
+    page = text(value)
     return page if page == f"docs/rules/{rule}.md" and re.fullmatch(r"[a-z0-9-]+", rule) else ""
 
 
 def _waiver(table: Mapping[str, Any]) -> Waiver:
-    expires = date.fromisoformat(_text(table["expires"])).isoformat()
-    return Waiver(_text(table["owner"]), _text(table["reason"]), expires)
+    expires = date.fromisoformat(text(table["expires"])).isoformat()
+    return Waiver(text(table["owner"]), text(table["reason"]), expires)
 
 
 def _says(verdict: Mapping[str, Any]) -> Iterator[str]:
     if verdict.get("message"):
-        yield _text(verdict["message"])
+        yield text(verdict["message"])
         return
-    yield from (_text(each["text"]) for key in ("reasons", "evidence") for each in _list(verdict.get(key, [])))
+    yield from (text(each["text"]) for key in ("reasons", "evidence") for each in _list(verdict.get(key, [])))
 
 
 def _strikes(columns: Any) -> dict[str, Event]:
@@ -264,24 +264,18 @@ def _strikes(columns: Any) -> dict[str, Event]:
     for event in EVENTS:
         for column in _list(columns):
             for rule in _list(column["events"].get(event, {}).get("rules", [])):
-                found.setdefault(_text(rule), event)
+                found.setdefault(text(rule), event)
     return found
 
 
 def _columns(columns: Any) -> Iterator[tuple[tuple[str, ...], Mapping[Event, tuple[str, str]]]]:
     for column in _list(columns):
         cells = {
-            event: (_one_of(column["events"][event]["outcome"], CELLS), _text(column["events"][event]["text"]))
+            event: (one_of(column["events"][event]["outcome"], CELLS), text(column["events"][event]["text"]))
             for event in EVENTS
             if event in column["events"]
         }
-        yield tuple(map(_text, _list(column["datasets"]))), cells
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} in place of a text")
-    return harmless(value)
+        yield tuple(map(text, _list(column["datasets"]))), cells
 
 
 def _list(value: Any) -> list[Any]:
@@ -296,18 +290,6 @@ def _count(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= 1 << 53:
         raise TypeError("no count")
     return value
-
-
-def _one_of(value: Any, words: tuple[_Word, ...]) -> _Word:
-    for word in words:
-        if value == word:
-            return word
-    raise ValueError(f"{str(value)[:40]!r} is none of {', '.join(words)}")
-
-
-def _time(value: Any) -> float:
-    moment = datetime.fromisoformat(_text(value))
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def worst(findings: Sequence[Finding]) -> tuple[Finding, ...]:

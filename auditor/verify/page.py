@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from auditor.codec import plain
 from auditor.report import audit, event_words, finding_words, html, report_json, terminal
 from auditor.report.document import (
     Block,
@@ -37,7 +38,6 @@ from auditor.text import quoted, valid_unicode
 from auditor.units import duration, size
 from auditor.verify import charts, result
 from auditor.verify.charts import Bar
-from auditor.verify.codec import plain
 from auditor.verify.comparison import TIMES, Comparison, Row, Step, Sweep, document, find, named
 from auditor.verify.result import (
     CANNOT_EXCLUDE,

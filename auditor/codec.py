@@ -1,7 +1,8 @@
 """Named tuples as JSON and back, by their type hints: what a type gains, a file gains. Nothing is guessed, nothing converted.
 
-A record is an object with a member for each field, a tuple is a list, None is null. A histogram is an object of bucket to
-samples, as fio writes its own ("bins" of json+). Reading is strict, since a file may come from anywhere: a missing member,
+A record is an object with a member for each field, a tuple is a list, None is null; a type may spell itself (to_plain(),
+from_plain(data, where)).
+Reading is strict, since a file may come from anywhere: a missing member,
 another type, or a number that is not finite or beyond 64 bits is one :class:`CodecError` that says where. Members that a
 later release has added are ignored.
 """
@@ -11,15 +12,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from auditor.errors import Stop
 from auditor.text import VALUES, crowded, harmless
-from auditor.verify.result import Histogram
 
 T = TypeVar("T")
+W = TypeVar("W", bound=str)
 MOST = 2**63 - 1
 MEMBER = "trial.json"  # of a recording; the schema tells a verification from a diagnosis
 
@@ -31,8 +33,8 @@ class CodecError(Stop, ValueError):
 def plain(value: Any, spelt: Callable[[str], str] = str) -> Any:
     """Dictionaries, lists and scalars for json.dumps(). spelt: what becomes of each string."""
     match value:
-        case Histogram():
-            return {str(ns): count for ns, count in value.counts}
+        case tuple() if hasattr(value, "to_plain"):
+            return value.to_plain()
         case tuple() if hasattr(value, "_fields"):
             return {name: plain(each, spelt) for name, each in zip(value._fields, value, strict=True)}
         case tuple() | list():
@@ -74,15 +76,15 @@ def from_member(kind: type[T], schema: str, text: str, what: str, upgrade: Calla
 
 
 def _load(type_: Any, data: Any, where: str) -> Any:
-    if type_ is Histogram:
-        return _histogram(data, where)
+    if hasattr(type_, "from_plain"):
+        return type_.from_plain(data, where)
     if hasattr(type_, "_fields"):
         return _record(type_, data, where)
     match get_origin(type_):
         case origin if origin is tuple:
             return _tuple(get_args(type_), data, where)
         case origin if isinstance(origin, type) and issubclass(origin, Mapping):
-            return {key: _load(get_args(type_)[1], each, f"{where}.{short(key)}") for key, each in _object(data, where)}
+            return {key: _load(get_args(type_)[1], each, f"{where}.{short(key)}") for key, each in members(data, where)}
         case origin if origin is Literal:
             if data in get_args(type_) and isinstance(data, str):
                 return data
@@ -92,15 +94,15 @@ def _load(type_: Any, data: Any, where: str) -> Any:
                 return None
             (other,) = (each for each in get_args(type_) if each is not NoneType)
             return _load(other, data, where)
-    return _scalar(type_, data, where)
+    return scalar(type_, data, where)
 
 
 def _record(type_: Any, data: Any, where: str) -> Any:
     hints = hints_of(type_)
-    members = dict(_object(data, where))
-    if missing := [name for name in hints if name not in members]:
+    given = dict(members(data, where))
+    if missing := [name for name in hints if name not in given]:
         raise CodecError(f"{where}: {missing[0]} is missing")
-    return type_(**{name: _load(hint, members[name], f"{where}.{name}") for name, hint in hints.items()})
+    return type_(**{name: _load(hint, given[name], f"{where}.{name}") for name, hint in hints.items()})
 
 
 @cache
@@ -119,25 +121,13 @@ def _tuple(items: tuple[Any, ...], data: Any, where: str) -> tuple[Any, ...]:
     return tuple(_load(item, each, f"{where}[{i}]") for i, (item, each) in enumerate(zip(items, data, strict=True)))
 
 
-def _object(data: Any, where: str) -> Iterable[tuple[str, Any]]:
+def members(data: Any, where: str) -> Iterable[tuple[str, Any]]:
     if not isinstance(data, dict):
         raise CodecError(f"{where} is {_shown(data)}, not an object")
     return data.items()
 
 
-def _histogram(data: Any, where: str) -> Histogram:
-    bins: dict[int, int] = {}
-    for key, each in _object(data, where):
-        count = _scalar(int, each, f"{where}.{short(key)}")
-        if not (key.isascii() and key.isdigit() and len(key) < 19 and str(int(key)) == key):
-            raise CodecError(f"{where}: {short(key)} is not a bucket in nanoseconds")
-        if count < 1:
-            raise CodecError(f"{where}.{key} is {count}: no samples in a bucket")
-        bins[int(key)] = count
-    return Histogram.of(bins)
-
-
-def _scalar(type_: Any, data: Any, where: str) -> Any:
+def scalar(type_: Any, data: Any, where: str) -> Any:
     if type_ is float and type(data) in (int, float) and -MOST <= data <= MOST:
         return float(data)
     if type_ is not float and type(data) is type_ and (type_ is not int or -MOST <= data <= MOST):
@@ -169,3 +159,27 @@ def short(text: str) -> str:
     """At most 60 characters of it, harmless."""
     shown = harmless(text)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+# -- by hand, for documents of many releases, of which a reader wants parts ------------------------------------------------
+
+
+def text(value: Any) -> str:
+    """A text, made harmless. Raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} in place of a text")
+    return harmless(value)
+
+
+def one_of(value: Any, words: tuple[W, ...]) -> W:
+    """One of these words. Raises ValueError."""
+    for word in words:
+        if value == word:
+            return word
+    raise ValueError(f"{str(value)[:40]!r} is none of {', '.join(words)}")
+
+
+def moment(value: Any) -> float:
+    """Seconds since the epoch, of a time in ISO 8601. Raises TypeError or ValueError."""
+    found = datetime.fromisoformat(text(value))
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
