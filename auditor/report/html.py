@@ -125,6 +125,8 @@ def _line(line: Line) -> Element:
 
 
 def _run(run: Run) -> Element | str:
+    if not run.text:
+        return ""
     if run.link:
         return element("a", run.text, href=run.link, class_="dim")
     if not run.look:
