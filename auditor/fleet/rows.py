@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from auditor.codec import moment, one_of, text
 from auditor.errors import Stop
@@ -17,6 +17,8 @@ STANDINGS = (
     *("stalled", "damaged", "lost", "corrupted", "cannot tell", "waived", "one failure away", "at risk"),
     *("on the word", "kept"),
 )
+Outcome = Literal["fail", "unknown", "waived"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LISTED = 100
 Key = tuple[str, float, str]  # which look it was: at which host, when, and the recording
 
@@ -48,7 +50,7 @@ class Found(NamedTuple):
     key: Key
     id: str
     rule: str
-    outcome: Literal["fail", "unknown", "waived"]
+    outcome: Outcome
     counts: bool
     severity: Severity
     place: str
@@ -148,7 +150,7 @@ def _row(table: Mapping[str, Any]) -> Row | None:
 
 
 def _found(table: Mapping[str, Any]) -> Found:
-    outcome = one_of(table["outcome"], ("fail", "unknown", "waived"))
+    outcome = one_of(table["outcome"], OUTCOMES)
     commands, title = _texts(table["fix"]["commands"]), text(table["title"])
     return Found(
         key=_key(table),

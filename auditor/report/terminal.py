@@ -240,11 +240,10 @@ def _grid(block: Table, beside: bool) -> Grid:
     shown = [i for i, each in enumerate(block.columns) if beside or not each.aside]
     grid = Grid.grid(padding=(0, 2, 0, 0))
     for column in (block.columns[i] for i in shown):
-        most = {"max_width": column.most} if column.most else {}
         if column.number:
-            grid.add_column(justify="right", no_wrap=True, **most)
+            grid.add_column(justify="right", no_wrap=True)
         else:
-            grid.add_column(overflow="fold", **(most or {"min_width": LEAST // 2}))
+            grid.add_column(overflow="fold", max_width=column.most, min_width=None if column.most else LEAST // 2)
     if any(each.head for each in block.columns):
         grid.add_row(*(Text(harmless(block.columns[i].head), "dim") for i in shown))
     for row in block.rows:
