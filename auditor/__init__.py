@@ -12,8 +12,8 @@ The folder listing is the way the data goes::
 ``recording`` keeps what a host answered, and answers in its place. ``audit`` is that drawing as a program; ``cli`` and
 ``commands`` turn arguments into it and its report into an exit code; ``selftest`` runs it on answers that are at fault.
 
-``databases`` is what is known of each engine: how its processes and files are told, which of their settings matter, and so
-what of them is kept at all.
+``databases`` has one class for each engine (files, arguments, settings, SQL, services, and what its settings promise), and the
+questions about servers, their settings, paths and services.
 
 ``durability`` models where an acknowledged commit is, and which copy of it survives which event, from plain fields;
 ``observation`` fills these from facts.

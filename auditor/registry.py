@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import cast
 
 import auditor.model
-from auditor.collect import database_paths
+from auditor.databases import paths
 from auditor.facts import Kind, Spec
 from auditor.gather import brought, database_walk, layers, users, walk
 from auditor.model.derivation import Derivation
@@ -61,7 +61,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
         **qualified(layers.PROVIDES),
         **qualified(users.PROVIDES),
         **qualified(database_walk.PROVIDES),
-        **qualified(database_paths.PROVIDES),
+        **qualified(paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),
         **qualified(HOST_FACTS, "host"),
     }

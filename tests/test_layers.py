@@ -9,9 +9,9 @@ from typing import Any
 AUDITOR = Path(__file__).parent.parent / "auditor"
 LAYERS = (  # the lowest first: a module knows those of its own room, and of the layers below; a room, or modules of one
     ("facts", "text", "errors", "units", "interrupt", "data", "durability"),
-    ("databases", "streams", "codec"),
+    ("streams", "codec"),
     ("host.request", "host.children", "host.child", "host.process", "host.kmsg", "host.libraries", "host.sql"),
-    ("collect", "sources"),
+    ("databases", "sources"),
     ("host", "model"),
     ("recording", "gather", "observation"),
     ("judge", "registry"),
@@ -24,7 +24,7 @@ LAYERS = (  # the lowest first: a module knows those of its own room, and of the
     ("cli",),
     ("__main__", "__init__"),
 )
-TOGETHER = {"collect", "sources"}  # one room in two folders
+TOGETHER = {"databases", "sources"}  # one room in two folders
 # only these touch the machine: the seam, and the two libraries that it calls
 MACHINE = {
     "subprocess",

@@ -249,7 +249,7 @@ def built(found: Diagnosis, report: Report | None, zaudit: str, most: int) -> Do
     host = f" on {report.hostname}" if report else ""
     release = [f"OpenZFS {report.release}"] if report else []
     facts = (f"zaudit {zaudit}".rstrip(), f"{found.target}{host}", *release, f"{found.seconds:.0f} s")
-    blocks = (
+    blocks: tuple[Block, ...] = (
         _verdict(found, most),
         _shares(found),
         section("Who commits", _committers(found, most)),

@@ -422,7 +422,7 @@ def _host_page(host: Host, content: _Page) -> Document:
     more = f"and {content.count - shown:,} more findings, which are in the rows" if content.count > shown else ""
     tone: Tone = "good" if host.seen.standing == "kept" else "bad" if host.seen.standing in BAD else "open"
     costs = doc.Events(tuple((names(each.datasets) or UNSEEN, tuple(_ends(each))) for each in content.events))
-    blocks = (
+    blocks: tuple[Block, ...] = (
         Verdict(tone, OF_ONE[host.seen.standing].upper(), (Say(counts(host)),)),
         section("What each event costs", [costs] if costs.groups else []),
         *(section(title, content.found.get(outcome, ())) for outcome, title in SECTIONS.items()),

@@ -32,6 +32,12 @@ from auditor.report.document import (
 from auditor.report.model import Disk, Leaf, Report, Vdev
 
 TONES: dict[str, Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
+COSTS: dict[str, Look] = {
+    "safe": "safe",
+    "needs restart": "needs restart",
+    "rebuilds the pool": "rebuilds the pool",
+    "destroys data": "destroys data",
+}
 EVIDENCE_SHOWN = 12
 COMMANDS_SHOWN = 3
 COLUMNS_SHOWN = 3
@@ -225,7 +231,12 @@ def _first_step(finding: Finding) -> tuple[str | Run, ...]:
     fix, commands = finding.fix, finding_words.commands(finding)
     step = command(commands[0]) if commands else finding_words.first_sentence(fix.text)
     more = Run(f"  and {len(commands) - 1} more like it" if len(commands) > 1 else "", "dim")
-    return finding_words.condition(finding), step, more, Run(f"  [{fix.cost}]", fix.cost)
+    return finding_words.condition(finding), step, more, _cost(fix.cost, f"  [{fix.cost}]")
+
+
+def _cost(cost: str, text: str) -> Run:
+    """What a fix costs, in its colour."""
+    return Run(text, COSTS[cost])
 
 
 def _undecided_line(report: Report) -> str:
@@ -301,13 +312,12 @@ def failed(finding: Finding) -> document.Finding:
         *_rows("Fix", _fix(finding)),
         *_rows("More", [command(f"zaudit explain {rule.id}")] if rule.page else []),
     ]
-    where = finding_words.where(finding), *_aside(finding_words.at_least(finding))
+    where: Line = finding_words.where(finding), *_aside(finding_words.at_least(finding))
     says = finding_words.sentence(finding)
-    tone: Tone = "bad"
-    return document.Finding(_severity(finding), rule.id, where, says, tuple(rows), tone)
+    return document.Finding(_severity(finding), rule.id, where, says, tuple(rows))
 
 
-def _aside(text: str) -> tuple[Run, ...]:
+def _aside(text: str) -> tuple[str | Run, ...]:
     return (Run(f"   {text}", "dim"),) if text else ()
 
 
@@ -338,7 +348,7 @@ def _undecided(group: Sequence[Finding], report: Report) -> document.Finding:
     if finding_words.unasked(worst):  # what an older zaudit did not ask, once for all rules that want it
         many = len(rules) > 1
         grade = f"at most {worst.severity} if they fail" if many else f"{worst.severity} if it fails"
-        where = f"{len(rules)} rule{'s' * many}", *_aside(grade)
+        where: Line = f"{len(rules)} rule{'s' * many}", *_aside(grade)
         rows = [*_rows("Rules", [", ".join(rules)]), *_rows("Lacks", [", ".join(report.unasked)])]
         says = finding_words.recorded_by(report)
         return document.Finding(word, "not in the recording", where, says, tuple(rows), "open")
@@ -386,12 +396,12 @@ def _fix(finding: Finding) -> Iterator[Line]:
         yield "" if i else finding_words.condition(finding), command(each)
     if len(commands) > COMMANDS_SHOWN:
         yield Run(f"and {len(commands) - COMMANDS_SHOWN} more like it (--format json has all)", "dim")
-    yield Run(f"[{fix.cost}]", fix.cost), f" {fix.text}"
+    yield _cost(fix.cost, f"[{fix.cost}]"), f" {fix.text}"
 
 
 def _waived(finding: Finding) -> document.Finding:
     """What somebody answers for: as short as it can be said, with who and until when."""
-    where = finding_words.where(finding), *_aside(f"{finding.severity}{'' if finding.failed else ' if it fails'}")
+    where: Line = finding_words.where(finding), *_aside(f"{finding.severity}{'' if finding.failed else ' if it fails'}")
     rows = (*_rows("Risk", [finding.rule.impact]), *_rows("Waived", [_waiver(finding)]))
     says = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
     return document.Finding(Run("WAIVED", "waived"), finding.rule.id, where, says, rows, "open")

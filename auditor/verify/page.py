@@ -243,7 +243,7 @@ def built(
         f"verify {verification.profile} {verification.length}",
         verification.fio,
     )
-    blocks = (
+    blocks: tuple[Block, ...] = (
         _verdict(verification, report),
         section("The chain, from the application down", [_chain(verification.chain)]),
         section("How long a sync took", _latency(verification)),

@@ -128,9 +128,9 @@ def _part(name: str, text: str) -> str:
 
 
 def modules() -> dict[str, Path]:
-    """Name -> file of the entry, of the collectors and of all that these import."""
+    """Name -> file of the entry and of all that it imports."""
     found: dict[str, Path] = {}
-    todo = [ENTRY, *ALONE, *(f"auditor.collect.{each.stem}" for each in (ROOT / "auditor/collect").glob("*.py"))]
+    todo = [ENTRY, *ALONE]
     while todo:
         name = todo.pop()
         path = _path(name)
