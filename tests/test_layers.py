@@ -6,6 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from auditor import registry
+from auditor.sources import catalog
+
 AUDITOR = Path(__file__).parent.parent / "auditor"
 LAYERS = (  # the lowest first: a module knows those of its own room, and of the layers below; a room, or modules of one
     ("facts", "text", "errors", "units", "interrupt", "data", "durability"),
@@ -133,6 +136,19 @@ def test_every_module_imports_only_what_is_below_it() -> None:
         module = ".".join(path.relative_to(AUDITOR).with_suffix("").parts)
         wrong += [f"{module} imports {name}" for name in forbidden(module, imports(path))]
     assert wrong == []
+
+
+def test_no_module_with_sources_or_derivations_is_left_out() -> None:
+    """They are listed, and their folders are not searched when zaudit starts."""
+    marks = {"sources": "\nSOURCES", "databases": "\nSOURCES", "model": "\n@derivation("}
+    there = {
+        f"auditor.{folder}.{path.stem}"
+        for folder, mark in marks.items()
+        for path in (AUDITOR / folder).glob("*.py")
+        if mark in path.read_text()
+    }
+    listed = [module.__name__ for module in (*catalog.MODULES, *registry.MODULES)]
+    assert sorted(listed) == sorted(there)
 
 
 def test_a_report_knows_nothing_of_the_features_that_build_pages() -> None:
