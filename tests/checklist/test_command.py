@@ -40,7 +40,7 @@ def test_each_recording_answers_what_it_can(zaudit: CommandLine, tmp_path: Path)
     assert alone["benchmark-properties"] == measured["benchmark-properties"] == "yes"
     done = zaudit("checklist", "--replay", load, "--replay", VERIFIED, "--replay", audit)
     assert done.out.splitlines()[0].startswith("tank/db on zlab · ")
-    assert "zaudit diagnose 2026-11-" in done.out
+    assert "zaudit diagnose   2026-11-" in done.out
     assert "counters alone: INCONCLUSIVE" in done.out
     assert "postgres, quick: TRACED" in done.out
 
