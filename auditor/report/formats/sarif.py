@@ -1,7 +1,8 @@
 """SARIF (OASIS, Static Analysis Results Interchange Format 2.1.0), as it is specified and as GitHub reads it.
 
-What zaudit judges is no file. The location of each finding is the page of its host, ``hosts/HOST``, line 1; which subjects they
-are is said as logical locations. As specified, what is undecided is ``open`` with level ``none`` (3.27.9: "insufficient
+What zaudit judges is no file. The location of each finding is the page of its host, ``hosts/HOST``, or the file that it
+was named after (``--name hosts/db1.tar.gz``), line 1; which subjects they are is said as logical
+locations. As specified, what is undecided is ``open`` with level ``none`` (3.27.9: "insufficient
 information"), and what is waived is there with its suppression (3.35). GitHub's code scanning reads neither kinds nor
 suppressions: there what is undecided has the level that its failure would have, and begins with "Not known whether"; what is
 waived is left out. (docs.github.com, SARIF support for code scanning)
@@ -88,9 +89,15 @@ def _rule(each: Finding) -> dict[str, Any]:
     }
 
 
+def _uri(host: str) -> str:
+    """A name that is a path below the repository is that file."""
+    parts = host.split("/")
+    return quote(host) if len(parts) > 1 and not {"", ".", ".."} & set(parts) else f"hosts/{quote(host, safe='')}"
+
+
 def _result(each: Finding, report: ReportDocument, place: int) -> dict[str, Any]:
     page = {
-        "artifactLocation": {"uri": f"hosts/{quote(report.host, safe='')}"},
+        "artifactLocation": {"uri": _uri(report.host)},
         "region": {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1},
     }
     logical = [
