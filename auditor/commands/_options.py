@@ -209,8 +209,8 @@ formats = formats_of("terminal", "json")
 
 def fail_on(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--fail-on SEVERITY`` and ``--failed-only``."""
-    words = "The exit code counts failures only; otherwise an undecided rule counts as the worst that it may be."
+    words = "The exit code counts failures only; otherwise an unknown rule counts as the worst that it may be."
     command = click.option("--failed-only", is_flag=True, help=words)(command)
-    words = "Findings and undecided rules below this do not count for the exit code."
+    words = "Findings and unknown rules below this do not count for the exit code."
     kind = click.Choice(SEVERITIES)
     return click.option("--fail-on", type=kind, default="low", show_default=True, help=words)(command)

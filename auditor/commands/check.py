@@ -54,7 +54,7 @@ from auditor.report import formats
     help="Do not show findings below this on a terminal or page; they still count.",
 )
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Show the evidence of what failed, of what is undecided and of what passed."
+    "-v", "--verbose", is_flag=True, help="Show the evidence of what failed, of what is unknown and of what passed."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but the reports, unless something goes wrong.")
 @click.option(
@@ -115,7 +115,7 @@ def check(
             replacing.possible(record)
         looked = _auditing.look(chosen, targets, timeout, deadline, quiet, record=bool(record))
         if changes:
-            from auditor.report.audit import comparison
+            from auditor.report import supposed as comparison
 
             before, after = (
                 comparison.Side(_auditing.judge(chosen, each, fail_on, failed_only), each.seen.facts)
@@ -138,7 +138,7 @@ def check(
                 note(unkept)
     finally:  # a disk that is full costs the recording, and not the report
         emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
-    sys.exit(code(wanted, report.exit_code, done.told))
+    sys.exit(code(wanted, report.exit_code, done.data))
 
 
 COMMAND = check

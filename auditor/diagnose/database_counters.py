@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from auditor import codec
 from auditor.databases import ENGINES
 from auditor.diagnose.commits import FEW, Trace
 from auditor.diagnose.diagnosis import Row, View, Wait
 from auditor.diagnose.observation import Observation
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.text import crowded, duration, size
-from auditor.verify import codec
 
 # What a database said of its own counters, read strictly, and how they grew. Pure.
 #

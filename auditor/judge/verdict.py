@@ -15,7 +15,7 @@ from auditor.durability.events import Question
 from auditor.facts import DATA, HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true, word_of
 from auditor.judge.event import SEVERITIES, Event
 from auditor.judge.expression import Budget, Expression, Scope
-from auditor.judge.rule import Fix, Outcome, Place, Rule, Severity, Template
+from auditor.judge.rule import FORMS, Figure, Fix, Outcome, Place, Rule, Severity, Template
 from auditor.text import quoted
 
 if TYPE_CHECKING:
@@ -276,7 +276,14 @@ def fill(template: Template, subject: Subject, origin: str, facts: Facts, *, she
         if isinstance(part, str):
             words.append(part)
             continue
-        value = _place(part, subject, origin) if isinstance(part, Place) else _value(part, scope, shell)
+        value: str | None
+        match part:
+            case Place():
+                value = _place(part, subject, origin)
+            case Figure():
+                value = _figure(part, scope)
+            case _:
+                value = _value(part, scope, shell)
         if value is None:
             words.append("UNKNOWN" if shell else "(unknown)")
         else:
@@ -290,6 +297,12 @@ def _place(place: Place, subject: Subject, origin: str) -> str:
     if place.word == "pool":
         return subject.within or subject.name.partition("/")[0]
     return subject.name
+
+
+def _figure(figure: Figure, scope: Scope) -> str | None:
+    result = figure.value.evaluate(scope)
+    number = result.value if isinstance(result, Known) else None
+    return FORMS[figure.form](number) if isinstance(number, int | float) else None
 
 
 def _value(expression: Expression, scope: Scope, shell: bool) -> str | None:
