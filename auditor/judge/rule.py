@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args
 
-from auditor import units
 from auditor.data import durability
 from auditor.data.platforms import ANY
 from auditor.errors import Stop
@@ -15,6 +14,7 @@ from auditor.judge.event import SEVERITIES as SEVERITIES
 from auditor.judge.event import Severity as Severity
 from auditor.judge.expression import Expression
 from auditor.judge.threshold import Threshold
+from auditor.text import size
 
 Harm = Literal["commits", "corruption", "availability", "latency", "measurement", "hygiene"]
 HARMS: tuple[Harm, ...] = get_args(Harm)
@@ -42,7 +42,7 @@ class Figure(NamedTuple):
     form: str
 
 
-FORMS: dict[str, Callable[[float], str]] = {"size": units.size, "count": "{:,}".format}
+FORMS: dict[str, Callable[[float], str]] = {"size": size, "count": "{:,}".format}
 
 
 class Template(NamedTuple):
