@@ -124,11 +124,8 @@ def parse_retired(document: Document) -> dict[str, str]:
     """What to use instead of each rule of a table in this form. Raises TableError for anything else."""
     found: dict[str, str] = {}
     for id, entry in document.items():
-        match entry:
-            case {"successor": str(rule), **others} if rule and not others:
-                found[id] = f"use rule {rule}"
-            case {"instead": str(use), **others} if use and not others:
-                found[id] = use
-            case _:
-                raise TableError(f"{RETIRED}: {id}: expected successor or instead, and nothing else")
+        (key, use), *others = [*entry.items()] if isinstance(entry, dict) and entry else [("", "")]
+        if others or key not in ("successor", "instead") or not isinstance(use, str) or not use:
+            raise TableError(f"{RETIRED}: {id}: expected successor or instead, and nothing else")
+        found[id] = f"use rule {use}" if key == "successor" else use
     return found
