@@ -18,10 +18,11 @@ from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
 from auditor.commands import _listing, _verifying
 from auditor.facts import AGAIN
+from auditor.host.request import NOTHING_ELSE
 from auditor.judge import rule_file
 from auditor.judge.finding import Finding
 from auditor.recording import recording
-from auditor.registry import registry
+from auditor.registry import registry, sources
 from auditor.report import formats
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
@@ -56,6 +57,7 @@ REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 USAGE = FIXTURES.parent / "docs" / "usage.md"
 EXPECTED, PROVOKED = FIXTURES / "expected.txt", FIXTURES / "provoked.txt"
+ALLOWED = FIXTURES / "allowed.txt"
 # of which all is expected, to the last undecided rule: healthy hosts, those that lose most, and the oddest
 WHOLE = (
     *("2.1-full-81", "2.1-healthy-mirrored-slog", "2.1-slog-legs-on-one-disk", "2.2-zil-nocacheflush"),
@@ -219,6 +221,18 @@ def verify_reports() -> dict[str, str]:
     }
 
 
+def allowed() -> str:
+    """Every command line that a source may run: its first words, [options], the pattern of other words, and the sources."""
+    found: dict[str, list[str]] = {}
+    for name, source in sorted(sources().items()):
+        for each in source.runs:
+            options = f" [{' '.join(sorted(each.options))}]" if each.options else ""
+            others = "" if each.others == NOTHING_ELSE else f" /{each.others.pattern}/"
+            least = f" ({each.named + 1} or more)" if each.named else ""
+            found.setdefault(f"{' '.join(each.begins)}{options}{others}{least}", []).append(name)
+    return "".join(f"{line}\n    {', '.join(names)}\n" for line, names in sorted(found.items()))
+
+
 # pages that a phone or a narrow window shows, and who looks at one: (recorded host, columns)
 NARROW_PAGES = (
     ("2.3-sync-disabled-local", 40),
@@ -319,6 +333,7 @@ def checklist_reports() -> dict[str, str]:
 
 
 def main() -> None:
+    ALLOWED.write_text(allowed())
     EXPECTED.write_text("\n".join(expectation(HOSTS / name) for name in WHOLE))
     PROVOKED.write_text("".join(f"{line}\n" for case in others() for line in provoked(case)))
     for past in verifications():

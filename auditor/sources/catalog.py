@@ -7,6 +7,7 @@ from functools import cache
 from types import ModuleType
 
 from auditor.databases import paths, redis, servers, services, settings, sqlite
+from auditor.host.request import Command
 from auditor.sources import (
     block_devices,
     guests,
@@ -74,3 +75,10 @@ def sources() -> Mapping[str, Source]:
         return max((1 + depth(other) for other in found[name].after), default=0)
 
     return dict(sorted(found.items(), key=lambda each: (depth(each[0]), each[0])))
+
+
+@cache
+def commands() -> tuple[Command, ...]:
+    """All command lines that may be run: of several that begin alike the longest beginning is first."""
+    every = dict.fromkeys(each for source in sources().values() for each in source.runs)
+    return tuple(sorted(every, key=lambda each: -len(each.begins)))

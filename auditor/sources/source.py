@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from auditor.facts import Fact, Facts, Kind, Spec, Subject
-from auditor.host.request import NOTHING, Read, Request, Run
+from auditor.host.request import NOTHING, Command, Read, Request, Run
 
 Per = Literal["host", "pool", "disk", "database", "target"]
 Ask = Callable[[Subject, Facts], Request]
@@ -29,6 +29,7 @@ class Source:
     subject: the kind that its facts are about, where their names do not say it (``leaf.path``).
     facts: name -> what it is, of every fact that it can yield.
     ask: the question, or what makes it for a subject, from the facts that are known by then; a :class:`Skip` says why not.
+    runs: every command line that ``ask`` may come to; nothing else is ever started.
     parse: yields facts; pure. It raises ValueError on an answer that it does not understand, and nothing else, whatever it
     is given (``gather`` calls any other exception a defect of zaudit). It never runs, catches or yields "unknown": what it
     leaves out becomes unknown in ``gather``, with a reason that names the command.
@@ -46,6 +47,7 @@ class Source:
     subject: Kind
     facts: Mapping[str, Spec]
     ask: Request | Ask
+    runs: tuple[Command, ...]
     parse: Parse
     after: tuple[str, ...]
     form: Form
@@ -65,6 +67,7 @@ def source(
     *,
     ask: Run | Read | Ask,
     facts: Mapping[str, Spec],
+    runs: tuple[Command, ...] = (),
     subject: Kind | None = None,
     after: tuple[str, ...] = (),
     form: Form = "text",
@@ -73,6 +76,9 @@ def source(
     words: Mapping[str, str] = NOTHING,
     title: str = "",
 ) -> Callable[[Parse], Source]:
-    """Makes a source of its parser. subject: that of the question where left out, of a target datasets."""
+    """Makes a source of its parser. subject: that of the question where left out, of a target datasets. runs: that one
+    command, where it is always the same."""
+    if isinstance(ask, Run) and not runs:
+        runs = (Command(ask.argv),)
     about: Kind = subject or ("dataset" if per == "target" else per)
-    return lambda parse: Source(name, per, about, facts, ask, parse, after, form, part, adds, words, title)
+    return lambda parse: Source(name, per, about, facts, ask, runs, parse, after, form, part, adds, words, title)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Subject, Unknown, flag, known, words, words_of
-from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip
+from auditor.host.request import WITNESS, Command, Files, Output, Read, Run, Skip, command
 from auditor.sources.source import source
 from auditor.text import unescaped
 
@@ -162,6 +162,18 @@ _ROW = re.compile(r"([\w@.:\\-]{1,255}) +loaded +failed +failed( .*)?", re.ASCII
 _UPKEEP = re.compile(r"zfs[-_](?:scrub|trim|auto|snap|repl|backup|prune|send|sync)")
 
 
+def show(properties: str, *names: str, others: str = "") -> Command:
+    """``systemctl show`` of these properties, of units of these names. others: of what other names, too."""
+    pattern = re.compile("|".join(filter(None, (*map(re.escape, names), others))), re.ASCII)
+    return command("systemctl show", properties, pattern, lists=("--property",))
+
+
+def listed(state: str, *names: str) -> Command:
+    """``systemctl list-units`` of units of these names that are in this state."""
+    options, pattern = f"--state={state} --plain --no-legend", re.compile("|".join(map(re.escape, names)))
+    return command("systemctl list-units", options, pattern, apart="--type --state --all")
+
+
 def asked(*names: str) -> Run:
     """The question for failed units of these names."""
     return Run(("systemctl", "list-units", "--state=failed", "--plain", "--no-legend", *names), package="systemd")
@@ -179,6 +191,7 @@ def rows(reply: Output) -> tuple[str, ...]:
     "failed_units",
     "host",
     ask=lambda _, __: asked("zfs*"),
+    runs=(listed("failed", "zfs*"),),
     facts={
         "zfs_units_failed": words("units of ZFS that failed at the start of the host, and were not started again"),
         "zfs_upkeep_failed": words("units zfs* for scrubs, trims, snapshots or replicas whose last run failed"),
@@ -204,6 +217,7 @@ NAMES = ("sanoid*", "syncoid*", "zrepl*", "znapzend*", "pyznap*", "zettarepl*", 
     "failed_upkeep",
     "host",
     ask=lambda _, __: asked(*NAMES),
+    runs=(listed("failed", *NAMES),),
     facts={"upkeep_tools_failed": words("units of programs for snapshots, replicas and scrubs whose last run failed")},
 )
 def failed_upkeep(reply: Output, host: Subject) -> Iterator[Fact]:
@@ -250,6 +264,7 @@ def key_mounts(reply: Files, host: Subject) -> Iterator[Fact]:
     )
 
 
+KEY_UNITS = "zfs-load-key@*"
 _KEYS_ROW = re.compile(r"(\S{1,300}) +loaded +active +\w+( .*)?", re.ASCII)
 
 
@@ -260,7 +275,7 @@ def _ask_keys(host: Subject, facts: Facts) -> Run | Skip:
         return Skip("which mounts are bound to the units of keys is not known")
     if not words_of(bound):
         return Skip("no mount is bound to a unit of a key", applies=False)
-    command = ("systemctl", "list-units", "--state=active", "--plain", "--no-legend", "zfs-load-key@*")
+    command = ("systemctl", "list-units", "--state=active", "--plain", "--no-legend", KEY_UNITS)
     return Run(command, package="systemd")
 
 
@@ -268,6 +283,7 @@ def _ask_keys(host: Subject, facts: Facts) -> Run | Skip:
     "key_units",
     "host",
     ask=_ask_keys,
+    runs=(listed("active", KEY_UNITS),),
     facts={"key_units_active": words("encryption roots whose unit zfs-load-key@ is active")},
 )
 def keys(reply: Output, host: Subject) -> Iterator[Fact]:

@@ -227,6 +227,7 @@ def test_every_question_of_every_collector_only_reads(name: str) -> None:
                 case Run(argv, package) as run:
                     asked += 1
                     assert permitted(argv), argv
+                    assert any(each.permits(argv) for each in module.runs), argv
                     # what only a vendor has goes by several names, and is in no package
                     assert package or run.also or argv[0] == kmsg.NAME, f"{argv[0]}: of which package?"
                     assert not argv[0].startswith("/")
