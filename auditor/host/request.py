@@ -103,8 +103,15 @@ def command(
     table: bool = False,
 ) -> Command:
     """The same, with its words in one text."""
-    words = (frozenset(each.split()) for each in (apart, valued))
-    return Command(tuple(begins.split()), frozenset(options.split()), others, *words, frozenset(lists), table=table)
+    return Command(
+        tuple(begins.split()),
+        frozenset(options.split()),
+        others,
+        frozenset(apart.split()),
+        frozenset(valued.split()),
+        frozenset(lists),
+        table=table,
+    )
 
 
 class Read(NamedTuple):
