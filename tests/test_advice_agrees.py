@@ -119,7 +119,7 @@ def laid(name: str, width: int, ashift: int, **settings: Value) -> Facts:
     """A pool of one vdev of that name with one dataset for a database."""
     facts, vdev = Facts(), Subject("vdev", name, "tank")
     kind = LAYOUTS[name]
-    put(facts, HOST, zfs_version=(2, 4, 4), pools=(TANK,), databases=(), other_databases=(), database="")
+    put(facts, HOST, zfs_version=(2, 4, 4), pools=(TANK,), databases=(), database="")
     put(
         facts,
         TANK,

@@ -13,7 +13,6 @@ from auditor.facts import AGAIN, HOST, Facts, Known, Subject, Unknown
 from auditor.gather.answer import Answer, answer_of
 from auditor.host import libraries
 from auditor.host.request import UNASKED, WITNESS, Capture, Files, Read, Request, Run
-from auditor.judge import verdict
 from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.sources import zpool, zpool_history
@@ -259,20 +258,6 @@ def test_a_setting_that_was_not_kept_has_no_default() -> None:
     assert list(lost) == ["wal_recycle"]
     assert isinstance(why := lost["wal_recycle"], Unknown)
     assert "(postgres wal_recycle)" in why.reasons[0].text
-
-
-@pytest.mark.parametrize("case", ["2.3-db-mariadb-doublewrite-off", "2.3-db-postgres-healthy", "2.3-full-92"])
-def test_a_kind_of_server_that_was_not_looked_for_may_run(case: str) -> None:
-    """What was seen stays decided; what any server could lose is undecided beside it, and said once."""
-    past = shared.host(case)
-    before, after = ({(each.rule.id, each.subject): each.outcome for each in verdict.judge(shared.audited(), facts(seen))}
-                     for seen in (past, replace(past, kept=past.kept - {"redis-server()"})))  # fmt: skip
-    assert {each: after[each] for each in before} == before
-    assert {after[each] for each in after.keys() - before.keys()} == {"unknown"}
-    assert {each for _, each in after.keys() - before.keys()} == {HOST}
-    found = facts(replace(past, kept=past.kept - {"redis-server()"})).get(HOST, "other_databases")
-    assert isinstance(found, Unknown)
-    assert found.reasons[0].remedy == AGAIN
 
 
 @pytest.mark.parametrize("engine", ["postgres", "mysql"])

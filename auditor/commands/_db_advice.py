@@ -336,8 +336,11 @@ def unguarded(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[tup
 
 def _databases(places: Sequence[Subject], link: str, facts: Facts) -> list[Subject]:
     """Those that lie on one of these datasets, or below."""
-    known = dict.fromkeys((*facts.linked(HOST, "databases"), *facts.linked(HOST, "other_databases")))
-    return [each for each in known if any(_below(top, one) for top in places for one in facts.linked(each, link))]
+    return [
+        each
+        for each in facts.linked(HOST, "databases")
+        if any(_below(top, one) for top in places for one in facts.linked(each, link))
+    ]
 
 
 def _places(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[Subject]:

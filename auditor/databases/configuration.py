@@ -32,10 +32,10 @@ CHARACTERS, WORDS = 1 << 16, 1 << 12  # of a command line; so many variables of 
 
 
 def allowed() -> frozenset[str]:
-    """The words of all allow-lists: ``ENGINE SETTING``, ``$VARIABLE`` and the names of servers, ``PROGRAM()``. What is none of
-    them is not kept, so a recording of a zaudit with fewer of them says nothing of the others."""
+    """The words of all allow-lists: ``ENGINE SETTING`` and ``$VARIABLE``. What is none of them is not kept, so a recording of a
+    zaudit with fewer of them says nothing of the others."""
     settings = (f"{engine.name} {each.name}" for engine in ENGINES.values() for each in engine.settings)
-    return frozenset((*settings, *(f"${name}" for name in VARIABLES), *(f"{name}()" for name in SERVERS)))
+    return frozenset((*settings, *(f"${name}" for name in VARIABLES)))
 
 
 def doubtful(engine: Engine, unkept: Collection[str]) -> Callable[[str], bool]:

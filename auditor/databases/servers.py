@@ -43,7 +43,6 @@ from auditor.text import harmless
 
 PROCESSES_FACTS = {
     "database_processes": links("database", "database servers that run, or that the user named"),
-    "other_databases": links("database", "servers of a kind that nobody looked for"),
     "server_processes": words("NUMBER NAME START of each process, where they are too many to look at each"),
     "database.engine": word("which server it is", *(each.name for each in SERVERS.values())),
     "database.process": word("its process number, or self where it does not run"),
@@ -85,8 +84,6 @@ def database_processes(reply: Files, host: Subject) -> Iterator[Fact]:
         if name in SERVERS and processes.get(parent, ("", ""))[0] != name
     ]
     command = f"pgrep -x '{'|'.join(SERVERS)}'"
-    if not any(f"{name}()" in reply.unkept for name in SERVERS):
-        yield Fact(HOST, "other_databases", known((), "every kind of server was looked for", command))
     if len(servers) > host_request.SERVERS_OF_A_USER:
         each_of = tuple(f"{number} {name} {_start(reply, number)}" for number, name in servers)
         text = f"{len(servers):,} processes have the name of a database server"

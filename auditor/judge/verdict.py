@@ -27,7 +27,7 @@ ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
     "vdev": (("pool", "vdevs"),),
     "leaf": (("pool", "leaves"),),
     "disk": (("leaf", "disks"),),
-    "database": (("host", "databases"), ("host", "other_databases")),
+    "database": (("host", "databases"),),
     "run": (("host", "runs"),),
     "waiver": (("host", "waivers"),),
 }

@@ -237,8 +237,7 @@ _SETTINGS = {
 }
 _OTHERS = (
     "$ETCD_CONFIG_FILE $ETCD_DATA_DIR $ETCD_UNSAFE_NO_FSYNC $ETCD_WAL_DIR $HOME $MARIADB_GROUP_SUFFIX "
-    "$MARIADB_HOME $MYSQL_GROUP_SUFFIX $MYSQL_HOME $PGDATA etcd() mariadbd() mongod() mysqld() postgres() "
-    "redis-server() "
+    "$MARIADB_HOME $MYSQL_GROUP_SUFFIX $MYSQL_HOME $PGDATA "
 )
 # after :func:`auditor.databases.configuration.allowed`
 KEPT = frozenset(
