@@ -17,7 +17,6 @@ import pytest
 from auditor.data import drives, firmware
 from auditor.databases import redis, services
 from auditor.host.process import branches
-from auditor.host.request import Command
 from auditor.recording import identities
 from auditor.sources import kernel_log, zpool_history, zpool_status_text
 from auditor.sources.source import Source
@@ -95,11 +94,7 @@ def named() -> Iterator[Pattern]:
     for module, (_, names) in code().items():
         for name, value in names.items():
             for each in inside(value) if not name.startswith("__") else ():
-                used = (
-                    uses(module, name)
-                    if value is each
-                    else {"fullmatch" if isinstance(value, Source | Command) else "finditer"}
-                )
+                used = uses(module, name) if value is each else {"finditer"}
                 yield from (
                     Pattern(module, f"{module}.{name}", each.pattern, each.flags, how) for how in used or {"finditer"}
                 )

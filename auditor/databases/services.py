@@ -148,7 +148,7 @@ def mount_unit(point: str) -> str:
     "unit_start",
     "database",
     ask=request_start,
-    runs=(show(PROPERTIES, LOCAL, others=r"[\w.:\\@][\w.:\\@-]*\.(?:service|mount)"),),
+    runs=(show(PROPERTIES, LOCAL, others=r"\A[\w.:\\@][\w.:\\@-]*\.(?:service|mount)"),),
     facts=START_FACTS,
 )
 def unit_start(reply: Output, database: Subject) -> Iterator[Fact]:
