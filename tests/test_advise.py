@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 import pytest
 
@@ -240,9 +239,9 @@ def test_a_draid_without_its_width_is_not_known() -> None:
     ],
 )
 def test_a_wrong_table_is_an_error(change: tuple[str, str], says: str) -> None:
-    assert _db_advice.parse(ENTRY)
+    assert _db_advice.parse(data.toml(_db_advice.FILE, ENTRY))
     with pytest.raises(TableError, match=says):
-        _db_advice.parse(ENTRY.replace(*change))
+        _db_advice.parse(data.toml(_db_advice.FILE, ENTRY.replace(*change)))
 
 
 def test_what_a_rule_would_set_is_not_said_again() -> None:
@@ -251,7 +250,7 @@ def test_what_a_rule_would_set_is_not_said_again() -> None:
     by_rules = {
         each.split("=")[0].removeprefix("zfs set ") for each in commands if re.fullmatch(r"zfs set [\w]+=\w+ .*", each)
     }
-    entries = tomllib.loads(data.text(_db_advice.FILE))["advice"]
+    entries = data.table(_db_advice.FILE)["advice"]
     assert {each["property"] for each in entries} & by_rules >= {
         "sync",
         "logbias",

@@ -6,6 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from auditor import registry
+from auditor.sources import catalog
+
 AUDITOR = Path(__file__).parent.parent / "auditor"
 VERIFIED = {f"verify.{name}" for name in ("result", "comparison", "codec")}  # types and arithmetic
 DIAGNOSED = {"diagnose.diagnosis"}  # the same
@@ -209,6 +212,19 @@ def test_every_stage_imports_only_what_comes_before_it() -> None:
         relative = path.relative_to(AUDITOR)
         wrong += [f"{relative} imports {name}" for name in forbidden(relative, imports(path))]
     assert wrong == []
+
+
+def test_no_module_with_sources_or_derivations_is_left_out() -> None:
+    """They are listed, and their folders are not searched when zaudit starts."""
+    marks = {"sources": "\nSOURCES", "databases": "\nSOURCES", "model": "\n@derivation("}
+    there = {
+        f"auditor.{folder}.{path.stem}"
+        for folder, mark in marks.items()
+        for path in (AUDITOR / folder).glob("*.py")
+        if mark in path.read_text()
+    }
+    listed = [module.__name__ for module in (*catalog.MODULES, *registry.MODULES)]
+    assert sorted(listed) == sorted(there)
 
 
 def test_a_report_knows_what_was_verified_and_not_how() -> None:

@@ -123,6 +123,12 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.sources.zpool_status_text", "pattern"): [{"pattern": each[0]} for each in zpool_status_text._SCANS],
     ("auditor.sources.zpool_status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
     ("auditor.sources.zpool_history", "commands"): [{"commands": "import|clear"}],
+    ("auditor.sources.kernel_log", "{HEAD}{pattern}"): [
+        {"pattern": each}
+        for name, lines in vars(kernel_log).items()
+        if name.endswith("_LINES")
+        for each in lines.values()
+    ],
     ("auditor.sources.machine", "{title}"): [{"title": "Memory Device"}],
     ("auditor.databases.redis", "_start(engine)"): [{"engine": each} for each in redis.FAMILY],
     ("auditor.verify.fio", "{flag}"): [{"flag": "O_DSYNC"}],

@@ -45,13 +45,13 @@ class Advice(NamedTuple):
 @cache
 def load() -> tuple[Advice, ...]:
     """All entries of advice.toml."""
-    return parse(data.text(FILE))
+    return parse(data.table(FILE))
 
 
-def parse(text: str) -> tuple[Advice, ...]:
+def parse(document: data.Document) -> tuple[Advice, ...]:
     """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
     keys = frozenset((*TEXTS, *LISTS, "dispute"))
-    return tuple(_advice(entry, where) for where, entry in data.entries(FILE, text, "advice", keys))
+    return tuple(_advice(entry, where) for where, entry in data.entries(FILE, document, "advice", keys))
 
 
 def _advice(entry: Mapping[str, Any], where: str) -> Advice:
