@@ -33,6 +33,7 @@ from auditor.report.formats import _told
 from auditor.report.model import Report
 from auditor.report.verify import verification_page as verify_html
 from auditor.report.verify import verification_text as verify_terminal
+from auditor.sources import catalog
 from auditor.verify import codec, fio, profile
 from auditor.verify.comparison import compare
 from auditor.verify.verification import Found
@@ -222,7 +223,8 @@ def verify_reports() -> dict[str, str]:
 
 
 def allowed() -> str:
-    """Every command line that a source may run: its first words, [options], the pattern of other words, and the sources."""
+    """Every command line that a source may run: its first words, [options], the pattern of other words, and the sources; then
+    every file that they may read, and what begins the paths of others."""
     found: dict[str, list[str]] = {}
     for name, source in sorted(sources().items()):
         for each in source.runs:
@@ -230,7 +232,14 @@ def allowed() -> str:
             others = "" if each.others == NOTHING_ELSE else f" /{each.others.pattern}/"
             least = f" ({each.named + 1} or more)" if each.named else ""
             found.setdefault(f"{' '.join(each.begins)}{options}{others}{least}", []).append(name)
-    return "".join(f"{line}\n    {', '.join(names)}\n" for line, names in sorted(found.items()))
+    files, folders = catalog.places()
+    reads = sorted((*files, *(f"{each}*" for each in folders)))
+    return "".join(
+        (
+            *(f"{line}\n    {', '.join(names)}\n" for line, names in sorted(found.items())),
+            *(f"{each}\n" for each in reads),
+        )
+    )
 
 
 # pages that a phone or a narrow window shows, and who looks at one: (recorded host, columns)

@@ -28,13 +28,9 @@ from auditor.host.owner import Others
 from auditor.host.process import PATH as PATH
 from auditor.host.process import Output, Time, Total, within
 from auditor.host.request import AT_ONCE, NOTHING, Capture, Files, Read, Run
-from auditor.sources.catalog import commands
+from auditor.sources.catalog import commands, places
 
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
-ROOTS = (
-    *("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/", "/var/lib/dkms/"),
-    *("/usr/local/lib/modprobe.d/", "/lib/modprobe.d/", "/ostree/deploy/"),
-)
 
 
 class Host(Protocol):
@@ -67,6 +63,12 @@ def permitted(argv: tuple[str, ...]) -> bool:
     if not any(each.permits(argv) for each in commands()):
         return False
     return argv[0] != sql.NAME or (len(argv) == 3 and not sql.fault(argv[1], argv[2]))
+
+
+def readable(pattern: str) -> bool:
+    """Whether it is, or is below, what a source declares."""
+    files, folders = places()
+    return (pattern in files or pattern.startswith(folders)) and ".." not in pattern.split("/")
 
 
 class LiveHost:
@@ -117,7 +119,7 @@ class LiveHost:
         return process.run(words, allowed, environment, *chosen, self._total, part=request.part)
 
     def read(self, request: Read) -> Files:
-        if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
+        if not all(map(readable, request.patterns)):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
         none, allowed = partial(_none, request), self._allowed()
         read = partial(read_files, request.patterns, self._others, request.owner, self._timeout_s, request.blocks)

@@ -19,14 +19,11 @@ LIST = "/modules.dep"
 PATTERN = f"/usr/lib/modules/*{LIST}"
 IMAGES = f"/ostree/deploy/*/deploy/*{PATTERN}"  # of the deployment that starts next, too (man 1 ostree-admin-deploy)
 OWN = "kernel/"  # where modules of the kernel itself are (Linux scripts/Makefile.modinst)
-_PATH = re.compile(r"(?:/ostree/deploy/[^/]+/deploy/[^/]+)?/usr/lib/modules/[^/]+/modules\.dep")
 _ZFS = re.compile(r"[\w./+-]{0,200}\bzfs\.ko(?:\.(?:gz|xz|zst))?", re.ASCII)
 
 
-def keep_module_list(name: str, text: str) -> str | None:
-    """``kernel/:`` where there are any below it, and the path of each zfs with a colon; None for another file."""
-    if not _PATH.fullmatch(name):
-        return None
+def keep_module_list(text: str) -> str:
+    """``kernel/:`` where there are any below it, and the path of each zfs with a colon."""
     paths = [line.partition(":")[0] for line in text.split("\n") if ":" in line]
     own = [OWN] if any(each.startswith(OWN) for each in paths) else []
     zfs = [each for each in paths if _ZFS.fullmatch(each) and each.rpartition("/")[2].startswith("zfs.ko")]
@@ -276,6 +273,7 @@ _MODULE = re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]{1,300}", re.ASCII)
     "module_lists",
     "host",
     ask=Read((PATTERN, IMAGES, BOOTED, STATE, WITNESS)),
+    keeps=dict.fromkeys((PATTERN, IMAGES), keep_module_list),
     facts={
         "kernels_listed": words("releases of the installed kernels whose modules depmod has listed"),
         "kernels_with_zfs": words("those of them with a zfs module among these"),

@@ -331,6 +331,7 @@ def _more(said: dict[str, str]) -> str:
     "targets_saved",
     "host",
     ask=lambda _, facts: none_offered(facts) or Read((*PATHS, WITNESS)),
+    keeps=dict.fromkeys(PATHS, keep_saved),
     facts={
         "lio_saved": words("devices and files that initiators of LIO are given by /etc/target/saveconfig.json"),
         "lio_saved_by_debian": words("the same of /etc/rtslib-fb-target/saveconfig.json"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Subject, Unknown, flag, known, words, words_of
 from auditor.host.request import WITNESS, Command, Files, Output, Read, Run, Skip, command
-from auditor.sources.source import source
+from auditor.sources.source import keep_nothing, source
 from auditor.text import unescaped
 
 PATH = "/etc/zfs/zpool.cache"
@@ -58,10 +58,8 @@ BOUND = "BindsTo="
 UNIT = re.compile(r"zfs-load-key@([\w:.\\-]{1,255})\.service", re.ASCII)
 
 
-def keep_mount_unit(name: str, text: str) -> str | None:
-    """Its lines ``BindsTo=UNIT...`` with units that load keys; None for another file. What was kept is kept again."""
-    if not name.startswith(FOLDER):
-        return None
+def keep_mount_unit(text: str) -> str:
+    """Its lines ``BindsTo=UNIT...`` with units that load keys. What was kept is kept again."""
     rows = (line.removeprefix(BOUND).split() for line in text.split("\n") if line.startswith(BOUND))
     bound = ([each for each in row if UNIT.fullmatch(each)] for row in rows)
     return "".join(f"{BOUND}{' '.join(each)}\n" for each in bound if each)
@@ -73,7 +71,8 @@ def encryption_root(instance: str) -> str:
 
 
 FIRST = "/proc/1/comm"
-LINKS = tuple(f"/{root}/systemd/system/*.{how}/zfs*" for root in ("etc", "usr/lib") for how in ("wants", "requires"))
+FOLDERS = ("/etc/systemd/system/*", "/usr/lib/systemd/system/*")
+LINKS = tuple(f"{folder}.{how}/zfs*" for folder in FOLDERS for how in ("wants", "requires"))
 OWN = "/etc/systemd/system/zfs*"
 LISTS = "/etc/zfs/zfs-list.cache/*"
 _LINK = re.compile(r"/(?:etc|usr/lib)/systemd/system/([^/]+)\.(?:wants|requires)/([^/]+)")
@@ -83,6 +82,7 @@ _LINK = re.compile(r"/(?:etc|usr/lib)/systemd/system/([^/]+)\.(?:wants|requires)
     "boot_units",
     "host",
     ask=Read((FIRST, *LINKS, OWN, PATH, LISTS, WITNESS)),
+    keeps={PATH: keep_pool_cache, **dict.fromkeys((*FOLDERS, LISTS), keep_nothing)},
     facts={
         "systemd": flag("the first process is systemd"),
         "zfs_units_wanted": words("UNIT WANTED of units for ZFS that another one wants or requires"),
@@ -243,6 +243,7 @@ KEY_MOUNTS_UNITS = f"{FOLDER}*.mount"
     "mount_units",
     "host",
     ask=Read((KEY_MOUNTS_UNITS, WITNESS)),
+    keeps={f"{FOLDER}*": keep_mount_unit},
     facts={"keys_bound": words("encryption roots whose unit zfs-load-key@ the mount of a file system is bound to")},
 )
 def key_mounts(reply: Files, host: Subject) -> Iterator[Fact]:

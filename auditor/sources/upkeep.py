@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Subject, Unknown, flag, known, word, words, words_of
 from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip
-from auditor.sources.source import source
+from auditor.sources.source import keep_nothing, source
 from auditor.sources.units import show
 from auditor.text import unescaped
 
@@ -90,6 +90,7 @@ STOCK = frozenset(
     "zed_rc",
     "host",
     ask=Read((PATH, SCRIPTS, WITNESS)),
+    keeps={PATH: keep_zed_rc, f"{FOLDER}*": keep_nothing},
     facts={"zed_tells": word("whom the ZFS Event Daemon can tell", "nobody", "somebody", "unknown script")},
 )
 def zed_rc(reply: Files, host: Subject) -> Iterator[Fact]:
