@@ -23,7 +23,7 @@ from auditor.judge import rule_file
 from auditor.judge.finding import Finding
 from auditor.recording import recording
 from auditor.registry import registry, sources
-from auditor.report import formats
+from auditor.report import formats, question_page
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
 from auditor.report.checklist import sheet
@@ -57,6 +57,7 @@ VERIFICATIONS = FIXTURES / "verifications"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 USAGE = FIXTURES.parent / "docs" / "usage.md"
+QUESTIONS = FIXTURES.parent / "docs" / "questions.md"
 EXPECTED, PROVOKED = FIXTURES / "expected.txt", FIXTURES / "provoked.txt"
 ALLOWED = FIXTURES / "allowed.txt"
 # of which all is expected, to the last undecided rule: healthy hosts, those that lose most, and the oddest
@@ -373,6 +374,7 @@ def main() -> None:
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     for document in blocks():
         document.write_text(filled(document))
+    QUESTIONS.write_text(question_page.markdown())
     tables.write()
 
 
