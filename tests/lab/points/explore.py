@@ -223,12 +223,14 @@ class Program(NamedTuple):
 
 @dataclass
 class Tally:
-    """points: tried; pruned: of which the result was known; the others by what was found."""
+    """points: tried; pruned: of which the result was known; the others by what was found. at_prefix: where each write so far
+    was kept, as in a kernel crash, which takes no drive's cache."""
 
     points: int = 0
     pruned: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
+    at_prefix: Counter[str] = field(default_factory=Counter)
     torn_at: Counter[int] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -238,6 +240,7 @@ class Tally:
         self.kinds[point.kind] += 1
         for what in {each.what for each in findings}:
             self.found[what] += 1
+            self.at_prefix[what] += point.kind == "prefix"
         self.torn_at.update({each.at for each in findings if each.what == "torn"})
         for each in findings:
             words = (
@@ -263,6 +266,7 @@ class Tally:
         self.pruned += other.pruned
         self.kinds += other.kinds
         self.found += other.found
+        self.at_prefix += other.at_prefix
         self.torn_at += other.torn_at
         self.examples += other.examples
         self.seconds += other.seconds

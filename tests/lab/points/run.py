@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -81,12 +82,13 @@ def foretold(plan: Plan, event: EventName, question: Question, control: Control 
 def disagreements(plan: Plan, tally: Tally, control: Control = "") -> Iterator[str]:
     """A cell that promises what a point lost, or of a control one that loses what no point lost."""
     cells: tuple[tuple[Question, str], ...] = (("commits", "lost"), ("pool", "import"), ("consistency", "torn"))
-    for question, what in cells:
-        rank = foretold(plan, "power", question, control)
-        if rank is Rank.SAFE and tally.found[what]:
-            yield f"{plan.name}: the model promises {question} at a power cut, {tally.found[what]} points are {what}"
-        if control and question == "commits" and rank is not Rank.LOST:
-            yield f"{plan.name}, {control}: the model does not say that commits are lost"
+    events: tuple[tuple[EventName, Counter[str]], ...] = (("crash", tally.at_prefix), ("power", tally.found))
+    for event, found in events:
+        for question, what in cells:
+            if found[what] and foretold(plan, event, question, control) is Rank.SAFE:
+                yield f"{plan.name}: the model promises {question} at {event}, {found[what]} points are {what}"
+    if control and foretold(plan, "power", "commits", control) is not Rank.LOST:
+        yield f"{plan.name}, {control}: the model does not say that commits are lost"
 
 
 def exact(work: Path, entries: Sequence[Entry], devices: Sequence[str]) -> bool:
@@ -181,7 +183,7 @@ class Run:
         explorer = Explorer(self.program, work, script)
         environment = {"ZIL_NOCACHEFLUSH": "1"} if control == "zil_nocacheflush" else {}
         entries = self.program.run(work / "pool", work / "run.log", script, **environment)
-        points = Points(entries, width=width, cut=0, lying=control == "lying drives", stride=0)
+        points = Points(entries, width=width, cut=0, lying=control == "lying drives", stride=control != "lying drives")
         tally = explorer.explore(entries, points)
         self._row(plan, control, tally)
         if not tally.found["lost"] and not tally.found["import"]:
