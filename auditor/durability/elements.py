@@ -52,7 +52,7 @@ ELEMENTS: dict[str, Element] = {
     "present": Element(Leg, {"state": "ONLINE", "in_sync": True}, {"state": WORKING}),
     "opens": Element(Leg, {"opens": True}),
     "errors": Element(Leg, {"clean": True}),
-    "flush": Element(Store, {"passes": True}),
+    "flush": Element(Store, {"passes": True, "counted": True}),
     "flush error": Element(Store, {"completes": True}),
     **{party: Element(Store, _KEEPS, {"cache": ("none",)}, party) for party in get_args(Party)},
 }

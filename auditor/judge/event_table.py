@@ -202,7 +202,7 @@ class EventTable:
     def _word(self, side: _Side, promise: Promise, answers: Answers) -> Word:
         disks = [each for each in side.observation.about.get(promise.name, ()) if each.kind == "disk"]
         answer = answers.of_disks(disks) if promise.party == "drive" else answers.of_party(promise.party)
-        names = () if promise.party == "hypervisor" else (promise.name,)
+        names = (promise.name,) if promise.name else ()
         return Word(promise.party, names, answer.owner, answer.expires) if answer else Word(promise.party, names)
 
     def _about(self, side: _Side, reason: Reason, program: Program, names: Sequence[str]) -> frozenset[Subject]:

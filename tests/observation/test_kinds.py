@@ -364,6 +364,21 @@ def test_flushes_that_do_not_arrive(fact: str, power: str) -> None:
     assert of(observe(made.facts), "power", "pool") == power
 
 
+def test_flushes_that_nobody_could_count() -> None:
+    """Counters that were read and cannot tell are no sign of a loss; counters that were not read may hide one."""
+    made = consumer(postgres(healthy()), "d0", "d1")
+    for leaf in (L0, L1):
+        made.facts.replace(Fact(leaf, "flushes_reach_disk", unknown("sda: 12 writes")))
+        made.put(leaf, flushes_not_counted=True)
+    assert (
+        of(observe(made.facts), "power", "pool")
+        == "relies on d0 and flushes reaching the drives or d1 and flushes reaching the drives"
+    )
+    for leaf in (L0, L1):
+        made.facts.replace(Fact(leaf, "flushes_not_counted", unknown("/sys/block/sda/stat: permission denied")))
+    assert of(observe(made.facts), "power", "pool") == "UNKNOWN"
+
+
 RAID: list[tuple[dict[str, Value], str]] = [
     ({"raid_write_policy": "write back", "raid_cache_protected": False, "raid_drive_cache": "off"}, "LOST"),
     ({"raid_write_policy": "write back", "raid_cache_protected": True, "raid_drive_cache": "on"}, "LOST"),
