@@ -231,7 +231,8 @@ def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> J
     line, most = ".".join(map(str, version[:2])), max(counts)
     words = f"at {most} of {table.lengths} lengths" if most else f"at none of {table.lengths} lengths"
     found = f"OpenZFS {line}: pages of {page:,} bytes came apart in the log {words} of the writes next to them"
-    return Known(any(counts), (*known(True, found, release.evidence[0].command).evidence, *about(dataset, logbias)))
+    command = next((each.command for each in release.evidence), "")
+    return Known(any(counts), (*known(True, found, command).evidence, *about(dataset, logbias)))
 
 
 def _not_tried(page: int, version: tuple[object, ...]) -> Unknown:
