@@ -57,40 +57,6 @@ ELEMENTS: dict[str, Element] = {
     **{party: Element(Store, _KEEPS, {"cache": ("none",)}, party) for party in get_args(Party)},
 }
 
-# ids of data/durability.toml of what breaks an element
-ROWS: Mapping[str, tuple[str, ...]] = {
-    "leave": ("leave.async", "leave.mongodb", "leave.everysec"),
-    "recover": ("leave.redo-off",),
-    "guard": ("guard.off",),
-    "page in block": ("guard.off",),
-    "split": ("guard.off",),
-    "ask": ("ask.late", "ask.binlog", "ask.sqlite-normal", "ask.never", "ask.data"),
-    "pass on": ("pass.libeatmydata", "pass.nfs-async", "pass.guest-unsafe", "pass.nobarrier", "pass.zvol-queue"),
-    "reach": ("pass.guest-unsafe",),
-    "commit": ("commit.disabled", "path.wal-disabled", "path.data-disabled"),
-    "indirect": ("place.indirect",),
-    "direct": ("place.direct",),
-    "replay": ("recover.no-replay",),
-    "defect": ("place.indirect-innodb",),
-    "key": ("recover.key-inside", "recover.key-absent"),
-    "unmount": ("commit.disabled",),
-    "zil flush": ("flush.log-off",),
-    "txg flush": ("flush.all-off",),
-    "import": ("log.unavail",),
-    "room": ("place.log-fills",),
-    "redundancy": ("log.one", "log.striped", "log.one-drive", "data.one", "data.one-drive", "data.special-one"),
-    "present": ("log.leg-absent", "log.unavail", "log.faulted-dead", "data.leg-absent", "data.raidz1-short"),
-    "opens": ("log.unavail",),
-    "errors": ("log.leg-errors", "data.leg-errors"),
-    "flush": ("flush.layer", "store.ram-log"),
-    "flush error": ("flush.failed-log", "flush.failed-data"),
-    "drive": ("flush.lying", "flush.lying-log", "flush.lying-data", "store.undocumented"),
-    "controller": ("store.raid-battery", "store.raid-no-battery"),
-    "hypervisor": ("store.virtual",),
-    "target": ("store.virtual",),
-    "layer": ("store.file", "flush.layer"),
-}
-
 
 def broken(host: Host, program: Program) -> frozenset[Reason]:
     """Every element of the path that is not known to be good, with its subject."""

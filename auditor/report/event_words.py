@@ -90,7 +90,8 @@ def sentence(cell: Cell) -> str:
         case "lost":
             return detail(cell) if cell.takes == ("import",) else f"LOSES {detail(cell)}"
         case _:
-            return f"not known {detail(cell)}"
+            because = "".join(f": {harmless(each)}" for each in cell.unseen[:1])
+            return f"not known {detail(cell)}{because}"
 
 
 def detail(cell: Cell) -> str:

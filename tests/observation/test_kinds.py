@@ -162,14 +162,17 @@ def test_innodb_with_pointers_in_the_log() -> None:
 
 
 REPLICAS = "relies on the replicas of mongodb 1"
+APPENDING: list[tuple[dict[str, Value], str, str]] = [
+    ({"appendonly": False, "appendfsync": "everysec"}, "LOST", "LOST"),
+    ({"appendonly": True, "appendfsync": "everysec"}, "LOST", "LOST"),
+    ({"appendonly": True, "appendfsync": "no"}, "SAFE", "LOST"),
+    ({"appendonly": True, "appendfsync": "always"}, "SAFE", "SAFE"),
+]
 OTHERS: list[tuple[str, dict[str, Value], str, str]] = [  # engine, settings, a kill, a crash
     ("mongodb", {"journal": True, "standalone": True}, "LOST", "LOST"),
     ("mongodb", {"journal": True, "standalone": False}, REPLICAS, REPLICAS),
     ("mongodb", {"journal": False, "standalone": True}, "LOST", "LOST"),
-    ("redis", {"appendonly": False, "appendfsync": "everysec"}, "LOST", "LOST"),
-    ("redis", {"appendonly": True, "appendfsync": "everysec"}, "LOST", "LOST"),
-    ("redis", {"appendonly": True, "appendfsync": "no"}, "SAFE", "LOST"),
-    ("redis", {"appendonly": True, "appendfsync": "always"}, "SAFE", "SAFE"),
+    *((engine, *case) for engine in ("redis", "valkey") for case in APPENDING),
     ("etcd", {"no_fsync": True}, "SAFE", "LOST"),
     ("etcd", {"no_fsync": False}, "SAFE", "SAFE"),
     ("etcd", {}, "SAFE", "UNKNOWN"),

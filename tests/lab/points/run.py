@@ -246,7 +246,7 @@ class Run:
 def run(program: Program, folder: Path, *, quick: bool, only: Sequence[str] = (), jobs: int = 2) -> Run:
     """Side by side, for a check waits more than it computes."""
     found = Run(program)
-    small = QUICK._replace(burst=10, pages=16, steps=("burst", "burst"))
+    small = QUICK._replace(name="quick", burst=10, pages=16, steps=("burst", "burst"))
     tasks: list[Callable[[Path], None]] = []
     if not only:
         tasks += [partial(found.control, small, each, width=8) for each in CONTROLS]
