@@ -211,8 +211,6 @@ vdev(const char *type, int log)
 	fnvlist_add_string(nv, ZPOOL_CONFIG_TYPE, type);
 	fnvlist_add_uint64(nv, ZPOOL_CONFIG_ASHIFT, 12);
 	fnvlist_add_uint64(nv, ZPOOL_CONFIG_IS_LOG, log);
-	if (log)
-		fnvlist_add_string(nv, ZPOOL_CONFIG_ALLOCATION_BIAS, VDEV_ALLOC_BIAS_LOG);
 	return (nv);
 }
 
