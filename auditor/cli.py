@@ -26,6 +26,7 @@ SET_BY_ENVIRONMENT = frozenset({"timeout", "deadline", "color", "quiet", "verbos
 COMMANDS = (
     *(
         "check",
+        "baseline",
         "plan",
         "verify",
         "diagnose",

@@ -401,8 +401,6 @@ def test_no_command_takes_it_for_a_report(command: str, zaudit: CommandLine, tmp
 @pytest.mark.parametrize(
     "words",
     [
-        ("--baseline", "b.json"),
-        ("--baseline", "b.json", "--write-baseline"),
         ("--record", "r.zaudit"),
         ("--verify",),
         ("--format", "sarif"),

@@ -166,6 +166,19 @@ def folders(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--rules", "folders", multiple=True, type=kind, metavar="DIR", help=words)(command)
 
 
+def rules_of(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--rule ID``, ``--skip ID`` and ``--rules DIR``."""
+    command = folders(command)
+    for name, parameter, words in (
+        ("--skip", "skip", "Do not run this rule (repeat for more)."),
+        ("--rule", "only", "Run only this rule (repeat for more)."),
+    ):
+        command = click.option(
+            name, parameter, multiple=True, metavar="ID", shell_complete=_complete.rule_ids, help=words
+        )(command)
+    return command
+
+
 def policy(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--policy FILE``."""
     words = "Roles, rules, thresholds and waivers.  [default: /etc/zaudit/zaudit.toml if it exists; for a recording: its own]"

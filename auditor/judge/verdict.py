@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from auditor.durability.events import Question
 from auditor.facts import DATA, HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true, word_of
 from auditor.judge.event import SEVERITIES, Event
 from auditor.judge.expression import Budget, Expression, Scope
@@ -38,6 +39,14 @@ MODIFIES = re.compile(r"zpool (add|attach|checkpoint|remove|replace|scrub|set) |
 WORDS = "\0"  # between the words of a list in a command, each of which is quoted for itself
 
 
+class Carries(NamedTuple):
+    """A cell of the event table that hangs on a failure. answer: relies, unknown or lost."""
+
+    event: Event
+    question: Question
+    answer: str
+
+
 class Verdict(NamedTuple):
     """What one rule says of one subject. (A tuple: a host with 10,000 datasets has 200,000 of them.)
 
@@ -46,6 +55,7 @@ class Verdict(NamedTuple):
     not known which case holds. event: the mildest at which something may go by it, or empty; relies: the parties on whose
     promise it depends that nothing does. amount: how much a failure takes.
     known: the day since which a baseline knows it, or empty. case: of a failure, that of the rule's fix, if one holds.
+    cells: that hang on it, of a rule that names elements.
     """
 
     rule: Rule
@@ -65,6 +75,7 @@ class Verdict(NamedTuple):
     amount: str = ""
     known: str = ""
     case: Fix | None = None
+    cells: tuple[Carries, ...] = ()
 
     @property
     def fix(self) -> Fix:
