@@ -20,14 +20,16 @@ from auditor.cli import main as main_command
 from auditor.commands import _listing, _verifying
 from auditor.diagnose import page as diagnose_page
 from auditor.facts import AGAIN
+from auditor.host.request import NOTHING_ELSE
 from auditor.judge import rule_file
 from auditor.judge.finding import Finding
 from auditor.recording import recording
-from auditor.registry import registry
+from auditor.registry import registry, sources
 from auditor.report import audit as audit_page
 from auditor.report import formats, question_page, report_reader
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
+from auditor.sources import catalog
 from auditor.verify import fio, profile
 from auditor.verify import page as verify_page
 from auditor.verify.comparison import compare
@@ -54,6 +56,7 @@ README = FIXTURES.parent / "README.md"
 USAGE = FIXTURES.parent / "docs" / "usage.md"
 QUESTIONS = FIXTURES.parent / "docs" / "questions.md"
 EXPECTED, PROVOKED = FIXTURES / "expected.txt", FIXTURES / "provoked.txt"
+ALLOWED = FIXTURES / "allowed.txt"
 # of which all is expected, to the last undecided rule: healthy hosts, those that lose most, and the oddest
 WHOLE = (
     *("2.1-full-81", "2.1-healthy-mirrored-slog", "2.1-slog-legs-on-one-disk", "2.2-zil-nocacheflush"),
@@ -217,6 +220,26 @@ def verify_reports() -> dict[str, str]:
     }
 
 
+def allowed() -> str:
+    """Every command line that a source may run: its first words, [options], the pattern of other words, and the sources; then
+    every file that they may read, and what begins the paths of others."""
+    found: dict[str, list[str]] = {}
+    for name, source in sorted(sources().items()):
+        for each in source.runs:
+            options = f" [{' '.join(sorted(each.options))}]" if each.options else ""
+            others = "" if each.others == NOTHING_ELSE else f" /{each.others.pattern}/"
+            least = f" ({each.named + 1} or more)" if each.named else ""
+            found.setdefault(f"{' '.join(each.begins)}{options}{others}{least}", []).append(name)
+    files, folders = catalog.places()
+    reads = sorted((*files, *(f"{each}*" for each in folders)))
+    return "".join(
+        (
+            *(f"{line}\n    {', '.join(names)}\n" for line, names in sorted(found.items())),
+            *(f"{each}\n" for each in reads),
+        )
+    )
+
+
 # pages that a phone or a narrow window shows, and who looks at one: (recorded host, columns)
 NARROW_PAGES = (
     ("2.3-sync-disabled-local", 40),
@@ -319,6 +342,7 @@ def checklist_reports() -> dict[str, str]:
 
 
 def main() -> None:
+    ALLOWED.write_text(allowed())
     EXPECTED.write_text("\n".join(expectation(HOSTS / name) for name in WHOLE))
     PROVOKED.write_text("".join(f"{line}\n" for case in others() for line in provoked(case)))
     for past in verifications():

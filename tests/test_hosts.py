@@ -15,6 +15,7 @@ from auditor.report import report_json as json_report
 from tests import shared
 from tests.edited import BASE, HOSTS_OF, edited
 from tests.golden import (
+    ALLOWED,
     CANONICAL,
     EXPECTED,
     GREEN,
@@ -23,6 +24,7 @@ from tests.golden import (
     PROVOKED,
     REPORTS,
     WHOLE,
+    allowed,
     cases,
     expectation,
     narrow_pages,
@@ -145,6 +147,10 @@ def test_narrow_pages(name: str) -> None:
     """Where 40 or 60 columns are all that there is no word of a sentence is broken."""
     assert narrow_pages()[name] == (NARROW / name).read_text(), "run: python -m tests.golden"
     assert sorted(each.name for each in NARROW.iterdir()) == sorted(narrow_pages())
+
+
+def test_every_command_that_may_run_is_listed() -> None:
+    assert allowed() == ALLOWED.read_text(), "run: python -m tests.golden"
 
 
 def test_each_event_is_told_with_what_goes_at_it() -> None:

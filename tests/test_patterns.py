@@ -19,6 +19,7 @@ from auditor.databases import redis, services
 from auditor.host.process import branches
 from auditor.recording import identities
 from auditor.sources import kernel_log, zpool_history, zpool_status_text
+from auditor.sources.source import Source
 from tests.backtracking import Machine, TooMany, example, hostile, worse
 from tests.folded import for_each
 from tests.pattern_syntax import UnknownSyntax, parse
@@ -81,6 +82,8 @@ def inside(value: Any, depth: int = 4) -> Iterator[re.Pattern[Any]]:
     """The patterns in a table."""
     if isinstance(value, re.Pattern):
         yield value
+    elif isinstance(value, Source):
+        yield from inside(value.runs, depth - 1)
     elif isinstance(value, dict | tuple | list | frozenset | set) and depth:
         for each in (*value, *value.values()) if isinstance(value, dict) else value:
             yield from inside(each, depth - 1)
@@ -91,7 +94,7 @@ def named() -> Iterator[Pattern]:
     for module, (_, names) in code().items():
         for name, value in names.items():
             for each in inside(value) if not name.startswith("__") else ():
-                used = uses(module, name) if value is each else {HOW.get((module, name), "finditer")}
+                used = uses(module, name) if value is each else {"finditer"}
                 yield from (
                     Pattern(module, f"{module}.{name}", each.pattern, each.flags, how) for how in used or {"finditer"}
                 )
@@ -114,8 +117,6 @@ def written() -> Iterator[Pattern]:
                 yield Pattern(module, f"{module}:{call.lineno}", pattern, flags, METHODS.get(attr, "finditer"))
 
 
-# what stands in a table, and is not searched for in every place
-HOW = {("auditor.host.live", "READ_ONLY"): "fullmatch"}
 VALUES = [b"LABNVME0", b"S3Z8NB0K", b"aaaaaaaaaaaaaaaaaaaaaaaaa"]
 # what a pattern is made of where it is used: one way of each, or all there are
 MADE: dict[tuple[str, str], list[dict[str, Any]]] = {

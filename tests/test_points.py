@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from auditor.data import torn_pages
 from auditor.durability.answers import Rank
 from tests.lab.points import recording, run, torn
 from tests.lab.points.explore import SECTOR, Disks, Point, Points, Tally, cuts, merge, subsets
@@ -215,19 +216,25 @@ def test_a_page_is_apart_where_its_records_lie_in_two_blocks() -> None:
 
 
 def test_differences_of_table_and_formula() -> None:
-    row = {"page": 16, "recordsize": 16, "logbias": "latency", "sync": "standard", "slog": True, "lengths": 9}
-    whole, split = {"within_block": True, "log_splits": False}, {"within_block": True, "log_splits": True}
-    found = torn.differences([row | whole | {"apart": 0}, row | whole | {"apart": 2}, row | split | {"apart": 0}])
-    assert [words.split()[0] for words in found] == ["WRONG", "loose"]
-    assert list(torn.differences([row | split | {"apart": 2}])) == []
+    whole = torn_pages.Setting(4096, "latency", "fsync", True)
+    split = whole._replace(page=16384)
+    table = torn_pages.Table((2, 3, 0), (2, 3, 9), "2.3.9", 9, {whole: {4096: 2}, split: {16384: 0, 131072: 3}})
+    assert [words.split()[0] for words in torn.differences("2.3", table)] == ["wrong", "loose"]
 
 
-def test_the_table_was_not_changed_by_hand() -> None:
-    for line, table in torn.tables().items():
-        assert table["digest"] == torn.digest(table["rows"]), line
-        assert table["first"].startswith(line)
-        assert not any(each.get("harm") for each in table["rows"])
-        assert not [words for words in torn.differences(table["rows"]) if words.startswith("WRONG")]
+@pytest.mark.parametrize(("line", "table"), torn_pages.load().items(), ids=list(torn_pages.load()))
+def test_the_formula_holds_the_table(line: str, table: torn_pages.Table) -> None:
+    """Both ways: what it calls whole never came apart, and what it says may come apart did."""
+    assert list(torn.differences(line, table)) == []
+    assert {each.page for each in table.apart} == {4096, 8192, 16384, 32768, 65536}
+
+
+def test_rows_that_differ_in_their_records_alone_are_one() -> None:
+    rows = [{"page": 8, "recordsizes": [record], "apart": record > 64} for record in (128, 8, 16)]
+    assert torn.merge(rows) == [
+        {"page": 8, "recordsizes": [128], "apart": True},
+        {"page": 8, "recordsizes": [8, 16], "apart": False},
+    ]
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=[each.name for each in PLANS])
@@ -244,9 +251,21 @@ def test_a_page_of_which_the_log_holds_a_pointer_is_whole() -> None:
 
 
 def test_a_finding_that_the_model_excludes_is_a_disagreement() -> None:
+    log, throughput = (next(each for each in PLANS if each.name == name) for name in ("log", "throughput"))
     tally = Tally()
-    tally.count(torn_point := Point(1, "prefix", ()), [Finding("torn", A, 8)])
-    assert list(run.disagreements(PLANS[0], tally)) == []  # with a log pages come apart
-    assert len(list(run.disagreements(next(each for each in PLANS if each.name == "throughput"), tally))) == 1
-    tally.count(torn_point, [Finding("lost", A)])
-    assert len(list(run.disagreements(PLANS[0], tally))) == 1
+    tally.count(Point(1, "none", ()), [Finding("torn", A, 8)])
+    assert list(run.disagreements(log, tally)) == []  # with a log pages come apart
+    assert len(list(run.disagreements(throughput, tally))) == 1
+    tally.count(Point(1, "none", ()), [Finding("lost", A)])
+    assert len(list(run.disagreements(log, tally))) == 1
+    tally.count(Point(1, "prefix", ()), [Finding("lost", A)])  # a kernel crash, too
+    assert [words.split(" at ")[1].split(",")[0] for words in run.disagreements(log, tally)] == ["crash", "power"]
+
+
+@pytest.mark.parametrize("control", run.CONTROLS)
+def test_a_kernel_crash_takes_no_cache_of_a_drive(control: run.Control) -> None:
+    tally = Tally()
+    tally.count(Point(1, "none", ()), [Finding("lost", A)])
+    assert list(run.disagreements(PLANS[0], tally, control)) == []
+    tally.count(Point(1, "prefix", ()), [Finding("lost", A)])
+    assert len(list(run.disagreements(PLANS[0], tally, control))) == 1

@@ -11,11 +11,12 @@ from auditor import audit, registry
 from auditor.databases import ENGINES, configuration
 from auditor.facts import AGAIN, HOST, Facts, Known, Subject, Unknown
 from auditor.gather.answer import Answer, answer_of
-from auditor.host import libraries, live
+from auditor.host import libraries
 from auditor.host.request import UNASKED, WITNESS, Capture, Files, Read, Request, Run
 from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.sources import zpool, zpool_history
+from auditor.sources.catalog import commands
 from tests import shared
 
 TANK = Subject("pool", "tank")
@@ -87,10 +88,12 @@ def test_a_program_is_no_part_of_a_question() -> None:
     assert not ReplayHost(past).run(Run((libraries.LZC_NAME, "tank", "tank/db", "used"))).stdout
 
 
-def test_every_command_that_is_run_has_a_form() -> None:
-    """Else an option that is added to it makes all recordings worthless."""
-    begins = {form.begins[0] for form in questions.FORMS}
-    assert {words[0] for words, _, _ in live.READ_ONLY} <= begins
+def test_commands_that_begin_alike_are_compared_alike() -> None:
+    """The first of them is what an answer is found by."""
+    found: dict[tuple[str, ...], set[object]] = {}
+    for each in commands():
+        found.setdefault(each.begins, set()).add((each.apart, each.valued, each.lists, each.named, each.table))
+    assert [begins for begins, ways in found.items() if len(ways) > 1] == []
 
 
 def test_columns_are_read_by_their_names() -> None:

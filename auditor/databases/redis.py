@@ -40,6 +40,7 @@ from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, Value,
 from auditor.facts import word as one_of
 from auditor.host.request import Output, Run, Skip
 from auditor.sources.source import source
+from auditor.sources.units import show
 from auditor.text import argument
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ UNIT_FACTS = {
         "all that systemd starts it with, besides its name: nothing of it says how anything is written"
     ),
 }
+SHOWN = "--property=MainPID,ExecStart"
 _OPTIONS = "supervised|daemonize|port|pidfile|unixsocket|logfile"
 
 
@@ -190,7 +192,7 @@ def request(database: Subject, facts: Facts) -> Run | Skip:
     engine = _titled(database)
     if engine is None or not database.name.partition(" ")[2].isdigit():
         return Skip("it is no Redis that runs here", applies=False)
-    argv = ("systemctl", "show", "--property=MainPID,ExecStart", engine.units)
+    argv = ("systemctl", "show", SHOWN, engine.units)
     return Run(argv, package="systemd", keep=keep(engine))
 
 
@@ -200,7 +202,7 @@ def hidden(database: Subject, facts: Facts) -> bool:
     return _titled(database) is not None and isinstance(found, Known) and not found.value
 
 
-@source("redis_unit", "database", ask=request, facts=UNIT_FACTS)
+@source("redis_unit", "database", ask=request, runs=(show(SHOWN, *(each.units for each in FAMILY)),), facts=UNIT_FACTS)
 def redis_unit(reply: Output, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where no unit says that it started this process with a file and nothing that matters."""
     process, engine = database.name.partition(" ")[2], _titled(database)

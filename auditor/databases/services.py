@@ -24,8 +24,9 @@ from collections.abc import Iterator, Mapping
 
 from auditor.databases import ENGINES
 from auditor.facts import Fact, Facts, Known, MountedFrom, Subject, flag, known, rows_of, word, words
-from auditor.host.request import Files, Output, Read, Run, Skip
+from auditor.host.request import Command, Files, Output, Read, Run, Skip
 from auditor.sources.source import source
+from auditor.sources.units import show
 from auditor.text import harmless, unit_escaped
 
 UNIT_FACTS = {"unit": word("the service of the host's systemd that it belongs to; empty: none")}
@@ -143,7 +144,13 @@ def mount_unit(point: str) -> str:
     return f"{unit_escaped(point.strip('/'))}.mount"
 
 
-@source("unit_start", "database", ask=request_start, facts=START_FACTS)
+@source(
+    "unit_start",
+    "database",
+    ask=request_start,
+    runs=(show(PROPERTIES, LOCAL, others=r"\A[\w.:\\@][\w.:\\@-]*\.(?:service|mount)"),),
+    facts=START_FACTS,
+)
 def unit_start(reply: Output, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where the process is not the one that the service is about, or the service on disk is another one."""
     first, *others = [_block(text) for text in reply.text.rstrip("\n").split("\n\n")]
@@ -258,7 +265,16 @@ def label(name: str) -> str:
     )
 
 
-@source("unit_conditions", "database", ask=request_conditions, facts=CONDITIONS_FACTS)
+_BUS = ("busctl", "get-property", MANAGER)
+
+
+@source(
+    "unit_conditions",
+    "database",
+    ask=request_conditions,
+    runs=(Command(_BUS, frozenset({f"{MANAGER}.Unit", *ASKED}), re.compile(rf"{UNITS}\w+", re.ASCII)),),
+    facts=CONDITIONS_FACTS,
+)
 def unit_conditions(reply: Output, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where a list is cut off."""
     lines = reply.text.removesuffix("\n").split("\n")

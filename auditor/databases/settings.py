@@ -50,7 +50,7 @@ from auditor.facts import (
     words_of,
 )
 from auditor.host import sql
-from auditor.host.request import Files, Output, Read, Run, Skip
+from auditor.host.request import ANY, Command, Files, Output, Read, Run, Skip
 from auditor.sources.replies import document, text_of
 from auditor.sources.source import source
 from auditor.text import argument
@@ -245,6 +245,7 @@ def request_sql(host: Subject, facts: Facts) -> Run | Skip:
     "database_sql",
     "host",
     ask=request_sql,
+    runs=(*(Command((sql.NAME, engine), others=ANY) for engine in sql.DRIVERS),),
     facts=SQL_FACTS,
     subject="database",
     after=("database_processes",),

@@ -9,7 +9,7 @@ import re
 
 from auditor.databases import SERVERS, configuration
 from auditor.databases.engine import ARGUMENT, path
-from auditor.sources import guests, kernel_module, mounts, targets, units, upkeep
+from auditor.sources import catalog, guests
 
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")
@@ -18,7 +18,6 @@ NAMED = "Name:\t"
 _STATUS = frozenset((KTHREADD, *(NAMED + each for each in SERVERS)))
 IGNORES_FLUSHES = "libeatmydata"
 _SIZE = re.compile(r"[0-9]{1,10} [0-9]{1,10}")
-_UNITS = re.compile(r"/(?:etc|usr/lib)/systemd/system/.*|/etc/zfs/zfs-list\.cache/.*")  # that they are there
 _PROCESS = re.compile(r"/proc/(?:\d+|self)/(environ|maps|cmdline|status|stat)")
 
 
@@ -28,22 +27,8 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
     if PROCESS_ROOT.match(name):
         last = name.rpartition("/")[2]
         return _blocks(text) if "*" in last else configuration.settings(last, text)
-    if name == units.PATH:
-        return units.keep_pool_cache(text)
-    if name == upkeep.PATH:
-        return upkeep.keep_zed_rc(text)
-    if name in targets.PATHS:
-        return targets.keep_saved(text)
-    if name == mounts.PATH:
-        return mounts.keep_fstab(text)
-    if (settings := guests.keep_settings(name, text)) is not None:
-        return settings
-    if (modules := kernel_module.keep_module_list(name, text)) is not None:
-        return modules
-    if (bound := units.keep_mount_unit(name, text)) is not None:
-        return bound
-    if _UNITS.fullmatch(name) or name.startswith(upkeep.FOLDER):
-        return ""
+    if declared := catalog.keep(name):
+        return declared(text)
     found = _PROCESS.fullmatch(name)
     match found and found[1]:
         case "stat":  # of database servers, and of the first process, which shows that they can be seen

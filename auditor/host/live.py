@@ -1,11 +1,11 @@
 """The one seam to the machine: a Host runs commands and reads files, live or from a recording.
 
-Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands of :data:`READ_ONLY`, and this
-Python itself for files of others, which are read with the rights of their owner (:mod:`.owner`); files judged before they are
-opened, so that no device, FIFO or socket ever is (``children.reader``), but for the kernel's log (:mod:`.kmsg`); LC_ALL=C and
-TZ=UTC, so that their output does not depend on the caller; each command in its own process group, killed with all that it
-started at the time-out and then waited for at most two seconds (a suspended pool leaves processes in uninterruptible sleep);
-output bounded, of one and of all together; every failure is a value.
+Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands that a source declares,
+and this Python itself for files of others, which are read with the rights of their owner (:mod:`.owner`); files judged
+before they are opened, so that no device, FIFO or socket ever is (``children.reader``), but for the kernel's log
+(:mod:`.kmsg`); LC_ALL=C and TZ=UTC, so that their output does not depend on the caller; each command in its own process
+group, killed with all that it started at the time-out and then waited for at most two seconds (a suspended pool leaves
+processes in uninterruptible sleep); output bounded, of one and of all together; every failure is a value.
 """
 
 from __future__ import annotations
@@ -22,78 +22,15 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from auditor.databases import ENGINES
 from auditor.host import kmsg, libraries, process, sql, trust
 from auditor.host.files import read_files
 from auditor.host.owner import Others
 from auditor.host.process import PATH as PATH
 from auditor.host.process import Output, Time, Total, within
 from auditor.host.request import AT_ONCE, NOTHING, Capture, Files, Read, Run
+from auditor.sources.catalog import commands, places
 
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
-ROOTS = (
-    *("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/", "/var/lib/dkms/"),
-    *("/usr/local/lib/modprobe.d/", "/lib/modprobe.d/", "/ostree/deploy/"),
-)
-
-# Command, the options that it may have, what else may stand there. Nothing else is ever started; each only reads.
-_NAME, _DEVICE = re.compile(r"[^-].*", re.DOTALL), re.compile(r"/dev/[^-].*|json|6")
-_UNITS = "|".join(re.escape(each.units) for each in ENGINES.values() if each.units)
-READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] = (
-    (("zfs", "get"), frozenset({"-Hp", "-r", "-t", "-o"}), _NAME),
-    (("zfs", "list"), frozenset({"-H", "-r", "-t", "-o", "-s"}), _NAME),
-    (("zfs", "version"), frozenset(), _NAME),
-    (("zpool", "get"), frozenset({"-Hp", "-o"}), _NAME),
-    (("zpool", "history"), frozenset({"-i"}), _NAME),
-    (("zpool", "list"), frozenset({"-H", "-Hp", "-o"}), _NAME),
-    (("zpool", "status"), frozenset({"-j", "--json-int", "-p", "-s", "-P"}), _NAME),
-    (("zpool", "events"), frozenset({"-H", "-v"}), _NAME),
-    (("zdb", "-C"), frozenset(), _NAME),
-    (("nvme", "list"), frozenset({"-o"}), _DEVICE),
-    (("nvme", "id-ctrl"), frozenset({"-o"}), _DEVICE),
-    (("nvme", "cmdset-ind-id-ns"), frozenset({"-o"}), _DEVICE),
-    (("nvme", "smart-log"), frozenset({"-o"}), _DEVICE),
-    (("nvme", "ocp", "smart-add-log"), frozenset({"-o"}), _DEVICE),
-    (("nvme", "get-feature"), frozenset({"-f", "-H"}), _DEVICE),
-    (("smartctl", "-j", "-x"), frozenset(), _DEVICE),
-    (("hdparm", "-W"), frozenset(), re.compile(r"/dev/[^-].*")),
-    (("storcli64",), frozenset(), re.compile(r"/call(/vall)?|show|all|J|nolog")),
-    (("ssacli", "ctrl", "all", "show", "config", "detail"), frozenset(), re.compile(r"(?!)")),
-    (("dmsetup", "table", "--concise"), frozenset(), re.compile(r"(?!)")),
-    (("tgtadm", "--lld", "iscsi", "--mode", "target", "--op", "show"), frozenset(), re.compile(r"(?!)")),
-    (("udevadm", "info", "--export-db"), frozenset(), re.compile(r"(?!)")),
-    (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
-    (
-        ("systemctl", "show"),
-        frozenset(
-            {
-                "--property=LoadState,ActiveState,UnitFileState",
-                "--property=MainPID,ExecStart",
-                "--property=Id,LoadState,ActiveState,UnitFileState,WantedBy,RequiredBy,BoundBy",
-                "--property=Id,LoadState,FragmentPath,MainPID,NeedDaemonReload,WantedBy,RequiredBy,BoundBy,TriggeredBy,Requires,"
-                "Requisite,BindsTo,RequiresMountsFor,ExecCondition,ExecStartPre,ExecStart",
-            }
-        ),
-        re.compile(rf"{_UNITS}|local-fs\.target|[\w.:\\@][\w.:\\@-]*\.(?:service|mount)", re.ASCII),
-    ),
-    (
-        ("busctl", "get-property", "org.freedesktop.systemd1"),
-        frozenset({"org.freedesktop.systemd1.Unit", "Conditions", "Asserts"}),
-        re.compile(r"/org/freedesktop/systemd1/unit/\w+", re.ASCII),
-    ),
-    (
-        ("systemctl", "list-units"),
-        frozenset({"--state=failed", "--state=active", "--plain", "--no-legend"}),
-        re.compile(r"zfs-load-key@\*|(zfs|sanoid|syncoid|zrepl|znapzend|pyznap|zettarepl|zpool-|pvesr)\*"),
-    ),
-    (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
-    (("modinfo",), frozenset(), re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]+", re.ASCII)),
-    (
-        ("stat", "-L", "-c", "%Y %Z %n"),
-        frozenset(),
-        re.compile(r"/boot/init[\w.+~-]+|(?:/usr)?/lib/modules/[\w./+~-]+|/etc/(?:hostid|modprobe\.d(?:/[\w.+~-]+)?)"),
-    ),
-)
 
 
 class Host(Protocol):
@@ -122,17 +59,16 @@ class Host(Protocol):
 
 
 def permitted(argv: tuple[str, ...]) -> bool:
-    """Whether a command is one of those that only read. ``hdparm -W0`` or ``nvme set-feature`` are not."""
-    if argv[:1] == (sql.NAME,):
-        return len(argv) == 3 and argv[1] in sql.DRIVERS and not sql.fault(argv[1], argv[2])
-    if argv[:1] == (libraries.LZC_NAME,):
-        return len(argv) > 3
-    if argv[:1] == (kmsg.NAME,):
-        return len(argv) == 2
-    for words, options, others in READ_ONLY:
-        if argv[: len(words)] == words:
-            return all(each in options or others.fullmatch(each) for each in argv[len(words) :])
-    return False
+    """Whether a source declares the command: each only reads. ``hdparm -W0`` and ``nvme set-feature`` do not."""
+    if not any(each.permits(argv) for each in commands()):
+        return False
+    return argv[0] != sql.NAME or (len(argv) == 3 and not sql.fault(argv[1], argv[2]))
+
+
+def readable(pattern: str) -> bool:
+    """Whether it is, or is below, what a source declares."""
+    files, folders = places()
+    return (pattern in files or pattern.startswith(folders)) and ".." not in pattern.split("/")
 
 
 class LiveHost:
@@ -183,7 +119,7 @@ class LiveHost:
         return process.run(words, allowed, environment, *chosen, self._total, part=request.part)
 
     def read(self, request: Read) -> Files:
-        if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
+        if not all(map(readable, request.patterns)):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
         none, allowed = partial(_none, request), self._allowed()
         read = partial(read_files, request.patterns, self._others, request.owner, self._timeout_s, request.blocks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
@@ -47,6 +47,71 @@ class Run(NamedTuple):
     part: bool = False
     halved: bool = False
     free_text: bool = False
+
+
+ANY = re.compile(r".*", re.DOTALL)
+NAME = re.compile(r"[^-].*", re.DOTALL)  # of a pool or dataset
+DEVICE = re.compile(r"/dev/[^-].*")
+NOTHING_ELSE = re.compile("(?!)")
+
+
+class Command(NamedTuple):
+    """Which command lines a source may run, and what makes them another question.
+
+    begins: the words that are always first. options: others that may follow; others: what else may, the whole of each word.
+
+    Properties and columns, and options of form, are not what a question is about (``recording/questions.py``). apart: options
+    that make it another question, with their value where they have one. valued: options whose value is the next word. lists:
+    those whose value is a list with commas; PROPERTIES for the first word that is no option. named: where all words after so
+    many are such a list, of which there is one at the least. table: it prints properties of datasets, a cell between tabs.
+    """
+
+    begins: tuple[str, ...]
+    options: frozenset[str] = frozenset()
+    others: re.Pattern[str] = NOTHING_ELSE
+    apart: frozenset[str] = frozenset()
+    valued: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()
+    named: int = 0
+    table: bool = False
+
+    def begins_as(self, argv: tuple[str, ...]) -> bool:
+        """Whether a command line has these first words."""
+        return argv[: len(self.begins)] == self.begins
+
+    def permits(self, argv: tuple[str, ...]) -> bool:
+        """Whether it is one of these command lines."""
+        rest = argv[len(self.begins) :]
+        return (
+            self.begins_as(argv)
+            and (not self.named or len(rest) > self.named)
+            and all(each in self.options or self.others.fullmatch(each) for each in rest)
+        )
+
+
+PROPERTIES = ""  # a list that stands where no option does
+
+
+def command(
+    begins: str,
+    options: str = "",
+    others: re.Pattern[str] = NOTHING_ELSE,
+    *,
+    apart: str = "",
+    valued: str = "",
+    lists: Iterable[str] = (),
+    table: bool = False,
+) -> Command:
+    """The same, with its words in one text."""
+    return Command(
+        tuple(begins.split()),
+        frozenset(options.split()),
+        others,
+        frozenset(apart.split()),
+        frozenset(valued.split()),
+        frozenset(lists),
+        table=table,
+    )
 
 
 class Read(NamedTuple):

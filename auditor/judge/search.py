@@ -124,6 +124,9 @@ def _phrases(asked: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((plain, *map(_plain, means.get(plain, ())))))
 
 
+_ENDS = re.compile(r"(?:e?s)?(?![a-z0-9_])")
+
+
 def _score(texts: Sequence[Field], words: Sequence[str]) -> int:
     """0: not all words are in them."""
     whole = _sum(texts, _phrases(" ".join(words)))
@@ -140,11 +143,15 @@ def _sum(texts: Sequence[Field], phrases: Iterable[str]) -> int:
 def _quality(phrase: str, text: str) -> int:
     if len(phrase) < 2 or phrase not in text:
         return 0
-    found = re.escape(phrase)
     if phrase == text:
         return ALL
-    if re.search(rf"(?<![a-z0-9_]){found}(?:s|es)?(?![a-z0-9_])", text):
+    before, *after = text.split(phrase)
+    starts = [each[-1:] for each in (before, *after[:-1])]
+    return max(map(_place, starts, after), default=0) or (INSIDE if len(phrase) >= SHORTEST else 0)
+
+
+def _place(before: str, after: str) -> int:
+    """Of one place in a text, by the character before it and what follows: a whole word or its plural, or how a word begins."""
+    if not before.isalnum() and before != "_" and _ENDS.match(after):
         return WORD
-    if re.search(rf"(?<![a-z0-9]){found}", text):
-        return START
-    return INSIDE if len(phrase) >= SHORTEST else 0
+    return 0 if before.isalnum() else START

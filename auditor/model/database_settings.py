@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.data import releases
+from auditor.data import releases, torn_pages
 from auditor.databases import ENGINES
 from auditor.facts import (
     HOST,
@@ -26,7 +26,7 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import about, catch_missing, derivation, every, evidence, gaps, need, numbers, values
+from auditor.model.derivation import about, catch_missing, derivation, every, evidence, gaps, need, values
 
 UNSAID = "default"  # the server names the value that it took
 
@@ -126,11 +126,16 @@ def _omitted(database: Subject, facts: Facts) -> tuple[list[Evidence], list[Unkn
 
 
 SPLITS_LESS, DIRECT_IO, HALF_A_BLOCK = (2, 2), (2, 3), (2, 4)  # since which line
+BUFFERED = ("FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC")  # innodb_flush_method without O_DIRECT
 HEADERS = 184 + 192  # bytes of a log block that hold no data: zil_chain_t, lr_write_t (include/sys/zil.h)
 RECORD = 192  # lr_write_t; its data is filled up to a multiple of 8
-BUFFERED = ("FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC")  # innodb_flush_method without O_DIRECT
-LARGEST = 128 << 10  # of a log block, unless the pool has large_blocks: so much is sure
-COMMAND = "cat /sys/module/zfs/parameters/zil_maxblocksize"
+
+
+def unsplit(version: tuple[object, ...]) -> int:
+    """The bytes of a write that the log never splits: its record is no longer than the rest of a block that the log would
+    rather waste, an eighth of its largest block in 2.1, a sixteenth from 2.2 on. The rest is a multiple of 8."""
+    waste = (torn_pages.CONDITIONS["zil_maxblocksize"] - HEADERS) // (8 if version[:2] < SPLITS_LESS else 16)
+    return (waste + 7) // 8 * 8 - RECORD
 
 
 @derivation(
@@ -138,18 +143,16 @@ COMMAND = "cat /sys/module/zfs/parameters/zil_maxblocksize"
     page_within_block=flag("each page of the data files that it has lies within one block"),
     log_splits_page=flag("the intent log may write a page in two parts"),
 )
-def torn_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
+def whole_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether a crash may leave a page of a database half old, half new, where nothing but ZFS keeps it whole.
 
     A transaction group writes a block as a whole, so that it keeps a page which lies within one. The intent log is
     another matter: what is fsynced is copied into log blocks, a write that does not fit into the rest of one is
-    split, and replay applies the first part alone where the second never reached the device. What is never split: a
-    write whose record is no longer than the rest of a block that the log would rather waste (an eighth of its
-    largest block in 2.1, a sixteenth from 2.2 on); and one of which the log holds no copy, but a pointer to its
-    block.
+    split, and replay applies the first part alone where the second never reached the device. Which pages come apart
+    was tried (data/torn_pages.toml); of what was not, nothing is said.
 
     (OpenZFS module/zfs/zil.c zil_lwb_commit of 2.1, zil_lwb_assign since 2.2, zil_max_waste_space; zfs_log.c
-    zfs_log_write, zil_write_state of 2.4; measured by power cuts, tests/lab/power/README.md)
+    zfs_log_write, zil_write_state of 2.4; tests/lab/points/README.md)
 
     Of one whose pages have no known size both are unknown.
     """
@@ -178,47 +181,53 @@ def _split(database: Subject, page: int, facts: Facts) -> Judged:
 
 @catch_missing
 def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> Judged:
-    for name, value in (("logbias", "throughput"), ("sync", "disabled")):  # a pointer to the block; nothing at all
-        found = facts.get(dataset, name)
-        if isinstance(found, Known) and found.value == value:
-            return Known(False, about(dataset, found))
-    release, largest, _ = every(
-        (facts.get(HOST, "zfs_version"), facts.get(HOST, "zil_maxblocksize"), facts.get(dataset, "logbias"))
+    sync = need(facts.get(dataset, "sync"))
+    if sync.value == "disabled":  # then nothing is in the log
+        return Known(False, about(dataset, sync))
+    release, logbias, engine, record, *values = every(
+        (
+            facts.get(HOST, "zfs_version"),
+            facts.get(dataset, "logbias"),
+            facts.get(database, "engine"),
+            facts.get(dataset, "recordsize"),
+            *(facts.get(HOST, name) for name in torn_pages.CONDITIONS),
+            *(facts.get(pool, "zil_class") for pool in facts.linked(dataset, "pool")),
+        )
     )
-    version, line = release.value, numbers(release)[:2]
+    version = release.value
     assert isinstance(version, tuple)
-    if why := releases.untold(version, SPLITS_LESS):
-        return unknown(why, releases.REMEDY)
-    waste = (min(number_of(largest), LARGEST) - HEADERS) // (8 if line < SPLITS_LESS else 16)
-    whole = (waste + 7) // 8 * 8 - RECORD  # what is left of a block is a multiple of 8, and split where it is no waste
-    zfs = f"OpenZFS {'.'.join(map(str, line))}"
-    if page <= whole:
-        return known(False, f"{zfs} splits no write of {whole:,} bytes and less over two log blocks", COMMAND)
-    if pointed := _pointed(database, dataset, page, version, facts) or _direct(database, dataset, version, facts):
-        return pointed
-    return known(True, f"{zfs} may split a write of more than {whole:,} bytes over two log blocks", COMMAND)
+    table = torn_pages.find(version)
+    set_to = tuple(each.value for each in values)
+    if table is None or set_to not in tuple((*torn_pages.CONDITIONS.values(), each) for each in ("log", "normal")):
+        return _not_tried(page, version)
+    ways: tuple[torn_pages.Way, ...] = ("fsync",) if engine.value == "postgres" else ("fsync", "always")
+    if sync.value == "always":
+        ways = ("always",)
+    settings = [torn_pages.Setting(page, str(logbias.value), each, set_to[-1] == "log") for each in ways]
+    files = facts.get(database, "data_blocks")  # of files that are older than the recordsize, or short
+    blocks = {number_of(record), *(_bytes(each) for each in words_of(files))}
+    if isinstance(files, Unknown):
+        blocks |= {page, torn_pages.LARGEST}
+    tried = [table.lengths_apart(each, blocks) for each in settings]
+    counts = [count for each in tried for count in each or ()]
+    if None in tried or not counts:
+        return _not_tried(page, version)
+    if not all(counts) and any(counts):
+        need(files)
+    if any(counts) and (direct := _direct(database, dataset, version, facts)):
+        return direct
+    line, most = ".".join(map(str, version[:2])), max(counts)
+    words = f"at {most} of {table.lengths} lengths" if most else f"at none of {table.lengths} lengths"
+    found = f"OpenZFS {line}: pages of {page:,} bytes came apart in the log {words} of the writes next to them"
+    command = next((each.command for each in release.evidence), "")
+    return Known(any(counts), (*known(True, found, command).evidence, *about(dataset, logbias)))
 
 
-@catch_missing
-def _pointed(
-    database: Subject, dataset: Subject, page: int, version: tuple[object, ...], facts: Facts
-) -> Judged | None:
-    """False where a large write goes to its place at once and the log holds a pointer: where the log lies on the data vdevs,
-    from zfs_immediate_write_sz on; 2.4 wants half of a block of the file, too, of what is committed with its write."""
-    classes = [facts.get(pool, "zil_class") for pool in facts.linked(dataset, "pool")]
-    least, record, *chosen = every(
-        (facts.get(HOST, "zfs_immediate_write_sz"), facts.get(dataset, "recordsize"), *classes)
-    )
-    if not chosen or chosen[0].value != "normal" or page < number_of(least):
-        return None
-    if why := releases.untold(version, HALF_A_BLOCK):
-        return unknown(why, releases.REMEDY)
-    if version[:2] < HALF_A_BLOCK:
-        return Known(False, (*about(dataset, chosen[0]), *least.evidence))
-    blocks = facts.get(database, "data_blocks")  # of files that are older than the recordsize
-    if max((number_of(record), *map(_bytes, words_of(blocks)))) > 2 * page:
-        return None
-    return Known(False, (*about(dataset, chosen[0]), *least.evidence, *need(blocks).evidence))
+def _not_tried(page: int, version: tuple[object, ...]) -> Unknown:
+    here = f"pages of {page:,} bytes with these settings were not tried on OpenZFS {'.'.join(map(str, version))}"
+    why = releases.nature(version) or here
+    bound = f"the log never splits a write of {unsplit(version):,} bytes and less, and may split a longer one"
+    return unknown(f"{why}; by its source {bound}", "turn the guard against torn pages on")
 
 
 @catch_missing

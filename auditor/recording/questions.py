@@ -9,69 +9,23 @@ of lines that were not kept nobody can tell whether they were there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
 from auditor.databases import configuration
 from auditor.host import kmsg, libraries
 from auditor.host.children.reader import matches
-from auditor.host.request import UNASKED, Capture, Files, Read, Run
+from auditor.host.request import PROPERTIES, UNASKED, Capture, Files, Read, Run
+from auditor.sources.catalog import commands
 
 COLUMNS = "-o"
-PROPERTIES = ""  # a list that stands where no option does
 GLOB = "*"
 # how a channel program was spelt before it had a name, with the program behind it
 PROGRAM = ("python3", "-I", "-c")
 _OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:environ|cmdline|root/.+)|/proc/\*/stat")
 COMPARED = (
     200_000_000  # characters of patterns and paths of a recording, which may be anybody's: then nothing more was asked
-)
-
-
-class Form(NamedTuple):
-    """How a command is read. begins: tool, and verb where it has one. apart: options that make it another question, with
-    their value where they have one. valued: options whose value is the next word. lists: those whose value is a list with
-    commas; PROPERTIES for the first word that is no option. named: where all words after so many are such a list."""
-
-    begins: tuple[str, ...]
-    apart: frozenset[str] = frozenset()
-    valued: frozenset[str] = frozenset()
-    lists: frozenset[str] = frozenset()
-    named: int = 0
-
-
-def _form(begins: str, apart: str = "", valued: str = "", lists: Iterable[str] = (), named: int = 0) -> Form:
-    return Form(tuple(begins.split()), frozenset(apart.split()), frozenset(valued.split()), frozenset(lists), named)
-
-
-# Of a tool that is not here every word counts. An option that is not here may add to an answer, and not change its meaning.
-FORMS = (
-    _form("zfs get", "-r", "-t -o -s -d", ("-t", COLUMNS, PROPERTIES)),
-    _form("zfs list", "-r", "-t -o -s -d", ("-t", COLUMNS)),
-    _form("zfs version"),
-    _form("zpool get", "", "-o", (COLUMNS, PROPERTIES)),
-    _form("zpool list", "-v", "-o", (COLUMNS,)),
-    _form("zpool status", "-P -L -g -x"),  # paths or GUIDs in place of names; only pools that are ill
-    _form("zpool events"),
-    _form("zpool history", "-i -l"),
-    _form("zdb -C", "-e"),
-    _form("nvme", "-f -n -l", "-f -n -l -o"),
-    _form("smartctl -j -x", "-d", "-d -l", ("-l",)),
-    _form("hdparm -W"),
-    _form("storcli64"),
-    _form("ssacli"),
-    _form("dmsetup table"),
-    _form("tgtadm"),
-    _form("udevadm info --export-db"),
-    _form("systemd-detect-virt", "--vm --container"),
-    _form("systemctl show", lists=("--property",)),
-    _form("busctl get-property"),
-    _form("systemctl list-units", "--type --state --all"),
-    _form("dmidecode", "-t", "-t"),
-    _form("stat", "-L -c", "-c"),
-    _form("modinfo"),
-    _form(libraries.LZC_NAME, named=2),
 )
 
 
@@ -94,10 +48,11 @@ class Question(NamedTuple):
 
 
 def question(argv: tuple[str, ...]) -> Question:
-    """Any command, also as an older zaudit spelt it."""
+    """Any command, also as an older zaudit spelt it. Of a tool that no source runs every word counts; an option that no source
+    knows may add to an answer, and not change its meaning."""
     if argv[:3] == PROGRAM:
         argv = (libraries.LZC_NAME, *argv[4:])
-    form = next((each for each in FORMS if argv[: len(each.begins)] == each.begins), None)
+    form = next((each for each in commands() if each.begins_as(argv)), None)
     if form is None:
         return Question(argv, {}, frozenset())
     about, lists, options = list(form.begins), dict[str, tuple[str, ...]](), set[str]()

@@ -13,7 +13,7 @@ from functools import cache
 
 from auditor.databases import configuration
 from auditor.databases.engine import WITHHELD
-from auditor.host import libraries, sql
+from auditor.host import sql
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files
 from auditor.recording.identities import (
@@ -35,6 +35,7 @@ from auditor.recording.identities import (
 )
 from auditor.recording.recording import Recording
 from auditor.sources import guests
+from auditor.sources.catalog import commands
 
 # of these nothing but what a rule reads stays: clients, users and comments are names of people and hosts
 _EXPORTS = re.compile(r"/etc/exports(?:\.d/.*)?|/var/lib/nfs/etab")
@@ -52,7 +53,6 @@ _CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs\.|spl\.|sp
 _ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
 _ENVIRON = re.compile(r"/proc/\d+/environ")
 _OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:cmdline|maps|root/.+)")
-TABLES = {("zfs", "list"), ("zfs", "get")}
 _CELLS = re.compile(rb"([\t\n])")
 # names of devices in which a short serial may stand
 _ID = re.compile(rb"\b(?:ata|nvme|scsi|usb|mmc)-[^\s\"'/=,]+|\bID_SERIAL=[^\n]+")
@@ -188,8 +188,8 @@ def _texts(recording: Recording) -> Iterator[tuple[tuple[str, ...], bytes]]:
 
 
 def _is_table(argv: tuple[str, ...]) -> bool:
-    """Whether a command prints properties of datasets; the channel program prints them as zfs get does."""
-    return argv[:2] in TABLES or argv[0] in (libraries.LZC_NAME, "python3")
+    """Whether a command prints properties of datasets."""
+    return argv[0] == "python3" or any(each.table and each.begins_as(argv) for each in commands())
 
 
 def _cut(recording: Recording) -> Recording:

@@ -23,7 +23,7 @@ UNFIT = WORSE | {"not seen", "not judged", "only then"}  # for a ratchet
 
 Element = tuple[str, str, str]  # kind, pool or empty, name or id
 _WORD = re.compile(r"\w(?:[\w.:-]*\w)?")
-_PART = re.compile(r"(?:-part|(?<=\d)p)?\d+$")
+_PART = re.compile(r"(?:-part|(?<=\d)p|(?<!\d))\d+$")
 _PROCESS = re.compile(r"(?:\b(?:process|pid|ps|postgres|mariadb|mysql|mongodb|redis|valkey|etcd) |/proc/)\d+\b")
 
 

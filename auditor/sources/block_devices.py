@@ -25,7 +25,7 @@ from auditor.facts import (
     word,
     words,
 )
-from auditor.host.request import Files, Output, Read, Run, Skip
+from auditor.host.request import Files, Output, Read, Run, Skip, command
 from auditor.sources.source import source
 from auditor.text import argument
 
@@ -395,6 +395,7 @@ def _ask_dmsetup(host: Subject, facts: Facts) -> Run | Skip:
     "dmsetup_table",
     "host",
     ask=_ask_dmsetup,
+    runs=(command("dmsetup table --concise"),),
     facts={
         "dm_targets": words("device-mapper targets that it is made of: linear, crypt, multipath, cache-writeback, ...")
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from auditor.databases.engine import WITHHELD, place
@@ -40,7 +40,7 @@ from auditor.host.request import (
     Read,
     Skip,
 )
-from auditor.sources.source import source
+from auditor.sources.source import Keep, keep_nothing, source
 
 # NixOS starts programs through wrappers
 # distributions put something before and behind the name, and NixOS starts programs through wrappers. Those of other makers, and
@@ -215,21 +215,18 @@ LONGEST, NAME = 1 << 17, 1000  # of a file, and of what it calls a disk or a pla
 _NAMED = re.compile(r"/[^?=]*|[A-Za-z][\w.-]*:[\w./-]+")
 
 
-def keep_settings(name: str, text: str) -> str | None:
-    """Lines ``drops DISK`` and ``unsure``, or ``KIND NAME PLACE`` of a storage; None where the file is none of these. What was
-    kept is kept again."""
-    if name != STORAGES and not GUEST_FILE.fullmatch(name):
-        return None
-    lines = text.removesuffix("\n").split("\n") if text else []  # no other line ends here: Proxmox reads lines of Perl
-    if all(map(_GUEST_SETTINGS_KEPT.fullmatch, lines)):
-        return text
-    if name == STORAGES:
-        found = list(_storages(lines))
-    elif name.endswith(".xml"):
-        found = list(_libvirt(text))
-    else:
-        found = list(_proxmox(lines))
-    return "".join(f"{each}\n" for each in dict.fromkeys(found))
+def _keep(find: Callable[[list[str]], Iterable[str]]) -> Keep:
+    """Lines ``drops DISK`` and ``unsure``, or ``KIND NAME PLACE`` of a storage. What was kept is kept again."""
+
+    def keep(text: str) -> str:
+        lines = (
+            text.removesuffix("\n").split("\n") if text else []
+        )  # no other line ends here: Proxmox reads lines of Perl
+        if all(map(_GUEST_SETTINGS_KEPT.fullmatch, lines)):
+            return text
+        return "".join(f"{each}\n" for each in dict.fromkeys(find(lines)))
+
+    return keep
 
 
 def _proxmox(lines: list[str]) -> Iterator[str]:
@@ -247,9 +244,10 @@ def _proxmox(lines: list[str]) -> Iterator[str]:
             yield _guest_settings_disk(volume.removeprefix("file="))
 
 
-def _libvirt(text: str) -> Iterator[str]:
+def _libvirt(lines: list[str]) -> Iterator[str]:
     from xml.etree import ElementTree
 
+    text = "\n".join(lines)
     # entities of a document type could grow without bound
     if len(text) > LONGEST or "<!DOCTYPE" in text or "<!ENTITY" in text:
         yield GUEST_SETTINGS_UNSURE
@@ -396,6 +394,7 @@ def _ask_open_files(host: Subject, facts: Facts) -> Read | Skip:
     "guest_files",
     "host",
     ask=_ask_open_files,
+    keeps={f"{NUMBERS}*": keep_nothing},
     facts={
         "guest_files": rows(
             GuestFile,
@@ -484,13 +483,18 @@ MOST, LVM = 1000, "lvm:"
     "guest_configs",
     "host",
     ask=Read((GUEST_SETTINGS_PROXMOX, STORAGES, GUEST_SETTINGS_LIBVIRT, WITNESS)),
+    keeps={
+        GUEST_SETTINGS_PROXMOX: _keep(_proxmox),
+        STORAGES: _keep(_storages),
+        GUEST_SETTINGS_LIBVIRT: _keep(_libvirt),
+    },
     facts={"guests_set_to_drop": rows(GuestSetting, "each disk that drops flushes from its guest's next start on")},
 )
 def configs(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/etc/pve/qemu-server``, ``/etc/libvirt/qemu``: disks of guests that are set to drop flushes when these start, whether
     they run now or not. (Proxmox VE, man 5 qm.conf, pvesm: ``STORAGE:VOLUME``; libvirt, Domain XML format)
 
-    What is kept of these files is said in ``guest_settings``. /etc/pve is a file system of Proxmox VE's own and shows the
+    /etc/pve is a file system of Proxmox VE's own and shows the
     guests of this node. What other hypervisors and front ends keep elsewhere is not seen.
 
     Raises ValueError where one of them could not be read, or is not understood.

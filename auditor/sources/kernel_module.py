@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from auditor.data.platforms import HOSTID, OPTIONS, initrd_paths
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, known, number, word, words, words_of
-from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip
+from auditor.host.request import WITNESS, Command, Files, Output, Read, Run, Skip
 from auditor.sources import mounts
 from auditor.sources.replies import is_integer
 from auditor.sources.source import source
@@ -19,14 +19,11 @@ LIST = "/modules.dep"
 PATTERN = f"/usr/lib/modules/*{LIST}"
 IMAGES = f"/ostree/deploy/*/deploy/*{PATTERN}"  # of the deployment that starts next, too (man 1 ostree-admin-deploy)
 OWN = "kernel/"  # where modules of the kernel itself are (Linux scripts/Makefile.modinst)
-_PATH = re.compile(r"(?:/ostree/deploy/[^/]+/deploy/[^/]+)?/usr/lib/modules/[^/]+/modules\.dep")
 _ZFS = re.compile(r"[\w./+-]{0,200}\bzfs\.ko(?:\.(?:gz|xz|zst))?", re.ASCII)
 
 
-def keep_module_list(name: str, text: str) -> str | None:
-    """``kernel/:`` where there are any below it, and the path of each zfs with a colon; None for another file."""
-    if not _PATH.fullmatch(name):
-        return None
+def keep_module_list(text: str) -> str:
+    """``kernel/:`` where there are any below it, and the path of each zfs with a colon."""
     paths = [line.partition(":")[0] for line in text.split("\n") if ":" in line]
     own = [OWN] if any(each.startswith(OWN) for each in paths) else []
     zfs = [each for each in paths if _ZFS.fullmatch(each) and each.rpartition("/")[2].startswith("zfs.ko")]
@@ -276,6 +273,7 @@ _MODULE = re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]{1,300}", re.ASCII)
     "module_lists",
     "host",
     ask=Read((PATTERN, IMAGES, BOOTED, STATE, WITNESS)),
+    keeps=dict.fromkeys((PATTERN, IMAGES), keep_module_list),
     facts={
         "kernels_listed": words("releases of the installed kernels whose modules depmod has listed"),
         "kernels_with_zfs": words("those of them with a zfs module among these"),
@@ -337,6 +335,7 @@ def paths(facts: Facts) -> list[tuple[str, str]] | Skip:
     return Skip(f"{strange[0]}: no place for a module") if strange else pairs
 
 
+_UNDER_MODULES = re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]+", re.ASCII)
 KEEP = r"^(?:filename|version|vermagic):"
 MOST = 50  # modules that are asked for
 _LINE = re.compile(r"(filename|version|vermagic): +([!-~]{1,300})(?: .*)?", re.ASCII)
@@ -360,6 +359,7 @@ def _ask_modinfo(host: Subject, facts: Facts) -> Run | Skip:
     "module_versions",
     "host",
     ask=_ask_modinfo,
+    runs=(Command(("modinfo",), others=_UNDER_MODULES),),
     facts={"zfs_module_versions": words("PATH VERSION KERNEL of each zfs module, as it says of itself")},
 )
 def modinfo(reply: Output, host: Subject) -> Iterator[Fact]:
@@ -427,6 +427,7 @@ def dkms(reply: Files, host: Subject) -> Iterator[Fact]:
 
 
 STAT = ("stat", "-L", "-c", "%Y %Z %n")
+_STATED = re.compile(r"/boot/init[\w.+~-]+|(?:/usr)?/lib/modules/[\w./+~-]+|/etc/(?:hostid|modprobe\.d(?:/[\w.+~-]+)?)")
 INITRDS_MOST = 200  # files that are asked for
 _INITRDS_LINE = re.compile(r"(\d{1,12}) (\d{1,12}) (/[\w./+~-]{1,300})", re.ASCII)
 
@@ -456,6 +457,7 @@ def _ask_initrds(host: Subject, facts: Facts) -> Run | Skip:
     "initrd_times",
     "host",
     ask=_ask_initrds,
+    runs=(Command(STAT, others=_STATED),),
     facts={
         "initrd_times": words(
             "CONTENT CHANGED PATH of each initrd that was found and of what it holds copies of: seconds since 1970"

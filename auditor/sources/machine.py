@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Subject, flag, known, number, real, word, words
-from auditor.host.request import WITNESS, Files, Output, Read, Run
+from auditor.host.request import WITNESS, Files, Output, Read, Run, command
 from auditor.sources.replies import LARGEST, integer
 from auditor.sources.source import source
 
@@ -125,6 +125,7 @@ CONTAINERS = frozenset(
     "virtualization",
     "host",
     ask=Run(("systemd-detect-virt",), package="systemd", accept=frozenset({0, 1})),
+    runs=(command("systemd-detect-virt", apart="--vm --container"),),
     facts={
         "virtualization": word(
             "none, or the hypervisor or container as systemd calls it (kvm, qemu, vmware, lxc, ...)"

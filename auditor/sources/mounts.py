@@ -235,6 +235,7 @@ REQUIRES = "x-systemd.requires="
     "fstab",
     "host",
     ask=Read((PATH, WITNESS)),
+    keeps={PATH: keep_fstab},
     facts={
         "fstab_needs": rows(FstabNeed, "mounts by fstab that wait for nothing of ZFS"),
         "fstab_requires": words("units for ZFS that mounts by fstab start before them (x-systemd.requires)"),

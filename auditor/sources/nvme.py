@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.data import drives
 from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word
-from auditor.host.request import Output, Run, Skip
+from auditor.host.request import DEVICE, NOTHING_ELSE, Command, Output, Run, Skip, command
 from auditor.sources.replies import Document, counter, first_object, key_values, non_negative, only_nvme
 from auditor.sources.source import source
 
@@ -16,10 +16,15 @@ COLUMNS = {"Model": "ModelNumber", "SN": "SerialNumber", "FW Rev": "Firmware"}
 NODE = re.compile(r"nvme\d+n\d+")
 
 
+def _command(verb: str, options: str = "-o json", others: re.Pattern[str] = DEVICE) -> Command:
+    return command(f"nvme {verb}", options, others, apart="-f -n -l", valued="-f -n -l -o")
+
+
 @source(
     "nvme_list",
     "host",
     ask=Run(("nvme", "list", "-o", "json"), package="nvme-cli"),
+    runs=(_command("list", others=NOTHING_ELSE),),
     facts={
         "nvme_list_model": word("model number"),
         "nvme_list_serial": word("serial number"),
@@ -106,6 +111,7 @@ COMMAND = "nvme id-ctrl /dev/{subject}"
     ask=lambda disk, facts: (
         only_nvme(disk, facts) or Run(("nvme", "id-ctrl", f"/dev/{disk.name}", "-o", "json"), package="nvme-cli")
     ),
+    runs=(_command("id-ctrl"),),
     facts={
         "nvme_vwc_present": flag("the controller has a volatile write cache (VWC bit 0)"),
         "nvme_model": word("model number"),
@@ -156,6 +162,7 @@ def _ask_namespace_cache(disk: Subject, facts: Facts) -> Run | Skip:
     "nvme_cmdset_ind_id_ns",
     "disk",
     ask=_ask_namespace_cache,
+    runs=(_command("cmdset-ind-id-ns"),),
     facts={
         "nvme_ns_vwc_absent": flag("this namespace has no volatile write cache, whatever its controller says (VWCNP)")
     },
@@ -202,6 +209,7 @@ def _ask_write_cache(disk: Subject, facts: Facts) -> Run | Skip:
     "nvme_write_cache",
     "disk",
     ask=_ask_write_cache,
+    runs=(_command("get-feature", "-f 6 -H"),),
     facts={"nvme_write_cache": flag("the volatile write cache is switched on (Feature 6, WCE)")},
     form="json",
 )
@@ -260,6 +268,7 @@ SMART_LOG_COMMAND = "nvme smart-log /dev/{subject}"
     ask=lambda disk, facts: (
         only_nvme(disk, facts) or Run(("nvme", "smart-log", f"/dev/{disk.name}", "-o", "json"), package="nvme-cli")
     ),
+    runs=(_command("smart-log"),),
     facts={
         "nvme_critical_warning": number("critical warning bits; 0 is none"),
         "nvme_spare_low": flag("critical warning bit 0: spare blocks below the threshold"),
@@ -342,6 +351,7 @@ def _ask_ocp_smart_log(disk: Subject, facts: Facts) -> Run | Skip:
     "nvme_ocp_smart",
     "disk",
     ask=_ask_ocp_smart_log,
+    runs=(_command("ocp smart-add-log"),),
     facts={
         "ocp_capacitor_health": number(
             "what its capacitors can hold, in percent; drives that are well say 100 and more"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from auditor.facts import HOST, Fact, Facts, Known, Scalar, Subject, flag, known, word, words
-from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip
+from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip, command
 from auditor.sources.replies import first_object
 from auditor.sources.source import source
 
@@ -42,12 +42,14 @@ def unless(facts: Facts, *drivers: str) -> Skip | None:
 
 
 KEYS = ("BBU_Info", "Cachevault_Info")
+_STORCLI = command("storcli64", others=re.compile(r"/call(/vall)?|show|all|J|nolog"))
 
 
 @source(
     "storcli_battery",
     "host",
     ask=lambda _, facts: unless(facts, "megaraid_sas") or storcli("/call", "show", "all"),
+    runs=(_STORCLI,),
     facts={
         "storcli_batteries": words(
             "CONTROLLER=STATE of the battery or CacheVault of each controller; none where it has none"
@@ -115,6 +117,7 @@ def controllers(text: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     "storcli_volumes",
     "host",
     ask=lambda _, facts: unless(facts, "megaraid_sas") or storcli("/call/vall", "show", "all"),
+    runs=(_STORCLI,),
     facts={
         "raid_write_policy": POLICY,
         "raid_disk_cache": DRIVE_CACHE,
@@ -191,6 +194,7 @@ Section = dict[str, str]
     "ssacli",
     "host",
     ask=lambda _, facts: unless(facts, "smartpqi", "hpsa") or Run(tuple(COMMAND.split()), also=("hpssacli",)),
+    runs=(command(COMMAND),),
     facts={
         "raid_write_policy": POLICY,
         "raid_disk_cache": DRIVE_CACHE,

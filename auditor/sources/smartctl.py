@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word
-from auditor.host.request import Output, Run, Skip
+from auditor.host.request import DEVICE, Output, Run, Skip, command
 from auditor.sources import block_devices
 from auditor.sources.replies import Document, counter, first_object, non_negative
 from auditor.sources.source import source
@@ -129,6 +129,7 @@ def _ask_health(disk: Subject, facts: Facts) -> Run | Skip:
     "smartctl",
     "disk",
     ask=_ask_health,
+    runs=(command("smartctl -j -x", others=DEVICE, apart="-d", valued="-d -l", lists=("-l",)),),
     facts={
         "smart_passed": flag(
             "the drive's own overall verdict; a failed power-loss protection alone need not change it"
@@ -341,6 +342,7 @@ def _ask_hdparm(disk: Subject, facts: Facts) -> Run | Skip:
     "hdparm",
     "disk",
     ask=_ask_hdparm,
+    runs=(command("hdparm -W", others=DEVICE),),
     facts={"hdparm_write_cache": flag("the drive's volatile write cache is on, as IDENTIFY DEVICE says")},
 )
 def hdparm(reply: Output, disk: Subject) -> Iterator[Fact]:

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from auditor.facts import Fact, Facts, Kind, Spec, Subject
-from auditor.host.request import NOTHING, Read, Request, Run
+from auditor.host.request import NOTHING, Command, Read, Request, Run
 
 Per = Literal["host", "pool", "disk", "database", "target"]
 Ask = Callable[[Subject, Facts], Request]
+Keep = Callable[[str], str]
 Parse = Callable[[Any, Subject], Iterable[Fact]]
 Form = Literal["text", "json", "line"]
 
@@ -29,6 +31,9 @@ class Source:
     subject: the kind that its facts are about, where their names do not say it (``leaf.path``).
     facts: name -> what it is, of every fact that it can yield.
     ask: the question, or what makes it for a subject, from the facts that are known by then; a :class:`Skip` says why not.
+    runs: every command line that ``ask`` may come to; nothing else is ever started.
+    keeps: glob pattern (``*`` also for slashes) of files of which only a part is kept -> what makes it of their content, and
+    of what was kept the same again. Nothing is read but below the beginnings of these and of what ``ask`` always reads.
     parse: yields facts, or returns a store of them where they are hundreds of thousands; pure. It raises ValueError on an
     answer that it does not understand, and nothing else, whatever it is given (``gather`` calls any other exception a defect of
     zaudit). It never runs, catches or yields "unknown": what it leaves out becomes unknown in ``gather``, with a reason that
@@ -47,6 +52,8 @@ class Source:
     subject: Kind
     facts: Mapping[str, Spec]
     ask: Request | Ask
+    runs: tuple[Command, ...]
+    keeps: Mapping[str, Keep]
     parse: Parse
     after: tuple[str, ...]
     form: Form
@@ -60,12 +67,19 @@ class Source:
         return self.ask(subject, facts) if callable(self.ask) else self.ask
 
 
+def keep_nothing(text: str) -> str:
+    """Of a file that counts because it is there."""
+    return ""
+
+
 def source(
     name: str,
     per: Per,
     *,
     ask: Run | Read | Ask,
     facts: Mapping[str, Spec],
+    runs: tuple[Command, ...] = (),
+    keeps: Mapping[str, Keep] = MappingProxyType({}),
     subject: Kind | None = None,
     after: tuple[str, ...] = (),
     form: Form = "text",
@@ -74,6 +88,9 @@ def source(
     words: Mapping[str, str] = NOTHING,
     title: str = "",
 ) -> Callable[[Parse], Source]:
-    """Makes a source of its parser. subject: that of the question where left out, of a target datasets."""
+    """Makes a source of its parser. subject: that of the question where left out, of a target datasets. runs: that one
+    command, where it is always the same."""
+    if isinstance(ask, Run) and not runs:
+        runs = (Command(ask.argv),)
     about: Kind = subject or ("dataset" if per == "target" else per)
-    return lambda parse: Source(name, per, about, facts, ask, parse, after, form, part, adds, words, title)
+    return lambda parse: Source(name, per, about, facts, ask, runs, keeps, parse, after, form, part, adds, words, title)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, TargetUnit, flag, known, rows, rows_of, words
-from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip
+from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip, command
 from auditor.sources.source import source
+from auditor.sources.units import show
 from auditor.text import argument
 
 # as rtslib has it, as Debian packs it; and as nvmetcli has it
@@ -232,7 +233,13 @@ def _ask_tgt(host: Subject, facts: Facts) -> Run | Skip:
     return Skip("whether tgt runs here is not known")
 
 
-@source("tgt_targets", "host", ask=_ask_tgt, facts={"tgt_targets": rows(TargetUnit, "each logical unit of tgt")})
+@source(
+    "tgt_targets",
+    "host",
+    ask=_ask_tgt,
+    runs=(command(COMMAND),),
+    facts={"tgt_targets": rows(TargetUnit, "each logical unit of tgt")},
+)
 def tgt(reply: Output, host: Subject) -> Iterator[Fact]:
     """``tgtadm --op show``: the logical units of tgt, the target in user space, and whether it passes flushes on.
 
@@ -280,6 +287,7 @@ def none_offered(facts: Facts) -> Skip | None:
     ask=lambda _, facts: (
         none_offered(facts) or Run(("systemctl", "show", PROPERTIES, *UNITS, CLUSTER), package="systemd")
     ),
+    runs=(show(PROPERTIES, *UNITS, CLUSTER),),
     facts={
         "target_units": words(
             "UNIT STATE MORE of each unit that makes targets and is there: STATE as UnitFileState, or -; MORE is wanted where"
@@ -323,6 +331,7 @@ def _more(said: dict[str, str]) -> str:
     "targets_saved",
     "host",
     ask=lambda _, facts: none_offered(facts) or Read((*PATHS, WITNESS)),
+    keeps=dict.fromkeys(PATHS, keep_saved),
     facts={
         "lio_saved": words("devices and files that initiators of LIO are given by /etc/target/saveconfig.json"),
         "lio_saved_by_debian": words("the same of /etc/rtslib-fb-target/saveconfig.json"),

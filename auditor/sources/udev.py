@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from auditor.facts import HOST, DeviceName, Fact, Label, Subject, known, rows, word, words
-from auditor.host.request import Output, Run
+from auditor.host.request import Output, Run, command
 from auditor.sources import block_devices
 from auditor.sources.source import source
 from auditor.text import unescaped
@@ -189,6 +189,7 @@ _OF_THIS_HOST = ("mpath-", "CRYPT-")
     "udev_contents",
     "host",
     ask=lambda host, facts: devices.request(host, facts),
+    runs=(command("udevadm info --export-db"),),
     facts={
         "zfs_labels": rows(Label, "labels of pools on devices of this host"),
         "labelled_paths": rows(DeviceName, "every path under /dev that denotes one of these devices"),

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Subject, Unknown, flag, known, words, words_of
-from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip
-from auditor.sources.source import source
+from auditor.host.request import WITNESS, Command, Files, Output, Read, Run, Skip, command
+from auditor.sources.source import keep_nothing, source
 from auditor.text import unescaped
 
 PATH = "/etc/zfs/zpool.cache"
@@ -58,10 +58,8 @@ BOUND = "BindsTo="
 UNIT = re.compile(r"zfs-load-key@([\w:.\\-]{1,255})\.service", re.ASCII)
 
 
-def keep_mount_unit(name: str, text: str) -> str | None:
-    """Its lines ``BindsTo=UNIT...`` with units that load keys; None for another file. What was kept is kept again."""
-    if not name.startswith(FOLDER):
-        return None
+def keep_mount_unit(text: str) -> str:
+    """Its lines ``BindsTo=UNIT...`` with units that load keys. What was kept is kept again."""
     rows = (line.removeprefix(BOUND).split() for line in text.split("\n") if line.startswith(BOUND))
     bound = ([each for each in row if UNIT.fullmatch(each)] for row in rows)
     return "".join(f"{BOUND}{' '.join(each)}\n" for each in bound if each)
@@ -73,7 +71,8 @@ def encryption_root(instance: str) -> str:
 
 
 FIRST = "/proc/1/comm"
-LINKS = tuple(f"/{root}/systemd/system/*.{how}/zfs*" for root in ("etc", "usr/lib") for how in ("wants", "requires"))
+FOLDERS = ("/etc/systemd/system/*", "/usr/lib/systemd/system/*")
+LINKS = tuple(f"{folder}.{how}/zfs*" for folder in FOLDERS for how in ("wants", "requires"))
 OWN = "/etc/systemd/system/zfs*"
 LISTS = "/etc/zfs/zfs-list.cache/*"
 _LINK = re.compile(r"/(?:etc|usr/lib)/systemd/system/([^/]+)\.(?:wants|requires)/([^/]+)")
@@ -83,6 +82,7 @@ _LINK = re.compile(r"/(?:etc|usr/lib)/systemd/system/([^/]+)\.(?:wants|requires)
     "boot_units",
     "host",
     ask=Read((FIRST, *LINKS, OWN, PATH, LISTS, WITNESS)),
+    keeps={PATH: keep_pool_cache, **dict.fromkeys((*FOLDERS, LISTS), keep_nothing)},
     facts={
         "systemd": flag("the first process is systemd"),
         "zfs_units_wanted": words("UNIT WANTED of units for ZFS that another one wants or requires"),
@@ -162,6 +162,18 @@ _ROW = re.compile(r"([\w@.:\\-]{1,255}) +loaded +failed +failed( .*)?", re.ASCII
 _UPKEEP = re.compile(r"zfs[-_](?:scrub|trim|auto|snap|repl|backup|prune|send|sync)")
 
 
+def show(properties: str, *names: str, others: str = "") -> Command:
+    """``systemctl show`` of these properties, of units of these names. others: of what other names, too."""
+    pattern = re.compile("|".join(filter(None, (*map(re.escape, names), others))), re.ASCII)
+    return command("systemctl show", properties, pattern, lists=("--property",))
+
+
+def listed(state: str, *names: str) -> Command:
+    """``systemctl list-units`` of units of these names that are in this state."""
+    options, pattern = f"--state={state} --plain --no-legend", re.compile("|".join(map(re.escape, names)))
+    return command("systemctl list-units", options, pattern, apart="--type --state --all")
+
+
 def asked(*names: str) -> Run:
     """The question for failed units of these names."""
     return Run(("systemctl", "list-units", "--state=failed", "--plain", "--no-legend", *names), package="systemd")
@@ -179,6 +191,7 @@ def rows(reply: Output) -> tuple[str, ...]:
     "failed_units",
     "host",
     ask=lambda _, __: asked("zfs*"),
+    runs=(listed("failed", "zfs*"),),
     facts={
         "zfs_units_failed": words("units of ZFS that failed at the start of the host, and were not started again"),
         "zfs_upkeep_failed": words("units zfs* for scrubs, trims, snapshots or replicas whose last run failed"),
@@ -204,6 +217,7 @@ NAMES = ("sanoid*", "syncoid*", "zrepl*", "znapzend*", "pyznap*", "zettarepl*", 
     "failed_upkeep",
     "host",
     ask=lambda _, __: asked(*NAMES),
+    runs=(listed("failed", *NAMES),),
     facts={"upkeep_tools_failed": words("units of programs for snapshots, replicas and scrubs whose last run failed")},
 )
 def failed_upkeep(reply: Output, host: Subject) -> Iterator[Fact]:
@@ -229,6 +243,7 @@ KEY_MOUNTS_UNITS = f"{FOLDER}*.mount"
     "mount_units",
     "host",
     ask=Read((KEY_MOUNTS_UNITS, WITNESS)),
+    keeps={f"{FOLDER}*": keep_mount_unit},
     facts={"keys_bound": words("encryption roots whose unit zfs-load-key@ the mount of a file system is bound to")},
 )
 def key_mounts(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -250,6 +265,7 @@ def key_mounts(reply: Files, host: Subject) -> Iterator[Fact]:
     )
 
 
+KEY_UNITS = "zfs-load-key@*"
 _KEYS_ROW = re.compile(r"(\S{1,300}) +loaded +active +\w+( .*)?", re.ASCII)
 
 
@@ -260,7 +276,7 @@ def _ask_keys(host: Subject, facts: Facts) -> Run | Skip:
         return Skip("which mounts are bound to the units of keys is not known")
     if not words_of(bound):
         return Skip("no mount is bound to a unit of a key", applies=False)
-    command = ("systemctl", "list-units", "--state=active", "--plain", "--no-legend", "zfs-load-key@*")
+    command = ("systemctl", "list-units", "--state=active", "--plain", "--no-legend", KEY_UNITS)
     return Run(command, package="systemd")
 
 
@@ -268,6 +284,7 @@ def _ask_keys(host: Subject, facts: Facts) -> Run | Skip:
     "key_units",
     "host",
     ask=_ask_keys,
+    runs=(listed("active", KEY_UNITS),),
     facts={"key_units_active": words("encryption roots whose unit zfs-load-key@ is active")},
 )
 def keys(reply: Output, host: Subject) -> Iterator[Fact]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Subject, Unknown, flag, known, word, words, words_of
 from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip
-from auditor.sources.source import source
+from auditor.sources.source import keep_nothing, source
+from auditor.sources.units import show
 from auditor.text import unescaped
 
 FOLDER = "/etc/zfs/zed.d/"
@@ -37,13 +38,15 @@ def keep_zed_rc(text: str) -> str:
     return "".join(f"{name}\n" for name in sorted(found) if found[name] and name in _NAMES)
 
 
+PROPERTIES = "--property=LoadState,ActiveState,UnitFileState"
 UNIT = "zfs-zed.service"  # etc/systemd/system/zfs-zed.service.in; zed.service is its alias
 
 
 @source(
     "zed",
     "host",
-    ask=Run(("systemctl", "show", "--property=LoadState,ActiveState,UnitFileState", UNIT), package="systemd"),
+    ask=Run(("systemctl", "show", PROPERTIES, UNIT), package="systemd"),
+    runs=(show(PROPERTIES, UNIT),),
     facts={
         "zed_active": flag("the ZFS Event Daemon runs"),
         "zed_unit_file_state": word(
@@ -87,6 +90,7 @@ STOCK = frozenset(
     "zed_rc",
     "host",
     ask=Read((PATH, SCRIPTS, WITNESS)),
+    keeps={PATH: keep_zed_rc, f"{FOLDER}*": keep_nothing},
     facts={"zed_tells": word("whom the ZFS Event Daemon can tell", "nobody", "somebody", "unknown script")},
 )
 def zed_rc(reply: Files, host: Subject) -> Iterator[Fact]:

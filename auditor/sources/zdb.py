@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from auditor.facts import Fact, Subject, Value, flag, known, number
-from auditor.host.request import Output, Run
+from auditor.host.request import NAME, Output, Run, command
 from auditor.sources.pool_tree import ASHIFT, GUID, PATH, TREE, Told, display_name
 from auditor.sources.source import source
 
@@ -71,6 +71,7 @@ def configs(text: str) -> list[Node]:
     "zdb_config",
     "pool",
     ask=lambda pool, _: Run(("zdb", "-C", pool.name), package="zfsutils-linux"),
+    runs=(command("zdb -C", others=NAME, apart="-e"),),
     facts={
         "pool.guid": GUID,
         "pool.zdb_tree": TREE,

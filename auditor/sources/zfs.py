@@ -8,7 +8,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, flag, known, link, links, number, word, words
 from auditor.host import libraries
-from auditor.host.request import Files, Output, Read, Request, Run, Skip
+from auditor.host.request import ANY, NAME, Command, Files, Output, Read, Request, Run, Skip, command
+from auditor.host.request import PROPERTIES as LISTED
 from auditor.sources.pool_tree import before
 from auditor.sources.source import source
 
@@ -231,6 +232,7 @@ def _ask_channel_program(target: Subject, facts: Facts) -> Request:
     "zfs_channel_program",
     "target",
     ask=_ask_channel_program,
+    runs=(Command((libraries.LZC_NAME,), others=ANY, named=2, table=True),),
     facts={name: spec for name, spec in FACTS.items() if name not in libraries.LZC_CANNOT_SAY},
     title="properties at one moment of {datasets} of",
 )
@@ -245,6 +247,9 @@ def channel_program(reply: Output, target: Subject) -> Facts:
 
 
 COLUMNS = "name,property,value,source"
+_GET = command(
+    "zfs get", "-Hp -r -t -o", NAME, apart="-r", valued="-t -o -s -d", lists=("-t", "-o", LISTED), table=True
+)
 
 
 def _ask_properties(target: Subject, facts: Facts) -> Request:
@@ -280,6 +285,7 @@ def below(target: Subject, facts: Facts) -> tuple[str, ...]:
     "zfs_get",
     "target",
     ask=_ask_properties,
+    runs=(_GET,),
     facts={name: spec for name, spec in FACTS.items() if name not in FREE_TEXT},
     after=("zfs_channel_program",),  # which reads all datasets in one transaction group
     part=True,  # of thousands of datasets some are known when the time is over: see gather/by_name.py
@@ -326,6 +332,9 @@ def _ask_datasets(target: Subject, facts: Facts) -> Request:
     "zfs_list",
     "target",
     ask=_ask_datasets,
+    runs=(
+        command("zfs list", "-H -r -t -o -s", NAME, apart="-r", valued="-t -o -s -d", lists=("-t", "-o"), table=True),
+    ),
     facts={"listed": flag("zfs list names it")},
     title="names of the datasets of",
 )
@@ -360,6 +369,7 @@ def _ask_free_text(target: Subject, facts: Facts) -> Run | Skip:
     "zfs_get_text",
     "target",
     ask=_ask_free_text,
+    runs=(_GET,),
     facts={name: spec for name, spec in PROPERTIES.items() if name in FREE_TEXT},
     after=("zfs_channel_program", "zfs_get", "zfs_list"),
     part=True,
@@ -391,6 +401,7 @@ def _ask_ancestors(target: Subject, facts: Facts) -> Request:
     "zfs_get_ancestors",
     "target",
     ask=_ask_ancestors,
+    runs=(_GET,),
     facts=FACTS,
     after=("zfs_get", "zfs_get_text"),
     part=True,

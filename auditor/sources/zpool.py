@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, flag, known, links, number, word
-from auditor.host.request import Output, Request, Run, Skip
+from auditor.host.request import NAME, Output, Request, Run, Skip, command
+from auditor.host.request import PROPERTIES as LISTED
 from auditor.sources import zfs
 from auditor.sources.pool_tree import ASHIFT, GUID, PARITY, PATH, POOL_STATES, TREE, Told, before, count, speaks, zpool
 from auditor.sources.source import source
 from auditor.text import quoted
 
+_GET = command("zpool get", "-Hp -o", NAME, valued="-o", lists=("-o", LISTED))
 STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL", "SUSPENDED")
 COLUMNS = {  # property -> fact, in the order in which they are asked for, after the name
     "size": "list_size_bytes",
@@ -36,6 +38,7 @@ def _ask_pools(host: Subject, facts: Facts) -> Request:
     "zpool_list",
     "host",
     ask=_ask_pools,
+    runs=(command("zpool list", "-H -Hp -o", NAME, apart="-v", valued="-o", lists=("-o",)),),
     facts={
         "host.imported_pools": links("pool", "the imported pools"),
         "list_health": word("its state", *STATES),
@@ -125,6 +128,7 @@ def _ask_properties(pool: Subject, facts: Facts) -> Request:
     "zpool_get",
     "pool",
     ask=_ask_properties,
+    runs=(_GET,),
     facts={
         "size_bytes": number("size of the pool"),
         "capacity_percent": number("how much of it is allocated"),
@@ -208,6 +212,7 @@ def _ask_vdev_properties(pool: Subject, facts: Facts) -> Request:
     "zpool_get_vdev",
     "pool",
     ask=_ask_vdev_properties,
+    runs=(_GET,),
     facts={
         "pool.get_tree": TREE,
         "vdev.ashift": ASHIFT,

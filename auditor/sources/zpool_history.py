@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from time import strptime
 
 from auditor.facts import Fact, Subject, known, number, words
-from auditor.host.request import Output, Run
+from auditor.host.request import NAME, Output, Run, command
 from auditor.sources.source import source
 from auditor.text import has_surrogates
 
@@ -31,10 +31,15 @@ _KINDS = {
 _TRIM_STOPPED = re.compile(r"(?:^|\s)(?:-[a-z]*[cs]|--(?:cancel|suspend)(?=\s|$))")
 
 
+_HISTORY = command("zpool history", "-i", NAME, apart="-i -l")
+_EVENTS = command("zpool events", "-H -v", NAME)
+
+
 @source(
     "zpool_history",
     "pool",
     ask=lambda pool, _: Run(("zpool", "history", pool.name), package="zfsutils-linux", keep=KEEP, first=FIRST),
+    runs=(_HISTORY,),
     facts={
         "imports_without_log": number("imports with -m on record: told to go on without a log device"),
         "import_without_log_s": number("the newest of these, seconds since the epoch"),
@@ -115,6 +120,7 @@ NAMELESS = frozenset({"", "(none)", "localhost"})
     ask=lambda pool, _: Run(
         ("zpool", "history", "-i", pool.name), package="zfsutils-linux", keep=INTERNAL_HISTORY_KEEP
     ),
+    runs=(_HISTORY,),
     facts={
         "history_again": words("the lines of the commands that zpool history is asked for, the oldest first"),
         "taken_up": words(
@@ -181,6 +187,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
     "zpool_events",
     "pool",
     ask=lambda pool, _: Run(("zpool", "events", "-H", pool.name), package="zfsutils-linux"),
+    runs=(_EVENTS,),
     facts={**COUNTED, "events": words("TIME CLASS of each event, the oldest first, as the list has them")},
 )
 def events(reply: Output, pool: Subject) -> Iterator[Fact]:
@@ -235,6 +242,7 @@ _NUMBER = re.compile(r"        eid = 0x([\da-f]{1,16})")
     "zpool_events_all",
     "host",
     ask=Run(("zpool", "events", "-H", "-v"), package="zfsutils-linux", keep=ALL_EVENTS_KEEP),
+    runs=(_EVENTS,),
     facts={"events": words("NUMBER TIME CLASS POOL of each event that the kernel still remembers, of all pools")},
     title="events of the pools",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.facts import Fact, Facts, Kind, Known, Subject, Value, flag, known, link, links, number, word, words
-from auditor.host.request import Output, Request, Skip
+from auditor.host.request import NAME, Output, Request, Skip, command
 from auditor.sources import pool_tree, zpool_status_text
 from auditor.sources.pool_tree import (
     GUID,
@@ -37,6 +37,9 @@ _STUCK = ("in response to io failures", "there are i/o failures", "pool is suspe
 _NOTE = word("what zpool status prints after the counts; empty when nothing")
 
 
+_STATUS = command("zpool status", "-j --json-int -p -s -P", NAME, apart="-P -L -g -x")
+
+
 def _ask_status(pool: Subject, facts: Facts) -> Request:
     """JSON where both the module and the command have it; before 0.8 there is neither -p nor -s."""
     exact = () if before(facts, 0, 8) else ("-p", "-s")
@@ -52,6 +55,7 @@ def pools(text: str) -> list[PoolStatus]:
     "zpool_status",
     "pool",
     ask=_ask_status,
+    runs=(_STATUS,),
     facts={
         "pool.state": word("state of the pool", *POOL_STATES),
         "pool.status_text": word("the status: paragraph: what is wrong; empty when nothing"),
@@ -303,6 +307,7 @@ def _ask_paths(pool: Subject, facts: Facts) -> Request:
     "zpool_status_paths",
     "pool",
     ask=_ask_paths,
+    runs=(_STATUS,),
     facts={
         "leaf_paths": words("paths of all leaves, cache devices and spares included, as zpool status has them"),
         "path_tree": TREE,

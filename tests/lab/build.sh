@@ -10,6 +10,7 @@
 #   qemu/                QEMU of Debian 13, unpacked, not installed (only where this host has no QEMU >= 9)
 #   root-LINE/           the system of a guest: kernel, OpenZFS, the tools that zaudit calls, databases, a server of ssh
 #   src/zfs-VERSION/     the source of the kernel modules: from the package zfs-dkms of that same root, or the whole release
+#   src/libspl-VERSION/  headers of user space that zfs-dkms lacks: what is compiled against libzpool needs them (points/)
 #   builder-KERNEL/      compiler, dkms and the kernel headers
 #   modules/ZFS-KERNEL/  the kernel modules, built by dkms
 #   img/LINE/            what is booted: vmlinuz, initrd.cpio, root.img, versions
@@ -91,6 +92,21 @@ build_root() {
         echo "${source#zfs-}" >"$root/lab-zfs-version"
     fi
     mv "$root" "$LAB/root-$line"
+}
+
+# build_headers LINE VERSION: only of the version that the root has
+build_headers() {
+    local root=$LAB/root-$1 out=$LAB/src/libspl-$2 work
+    work=$(mktemp -d "$root/tmp/headers.XXXX")
+    unshare --mount sh -euc '
+        mount --rbind /dev "$1/dev"; cp /etc/resolv.conf "$1/etc/resolv.conf"
+        chroot "$1" apt-get -o APT::Sandbox::User=root -qq update
+        chroot "$1" sh -euc "cd $3; apt-get -o APT::Sandbox::User=root -q download libzfslinux-dev=$2\*"
+        rm -rf "$1"/var/lib/apt/lists/*' - "$root" "$2" "${work#"$root"}"
+    dpkg-deb -x "$work"/libzfslinux-dev_*.deb "$work"
+    rm -rf "$out"; mv "$work/usr/include/libspl" "$out"
+    rm -rf "$work"
+    [ -d "$out" ]  # where a failure is no end, bash goes on
 }
 
 from_source() { [ "$1" = 2.2 ]; }
@@ -269,6 +285,8 @@ for line in "$@"; do
         step "tools-$tag" build_tools "$line" "$tag" "$kernel"
     fi
     zfs=$(cat "$LAB/root-$line/lab-zfs-version")
+    from_source "$line" || [ -d "$LAB/src/libspl-$zfs" ] || (step "headers-$line" build_headers "$line" "$zfs") ||
+        echo "build.sh: without the headers of OpenZFS $zfs make points does not run for line $line" >&2
     if [ ! -d "$LAB/modules/$zfs-$kernel" ]; then
         [ -d "$LAB/builder-$kernel" ] || step "builder-$kernel" build_builder "$kernel" "$suite"
         step "modules-$zfs-$kernel" build_modules "$zfs" "$kernel"

@@ -4,7 +4,7 @@ tests/security judges those of a host of fake tools.
     python -m tests.lab.read_only 2.3-healthy-mirrored-slog    the proof of a run that was kept, as a table
 
 What the tools may do is a list as well: the requests of /dev/zfs that only read (OpenZFS include/sys/fs/zfs.h), and the ones by
-which nvme, smartctl and hdparm pass a command on to a drive: which commands those are is decided by READ_ONLY.
+which nvme, smartctl and hdparm pass a command on to a drive: those commands are in fixtures/allowed.txt.
 """
 
 from __future__ import annotations

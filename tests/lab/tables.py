@@ -1,23 +1,28 @@
 """The tables of the READMEs, from the files of results beside them: ``python -m tests.lab.tables`` writes them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from auditor.data import torn_pages
 from tests import incidents
 
 from . import fixed, outcomes
 from . import scenario as scenarios
 from .diagnose import run as causes
 from .machine import LINES
+from .points import run as points_run
+from .points import tables as points_tables
 from .power import cells, matrix, report, results
 from .verify import case as verify_cases
 
 HERE = Path(__file__).parent
 PROOF = HERE.parent.parent / "docs" / "proof.md"
-READMES = (HERE / "README.md", *(HERE / name / "README.md" for name in ("power", "verify", "diagnose")), PROOF)
+TORN_PAGES, BY_RELEASE = (PROOF.with_name(f"{name}.md") for name in ("torn-pages", "durability-by-release"))
+FOLDERS = ("power", "points", "verify", "diagnose")
+READMES = (HERE / "README.md", *(HERE / name / "README.md" for name in FOLDERS), PROOF, TORN_PAGES, BY_RELEASE)
 VERIFY, DIAGNOSE = (HERE / name / "outcomes.json" for name in ("verify", "diagnose"))
 # what counters alone tell of the same loads, and what they tell with samples of stacks
 UNTRACED = {name: HERE / "diagnose" / f"{name}.json" for name in ("counters", "stacks")}
@@ -27,6 +32,11 @@ Row = dict[str, Any]
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table of Markdown."""
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (head, ["---"] * len(head), *rows))
+
+
+def _headed(rows: Iterable[tuple[object, ...]]) -> str:
+    head, *body = rows
+    return table([str(each) for each in head], body)
 
 
 def releases(rows: Sequence[Row], line: str) -> str:
@@ -195,6 +205,37 @@ def torn_lines(rows: Sequence[Row]) -> str:
     return table((*head, "torn, media copied", "torn, drives killed"), found)
 
 
+def by_release(event: str, cuts: Sequence[Row], happened: Sequence[Row]) -> str:
+    """What one event took of each setting, a column for each line of OpenZFS."""
+    found: dict[str, dict[str, list[Row]]] = {}
+    for setting in matrix.everything():
+        name = f"{setting.name} (the application's choice)" if setting.application else setting.name
+        mine = [
+            *(each for each in cuts if event == setting.lost_at),
+            *(each for each in happened if each["event"] == event),
+        ]
+        for row in mine:
+            if row["setting"] == setting.name:
+                found.setdefault(name, {}).setdefault(row["line"], []).append(row)
+    rows = [(name, *(_taken(mine.get(line, ())) for line in LINES)) for name, mine in found.items()]
+    return table(("setting", *LINES), rows)
+
+
+def _taken(rows: Sequence[Row]) -> str:
+    """lost 3 of 40 commits in 1 of 5; kept 40 in 5."""
+    if not rows:
+        return ""
+    commits, lost = (sum(row[name] for row in rows) for name in ("acknowledged", "lost"))
+    times = len(rows)
+    losing = sum(row["lost"] > 0 for row in rows)
+    words = [f"lost {lost:,} of {commits:,} in {losing} of {times}"] if lost else []
+    damaged = sum(bool(row["corruption"]) for row in rows)
+    words += [f"damage in {damaged} of {times}"] if damaged else []
+    gone = sum(row["import"] == "failed" or "-F" in row["import"] for row in rows)
+    words += [f"no plain import in {gone} of {times}"] if gone else []
+    return ", ".join(words) or f"kept {commits:,} in {times}"
+
+
 def verify_table(rows: Sequence[Row]) -> str:
     """Each case of `zaudit verify`: what it must say, and how it came out on each line."""
     return _cases([(each.name, each.must, each.lines) for each in verify_cases.everything()], rows)
@@ -294,6 +335,7 @@ def blocks() -> dict[str, str]:
     """What stands after each mark."""
     ran, cuts, verified = outcomes.read(), results.read(), outcomes.read(VERIFY)
     happened, diagnosed = results.read(results.EVENTS), outcomes.read(DIAGNOSE)
+    points = results.read(points_run.RESULTS)
     return {
         "lines": lines(ran),
         "scenarios": scenario_table(ran),
@@ -305,6 +347,10 @@ def blocks() -> dict[str, str]:
         **{f"events {line}": events(line, cuts, happened) for line in LINES},
         "torn lines": torn_lines(results.read(results.TORN)),
         "torn": torn(results.read(results.TORN)),
+        **{f"release {event}": by_release(event, cuts, happened) for event in matrix.EVENTS},
+        "points": table(points_tables.HEAD, list(points_tables.points(points))),
+        "points controls": _headed(points_tables.controls(points)),
+        "torn pages": _headed(points_tables.torn(torn_pages.load())),
         "verify lines": case_lines(verify_cases.everything(), verified),
         "verify": verify_table(verified),
         "verify programs": verify_programs(verified),

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from auditor.host.live import READ_ONLY
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording
+from auditor.sources.catalog import commands
 
 ZAUDIT = (sys.executable, "-I", "-m", "auditor")
 HOSTILE = 65534  # nobody's uid
@@ -155,7 +155,7 @@ def lay_out(recorded: Path, folder: Path) -> FakeHost:
 
 
 def _lay_out_tools(past: Recording, folder: Path) -> None:
-    for tool in dict.fromkeys(words[0] for words, _, _ in READ_ONLY):
+    for tool in dict.fromkeys(each.begins[0] for each in commands()):
         answers = [_answer(argv[1:], each) for argv, each in past.commands.items() if argv[0] == tool]
         path = folder / "sbin" / tool
         path.write_bytes(TOOL % b"\n".join(filter(None, answers)))

@@ -1,4 +1,4 @@
-"""What root's zaudit executes: commands of READ_ONLY from a fixed list of folders, which nobody but root may have put there."""
+"""What root's zaudit executes: commands that sources declare, from fixed folders in which nobody but root may have put them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from auditor.host import libraries, live, process
 from auditor.host.request import Run
+from auditor.sources.catalog import commands
 from tests.golden import CANONICAL, HOSTS
 from tests.shared import briefly
 
@@ -114,7 +115,7 @@ def test_what_commands_start(words: tuple[str, ...], fakes: Path, tmp_path: Path
     started = executed([sys.executable, "-m", "auditor", *given], fakes)
     started = [each for each in started if each != sys.executable]  # its own readers
     assert not ran(fakes)
-    names = {names[0] for names, _, _ in live.READ_ONLY} | {"perccli64", "storcli", "perccli"}
+    names = {each.begins[0] for each in commands()} | {"perccli64", "storcli", "perccli"}
     assert [each for each in started if not each.startswith(tuple(f"{place}/" for place in process.PATH))] == []
     assert {Path(each).name for each in started} <= names
     assert not started or words[0] in ("check", "record")

@@ -180,7 +180,7 @@ readable = pytest.mark.skipif(not os.access(kmsg.PATH, os.R_OK), reason="the ker
 
 @readable
 def test_the_log_of_this_kernel() -> None:
-    found = LiveHost(30).run(Run(("kmsg", "all")))
+    found = LiveHost(30).run(Run(DISKS.argv))
     if found.exit:
         assert found.stderr == b"operation not permitted"
         pytest.skip("the kernel's log cannot be read by this user (kernel.dmesg_restrict)")

@@ -16,6 +16,7 @@ from tests.lab.points.workload import Finding, Observation, Promise, Script, jud
 
 SIZE = 64 << 20  # of a device, as in points.c
 SECTOR = 4096
+HANG_S = 600  # a check takes a tenth of a second, a sweep of torn.py some
 REMEMBERED = 48  # results that a point is compared with
 
 Write = tuple[str, int, bytes]  # device, offset, data
@@ -211,9 +212,11 @@ class Program(NamedTuple):
         command = [str(self.command), *arguments]
         try:
             done = subprocess.run(
-                command, input=script, capture_output=True, text=True, env=environment, timeout=120, errors="replace"
+                command, input=script, capture_output=True, text=True, env=environment, timeout=HANG_S, errors="replace"
             )
         except subprocess.TimeoutExpired:
+            if arguments[0] == "run":  # part of a recording proves nothing
+                raise
             return "hang\n"
         if done.returncode and arguments[0] == "run":
             raise RuntimeError(f"points run ends with {done.returncode}: {done.stderr[-500:]}")
@@ -223,12 +226,14 @@ class Program(NamedTuple):
 
 @dataclass
 class Tally:
-    """points: tried; pruned: of which the result was known; the others by what was found."""
+    """points: tried; pruned: of which the result was known; the others by what was found. at_prefix: where each write so far
+    was kept, as in a kernel crash, which takes no drive's cache."""
 
     points: int = 0
     pruned: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
+    at_prefix: Counter[str] = field(default_factory=Counter)
     torn_at: Counter[int] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -238,6 +243,7 @@ class Tally:
         self.kinds[point.kind] += 1
         for what in {each.what for each in findings}:
             self.found[what] += 1
+            self.at_prefix[what] += point.kind == "prefix"
         self.torn_at.update({each.at for each in findings if each.what == "torn"})
         for each in findings:
             words = (
@@ -263,6 +269,7 @@ class Tally:
         self.pruned += other.pruned
         self.kinds += other.kinds
         self.found += other.found
+        self.at_prefix += other.at_prefix
         self.torn_at += other.torn_at
         self.examples += other.examples
         self.seconds += other.seconds

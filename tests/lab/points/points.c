@@ -29,14 +29,17 @@
 #include <libnvpair.h>
 #include <fcntl.h>
 
-#ifdef LINE_2_1
+#if defined(LINE_2_1) || defined(LINE_2_2)
 #define	ASSIGN		TXG_WAIT
+#else
+#define	ASSIGN		DMU_TX_WAIT
+#endif
+#ifdef LINE_2_1
 #define	OPEN(os)	zil_open(os, get_data)
 #define	ADD		spa_vdev_add
 #define	LIST
 #define	DATA(lr)	((char *)(lr + 1))
 #else
-#define	ASSIGN		DMU_TX_WAIT
 #define	OPEN(os)	zil_open(os, get_data, NULL)
 #define	ADD(...)	spa_vdev_add(__VA_ARGS__, B_FALSE)
 #define	LIST		(const nvlist_t * const *)
@@ -208,8 +211,6 @@ vdev(const char *type, int log)
 	fnvlist_add_string(nv, ZPOOL_CONFIG_TYPE, type);
 	fnvlist_add_uint64(nv, ZPOOL_CONFIG_ASHIFT, 12);
 	fnvlist_add_uint64(nv, ZPOOL_CONFIG_IS_LOG, log);
-	if (log)
-		fnvlist_add_string(nv, ZPOOL_CONFIG_ALLOCATION_BIAS, VDEV_ALLOC_BIAS_LOG);
 	return (nv);
 }
 

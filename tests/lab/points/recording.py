@@ -12,7 +12,11 @@ HEAD = struct.Struct("<IIQQQ")  # struct entry of recorder.c
 MARKS = "marks"  # the file to which points.c writes an acknowledgement
 CHAIN, NEXT_USED, MAGIC_AT = 184, 136, 144  # zil_chain_t: its size, zc_nused, zc_eck.zec_magic (include/sys/zil.h)
 MAGIC = 0x210DA7AB10C7A11
-WRITE_RECORD = 192  # lr_write_t
+WRITE_RECORD, POINTER = 192, 64  # lr_write_t: its size, lr_blkptr
+PROPERTIES, FRONT = (
+    48,
+    4 << 20,
+)  # blkptr_t: blk_prop; what lies before offset 0 of a device (include/sys/spa.h, vdev_impl.h)
 TX_WRITE = 9
 
 
@@ -36,11 +40,12 @@ class Entry(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A write in the log. copied: with its data, not a pointer to a block."""
+    """A write in the log. copied: with its data, not a pointer to a block; then (offset, bytes) of that on its device."""
 
     offset: int
     length: int
     copied: bool
+    block: tuple[int, int] = (0, 0)
 
 
 class Block(NamedTuple):
@@ -98,6 +103,14 @@ def _parse(entries: tuple[int, ...], first: Entry, data: bytes) -> Block | None:
     return Block(entries, first.device, first.offset, len(data), used, tuple(_records(data[:used])))
 
 
+def _block(pointer: bytes) -> tuple[int, int]:
+    """Of blkptr_t: its first DVA, in sectors behind the labels, and its physical size. Nothing where the data is in place."""
+    place, properties = struct.unpack_from("<8xQ", pointer)[0], struct.unpack_from("<Q", pointer, PROPERTIES)[0]
+    if not properties:
+        return 0, 0
+    return ((place & (1 << 63) - 1) << 9) + FRONT, ((properties >> 16 & 0xFFFF) + 1) << 9
+
+
 def _records(data: bytes) -> Iterator[Record]:
     at = CHAIN
     while at + 32 <= len(data):
@@ -106,5 +119,6 @@ def _records(data: bytes) -> Iterator[Record]:
             return
         if kind & 0xFF == TX_WRITE:
             offset, size = struct.unpack_from("<QQ", data, at + 40)
-            yield Record(offset, size, length > WRITE_RECORD)
+            copied = length > WRITE_RECORD
+            yield Record(offset, size, copied, (0, 0) if copied else _block(data[at + POINTER : at + WRITE_RECORD]))
         at += length

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -33,6 +34,7 @@ RESULTS = HERE.parent / "points.json"
 VOID, BAD = 3, 1
 NOTICED = 0.99  # of the writes that a commit depends on
 Control = Literal["", "lying drives", "zil_nocacheflush", "zfs_nocacheflush"]
+CHAINS = [each for each in PLANS if each.name in ("log", "no log", "throughput")]  # one device holds the log
 CONTROLS: tuple[Control, ...] = ("lying drives", "zil_nocacheflush", "zfs_nocacheflush")
 HARM = ("lost", "import", "checksum", "unreadable", "wrong", "replay differs")
 
@@ -40,6 +42,7 @@ HARM = ("lost", "import", "checksum", "unreadable", "wrong", "replay differs")
 def build(line: str, folder: Path) -> Program:
     done = subprocess.run([str(HERE / "build.sh"), line, str(folder)], stdout=subprocess.PIPE, text=True)
     if done.returncode:
+        print(f"NOT RUN: crash points of OpenZFS {line}", file=sys.stderr)
         sys.exit(done.returncode)
     return Program(line, done.stdout.strip(), folder / "run")
 
@@ -79,12 +82,13 @@ def foretold(plan: Plan, event: EventName, question: Question, control: Control 
 def disagreements(plan: Plan, tally: Tally, control: Control = "") -> Iterator[str]:
     """A cell that promises what a point lost, or of a control one that loses what no point lost."""
     cells: tuple[tuple[Question, str], ...] = (("commits", "lost"), ("pool", "import"), ("consistency", "torn"))
-    for question, what in cells:
-        rank = foretold(plan, "power", question, control)
-        if rank is Rank.SAFE and tally.found[what]:
-            yield f"{plan.name}: the model promises {question} at a power cut, {tally.found[what]} points are {what}"
-        if control and question == "commits" and rank is not Rank.LOST:
-            yield f"{plan.name}, {control}: the model does not say that commits are lost"
+    events: tuple[tuple[EventName, Counter[str]], ...] = (("crash", tally.at_prefix), ("power", tally.found))
+    for event, found in events:
+        for question, what in cells:
+            if found[what] and foretold(plan, event, question, control) is Rank.SAFE:
+                yield f"{plan.name}: the model promises {question} at {event}, {found[what]} points are {what}"
+    if control and foretold(plan, "power", "commits", control) is not Rank.LOST:
+        yield f"{plan.name}, {control}: the model does not say that commits are lost"
 
 
 def exact(work: Path, entries: Sequence[Entry], devices: Sequence[str]) -> bool:
@@ -97,18 +101,10 @@ def exact(work: Path, entries: Sequence[Entry], devices: Sequence[str]) -> bool:
 
 
 def omissions(explorer: Explorer, entries: Sequence[Entry]) -> tuple[int, int]:
-    """Leaves out each write of a log block that the last acknowledgement needs: how many, and of how many it is noticed.
-
-    Needed: since the last transaction group the log is one chain, in which whatever lies behind a gap is not found. The bytes
-    that the check sum of a block covers, not its padding."""
+    """Leaves out each write that the last acknowledgement needs: how many, and of how many it is noticed."""
     last = max(number for number, each in enumerate(entries) if each.device == MARKS)
     since = _chain_start(entries, last)
-    needed = [
-        number
-        for block in log_blocks(entries[:last])
-        for number in block.entries
-        if number >= since and block.records and entries[number].offset < block.offset + block.used
-    ]
+    needed = sorted(_needed(entries, since, last))
     noticed, tally = 0, Tally()
     disks = Disks(explorer.folder_for_disks(), explorer.script.devices)
     disks.settle((each.device, each.offset, each.data) for each in entries[:since] if to_device(each))
@@ -122,6 +118,23 @@ def omissions(explorer: Explorer, entries: Sequence[Entry]) -> tuple[int, int]:
         noticed += any(each.what in HARM for each in judge(seen, explorer.script.slots, promise))
     disks.close()
     return len(needed), noticed
+
+
+def _needed(entries: Sequence[Entry], since: int, last: int) -> set[int]:
+    """Since the last transaction group the log is one chain: what lies behind a gap is not found. Needed are the bytes that
+    the checksum of a block covers, not its padding, and the blocks to which it points."""
+    found = set[int]()
+    for block in log_blocks(entries[:last]):
+        if block.entries[0] < since or not block.records:
+            continue
+        found.update(number for number in block.entries if entries[number].offset < block.offset + block.used)
+        for start, length in (each.block for each in block.records):
+            found.update(
+                number
+                for number, each in enumerate(entries[since:last], since)
+                if to_device(each) and each.device == "d0" and each.offset < start + length and start < each.end
+            )
+    return found
 
 
 def _chain_start(entries: Sequence[Entry], last: int) -> int:
@@ -170,7 +183,7 @@ class Run:
         explorer = Explorer(self.program, work, script)
         environment = {"ZIL_NOCACHEFLUSH": "1"} if control == "zil_nocacheflush" else {}
         entries = self.program.run(work / "pool", work / "run.log", script, **environment)
-        points = Points(entries, width=width, cut=0, lying=control == "lying drives", stride=0)
+        points = Points(entries, width=width, cut=0, lying=control == "lying drives", stride=control != "lying drives")
         tally = explorer.explore(entries, points)
         self._row(plan, control, tally)
         if not tally.found["lost"] and not tally.found["import"]:
@@ -182,10 +195,14 @@ class Run:
         explorer = Explorer(self.program, work, script)
         entries = self.program.run(work / "pool", work / "run.log", script)
         needed, noticed = omissions(explorer, entries)
-        print(f"{self.program.line} writes left out: {noticed} of {needed} noticed", flush=True)
-        self.rows.append({"line": self.program.line, "check": "omissions", "needed": needed, "noticed": noticed})
+        print(
+            f"{self.program.line} {plan.name}: {noticed} of {needed} writes that were left out are noticed", flush=True
+        )
+        row = {"line": self.program.line, "check": "omissions", "plan": plan.name}
+        self.rows.append(row | {"needed": needed, "noticed": noticed})
         if not needed or noticed < NOTICED * needed:
-            self.void.append(f"of {needed} writes that a commit depends on {noticed} were missed when left out")
+            missed = f"of {needed} writes that a commit depends on {needed - noticed} were missed when left out"
+            self.void.append(f"{plan.name}: {missed}")
 
     def pruning(self, plan: Plan, work: Path) -> None:
         """The same points with and without pruning."""
@@ -199,9 +216,8 @@ class Run:
         print(
             f"{self.program.line} pruning held against none: {found[0] == found[1]}, {found[0][0]} points", flush=True
         )
-        self.rows.append(
-            {"line": self.program.line, "check": "pruning", "points": found[0][0], "same": found[0] == found[1]}
-        )
+        row = {"line": self.program.line, "check": "pruning", "plan": plan.name}
+        self.rows.append(row | {"points": found[0][0], "same": found[0] == found[1]})
         if found[0] != found[1]:
             self.void.append(f"pruning changes what is found: {found[0]} with, {found[1]} without")
 
@@ -230,12 +246,12 @@ class Run:
 def run(program: Program, folder: Path, *, quick: bool, only: Sequence[str] = (), jobs: int = 2) -> Run:
     """Side by side, for a check waits more than it computes."""
     found = Run(program)
-    small = QUICK._replace(burst=10, pages=16, steps=("burst", "burst"))
+    small = QUICK._replace(name="quick", burst=10, pages=16, steps=("burst", "burst"))
     tasks: list[Callable[[Path], None]] = []
     if not only:
         tasks += [partial(found.control, small, each, width=8) for each in CONTROLS]
-        tasks.append(partial(found.omissions, QUICK._replace(steps=("burst", "txg", "burst", "burst"))))
-        tasks += [] if quick else [partial(found.pruning, small)]
+        tasks += [partial(found.omissions, each._replace(steps=("txg", "burst", "burst"))) for each in CHAINS]
+        tasks.append(partial(found.pruning, small))
     chosen = [small] if quick else [each for each in PLANS if not only or each.name in only]
     width, stride = (4, 16) if quick else (8, 8)
     tasks += [partial(found.plan, each, width=width, stride=stride) for each in chosen]
@@ -246,18 +262,24 @@ def run(program: Program, folder: Path, *, quick: bool, only: Sequence[str] = ()
     return found
 
 
+def _key(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(row.get(name, "")) for name in ("line", "plan", "control", "check"))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.lab.points.run", description=__doc__)
     parser.add_argument("--line", action="append", choices=("2.1", "2.2", "2.3", "2.4"))
     parser.add_argument("--quick", action="store_true", help="five minutes: one workload with its controls")
-    parser.add_argument("--results", type=Path, help="JSON of all rows")
+    parser.add_argument(
+        "--results", type=Path, help=f"JSON of all rows, in place of those of the same runs: {RESULTS.name}"
+    )
     parser.add_argument("plan", nargs="*", help="these workloads alone, without controls")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     status, rows = 0, list[dict[str, Any]]()
     # a file system in memory: a point rewrites some MiB
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
-        for line in options.line or ["2.1", "2.3", "2.4"]:
+        for line in options.line or ["2.1", "2.2", "2.3", "2.4"]:
             begun = time.monotonic()
             found = run(
                 build(line, Path(folder) / line / "build"),
@@ -277,7 +299,10 @@ def main() -> int:
             )
             status = max(status, VOID if found.void else BAD if found.bad else 0)
     if options.results:
-        options.results.write_text(json.dumps(rows, indent=1) + "\n")
+        old = json.loads(options.results.read_text()) if options.results.exists() else []
+        merged = {_key(each): each for each in (*old, *rows)}
+        lines = (json.dumps(each) for _, each in sorted(merged.items()))
+        options.results.write_text("[\n" + ",\n".join(lines) + "\n]\n")
     return status
 
 

@@ -8,7 +8,6 @@ one run of all lengths is enough, without a crash: the blocks themselves say it.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import shutil
 import sys
@@ -19,32 +18,43 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known
-from auditor.model.database_settings import torn_pages
+from auditor.data import torn_pages
+from auditor.data.torn_pages import KIB, Way
+from auditor.model.database_settings import HALF_A_BLOCK, unsplit
 from tests.lab.points.explore import Explorer, Points, Program
 from tests.lab.points.recording import MARKS, Entry, log_blocks
-from tests.lab.points.run import HERE, build
-from tests.lab.points.workload import APART, FIRST, NEIGHBOURS, Plan, Script
+from tests.lab.points.run import build
+from tests.lab.points.workload import FIRST, NEIGHBOURS, Plan, Script
 
-TABLE = HERE / "torn_pages.toml"
-KIB = 1024
-LENGTHS = (0, 152, 1936, *range(8, 16 * KIB, 1096))  # of what is written before each page
+TABLE = Path(torn_pages.__file__).with_name(torn_pages.FILE)
+# of what is written before each page: odd ones, blocks of InnoDB's redo log, pages of a log
+LENGTHS = (0, 152, 512, 1936, 4 * KIB, 8 * KIB, *range(8, 16 * KIB, 1096))
+NEAR = 16 * KIB  # from one of them to the next
 MEDIUM = 16  # pages of a burst that 2.3 divides evenly over log blocks
-LARGE = 1300 * KIB  # bytes of one that it does not: more than eight log blocks (zil.c zil_lwb_plan())
-ALONE = (
-    9  # commits before each page that is committed by itself: 2.3 sizes a block by the last eight (zil_lwb_predict())
-)
-GROUP = 4  # lengths to a transaction group, which frees the log
+LARGE = 1100 * KIB  # bytes of one that it does not: more than eight log blocks (zil.c zil_lwb_plan())
+ALONE = 17  # commits before each page that is committed by itself: 2.1 sizes a block by the last 16, 2.3 by the last 8
+USUAL = 1936  # what is confirmed where no length tears
+# releases whose zil.c, zfs_log.c and zfs_write() differ in nothing that decides where a record ends
+SAME = {"2.1": ("2.1.0", "2.1.16"), "2.2": ("2.2.4", "2.2.11"), "2.3": ("2.3.0", "2.3.9"), "2.4": ("2.4.0", "2.4.4")}
+HEAD = """\
+# Made by make points-torn (tests/lab/points/torn.py): a change by hand shows in the digest.
+#
+# first, last: the releases that it holds for, tried: the one that was; lengths: how many lengths of the writes next to a page.
+# rows: page and recordsizes in KiB; write: a page is committed by a later fsync, or always, with its write; slog: a log vdev;
+# apart: at how many of the lengths a page lay in two blocks of the intent log; alone: one did without anything next to it;
+# first: the smallest byte at which one came apart. With zil_maxblocksize and zfs_immediate_write_sz at their defaults.
+# confirmed: crash points with one length: points tried, with a torn page, at which bytes, with any other damage.
+"""
+WAYS: tuple[Way, ...] = ("fsync", "always")
 
 
 class Setting(NamedTuple):
     page: int
     record: int
     logbias: str
-    how: str  # fsync, or always: sync=always
+    how: Way
     slog: bool
 
     @property
@@ -53,47 +63,50 @@ class Setting(NamedTuple):
 
     @property
     def pages(self) -> int:
-        return max(MEDIUM, LARGE // self.page) if self.how == "fsync" else MEDIUM // 4
+        return max(MEDIUM, LARGE // self.page)
 
     def sweep(self) -> Script:
-        """For each length a large burst of pages, and one of medium size."""
+        """For each length a large burst of pages, and one of medium size: an fsync, or what writers at the same time commit
+        together. Then pages of which each is committed by itself, each after small ones that were."""
         lines = [f"create {self.layout}", f"dataset a {self.record} {self.logbias}"]
         lines += [f"write a {number * self.page} {self.page} 1 fsync" for number in range(self.pages)]
         lines += ["txg", f"write a {FIRST} 512 1 fsync", "commit a start"]
         for turn, length in enumerate(LENGTHS):
-            for part, burst in enumerate((self.pages, MEDIUM) if self.how == "fsync" else (self.pages,)):
+            for part, burst in enumerate((self.pages, MEDIUM)):
                 for number in range(burst):
-                    if length:
-                        times = ALONE if self.how == "always" else 1
-                        lines += self._write(NEIGHBOURS + number * APART, length, turn + 2) * times
-                    lines += self._write(number * self.page, self.page, turn + 2)
+                    lines += self._neighbour(number, length, turn + 2)
+                    lines.append(self._page(number, turn + 2))
                 lines.append(f"commit a {length}.{part}")
-            lines += ["txg"] * (turn % GROUP == 0)
+            if self.how != "fsync":
+                for number in range(ALONE if length else 0):
+                    lines += [*self._neighbour(number, length, turn + 2), "commit a part"]
+                lines += [self._page(0, turn + 2), f"commit a {length}.alone"]
+            lines.append("txg")  # which frees the log
         return Script(tuple(lines))
 
-    def _write(self, offset: int, length: int, generation: int) -> list[str]:
-        alone = ["commit a part"] if self.how == "always" else []
-        return [f"write a {offset} {length} {generation} {self.how}", *alone]
+    def _page(self, number: int, generation: int) -> str:
+        return f"write a {number * self.page} {self.page} {generation} {self.how}"
+
+    def _neighbour(self, number: int, length: int, generation: int) -> list[str]:
+        return [f"write a {NEIGHBOURS + number * NEAR} {length} {generation} {self.how}"] * bool(length)
 
     def plan(self, neighbour: int) -> Plan:
         """One length, for crash points."""
-        plan = Plan("torn", self.layout, self.page, self.record, self.logbias, neighbour, self.how)
+        plan = Plan("torn", self.layout, self.page, self.record, self.logbias, neighbour, self.how, together=True)
         return plan._replace(burst=self.pages, pages=self.pages, steps=("burst",))
 
 
 def settings() -> Iterator[Setting]:
-    """Those that a database has first: records of the page with a SLOG and without, each write committed by itself, pointers in
-    the log; then records of other sizes."""
-    pages = (16, 8, 32, 64, 4)
-    for slog in (True, False):
-        yield from (Setting(page * KIB, page * KIB, "latency", "fsync", slog) for page in pages)
-    yield from (Setting(page * KIB, page * KIB, "latency", "always", True) for page in pages)
-    for page, record in ((16, 8), (16, 128), (16, 16), (64, 8), (64, 64)):
-        yield Setting(page * KIB, record * KIB, "throughput", "fsync", True)
-    for slog in (True, False):
-        for page, record in ((16, 8), (16, 128), (8, 128), (32, 16), (32, 128), (64, 128), (64, 8)):
-            yield Setting(page * KIB, record * KIB, "latency", "fsync", slog)
-    yield from (Setting(page * KIB, page * KIB, "latency", "always", False) for page in pages)
+    """Each page in records of its size and in the largest, two in smaller ones; in all where the log lies on the data vdevs:
+    there the record decides to what the log holds a pointer. Records of the size of the page first."""
+    sizes = (4, 8, 16, 32, 64, 128)
+    pairs = sorted(((page, record) for page in sizes[:-1] for record in sizes), key=lambda each: each[0] != each[1])
+    for page, record in pairs:
+        smaller = (page, record) in ((16, 8), (64, 8))
+        ends = smaller or record in (page, sizes[-1])
+        for slog, logbias in ((True, "latency"), (False, "latency"), (True, "throughput"), (False, "throughput")):
+            if ends or (record > page and not slog and logbias == "latency"):
+                yield from (Setting(page * KIB, record * KIB, logbias, how, slog) for how in WAYS)
 
 
 def apart(entries: Sequence[Entry], page: int) -> dict[int, Counter[int]]:
@@ -117,104 +130,93 @@ def apart(entries: Sequence[Entry], page: int) -> dict[int, Counter[int]]:
     return found
 
 
-def formula(setting: Setting, release: str) -> tuple[bool | None, bool | None]:
-    """What auditor/model/database_settings.py says: each page lies within a block; the log may split it."""
-    database, dataset, pool = Subject("database", "postgres 7"), Subject("dataset", "p/a"), Subject("pool", "p")
-    values: list[tuple[Subject, str, Value]] = [
-        (database, "page_bytes", setting.page),
-        (database, "data_datasets", (dataset,)),
-        (database, "data_blocks", (f"{setting.record} 1",)),
-        (database, "engine", "postgres"),
-        (dataset, "logbias", setting.logbias),
-        (dataset, "sync", "always" if setting.how == "always" else "standard"),
-        (dataset, "recordsize", setting.record),
-        (dataset, "direct", "standard"),
-        (dataset, "pool", pool),
-        (pool, "zil_class", "log" if setting.slog else "normal"),
-        (HOST, "zfs_version", tuple(map(int, release.split(".")))),
-        (HOST, "zil_maxblocksize", 131072),
-        (HOST, "zfs_immediate_write_sz", 32768),
-        (HOST, "zfs_dio_enabled", 1),
-    ]
-    facts = Facts()
-    facts.put_all(Fact(subject, name, known(value, name)) for subject, name, value in values)
-    found = {each.name: each.value for each in torn_pages.derive(database, facts)}
-    within, split = (found[name] for name in ("page_within_block", "log_splits_page"))
-    return (
-        bool(within.value) if isinstance(within, Known) else None,
-        bool(split.value) if isinstance(split, Known) else None,
-    )
+def formula(setting: Setting, version: tuple[int, ...]) -> bool:
+    """What the source says: may the log split a page? zil.c zil_lwb_commit() of 2.1, zil_lwb_assign() since 2.2: a record that
+    is no longer than the rest of a block that the log would rather waste (zil_max_waste_space()) is never split;
+    zfs_log.c zfs_log_write(), zil_write_state() of 2.4: of some the log holds a pointer."""
+    pointed = not setting.slog and setting.page >= torn_pages.CONDITIONS["zfs_immediate_write_sz"]
+    if version >= HALF_A_BLOCK and setting.how != "fsync":
+        pointed = pointed and setting.page >= setting.record // 2
+    return setting.logbias == "latency" and not pointed and setting.page > unsplit(version)
 
 
-def row(program: Program, work: Path, setting: Setting, confirm: bool) -> dict[str, Any]:
+def row(program: Program, work: Path, setting: Setting) -> tuple[dict[str, Any], int]:
+    """And a length at which a page comes apart, where one does."""
     entries = program.run(work / "pool", work / "run.log", setting.sweep(), RECORD_LOG_BLOCKS="1", RECORD_LAG="0")
     found = apart(entries, setting.page)
     assert len(found) == len(set(LENGTHS)), "a burst has no acknowledgement"
     splitting = [length for length, places in found.items() if places]
-    places = sum(found.values(), Counter[int]())
-    within, split = formula(setting, program.release)
-    result: dict[str, Any] = {
+    found_row = {
         "page": setting.page // KIB,
-        "recordsize": setting.record // KIB,
+        "recordsizes": [setting.record // KIB],
         "logbias": setting.logbias,
-        "sync": "always" if setting.how == "always" else "standard",
+        "write": setting.how,
         "slog": setting.slog,
-        "lengths": len(found),
         "apart": len(splitting),
         "alone": bool(found[0]),
-        "bytes": len(places),
-        "first": min(places, default=0),
-        "usual": places.most_common(1)[0][0] if places else 0,
-        "within_block": within,
-        "log_splits": split,
+        "first": min((at for places in found.values() for at in places), default=0),
     }
-    if confirm:
-        length = splitting[0] if splitting else 1936
-        result |= confirmed(program, work, setting.plan(length))
-        result["at_length"] = length
-    return result
+    return found_row, splitting[0] if splitting else USUAL
 
 
-def confirmed(program: Program, work: Path, plan: Plan) -> dict[str, Any]:
-    """Every prefix of a burst: at how many points is a page torn, at which bytes, and is something lost?"""
+def confirmed(program: Program, work: Path, setting: Setting, length: int) -> dict[str, Any]:
+    """Crash points of one burst: at how many is a page torn, at which bytes, and is something lost?"""
+    plan = setting.plan(length)
     explorer = Explorer(program, work, plan.script())
     entries = program.run(work / "pool", work / "run.log", explorer.script)
-    tally = explorer.explore(entries, Points(entries, width=1, cut=0))
+    tally = explorer.explore(entries, Points(entries, width=2, cut=0))
     harm = sum(count for what, count in tally.found.items() if what != "torn")
-    return {"points": tally.points, "torn": tally.found["torn"], "torn_at": sorted(tally.torn_at), "harm": harm}
+    return {
+        "page": setting.page // KIB,
+        "logbias": setting.logbias,
+        "write": setting.how,
+        "slog": setting.slog,
+        "length": length,
+        "points": tally.points,
+        "torn": tally.found["torn"],
+        "torn_at": sorted(tally.torn_at),
+        "harm": harm,
+    }
 
 
-def differences(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """safe: the formula says whole, and a page came apart: it is wrong. loose: it says that one may, and none did."""
+def merge(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row of records that differ in nothing else."""
+    found: dict[str, dict[str, Any]] = {}
     for each in rows:
-        name = f"page {each['page']}K recordsize {each['recordsize']}K {each['logbias']}"
-        name += f" sync={each['sync']} slog={each['slog']}"
-        whole = each["within_block"] and each["log_splits"] is False
-        if whole and (each["apart"] or each.get("torn")):
-            yield f"WRONG {name}: the formula says whole, {each['apart']} of {each['lengths']} lengths come apart"
-        if not whole and not each["apart"]:
-            yield f"loose {name}: the formula says that it may come apart, no length of {each['lengths']} does"
+        key = repr([(name, value) for name, value in each.items() if name != "recordsizes"])
+        first = found.setdefault(key, {**each, "recordsizes": []})
+        first["recordsizes"] = sorted([*first["recordsizes"], *each["recordsizes"]])
+    return list(found.values())
 
 
-def tables(path: Path = TABLE) -> dict[str, Any]:
-    return tomllib.loads(path.read_text()) if path.exists() else {}
+def differences(line: str, table: torn_pages.Table) -> Iterator[str]:
+    """wrong: the formula says whole, and a page came apart. loose: it says that one may, and none did."""
+    for key, records in table.apart.items():
+        for record, count in records.items():
+            setting = Setting(key.page, record, key.logbias, key.write, key.slog)
+            may = formula(setting, tuple(map(int, line.split("."))))
+            name = (
+                f"{line}: page {key.page} record {record} {key.logbias} {key.write} {'SLOG' if key.slog else 'no SLOG'}"
+            )
+            if count and not may and record >= key.page:
+                yield f"wrong {name}: the formula says whole, {count} of {table.lengths} lengths come apart"
+            if may and not count:
+                yield f"loose {name}: the formula says that it may come apart, no length of {table.lengths} does"
 
 
-def written(tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """TOML, a row a line. digest: of the rows of a line, so that a change by hand shows."""
-    text = "# Made by make points-torn (tests/lab/points/torn.py); README.md says what the columns are. KiB, but for bytes.\n"
-    for line, table in sorted(tables.items()):
-        rows = [
-            f"    {{ {', '.join(f'{name} = {_toml(value)}' for name, value in each.items())} }},"
-            for each in table["rows"]
-        ]
-        text += f'\n["{line}"]\nfirst = "{table["first"]}"\nlast = "{table["last"]}"\n'
-        text += f'digest = "{digest(table["rows"])}"\nrows = [\n' + "\n".join(rows) + "\n]\n"
+def written(documents: Mapping[str, Mapping[str, Any]]) -> str:
+    """TOML, a row a line."""
+    text = HEAD
+    for line, table in sorted(documents.items()):
+        rows, sample = table["rows"], table["confirmed"]
+        text += f'\n["{line}"]\n' + "".join(
+            f"{name} = {_toml(table[name])}\n" for name in ("first", "last", "tried", "lengths")
+        )
+        text += f'digest = "{torn_pages.digest([*rows, *sample])}"\n'
+        for name in ("rows", "confirmed"):
+            lines = (", ".join(f"{key} = {_toml(value)}" for key, value in each.items()) for each in table[name])
+            text += f"{name} = [\n" + "".join(f"    {{ {each} }},\n" for each in lines) + "]\n"
     return text
-
-
-def digest(rows: Sequence[Mapping[str, Any]]) -> str:
-    return hashlib.sha256(repr([sorted(each.items()) for each in rows]).encode()).hexdigest()[:16]
 
 
 def _toml(value: object) -> str:
@@ -225,42 +227,40 @@ def _toml(value: object) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.lab.points.torn", description=__doc__)
-    parser.add_argument("--line", required=True, choices=("2.1", "2.2", "2.3", "2.4"))
-    parser.add_argument(
-        "--confirm", choices=("all", "own", "none"), default="own", help="own: records as large as pages"
-    )
+    parser.add_argument("--line", required=True, choices=sorted(SAME))
     parser.add_argument("--table", type=Path, default=TABLE)
-    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         program = build(options.line, Path(folder) / "build")
 
-        done: dict[int, dict[str, Any]] = {}
-        writing = Lock()
-
-        def one(number: int, setting: Setting) -> None:
-            confirm = options.confirm == "all" or (options.confirm == "own" and setting.page == setting.record)
+        def one(number: int, setting: Setting) -> tuple[dict[str, Any], dict[str, Any] | None]:
             work = Path(folder) / f"work-{number}"
             work.mkdir()
-            found = row(program, work, setting, confirm)
+            found, length = row(program, work, setting)
+            own = setting.page == setting.record and setting.logbias == "latency"
+            sample = confirmed(program, work, setting, length) if own else None
             shutil.rmtree(work)
-            print(" ".join(f"{name}={value}" for name, value in found.items()), flush=True)
-            with writing:  # a run that ends early leaves what it has
-                done[number] = found
-                rows = [each for _, each in sorted(done.items())]
-                table = {"first": program.release, "last": program.release, "rows": rows}
-                options.table.write_text(written(tables(options.table) | {options.line: table}))
+            print(*found.values(), *((sample or {}).values()), flush=True)
+            return found, sample
 
         # a run waits more than it computes
         with ThreadPoolExecutor(options.jobs) as pool:
-            for each in [pool.submit(one, *each) for each in enumerate(settings())]:
-                each.result()
-    rows = tables(options.table)[options.line]["rows"]
-    for words in differences(rows):
-        print(words)
-    print(f"{options.line}: {len(rows)} settings, {time.monotonic() - begun:.0f} s")
-    return any(words.startswith("WRONG") for words in differences(rows)) or any(each.get("harm") for each in rows)
+            done = list(pool.map(one, *zip(*enumerate(settings()), strict=True)))
+    first, last = SAME[options.line]
+    table = {"first": first, "last": last, "tried": program.release, "lengths": len(LENGTHS)}
+    documents = tomllib.loads(options.table.read_text()) if options.table.exists() else {}
+    order = ("page", "logbias", "write", "slog")
+    lines: dict[str, Any] = {
+        "rows": merge(sorted((each for each, _ in done), key=lambda each: [each[name] for name in order])),
+        "confirmed": [each for _, each in done if each],
+    }
+    text = written(documents | {options.line: {**table, **lines}})
+    options.table.write_text(text)
+    found = list(differences(options.line, torn_pages.parse(text)[options.line]))
+    print(*found, f"{options.line}: {len(done)} settings, {time.monotonic() - begun:.0f} s", sep="\n")
+    return any(words.startswith("wrong") for words in found) or any(each["harm"] for each in lines["confirmed"])
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def judge(seen: Observation, slots: Iterable[Slot], promise: Promise) -> Iterato
 
 class Plan(NamedTuple):
     """A workload. layout: words of "create"; pages of page bytes, each after a write of neighbour bytes; how: fsync after the
-    burst, or always, dsync: each write by itself."""
+    burst, or always, dsync: each write by itself, or together, as of writers at the same time."""
 
     name: str
     layout: str
@@ -147,6 +147,7 @@ class Plan(NamedTuple):
     logbias: str = "latency"
     neighbour: int = 1936
     how: str = "fsync"
+    together: bool = False
     datasets: tuple[str, ...] = ("a",)
     burst: int = 16
     pages: int = 32
@@ -174,7 +175,7 @@ class Plan(NamedTuple):
                 place = (place * 5 + 7) % self.pages  # not in order, as a checkpoint
                 for name in self.datasets:
                     yield from self._write(name, place, number, generation)
-            if self.how == "fsync":
+            if self.how == "fsync" or self.together:
                 yield from (f"commit {name} {name}{generation}" for name in self.datasets)
 
     def _write(self, name: str, place: int, number: int, generation: int) -> Iterator[str]:
@@ -183,7 +184,7 @@ class Plan(NamedTuple):
             writes.insert(0, (NEIGHBOURS + number * APART, self.neighbour))
         for which, (offset, length) in enumerate(writes):
             yield f"write {name} {offset} {length} {generation} {self.how}"
-            if self.how != "fsync":
+            if self.how != "fsync" and not self.together:
                 yield f"commit {name} {name}{generation}.{number}.{which}"
 
 
