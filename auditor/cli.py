@@ -28,6 +28,7 @@ COMMANDS = (
         "check",
         "plan",
         "verify",
+        "powercut",
         "diagnose",
         "checklist",
         "clean",
