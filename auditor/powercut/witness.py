@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import os
 import random
+import re
 import secrets
 import selectors
 import socket
@@ -201,7 +202,7 @@ class Witness:
     def _refuse(self, here: Connection, error: Stop) -> None:
         self._say(f"{here.peer}: {error}")
         run = here.log.run.run if here.log else NO_RUN
-        if here.log or isinstance(error, StoreError) or here.session == -1:  # it has the key: it may know why
+        if here.session:
             self._send(here, Kind.REFUSED, run, str(error).encode()[:500])
         self._settle_one(here)
         self._drop(here)
@@ -244,11 +245,14 @@ class Witness:
         """HELLO, and what the host needs to go on. Raises WireError and StoreError."""
         if frame.kind is not Kind.HELLO or frame.run == NO_RUN:
             raise WireError("a connection that does not begin with HELLO")
-        here.session = -1  # it has the key
         hello = frame.document()
         nonces = hello.pop("nonce", None), hello.pop("challenge", None)
-        if nonces[1] != here.nonce.hex() or not isinstance(nonces[0], str) or len(nonces[0]) != 2 * NONCE:
+        if nonces[1] != here.nonce.hex() or not re.fullmatch(f"[0-9a-f]{{{2 * NONCE}}}", str(nonces[0])):
             raise WireError("a HELLO that was recorded from another connection")
+        key = connection_key(self._key, frame.run, bytes.fromhex(str(nonces[0])), here.nonce)
+        here.sender.rekey(key)
+        here.receiver.rekey(key)
+        here.session = -1  # it has the key, and may know from now on why it is refused
         if hello.get("protocol") != PROTOCOL:
             raise WireError(f"the host speaks protocol {harmless(str(hello.get('protocol'))[:20])}, this is {PROTOCOL}")
         log = self._log(frame.run)
@@ -260,9 +264,6 @@ class Witness:
             self._drop(other)  # half open since the power went, or of a host that began again
         here.log, here.session, here.newest = log, session, frame.number
         before = log.run.writing
-        key = connection_key(self._key, frame.run, bytes.fromhex(nonces[0]), here.nonce)
-        here.sender.rekey(key)
-        here.receiver.rekey(key)
         self._send(here, Kind.WELCOME, frame.run, encoded(_known(before)))
         self._say(f"{here.peer}: run {frame.run.hex()[:8]}, session {session}")
         if log.run.sessions[-1].hello["here"]:

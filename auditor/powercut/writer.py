@@ -41,6 +41,7 @@ from auditor.text import harmless
 
 CONNECT_S = 10.0
 SILENCE_S = 1.0  # of a witness that has something to answer
+HEAR_S = 0.1
 UNSEEN = 256  # frames that the witness has not answered: more are not sent
 BURST_S, PAUSE_S = (0.05, 0.3), (0.02, 0.2)  # in the pauses nothing is flushed, and the control stream fills the cache
 FLUSHES_FAILED = 8  # of a stream, after which it ends
@@ -85,7 +86,10 @@ class Link:
         self._receiver.rekey(key)
         welcome = self._expect(Kind.WELCOME)
         self.session = welcome.session
-        return welcome.document()
+        try:
+            return welcome.document()
+        except WireError as error:
+            raise LinkError(f"{self._where}: {error}") from None
 
     def _expect(self, kind: Kind) -> Frame:
         """The next frame. Raises LinkError."""
@@ -158,7 +162,7 @@ class Link:
     def settle(self) -> None:
         """Wait until the witness has all. Raises LinkError."""
         while self._unseen:
-            self.hear(SILENCE_S / 5)
+            self.hear(HEAR_S)
 
     def close(self) -> None:
         """Without a word."""
@@ -189,14 +193,14 @@ class Writer:
             each.start()
         try:
             while not ended() and not self._over.is_set():
-                self._link.hear(SILENCE_S / 10)
+                self._link.hear(HEAR_S)
         finally:
             self._over.set()
             self._busy.set()
             until = time.monotonic() + SILENCE_S  # one may hang in a write, which is no reason to say nothing
             with contextlib.suppress(LinkError):
                 while any(each.is_alive() for each in threads) and time.monotonic() < until:
-                    self._link.hear(SILENCE_S / 50)
+                    self._link.hear(HEAR_S)
         if self._fault:
             raise self._fault
 
@@ -214,7 +218,7 @@ class Writer:
         """Write, flush, report, again."""
         layout, generation, previous, failed = medium.layout, 0, 0, 0
         while not self._over.is_set():
-            if not self._busy.wait(SILENCE_S) or self._over.is_set():
+            if not self._busy.wait(HEAR_S) or self._over.is_set():
                 continue
             generation += 1
             try:
