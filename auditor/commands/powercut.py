@@ -122,7 +122,7 @@ def start(
     ]
     if standing:
         raise campaign.Refused("not begun: " + "; ".join(_reason(each) for each in standing))
-    sys.exit(campaign.write(campaign.begin(state), secret, host, note))
+    return campaign.write(campaign.begin(state), secret, host, note)
 
 
 @powercut.command(short_help="After the boot: what is left, and the verdict so far.")
@@ -133,7 +133,10 @@ def check(key: Path | None, format_: str) -> NoReturn:
 
     Exit code: 0 held, 10 too little is known, 14 something acknowledged was lost or damaged.
     """
-    found = _examined(key)
+    from auditor.powercut import campaign
+
+    with campaign.alone():
+        found = _examined(key)
     _print([found], format_, None)
 
 
@@ -145,13 +148,14 @@ def resume(key: Path | None) -> NoReturn:
     from auditor.powercut.witness import read_key
     from auditor.report import powercut as report
 
-    state = campaign.load_state()
-    if not state.checked:
-        found = _examined(key)
-        say(report.render([found]))
-        if report.exit_code([found]) == report.DAMAGED:
-            sys.exit(report.DAMAGED)
-    sys.exit(campaign.write(campaign.load_state(), read_key(key or Path(state.key)), _host(), note))
+    with campaign.alone():
+        state = campaign.load_state()
+        found = campaign.load_record(campaign.record_of(state.run)) if state.checked else _examined(key)
+        if found:
+            say(report.render([found]))
+            if report.exit_code([found]) == report.DAMAGED:
+                sys.exit(report.DAMAGED)
+        sys.exit(campaign.write(campaign.load_state(), read_key(key or Path(state.key)), _host(), note))
 
 
 @powercut.command(short_help="Learn what an orderly reboot moves in the counters of the drives.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import hmac
 import json
@@ -31,7 +32,7 @@ from auditor.verify import codec, ledger, place
 from auditor.verify.ledger import PlaceError
 
 SCHEMA = "zaudit-cuts/1"
-STATE, CALIBRATION, CUTS = "powercut.json", "powercut-reboot.json", "cuts"
+STATE, CALIBRATION, CUTS, LOCK = "powercut.json", "powercut-reboot.json", "cuts", "powercut.lock"
 LONGEST = 16 << 20  # bytes of a file of ours
 LARGEST = 10_000  # runs
 EXAMPLES = 5  # of each stream, in words
@@ -303,6 +304,29 @@ def _place(state: State) -> ledger.Place:
     return found
 
 
+def _mounted(found: ledger.Place) -> ledger.Place:
+    """Raises Refused where its dataset only has to be mounted, TargetError where it did not come back."""
+    if found.dataset:
+        code, text = ledger.call(("zfs", "list", "-H", "-o", "mounted", "--", found.dataset))
+        if code:
+            raise TargetError(f"{harmless(found.dataset)}: {harmless(text.strip())}")
+        if text.strip() != "yes":
+            raise Refused(f"{harmless(found.dataset)} is not mounted: mount it first, then check")
+    return found
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """No other process of this host writes or checks meanwhile. Raises Refused."""
+    lock = os.open(ledger.folder() / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with place.closing(lock):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refused("a run of this host still writes: end it first (Ctrl-C, or the cut)") from None
+        yield
+
+
 def begin(state: State) -> State:
     """A new run, with its folder; the one before must have been checked. Raises Stop."""
     with contextlib.suppress(NoRun):
@@ -380,7 +404,7 @@ def _left(state: State, acknowledged: dict[int, Acknowledged]) -> tuple[list[Lef
             raw = stack.enter_context(target.partition(state.raw, write=False)) if state.raw else None
             if raw and raw.uuid != state.uuid:
                 raise TargetError(f"{harmless(state.raw)} is another partition than the one that was written")
-            folder = stack.enter_context(place.hold(_place(state))) if state.target else None
+            folder = stack.enter_context(place.hold(_mounted(_place(state)))) if state.target else None
             for layout, flush, on_raw in _layouts(state, mark, raw):
                 if on_raw:
                     assert raw
@@ -390,8 +414,14 @@ def _left(state: State, acknowledged: dict[int, Acknowledged]) -> tuple[list[Lef
                     medium = target.open_file(folder.folder, layout)
                     stack.callback(os.close, medium.fd)
                 left.append(check(layout, acknowledged.get(layout.stream, Acknowledged()), medium.read))
+    except target.Unusable:
+        raise
     except (TargetError, PlaceError) as error:
         return left, str(error)
+    except PermissionError as error:
+        raise Refused(
+            f"{harmless(state.target or state.raw)}: {error.strerror}: run it as the user who began"
+        ) from None
     except OSError as error:
         return left, f"{harmless(state.target or state.raw)}: {error.strerror}"
     return left, ""

@@ -28,12 +28,16 @@ LABEL = "zaudit-powercut"
 MARGIN = 1 << 20  # bytes at both ends of a partition: what begins or ends there is somebody's
 BLKSSZGET = 0x1268  # linux/fs.h: bytes of a logical block
 PAGE = 4096
-SYS = Path("/sys")
+SYS, UDEV = Path("/sys"), Path("/run/udev/data")
 _LEAF = re.compile(r"/dev/[\w./:+-]+")
 
 
 class TargetError(Stop):
     """Why nothing is written there."""
+
+
+class Unusable(TargetError):
+    """It is there, and this process cannot have it: which says nothing of what a cut left."""
 
 
 class Profile(NamedTuple):
@@ -129,7 +133,8 @@ def partition(path: str, *, write: bool = True) -> Iterator[Partition]:
         fd = user_files.open_as(path, user_files.BLOCK_DEVICE, flags=flags)
     except OSError as error:
         busy = ": it is mounted, in a pool or used otherwise" if error.errno == errno.EBUSY else ""
-        raise TargetError(f"{harmless(path)}: {error.strerror}{busy}") from None
+        kind = Unusable if error.errno in (errno.EBUSY, errno.EACCES, errno.EPERM) else TargetError
+        raise kind(f"{harmless(path)}: {error.strerror}{busy}") from None
     with place.closing(fd):
         found = _identify(fd, path)
         _refuse_contents(found)
@@ -149,22 +154,24 @@ def _identify(fd: int, path: str) -> Partition:
         raise TargetError(f"{harmless(path)}: not visible below /sys ({error.strerror})") from None
     if not is_partition:
         raise TargetError(f"{harmless(path)} is no partition: zaudit writes on no whole drive")
-    if words.get("PARTNAME") != LABEL:
-        has = f"is {harmless(words['PARTNAME'])!r}" if words.get("PARTNAME") else "is empty"
+    told = _udev(number)  # a partition that a program added at run time has no label in the kernel
+    label = words.get("PARTNAME") or told.get("ID_PART_ENTRY_NAME", "")
+    if label != LABEL:
+        has = f"is {harmless(label)!r}" if label else "is empty"
         raise TargetError(f"{harmless(path)}: its label {has}, not {LABEL}: sgdisk -c NUMBER:{LABEL} /dev/{disk}")
     if holders:
         raise TargetError(f"{harmless(path)}: {harmless(holders[0])} lies on it")
     block = int.from_bytes(fcntl.ioctl(fd, BLKSSZGET, bytes(4)), "little")
-    return Partition(fd, path, _uuid(number, words), disk, os.lseek(fd, 0, os.SEEK_END), block)
+    uuid = told.get("ID_PART_ENTRY_UUID") or words.get("PARTUUID", "")
+    return Partition(fd, path, uuid, disk, os.lseek(fd, 0, os.SEEK_END), block)
 
 
-def _uuid(number: int, words: dict[str, str]) -> str:
-    """PARTUUID, of the kernel (6.16 and later) or of udev; empty where neither has it."""
+def _udev(number: int) -> dict[str, str]:
+    """What udev knows of a device; nothing where it does not run. Its files are root's."""
     with contextlib.suppress(OSError):
-        text = Path(f"/run/udev/data/b{os.major(number)}:{os.minor(number)}").read_text(errors="replace")
-        if found := re.search(r"^E:ID_PART_ENTRY_UUID=([0-9a-f-]+)$", text, re.MULTILINE):
-            return found[1]
-    return words.get("PARTUUID", "")
+        text = (UDEV / f"b{os.major(number)}:{os.minor(number)}").read_text(errors="replace")
+        return dict(line[2:].split("=", 1) for line in text.splitlines() if line.startswith("E:") and "=" in line)
+    return {}
 
 
 def _refuse_contents(found: Partition) -> None:

@@ -202,7 +202,7 @@ def cut(folder: Path, model: str, rate: int, seed: int) -> Trial:
     disk = Disk(path, model, f"{seed}")
     committed = written = 0
     due = 0.0
-    for step in range(moments.randrange(1000, 2000)):
+    for step in range(moments.randrange(1000, 2000) if rate < 100 else moments.randrange(200, 600)):
         if step % (BURST + PAUSE) < BURST:
             due += rate * STEP_S * (BURST + PAUSE) / BURST
             while due >= 1:
