@@ -117,12 +117,11 @@ def start(
     secret = read_key(key)
     state = _state(target, raw, address, key.absolute(), profile, writers)
     host = _host()
-    standing = [
-        each for each in campaign.standing(state, host, production) if not each.name or each.name not in despite
-    ]
-    if standing:
-        raise campaign.Refused("not begun: " + "; ".join(_reason(each) for each in standing))
-    return campaign.write(campaign.begin(state), secret, host, note)
+    with campaign.alone():
+        found = campaign.standing(state, host, production)
+        if left := [_reason(each) for each in found if not each.name or each.name not in despite]:
+            raise campaign.Refused("not begun: " + "; ".join(left))
+        sys.exit(campaign.write(campaign.begin(state), secret, host, note))
 
 
 @powercut.command(short_help="After the boot: what is left, and the verdict so far.")
@@ -135,8 +134,9 @@ def check(key: Path | None, format_: str) -> NoReturn:
     """
     from auditor.powercut import campaign
 
+    secret = _secret(key)
     with campaign.alone():
-        found = _examined(key)
+        found = _examined(secret)
     _print([found], format_, None)
 
 
@@ -145,17 +145,17 @@ def check(key: Path | None, format_: str) -> NoReturn:
 def resume(key: Path | None) -> NoReturn:
     """As check, and then as start with the same run; where something was lost it stops, so that nothing is overwritten."""
     from auditor.powercut import campaign
-    from auditor.powercut.witness import read_key
     from auditor.report import powercut as report
 
+    secret = _secret(key)
     with campaign.alone():
         state = campaign.load_state()
-        found = campaign.load_record(campaign.record_of(state.run)) if state.checked else _examined(key)
+        found = campaign.load_record(campaign.record_of(state.run)) if state.checked else _examined(secret)
         if found:
             say(report.render([found]))
             if report.exit_code([found]) == report.DAMAGED:
                 sys.exit(report.DAMAGED)
-        sys.exit(campaign.write(campaign.load_state(), read_key(key or Path(state.key)), _host(), note))
+        sys.exit(campaign.write(campaign.load_state(), secret or _secret(Path(state.key)), _host(), note))
 
 
 @powercut.command(short_help="Learn what an orderly reboot moves in the counters of the drives.")
@@ -194,14 +194,19 @@ def _host() -> Any:
     return live.LiveHost(60.0)
 
 
-def _examined(key: Path | None) -> Any:
-    from auditor.powercut import campaign
+def _secret(key: Path | None) -> Any:
     from auditor.powercut.witness import read_key
+
+    return read_key(key) if key else b""
+
+
+def _examined(secret: bytes) -> Any:
+    from auditor.powercut import campaign
 
     state = campaign.load_state()
     if state.checked:
         raise campaign.NoRun("the last session was checked already: zaudit powercut report shows it")
-    return campaign.examine(state, read_key(key or Path(state.key)), _host())
+    return campaign.examine(state, secret or _secret(Path(state.key)), _host())
 
 
 def _print(found: Any, format_: str, output: Path | None) -> NoReturn:

@@ -120,7 +120,7 @@ def _keep(found: Campaign) -> None:
     path.parent.mkdir(mode=0o700, exist_ok=True)
     before = load_record(path)
     trials = [each for each in (before.trials if before else ()) if each.session != found.trials[0].session]
-    whole = found._replace(trials=(*trials, *found.trials))
+    whole = (before or found)._replace(trials=(*trials, *found.trials))
     user_files.replace(path, json.dumps({"schema": SCHEMA, "campaign": codec.plain(whole)}, indent=1).encode())
 
 

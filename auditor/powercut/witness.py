@@ -107,7 +107,7 @@ class Witness:
         sync: Callable[[int], object] = os.fdatasync,
     ) -> None:  # fmt: skip
         """Raises StoreError, NoPlace."""
-        if cut is not None and (why := process.refusal(str(cut))):
+        if cut is not None and (why := process.refusal(str(cut)) or ("" if os.path.isfile(cut) else "it is no file")):
             raise StoreError(f"{cut}: not run: {why}")
         self._key, self._limit, self._say, self._cut, self._sync = key, limit, say, cut, sync
         with held(str(store), make=True) as folder:

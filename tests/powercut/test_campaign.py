@@ -81,7 +81,7 @@ class Host:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, end)
-            _, said = process.communicate()
+            _, said = process.communicate(timeout=60)
         return said
 
     @property
@@ -277,7 +277,7 @@ def test_a_run_that_still_writes_is_not_checked(host: Host, loop: Loop) -> None:
             assert (done.returncode, "still writes" in done.stderr or "busy" in done.stderr) == (2, True), done.stderr
     finally:
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate()
+        _, said = process.communicate(timeout=60)
     assert (process.returncode, "this was no cut" in said) == (0, True)
 
 
