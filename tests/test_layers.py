@@ -95,7 +95,7 @@ STAGES: dict[str, set[str]] = {
         ),
         "interrupt",
     },
-    "powercut": {"errors", "text", "host", "verify", *VERIFIED},
+    "powercut": {"errors", "interrupt", "text", "host", "verify", *VERIFIED},
     "report.powercut": {"text", "powercut", *VERIFIED},
     **{name: {"facts", "text", "data", "judge", "report"} for name in LISTED},
     "checklist": {

@@ -204,7 +204,7 @@ def _examined(secret: bytes) -> Any:
     from auditor.powercut import campaign
 
     state = campaign.load_state()
-    if state.checked:
+    if state.checked and state.session:
         raise campaign.NoRun("the last session was checked already: zaudit powercut report shows it")
     return campaign.examine(state, secret or _secret(Path(state.key)), _host())
 

@@ -3,6 +3,7 @@
 # The host "boots" by another boot_id, and its drive counts. Needs root. Usage: tests/powercut/newcomer.sh ZAUDIT.PYZ
 set -eu
 pyz=$(realpath "$1")
+python=${PYTHON:-/usr/bin/python3} # 3.11 or later, which everybody may run
 top=$(mktemp -d)
 chmod 755 "$top"
 ip netns add zaudit-host
@@ -37,13 +38,13 @@ on_host() {
     ip netns exec zaudit-host unshare -m --propagation private sh -c '
         mount --bind "$1/lib" /var/lib && mount --bind "$1/sbin" /usr/local/sbin
         mount --bind "$1/boot" /proc/sys/kernel/random/boot_id
-        top=$1; shift; exec python3 "$top/zaudit.pyz" powercut "$@"' sh "$top" "$@"
+        top=$1; shift; exec "$0" "$top/zaudit.pyz" powercut "$@"' "$python" "$top" "$@"
 }
 
 boot 1
 cd "$top/witness"
 ip netns exec zaudit-witness setpriv --reuid nobody --regid nogroup --clear-groups \
-    python3 "$top/zaudit.pyz" powercut witness --key key 2> "$top/witness.log" &
+    $python "$top/zaudit.pyz" powercut witness --key key 2> "$top/witness.log" &
 witness=$!
 on_host plan "$top/data" || true
 sleep 3
@@ -62,7 +63,7 @@ test "$code" = 10
 grep -q 'power cycles 1 to 2' "$top/check.out"
 grep -q 'nothing lost' "$top/check.out"
 code=0
-setpriv --reuid nobody --regid nogroup --clear-groups python3 "$top/zaudit.pyz" powercut report cuts > "$top/report.out" || code=$?
+setpriv --reuid nobody --regid nogroup --clear-groups $python "$top/zaudit.pyz" powercut report cuts > "$top/report.out" || code=$?
 test "$code" = 10
 diff "$top/check.out" "$top/report.out"
 echo "five commands, one cut: as printed"
