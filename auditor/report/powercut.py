@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from auditor.powercut.record import CLASSES
-from auditor.powercut.verdict import ENOUGH, LOST_POWER, Campaign, Trial, Verdict, judge
+from auditor.powercut.verdict import ENOUGH, Campaign, Trial, Verdict, judge
 from auditor.text import harmless
 from auditor.verify import codec
 
@@ -117,8 +117,3 @@ def exit_code(campaigns: Sequence[Campaign]) -> int:
     if words & set(CLASSES):
         return DAMAGED
     return 0 if words == {"HELD"} else UNDECIDED
-
-
-def informative(found: Campaign) -> int:
-    """Cuts that count for the bound."""
-    return sum(each.informative for each in found.trials if each.cut.kind in LOST_POWER)

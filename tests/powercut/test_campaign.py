@@ -350,9 +350,17 @@ def test_without_a_witness_nothing_is_written(host: Host, loop: Loop) -> None:
 
 
 @root
-def test_a_partition_that_is_ours(loop: Loop) -> None:
+def test_a_partition_that_is_ours(loop: Loop, tmp_path: Path) -> None:
+    (tmp_path / "by-partlabel").symlink_to(loop.part)
+    with partition(str(tmp_path / "by-partlabel"), write=False) as found:
+        assert found.disk == os.path.basename(loop.device)
     with partition(str(loop.part)) as found:
-        assert (found.disk, found.size, found.block) == (os.path.basename(loop.device), loop.size - 2 * MIB, SECTOR)
+        assert (found.disk, found.uuid, found.size, found.block) == (
+            os.path.basename(loop.device),
+            "1-2",
+            loop.size - 2 * MIB,
+            SECTOR,
+        )
         with pytest.raises(TargetError, match="busy"), partition(str(loop.part)):
             pass
 
