@@ -145,6 +145,10 @@ def clean(*, powercut: bool) -> int:
     for left, wrong in place.clean(ledger.call, runs=powercut):
         say(f"{harmless(left.path)}: {wrong or 'removed'}")
         failed += bool(wrong)
+    if powercut:
+        from auditor.powercut import campaign
+
+        campaign.forget()
     for each in ledger.places() if not powercut else ():
         if each.run:
             say(f"{harmless(each.path)}: left for zaudit powercut check; --powercut removes it")

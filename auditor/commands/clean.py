@@ -11,7 +11,7 @@ from auditor.errors import EXIT_BROKE
 
 
 @click.command(short_help="Remove what interrupted verifications and diagnoses left.")
-@click.option("--powercut", is_flag=True, help="Also the files of zaudit powercut, which are checked after a cut.")
+@click.option("--powercut", is_flag=True, help="Also the files of zaudit powercut, and forget what waits for a check.")
 def clean(powercut: bool) -> NoReturn:
     """Remove the directories and scratch zvols of verifications that were killed, and the events in tracefs of diagnoses;
     nothing else."""

@@ -327,6 +327,12 @@ def alone() -> Iterator[None]:
         yield
 
 
+def forget() -> None:
+    """A session that waits for its check waits no more; what was found before stays."""
+    with alone():
+        (ledger.folder() / STATE).unlink(missing_ok=True)
+
+
 def begin(state: State) -> State:
     """A new run, with its folder; the one before must have been checked. Raises Stop."""
     with contextlib.suppress(NoRun):
@@ -398,13 +404,14 @@ def _object(value: object) -> dict[str, Any]:
 def _left(state: State, acknowledged: dict[int, Acknowledged]) -> tuple[list[Left], str]:
     """What is left of each stream, and what did not come back, in words."""
     mark = mark_of(bytes.fromhex(state.run), state.session)
+    made = _place(state) if state.target else None
     left: list[Left] = []
     try:
         with contextlib.ExitStack() as stack:
             raw = stack.enter_context(target.partition(state.raw, write=False)) if state.raw else None
             if raw and raw.uuid != state.uuid:
                 raise TargetError(f"{harmless(state.raw)} is another partition than the one that was written")
-            folder = stack.enter_context(place.hold(_mounted(_place(state)))) if state.target else None
+            folder = stack.enter_context(place.hold(_mounted(made))) if made else None
             for layout, flush, on_raw in _layouts(state, mark, raw):
                 if on_raw:
                     assert raw

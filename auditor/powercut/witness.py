@@ -212,6 +212,11 @@ class Witness:
             self._connections.remove(here)
             self._selector.unregister(here.socket)
             here.socket.close()
+            if here.log and not any(each.log is here.log for each in self._connections):
+                with contextlib.suppress(StoreError):
+                    here.log.sync()
+                here.log.close()
+                self._logs.pop(here.log.run.run, None)
 
     def _send(self, here: Connection, kind: Kind, run: bytes, body: bytes = b"") -> None:
         _, data = here.sender.frame(kind, run, max(here.session, 0), body)
@@ -260,9 +265,10 @@ class Witness:
         session = len(log.run.sessions) + 1
         log.add(Frame(Kind.HELLO, frame.run, session, 0, body))
         log.sync()
-        for other in [each for each in self._connections if each.log is log]:
-            self._drop(other)  # half open since the power went, or of a host that began again
+        others = [each for each in self._connections if each.log is log]
         here.log, here.session, here.newest = log, session, frame.number
+        for other in others:
+            self._drop(other)  # half open since the power went, or of a host that began again
         before = log.run.writing
         self._send(here, Kind.WELCOME, frame.run, encoded(_known(before)))
         self._say(f"{here.peer}: run {frame.run.hex()[:8]}, session {session}")

@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from auditor.powercut import campaign, target
+from auditor.host.trust import held
+from auditor.powercut import book, campaign, target
 from auditor.powercut.book import Run
 from auditor.powercut.record import slots_of, unit
 from auditor.powercut.target import LABEL, MARGIN, TargetError, partition
@@ -73,10 +74,11 @@ class Host:
 
     def write(self, *words: str, commits: int = 40, end: int = signal.SIGKILL) -> str:
         """Write until the witness has so many commits more; then all processes end at once. What it said."""
-        before = total(self.server)
+        store = self.folder / "store"
+        before = total(store)
         process = subprocess.Popen(self.command(*words), stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
-            while total(self.server) < before + commits and process.poll() is None:
+            while total(store) < before + commits and process.poll() is None:
                 time.sleep(0.02)
         finally:
             with suppress(ProcessLookupError):
@@ -90,11 +92,12 @@ class Host:
         return ["start", "--witness", address, "--key", str(self.folder / "key")]
 
 
-def total(server: Server) -> int:
+def total(store: Path) -> int:
     """Commits that the witness has."""
-    logs = list(server.witness._logs.values())
-    sessions = [each for log in logs for each in list(log.run.sessions)]
-    return sum(one.newest for each in sessions for one in list(each.streams.values()) if one.layout.flushed)
+    with held(str(store)) as folder:
+        found = [run for _, run in book.runs(folder, 64 << 20)]
+    streams = [one for run in found for each in run.sessions for one in each.streams.values()]
+    return sum(each.newest for each in streams if each.layout.flushed)
 
 
 @pytest.fixture
@@ -271,7 +274,7 @@ def test_a_run_that_still_writes_is_not_checked(host: Host, loop: Loop) -> None:
     """Its partition is busy, which is no sign that it is gone; nor does a second run begin."""
     process = subprocess.Popen(host.command(*host.start, "--raw", str(loop.part)), stderr=subprocess.PIPE, text=True)
     try:
-        until(lambda: total(host.server) > 10)
+        until(lambda: total(host.folder / "store") > 10)
         for words in (["check"], ["resume"], [*host.start, "--raw", str(loop.part)]):
             done = host.run(*words)
             assert (done.returncode, "still writes" in done.stderr or "busy" in done.stderr) == (2, True), done.stderr
@@ -444,6 +447,23 @@ def test_what_waits_for_its_check_outlives_clean(state: Path, tmp_path: Path, za
     assert os.path.isdir(made.path)
     done = zaudit("clean", "--powercut")
     assert (done.code, os.path.exists(made.path), list(ledger.places())) == (0, False, [])
+
+
+def test_a_session_that_waits_can_be_forgotten(state: Path, zaudit: CommandLine, tmp_path: Path) -> None:
+    """And a folder that the administrator removed by zaudit clean is not one that a cut took."""
+    key = tmp_path / "key"
+    key.write_bytes(b"0123456789abcdef")
+    key.chmod(0o600)
+    waiting = campaign.State("ab" * 16, "h", 1, str(key), "tank/db", "", "fsync", 4, "0" * 16, "", 1, False)
+    campaign.save_state(waiting)
+    with pytest.raises(campaign.Refused, match="waits for its check"):
+        campaign.begin(waiting._replace(target=""))
+    with pytest.raises(PlaceError, match="not on record"):
+        campaign._left(waiting, {})
+    assert zaudit("clean").code == 0
+    assert campaign.load_state() == waiting
+    assert zaudit("clean", "--powercut").code == 0
+    assert campaign.begin(waiting._replace(target="")).run != waiting.run
 
 
 def test_the_state_is_believed_of_nobody_else(state: Path) -> None:
