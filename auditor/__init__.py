@@ -20,7 +20,7 @@ what of them is kept at all.
 
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off. ``plan``
-judges again and again what a fix would make of the facts.
+judges again and again what a fix would make of the facts. ``powercut`` is apart: it writes, cuts and counts.
 
 Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts, and ``databases`` their
 types alone; ``sources``, ``model`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``
