@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local.zaudit
 
-.PHONY: help demo test fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report points points-quick points-torn clean
+.PHONY: help demo test fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance compiled bench bench-short bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report points points-quick points-torn clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a virtual machine when there are none"
@@ -20,7 +20,7 @@ help:
 	@echo "make chance   the property tests with examples that no run before had"
 	@echo "make fuzz     lost and hostile answers and names for MINUTES=2, from SEED=1; what it finds is kept for the tests"
 	@echo "make prove-read-only  every system call of a check and a record as root, judged and counted (root, strace)"
-	@echo "make bench    speed: figures, not tests; make bench-fleet HOSTS=10000  a fleet from recordings to page, WAYS=\"1 2 dask\""
+	@echo "make bench-short  speed against a frozen base, a minute; make bench the figures; make bench-fleet HOSTS=10000  a fleet from recordings to page, WAYS=\"1 2 dask\""
 	@echo "make new-rule ID=log-device-slow, make new-source NAME=block_scheduler  files to fill in, and the tests that wait for it"
 	@echo "make zipapp   zaudit.pyz: one file that runs on any host with Python 3.11"
 	@echo "make recorder zaudit-record.py: one file that records a host with Python 3.6 or later"
@@ -103,8 +103,16 @@ fuzz: $(VENV)/dev
 prove-read-only: $(VENV)/dev
 	$(BIN)/python -m tests.security.prove || [ $$? -eq 77 ]
 
-bench: $(VENV)/dev
+# tables and modules, as they are where zaudit is installed: without them a checkout reads TOML and source at each start
+compiled: $(VENV)/run
+	$(BIN)/python -c 'from auditor import data; (data.HERE / data.COMPILED).write_text(data.compiled(installed=False))'
+	@$(BIN)/python -m compileall -q auditor
+
+bench: $(VENV)/dev compiled
 	$(BIN)/python -m tests.bench
+
+bench-short: $(VENV)/dev compiled
+	$(BIN)/python -m tests.bench.short
 
 bench-fleet: $(VENV)/dev
 	$(BIN)/python -m tests.bench.fleet $(or $(HOSTS),10000) $(WAYS)

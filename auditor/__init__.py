@@ -12,8 +12,8 @@ The folder listing is the way the data goes::
 ``recording`` keeps what a host answered, and answers in its place. ``audit`` is that drawing as a program; ``cli`` and
 ``commands`` turn arguments into it and its report into an exit code; ``selftest`` runs it on answers that are at fault.
 
-``databases`` is what is known of each engine: how its processes and files are told, which of their settings matter, and so
-what of them is kept at all.
+``databases`` has one class for each engine (files, arguments, settings, SQL, services, and what its settings promise), and the
+questions about servers, their settings, paths and services.
 
 ``durability`` models where an acknowledged commit is, and which copy of it survives which event, from plain fields;
 ``observation`` fills these from facts.
@@ -22,11 +22,11 @@ what of them is kept at all.
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off. ``plan``
 judges again and again what a fix would make of the facts. ``powercut`` is apart: it writes, cuts and counts.
 
-Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts, and ``databases`` their
-types alone; ``sources``, ``model`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``
-imports ``judge`` and ``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as
-well; ``audit``, ``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine,
-a parser cannot run a command, and a report cannot look anything up.
+Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts; ``sources``,
+``databases``, ``model`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report`` imports
+``judge`` and ``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as well;
+``audit``, ``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine, a
+parser cannot run a command, and a report cannot look anything up.
 ``tests/test_layers.py`` holds it.
 
 Ten nouns that mean one thing each in here:

@@ -370,6 +370,13 @@ class Facts:
             if not isinstance(own.get(name), Known):
                 own[name] = value
 
+    def put_of(self, subject: Subject, values: Mapping[str, Judged]) -> None:
+        """Store many facts of one subject."""
+        own = self._facts.setdefault(subject, {})
+        own |= (
+            {name: value for name, value in values.items() if not isinstance(own.get(name), Known)} if own else values
+        )
+
     def merge(self, others: Facts, *, adds: bool = True) -> None:
         """Store all facts of another store, which is not to be used any more; adds: also those of subjects that are new."""
         for subject, facts in others._facts.items():

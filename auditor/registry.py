@@ -1,17 +1,33 @@
-"""Which facts exist: those of every source, and of every derivation, discovered by folder. A stray module is an error."""
+"""Which facts exist: those of every source, and of every derivation."""
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from typing import cast
 
-import auditor.model
-from auditor.collect import database_paths
+from auditor.databases import paths
 from auditor.facts import Kind, Spec
 from auditor.gather import brought, database_walk, layers, users, walk
+from auditor.model import (
+    database,
+    database_settings,
+    database_start,
+    dataset,
+    disk,
+    flushes,
+    intent_log,
+    kernel_log,
+    kernel_module,
+    leaf,
+    next_boot,
+    pool,
+    pool_history,
+    release,
+    shares,
+    vdev,
+    write_cache,
+)
 from auditor.model.derivation import Derivation
 from auditor.sources import block_tree
 from auditor.sources.catalog import sources as sources
@@ -19,13 +35,18 @@ from auditor.sources.source import Source
 from auditor.verify.specs import FACTS as RUN_FACTS
 from auditor.verify.specs import HOST_FACTS
 
+# all of auditor/model that derive facts
+MODULES = (
+    *(database, database_settings, database_start, dataset, disk, flushes, intent_log, kernel_log, kernel_module),
+    *(leaf, next_boot, pool, pool_history, release, shares, vdev, write_cache),
+)
+
 
 @cache
 def derivations() -> tuple[Derivation, ...]:
     """Every derivation."""
-    names = sorted(info.name for info in pkgutil.iter_modules(auditor.model.__path__))
-    found = (vars(import_module(f"{auditor.model.__name__}.{name}")).values() for name in names)
-    return tuple(dict.fromkeys(each for values in found for each in values if isinstance(each, Derivation)))
+    found = (each for module in MODULES for each in vars(module).values() if isinstance(each, Derivation))
+    return tuple(dict.fromkeys(found))
 
 
 def specs(source: Source) -> list[tuple[tuple[Kind, str], Spec]]:
@@ -61,7 +82,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
         **qualified(layers.PROVIDES),
         **qualified(users.PROVIDES),
         **qualified(database_walk.PROVIDES),
-        **qualified(database_paths.PROVIDES),
+        **qualified(paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),
         **qualified(HOST_FACTS, "host"),
     }

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from auditor import data
 from auditor.host import user_files
 from auditor.judge import advisory, known_bugs, policy, rule_file, rule_table
+from auditor.judge.compiler import LateRegistry, Registry
 from auditor.judge.rule import Rule, RuleError, merge
 from auditor.judge.threshold import Decided
-from auditor.registry import registry
 
 PAGE = "docs/rules/{}.md"  # among the documents, as make site builds them
 
 
-@cache
-def ours() -> Path:
-    """The folder of our rules in a checkout."""
-    return Path(__file__).resolve().parent.parent / "rules"
+ADVISORIES = "advisories.toml"
 
 
 @cache
-def tables() -> Mapping[str, Mapping[str, Any]]:
+def tables() -> Mapping[str, data.Document]:
     """Our rules by id, as they are written. Raises RuleError."""
-    if packed := data.packed():
-        return cast(Mapping[str, Mapping[str, Any]], packed["rules"])
     try:
-        return {path.stem: tomllib.loads(path.read_text()) for path in sorted(ours().glob("*.toml"))}
+        return data.rules()
     except (OSError, ValueError) as error:
-        raise RuleError(f"{ours()}: {error}") from None
+        raise RuleError(f"{data.RULES}: {error}") from None
 
 
 def load(
@@ -43,7 +37,7 @@ def load(
 ) -> list[Rule]:
     """Our rules and those of the folders, by id. Raises RuleError.
 
-    examples: False leaves out those of our rules, which the tests run; those of other rules are looked at always.
+    examples: False leaves out those of our rules. Other rules are compiled at once, with their examples; ours the tests have.
     decided: the thresholds of a policy, which :func:`select` has yet to check.
     """
     mine = [
@@ -51,14 +45,23 @@ def load(
         for id in tables()
     ]
     bounded = partial(user_files.read, limit=rule_file.LIMIT)
-    theirs = (rule_file.load_folder(folder, registry(), decided=decided, read=bounded) for folder in folders)
+    theirs = (rule_file.load_folder(folder, FACTS, decided=decided, read=bounded) for folder in folders)
     return merge([[*mine, *advisories(examples=examples)], *theirs])
+
+
+def _registry() -> Registry:
+    from auditor.registry import registry
+
+    return registry()
+
+
+FACTS = LateRegistry(_registry)
 
 
 def _one(id: str, *, examples: bool, decided: Mapping[str, Decided] = rule_table.NOTHING_DECIDED) -> Rule:
     """One rule of ours. Raises RuleError, ExpressionError or ThresholdError."""
-    of_table = rule_table.from_table if examples else rule_table.trusted
-    return _paged(of_table(id, f"{ours()}/{id}.toml", tables()[id], registry(), decided))
+    table = tables()[id]
+    return _paged(rule_table.trusted(id, f"{data.RULES}/{id}.toml", table, FACTS, decided, examples=examples))
 
 
 # a comparison of recordings and a fleet whose hosts have policies choose rules again and again
@@ -68,8 +71,7 @@ _as_written = cache(_one)
 @cache
 def advisories(*, examples: bool = True) -> tuple[Rule, ...]:
     """The rules that the table of known bugs makes. Raises RuleError."""
-    load = advisory.load if examples else advisory.load_trusted
-    found = load("auditor/data/advisories.toml", data.advisories(), registry())
+    found = advisory.load_trusted(f"auditor/data/{ADVISORIES}", data.table(ADVISORIES), FACTS, examples=examples)
     head = _as_written(known_bugs.ID, examples=examples)
     return tuple(_paged(rule)._replace(head=head) for rule in found)
 

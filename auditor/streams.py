@@ -7,8 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 
-from auditor.text import harmless
-
 PATIENCE_S = 2.0  # before seconds are counted
 
 
@@ -30,6 +28,8 @@ def progress(deadline_s: float = 0.0) -> Callable[[int, int, str, float], None] 
     many seconds, and how long that may still take. On a terminal only. deadline_s: of all together, from now on; 0 is none."""
     if not shows_progress():
         return None
+    from auditor.text import harmless
+
     ends = time.monotonic() + deadline_s
     written = ""
 

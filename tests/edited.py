@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from auditor.collect import sqlite_locks
+from auditor.databases import sqlite
 from auditor.databases.engine import WITHHELD
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.request import WITNESS, Capture, Files, Run, Skip
@@ -157,7 +157,7 @@ def _mounted() -> dict[tuple[str, ...], Files]:
     """The table of mounts, of the host itself."""
     tables = dict.fromkeys(MOUNTS[:2], TABLE)
     return {
-        (sqlite_locks.LOCKS, *mounts.TABLES): Files({sqlite_locks.LOCKS: ""} | tables),
+        (sqlite.LOCKS, *mounts.TABLES): Files({sqlite.LOCKS: ""} | tables),
         MOUNTS: Files(tables, dict.fromkeys(MOUNTS[2:], "mnt:[4026531841]")),
     }
 

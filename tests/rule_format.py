@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from auditor import rulebook
+from auditor import data, rulebook
 
 WIDTH = 120
 RULE = (
@@ -27,8 +27,8 @@ ADVISORY = (
 CASE = ("severity", "when", "message")
 FIX = ("when", "command", "text", "cost")
 EXAMPLE = ("name", "verdict", "severity", "given")
-ADVISORIES = rulebook.ours().parent / "auditor" / "data" / "advisories.toml"
-FILES = (*sorted(rulebook.ours().glob("*.toml")), ADVISORIES)
+ADVISORIES = data.HERE / rulebook.ADVISORIES
+FILES = (*sorted(data.RULES.glob("*.toml")), ADVISORIES)
 
 
 def rule(table: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from auditor.collect._database_files import Tree
+from auditor.databases.configuration import Tree
 from auditor.host.request import Capture, Files
 from auditor.recording.recording import Recording
 from auditor.sources import mounts, zpool_history

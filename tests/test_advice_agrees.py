@@ -10,7 +10,7 @@ import pytest
 
 from auditor import audit, registry
 from auditor.commands import _db_advice
-from auditor.data.advice import PARTS, SIZES
+from auditor.commands._db_advice import PARTS, SIZES
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, Value, unknown, value_of
 from auditor.judge import verdict
@@ -119,7 +119,7 @@ def laid(name: str, width: int, ashift: int, **settings: Value) -> Facts:
     """A pool of one vdev of that name with one dataset for a database."""
     facts, vdev = Facts(), Subject("vdev", name, "tank")
     kind = LAYOUTS[name]
-    put(facts, HOST, zfs_version=(2, 4, 4), pools=(TANK,), databases=(), other_databases=(), database="")
+    put(facts, HOST, zfs_version=(2, 4, 4), pools=(TANK,), databases=(), database="")
     put(
         facts,
         TANK,

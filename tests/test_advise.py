@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from auditor import data, rulebook
 from auditor.commands import _block_sizes, _db_advice, _log_advice
 from auditor.commands._block_sizes import Layout, Pool, chosen
-from auditor.data import TableError, advice
+from auditor.data import TableError
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Fact, Facts, Known, Reason, Subject, Unknown
 from tests.fake import CommandLine
@@ -27,10 +30,10 @@ dispute = ""
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("part", advice.PARTS)
+@pytest.mark.parametrize("part", _db_advice.PARTS)
 @pytest.mark.parametrize("kind", ["filesystem", "volume"])
 def test_each_engine_is_told_what_decides(engine: str, part: str, kind: str) -> None:
-    found = {each.property: each for each in advice.of(engine, part, kind)}
+    found = {each.property: each for each in _db_advice.of(engine, part, kind)}
     size = found["recordsize" if kind == "filesystem" else "volblocksize"]
     assert isinstance(size.value, int)
     assert {"sync", "logbias", "primarycache", "checksum"} <= set(found)
@@ -39,17 +42,17 @@ def test_each_engine_is_told_what_decides(engine: str, part: str, kind: str) -> 
 
 
 def test_engines_of_the_table_are_engines() -> None:
-    assert {name for each in advice.load() for name in each.engines} <= set(ENGINES)
+    assert {name for each in _db_advice.load() for name in each.engines} <= set(ENGINES)
 
 
 def test_each_reason_is_one_line() -> None:
     """At 80 columns, after the word why."""
-    assert [each.reason for each in (*advice.load(), _db_advice.MIRRORS) if len(each.reason) > 69] == []
+    assert [each.reason for each in (*_db_advice.load(), _db_advice.MIRRORS) if len(each.reason) > 69] == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_size_of_records_has_a_dispute_with_a_source(engine: str) -> None:
-    (size,) = (each for each in advice.of(engine, "data", "filesystem") if each.property == "recordsize")
+    (size,) = (each for each in _db_advice.of(engine, "data", "filesystem") if each.property == "recordsize")
     assert "Holds" in size.dispute or "not hold" in size.dispute
 
 
@@ -226,6 +229,9 @@ def test_a_draid_without_its_width_is_not_known() -> None:
     ("change", "says"),
     [
         (('value = "16K"', 'value = "16X"'), "invalid literal"),
+        (('value = "16K"', 'value = "rule:sync-disabled"'), "rule sync-disabled sets no recordsize"),
+        (('value = "16K"', 'value = "rule:recordsize-vs-page"'), "rule recordsize-vs-page sets no recordsize"),
+        (('value = "16K"', 'value = "rule:nobody"'), "rule nobody sets no recordsize"),
         (('type = "any"', 'type = "pool"'), "type is one of"),
         (('reason = "a"', 'reason = ""'), "not empty"),
         (("also = []", "also = 1"), "lists of words"),
@@ -233,9 +239,27 @@ def test_a_draid_without_its_width_is_not_known() -> None:
     ],
 )
 def test_a_wrong_table_is_an_error(change: tuple[str, str], says: str) -> None:
-    assert advice.parse(ENTRY)
+    assert _db_advice.parse(data.toml(_db_advice.FILE, ENTRY))
     with pytest.raises(TableError, match=says):
-        advice.parse(ENTRY.replace(*change))
+        _db_advice.parse(data.toml(_db_advice.FILE, ENTRY.replace(*change)))
+
+
+def test_what_a_rule_would_set_is_not_said_again() -> None:
+    """One value for each property: that of the rule."""
+    commands = [table["fix"].get("command", "") for table in rulebook.tables().values() if "fix" in table]
+    by_rules = {
+        each.split("=")[0].removeprefix("zfs set ") for each in commands if re.fullmatch(r"zfs set [\w]+=\w+ .*", each)
+    }
+    entries = data.table(_db_advice.FILE)["advice"]
+    assert {each["property"] for each in entries} & by_rules >= {
+        "sync",
+        "logbias",
+        "primarycache",
+        "redundant_metadata",
+    }
+    assert [each for each in entries if each["property"] in by_rules and not each["value"].startswith("rule:")] == []
+    values = {each.property: each.value for each in _db_advice.load()}
+    assert (values["sync"], values["redundant_metadata"]) == ("standard", "most")
 
 
 def counted(

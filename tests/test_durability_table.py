@@ -206,7 +206,7 @@ why      = "Each write(2)"""
 def test_what_it_does_not_understand_is_refused(was: str, now: str, says: str) -> None:
     assert was in TEXT
     with pytest.raises(TableError, match=re.escape(says)):
-        durability.parse(TEXT.replace(was, now, 1))
+        durability.parse(data.toml(FILE, TEXT.replace(was, now, 1)))
 
 
 def test_the_page_has_every_row_and_every_experiment_that_is_open() -> None:

@@ -6,6 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from auditor import registry
+from auditor.sources import catalog
+
 AUDITOR = Path(__file__).parent.parent / "auditor"
 VERIFIED = {f"verify.{name}" for name in ("result", "comparison", "codec")}  # types and arithmetic
 DIAGNOSED = {"diagnose.diagnosis"}  # the same
@@ -16,16 +19,14 @@ STAGES: dict[str, set[str]] = {
     "text": set(),
     "units": set(),
     "data": set(),
-    "databases": {"facts", "text"},
+    "databases": {"facts", "text", "sources", "host.request", "host.sql"},
     "durability": set(),
-    "observation": {"facts", "data", "model", "durability"},
+    "observation": {"facts", "data", "databases", "model", "durability"},
     "interrupt": set(),
     "host": {"errors", "interrupt", "text", "databases", "sources"},
     "recording": {"errors", "host", "interrupt", "text", "data", "databases", "sources"},
-    "collect": {"facts", "host.request", "host.sql", "text", "data", "databases", "sources"},
     "sources": {
         "facts",
-        "collect",
         "text",
         "data",
         "databases",
@@ -33,7 +34,7 @@ STAGES: dict[str, set[str]] = {
         "host.kmsg",
         "host.libraries",
     },
-    "gather": {"errors", "facts", "host", "collect", "sources", "text", "data", "databases"},
+    "gather": {"errors", "facts", "host", "sources", "text", "data", "databases"},
     "model": {"facts", "text", "units", "data", "databases"},
     "judge": {"errors", "facts", "text", "data", "databases", "durability", "observation"},
     "report": {"facts", "text", "units", "judge"},
@@ -56,7 +57,7 @@ STAGES: dict[str, set[str]] = {
         *("text", "judge", "report", "report.formats", *VERIFIED, *DIAGNOSED, *LISTED),
     },
     "plan": {"facts", "text", "judge", "report", "report.audit", "report.formats", "audit"},
-    "registry": {"facts", "collect", "sources", "gather", "model", "verify.specs"},
+    "registry": {"facts", "databases", "sources", "gather", "model", "verify.specs"},
     "rulebook": {"judge", "registry", "data", "host.user_files"},
     **{name: {"errors", "text", "units", *VERIFIED} for name in VERIFIED},
     **{name: {*DIAGNOSED, *VERIFIED} for name in DIAGNOSED},
@@ -70,7 +71,6 @@ STAGES: dict[str, set[str]] = {
             "units",
             "data",
             "host",
-            "collect",
             "sources",
             "model",
             "judge",
@@ -87,7 +87,6 @@ STAGES: dict[str, set[str]] = {
             "units",
             "databases",
             "host",
-            "collect",
             "sources",
             "verify",
             *VERIFIED,
@@ -216,6 +215,19 @@ def test_every_stage_imports_only_what_comes_before_it() -> None:
         relative = path.relative_to(AUDITOR)
         wrong += [f"{relative} imports {name}" for name in forbidden(relative, imports(path))]
     assert wrong == []
+
+
+def test_no_module_with_sources_or_derivations_is_left_out() -> None:
+    """They are listed, and their folders are not searched when zaudit starts."""
+    marks = {"sources": "\nSOURCES", "databases": "\nSOURCES", "model": "\n@derivation("}
+    there = {
+        f"auditor.{folder}.{path.stem}"
+        for folder, mark in marks.items()
+        for path in (AUDITOR / folder).glob("*.py")
+        if mark in path.read_text()
+    }
+    listed = [module.__name__ for module in (*catalog.MODULES, *registry.MODULES)]
+    assert sorted(listed) == sorted(there)
 
 
 def test_a_report_knows_what_was_verified_and_not_how() -> None:

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from auditor.collect import database_paths
+from auditor.databases import paths
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.gather import layers, mounted, overlay, targets
 from auditor.sources import mounts
@@ -76,8 +76,8 @@ def placed(there: FakeHost, facts: Facts, options: str = "", number: str = "0:38
     places = ("data:/pg", "log:/pg/pg_wal")
     for name, value in (("mountinfo", (line,)), ("symlinks", ()), ("directories", places), ("devices", seen)):
         facts.put(Fact(SERVER, name, known(value, "")))
-    layers = overlay.of_databases(database_paths.tables(facts), facts, there)
-    facts.put_all(list(database_paths.lies_on(facts, Facts(), layers)))
+    layers = overlay.of_databases(paths.tables(facts), facts, there)
+    facts.put_all(list(paths.lies_on(facts, Facts(), layers)))
     return facts
 
 

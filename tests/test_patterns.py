@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor.collect import redis_unit, unit_start
 from auditor.data import drives, firmware
+from auditor.databases import redis, services
 from auditor.host.process import branches
 from auditor.recording import identities
 from auditor.sources import kernel_log, zpool_history, zpool_status_text
@@ -122,7 +122,14 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.sources.zpool_status_text", "pattern"): [{"pattern": each[0]} for each in zpool_status_text._SCANS],
     ("auditor.sources.zpool_status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
     ("auditor.sources.zpool_history", "commands"): [{"commands": "import|clear"}],
+    ("auditor.sources.kernel_log", "{HEAD}{pattern}"): [
+        {"pattern": each}
+        for name, lines in vars(kernel_log).items()
+        if name.endswith("_LINES")
+        for each in lines.values()
+    ],
     ("auditor.sources.machine", "{title}"): [{"title": "Memory Device"}],
+    ("auditor.databases.redis", "_start(engine)"): [{"engine": each} for each in redis.FAMILY],
     ("auditor.verify.fio", "{flag}"): [{"flag": "O_DSYNC"}],
     ("auditor.host.process", "each.encode()"): [
         {"each": each}
@@ -130,8 +137,8 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
             kernel_log.KEEP,
             zpool_history.KEEP,
             zpool_history.ALL_EVENTS_KEEP,
-            redis_unit.KEEP,
-            unit_start.KEEP,
+            *map(redis.keep, redis.FAMILY),
+            services.KEEP,
         )
         for each in branches(keep)
     ],

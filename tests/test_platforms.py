@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor import audit
+from auditor import audit, data
 from auditor.data import TableError, platforms
 from auditor.data.platforms import ANY, filled, here, installed
 from auditor.facts import HOST, Unknown, unknown, words_of
@@ -137,7 +137,8 @@ SECOND = '[[platform]]\nname = "a"\nids = ["b"]\n'
 
 
 def test_a_platform_has_the_words_of_the_first_but_its_own() -> None:
-    found = platforms.parse(FIRST + SECOND + 'rebuild = "mk"\n[[platform]]\nname = "c"\nlike = "a"\n')
+    text = FIRST + SECOND + 'rebuild = "mk"\n[[platform]]\nname = "c"\nlike = "a"\n'
+    found = platforms.parse(data.toml(platforms.FILE, text))
     assert [dict(each.words) for each in found.values()] == [
         {"package": "install {}", "rebuild": "rebuild it"},
         {"package": "install {}", "rebuild": "mk"},
@@ -163,7 +164,7 @@ def test_a_platform_has_the_words_of_the_first_but_its_own() -> None:
 )
 def test_a_wrong_table(text: str, says: str) -> None:
     with pytest.raises(TableError, match=re.escape(says)):
-        platforms.parse(text)
+        platforms.parse(data.toml(platforms.FILE, text))
 
 
 def without_nvme(release: str) -> Recording:

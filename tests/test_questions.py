@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, registry
-from auditor.databases import ENGINES, kept
+from auditor.databases import ENGINES, configuration
 from auditor.facts import AGAIN, HOST, Facts, Known, Subject, Unknown
 from auditor.gather.answer import Answer, answer_of
 from auditor.host import libraries, live
 from auditor.host.request import UNASKED, WITNESS, Capture, Files, Read, Request, Run
-from auditor.judge import verdict
 from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.sources import zpool, zpool_history
@@ -258,28 +257,16 @@ def test_a_setting_that_was_not_kept_has_no_default() -> None:
     assert "(postgres wal_recycle)" in why.reasons[0].text
 
 
-@pytest.mark.parametrize("case", ["2.3-db-mariadb-doublewrite-off", "2.3-db-postgres-healthy", "2.3-full-92"])
-def test_a_kind_of_server_that_was_not_looked_for_may_run(case: str) -> None:
-    """What was seen stays decided; what any server could lose is undecided beside it, and said once."""
-    past = shared.host(case)
-    before, after = ({(each.rule.id, each.subject): each.outcome for each in verdict.judge(shared.audited(), facts(seen))}
-                     for seen in (past, replace(past, kept=past.kept - {"redis-server()"})))  # fmt: skip
-    assert {each: after[each] for each in before} == before
-    assert {after[each] for each in after.keys() - before.keys()} == {"unknown"}
-    assert {each for _, each in after.keys() - before.keys()} == {HOST}
-    found = facts(replace(past, kept=past.kept - {"redis-server()"})).get(HOST, "other_databases")
-    assert isinstance(found, Unknown)
-    assert found.reasons[0].remedy == AGAIN
-
-
 @pytest.mark.parametrize("engine", ["postgres", "mysql"])
 def test_doubt_spreads_to_facts_that_are_made_of_several_settings(engine: str) -> None:
     known = ENGINES[engine]
-    own = kept.doubtful(known, (f"{engine} {next(each.name for each in known.settings if each.fact)}",))
+    own = configuration.doubtful(known, (f"{engine} {next(each.name for each in known.settings if each.fact)}",))
     fact = next(each.fact for each in known.settings if each.fact)
     assert own(fact)
     assert not own("directories")
-    several = kept.doubtful(known, (f"{engine} {next(each.name for each in known.settings if not each.fact)}",))
+    several = configuration.doubtful(
+        known, (f"{engine} {next(each.name for each in known.settings if not each.fact)}",)
+    )
     assert several("directories")
     assert several("torn_page_guard")
     assert not several(fact)

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from auditor import __version__
-from auditor.data import drives, text
 from auditor.host import sql
 from auditor.recording import recording
 from tests.recorder import asked_again, build, lower, older
@@ -403,13 +402,3 @@ def test_names_that_hide_what_is_taken_from_elsewhere_are_refused() -> None:
 def test_groups_that_are_named_by_number_are_refused() -> None:
     with pytest.raises(ValueError, match="counted anew"):
         older.atomic(r"(a)b++\1")
-
-
-def test_the_table_of_drives_is_read_as_toml() -> None:
-    import tomllib
-
-    content = text(drives.FILE)
-    assert older.tomllib.loads(content) == tomllib.loads(content)
-    for wrong in ("[[drive]]\nkey = 1\n", "key\n", "[[drive]]\nkey = 'a' 'b'\n"):
-        with pytest.raises(ValueError, match="not understood"):
-            older.tomllib.loads(wrong)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import json
 import re
-import runpy
+import shutil
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor import data, rulebook
-from auditor.data import durability, fixes, retired
-from auditor.durability.elements import ELEMENTS, ROWS
+from auditor.data import TableError, durability, retired
+from auditor.data.durability import ROWS
+from auditor.durability.elements import ELEMENTS
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, known, unknown
 from auditor.judge import example, rule_file, rule_table
 from auditor.judge.rule import RuleError, digest, events_of
@@ -73,40 +75,73 @@ def test_with_nothing_known_no_rule_passes(rule: Any) -> None:
     assert verdict.outcome == "unknown"
 
 
-def test_what_is_packed_is_what_is_written() -> None:
-    """One file of JSON is made of all rules when zaudit is packed, and is read in place of them."""
-    packed = runpy.run_path(str(rulebook.ours().parent / "setup.py"))["tables"]()
-    assert json.loads(json.dumps(packed)) == {
-        "rules": rulebook.tables(),
-        "advisories": data.advisories(),
-        "fixes": data.bugs_fixed(),
-    }
-    assert sorted(packed["rules"]) == sorted(path.stem for path in rulebook.ours().glob("*.toml"))
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the tables and rules, which are read in place of ours."""
+    here = Path(shutil.copytree(data.HERE, tmp_path / "auditor" / "data", ignore=shutil.ignore_patterns(data.COMPILED)))
+    monkeypatch.setattr(data, "HERE", here)
+    monkeypatch.setattr(data, "RULES", Path(shutil.copytree(data.RULES, tmp_path / "rules")))
+    monkeypatch.setattr(data, "text", lambda name: (here / name).read_text())
+    forget()
+    yield here
+    monkeypatch.undo()
+    forget()
 
 
-def test_a_packed_zaudit_reads_what_was_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = {id: rulebook.tables()[id] for id in ("sync-disabled", "known-bugs")}
-    bug = {"feature-refcount-race": data.bugs_fixed()["feature-refcount-race"]}
-    packed = json.dumps({"rules": few, "advisories": {"mmap-flush": data.advisories()["mmap-flush"]}, "fixes": bug})
-    monkeypatch.setattr(data, "text", lambda name: packed if name == "rules.json" else "")
-    cached = (
-        data.packed,
-        data.advisories,
-        data.bugs_fixed,
-        fixes.load,
-        rulebook.tables,
-        rulebook.advisories,
-        rulebook._as_written,
-    )
-    for each in cached:
+def forget() -> None:
+    for each in (data._compiled, data.table, data.rules):
         each.cache_clear()
-    try:
-        assert [rule.id for rule in rulebook.load()] == [rule.id for rule in rulebook.load(examples=False)]
-        assert [fix.name for fix in fixes.load()] == list(bug)
-        assert {*few, "advisory-mmap-flush"} == {rule.id for rule in rulebook.load()}
-    finally:
-        for each in cached:
-            each.cache_clear()
+
+
+def read() -> dict[str, Any]:
+    """Every table, with nothing in mind."""
+    forget()
+    return {**{each.name: data.table(each.name) for each in data.HERE.glob("*.toml")}, "rules": data.rules()}
+
+
+def test_what_is_compiled_is_what_is_written(copied: Path) -> None:
+    written = {path.name: tomllib.loads(path.read_text()) for path in copied.glob("*.toml")}
+    rules = {path.stem: tomllib.loads(path.read_text()) for path in data.RULES.glob("*.toml")}
+    assert read() == {**written, "rules": rules}, "without the compiled file"
+    (copied / data.COMPILED).write_text(data.compiled(installed=False))
+    assert read() == {**written, "rules": rules}
+    (copied / data.COMPILED).write_text(data.compiled(installed=True))
+    for path in (*copied.glob("*.toml"), *data.RULES.glob("*.toml")):
+        path.write_text("what is not read")
+    assert read() == {**written, "rules": rules}
+
+
+@pytest.mark.parametrize("where", ["rules/atime-on.toml", "auditor/data/builds.toml"])
+def test_what_was_compiled_of_other_sources_is_not_read(copied: Path, where: str) -> None:
+    (copied / data.COMPILED).write_text(data.compiled(installed=False))
+    changed = data.RULES.parent / where
+    changed.write_text("[new]\n")
+    found = read()
+    assert (found["rules"]["atime-on"] if "rules" in where else found[changed.name]) == {"new": {}}
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "null", '{"rules": {}}', '{"sources": "1", "rules": {}}'])
+def test_a_compiled_file_that_is_missing_or_damaged(copied: Path, text: str | None) -> None:
+    """The sources are read, and an installation without them says what to do."""
+    if text is not None:
+        (copied / data.COMPILED).write_text(text)
+    assert len(read()["rules"]) == len([*data.RULES.glob("*.toml")])
+    if text is None or not text.startswith('{"'):
+        shutil.rmtree(data.RULES)
+        with pytest.raises(TableError, match="install zaudit again"):
+            read()
+
+
+def test_an_installed_zaudit_has_no_rule_but_those_that_were_compiled(copied: Path) -> None:
+    """Also where another package has a folder of that name next to it."""
+    whole = json.loads(data.compiled(installed=True))
+    (copied / data.COMPILED).write_text(json.dumps({**whole, "rules": {"atime-on": {}}}))
+    assert read()["rules"] == {"atime-on": {}}
+
+
+def test_setup_puts_the_compiled_file_into_what_is_installed() -> None:
+    text = (data.RULES.parent / "setup.py").read_text()
+    assert "data.COMPILED).write_text(data.compiled(installed=True))" in text
 
 
 def test_what_is_retired_is_no_rule_and_names_one_or_a_way_of_its_own() -> None:
@@ -114,9 +149,9 @@ def test_what_is_retired_is_no_rule_and_names_one_or_a_way_of_its_own() -> None:
     assert not written.keys() & QUICK.keys()
     assert {entry["successor"] for entry in written.values() if "successor" in entry} <= QUICK.keys()
     assert [id for id, sentence in retired.load().items() if not sentence.startswith(f"{id} is retired: ")] == []
-    for wrong in ("[a]\n", "[a]\nsuccessor = ''", "[a]\ninstead = 1", "[a]\ninstead = 'x'\nsuccessor = 'y'", "a = 1"):
+    for wrong in ({}, {"successor": ""}, {"instead": 1}, {"instead": "x", "successor": "y"}, 1):
         with pytest.raises(data.TableError, match="a: expected successor or instead"):
-            retired.parse(wrong)
+            retired.parse({"a": wrong})
 
 
 @for_each("path", rule_format.FILES, ids=lambda path: path.stem)
@@ -136,7 +171,7 @@ def test_layout_changes_no_rule() -> None:
 
 
 def test_every_file_is_a_rule_and_no_other() -> None:
-    assert {rule.id for rule in load_folder(rulebook.ours(), registry())} == rulebook.tables().keys()
+    assert {rule.id for rule in load_folder(data.RULES, registry())} == rulebook.tables().keys()
 
 
 @for_each("rule", RULES, ids=lambda rule: rule.id)

@@ -11,7 +11,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, FolderDevice, Known, Subject, SymbolicLink, Unknown, known, unknown
-from auditor.gather import database_mounts, mounted, past_events, pool_lists, same_disk, vdev_trees
+from auditor.gather import database_walk, mounted, past_events, pool_lists, same_disk, vdev_trees
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
@@ -411,7 +411,7 @@ def test_a_folder_that_is_on_another_device_than_its_table_says() -> None:
         facts.put(Fact(database, "symlinks", known((SymbolicLink("/pg/pg_wal", "log"),), "")))
         facts.put(Fact(database, "devices", known((FolderDevice("/pg", "0:40"), FolderDevice("/pg/pg_wal", wal)), "")))
         facts.put(Fact(database, "datasets", known((), "")))
-        database_mounts.compare(facts)
+        database_walk.compare(facts)
         return facts.get(database, "datasets")
 
     assert isinstance(found(*table), Known)
@@ -444,7 +444,7 @@ def test_a_container_has_another_root_than_the_host(mount: str, home: str, lost:
     facts.put(Fact(database, "directories", known((f"data:{home}",), "")))
     facts.put(Fact(database, "symlinks", known((), "")))
     facts.put(Fact(database, "datasets", known((), "")))
-    database_mounts.compare(facts)
+    database_walk.compare(facts)
     found = facts.get(database, "datasets")
     assert isinstance(found, Unknown) == bool(lost)
     assert not isinstance(found, Unknown) or f"{lost} is mounted" in found.reasons[0].text

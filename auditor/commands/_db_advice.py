@@ -5,20 +5,103 @@ set them. Pure. The sizes of records and blocks are those that suit the vdevs of
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
+from auditor import data, rulebook
 from auditor.commands import _block_sizes
 from auditor.commands._block_sizes import ENOUGH, Layout, Pool, spoken
-from auditor.data import advice
-from auditor.data.advice import SIZES, Advice
+from auditor.data import TableError
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of
 from auditor.text import harmless, quoted
 
+FILE = "advice.toml"
+TEXTS = ("type", "property", "value", "reason", "cost", "source")
+LISTS = ("engines", "parts", "also")
+PARTS = ("data", "log", "both")
+TYPES = ("filesystem", "volume", "any")
+SIZES = frozenset({"recordsize", "volblocksize"})
+
+
+class Advice(NamedTuple):
+    """One entry of advice.toml, whose head says what its words mean. value and also: of a size in bytes, else as the property
+    spells it."""
+
+    engines: tuple[str, ...]
+    parts: tuple[str, ...]
+    type: str
+    property: str
+    shown: str
+    value: int | str
+    also: tuple[int | str, ...]
+    reason: str
+    cost: str
+    source: str
+    dispute: str
+
+
+@cache
+def load() -> tuple[Advice, ...]:
+    """All entries of advice.toml."""
+    return parse(data.table(FILE))
+
+
+def parse(document: data.Document) -> tuple[Advice, ...]:
+    """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
+    keys = frozenset((*TEXTS, *LISTS, "dispute"))
+    return tuple(_advice(entry, where) for where, entry in data.entries(FILE, document, "advice", keys))
+
+
+def _advice(entry: Mapping[str, Any], where: str) -> Advice:
+    lists = [entry[key] for key in LISTS]
+    if not all(isinstance(each, list) and all(isinstance(one, str) for one in each) for each in lists):
+        raise TableError(f"{where}: {', '.join(LISTS)} are lists of words")
+    if any(not isinstance(entry[key], str) or not entry[key] for key in TEXTS) or not isinstance(entry["dispute"], str):
+        raise TableError(f"{where}: {', '.join(TEXTS)} are texts, and not empty")
+    if entry["type"] not in TYPES or not entry["parts"] or not {*entry["parts"]} <= {*PARTS}:
+        raise TableError(f"{where}: type is one of {', '.join(TYPES)}, parts are {', '.join(PARTS)}")
+    name = entry["property"]
+    try:
+        shown = _of_rule(name, entry["value"])
+        value, *also = (_bytes(each) if name in SIZES else each for each in (shown, *entry["also"]))
+    except ValueError as error:
+        raise TableError(f"{where}: {error}") from None
+    texts = (entry[key] for key in ("reason", "cost", "source", "dispute"))
+    return Advice(
+        tuple(entry["engines"]), tuple(entry["parts"]), entry["type"], name, shown, value, tuple(also), *texts
+    )
+
+
+def _of_rule(name: str, value: str) -> str:
+    """The value that a rule would set (``rule:ID``), or the one that is given. Raises ValueError."""
+    said, _, id = value.partition("rule:")
+    if said or not id:
+        return value
+    command: str = rulebook.tables().get(id, {}).get("fix", {}).get("command", "")
+    words = command.removeprefix(f"zfs set {name}=").split(" ")
+    if words[0] == "zfs" or "{" in words[0] or not words[0]:
+        raise ValueError(f"rule {id} sets no {name}")
+    return words[0]
+
+
+def _bytes(text: str) -> int:
+    """As ``zfs set`` takes it: 32K, 1M. Raises ValueError."""
+    return int(text[:-1]) << {"K": 10, "M": 20}.get(text[-1:], 0) if text[-1:] in ("K", "M") else int(text)
+
+
+def of(engine: str, part: str, kind: str) -> list[Advice]:
+    """What is advised for a dataset of this kind, each property once."""
+    found: dict[str, Advice] = {}
+    for each in load():
+        if (not each.engines or engine in each.engines) and part in each.parts and each.type in (kind, "any"):
+            found.setdefault(each.property, each)
+    return list(found.values())
+
+
 Stand = Literal["as advised", "differs", "not known"]
 SHOWN = (8, 16, 32, 64, 128)  # KiB, of which it is told what they take
-GUARDS = {"postgres": "full_page_writes = on", "mysql": "innodb_doublewrite = ON", "mariadb": "innodb_doublewrite = ON"}
 MIRRORS = Advice(
     (), (), "any", "layout", "mirrors", "mirrors", (),
     "Each block is spread over the disks: a vdev does the I/O of one disk.",
@@ -45,7 +128,7 @@ class Told(NamedTuple):
 def told(engine: str, dataset: Subject, part: str, facts: Facts) -> list[Told]:
     """Each property that is advised, and how what is set compares."""
     kind = value_of(facts.get(dataset, "type"))
-    found = advice.of(engine, part, str(kind or "filesystem"))
+    found = of(engine, part, str(kind or "filesystem"))
     return [
         _size(each, engine, dataset, facts) if each.property in SIZES else _word(each, dataset, facts) for each in found
     ]
@@ -244,17 +327,20 @@ def unguarded(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[tup
     """(database, setting) of those with data where something is set, whose pages nothing keeps whole. (torn-page-guard-off)"""
     places = _places(found, dataset, facts)
     return [
-        (database, GUARDS[engine])
+        (database, guard)
         for database in _databases(places, "data_datasets", facts)
         if value_of(facts.get(database, "torn_page_guard")) is False
-        and (engine := str(value_of(facts.get(database, "engine")))) in GUARDS
+        and (guard := ENGINES[str(value_of(facts.get(database, "engine")))].guard)
     ]
 
 
 def _databases(places: Sequence[Subject], link: str, facts: Facts) -> list[Subject]:
     """Those that lie on one of these datasets, or below."""
-    known = dict.fromkeys((*facts.linked(HOST, "databases"), *facts.linked(HOST, "other_databases")))
-    return [each for each in known if any(_below(top, one) for top in places for one in facts.linked(each, link))]
+    return [
+        each
+        for each in facts.linked(HOST, "databases")
+        if any(_below(top, one) for top in places for one in facts.linked(each, link))
+    ]
 
 
 def _places(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[Subject]:

@@ -13,7 +13,6 @@ import click
 
 from auditor import interrupt
 from auditor.commands import _complete
-from auditor.databases import ENGINES
 from auditor.errors import EXIT_USAGE, Stop
 from auditor.host import trust, user_files
 from auditor.host.request import DEADLINE_S
@@ -136,6 +135,8 @@ looking = _looking("Stop asking after this time and report without the rest; giv
 
 def database(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--db NAME[=DIR|DSN]``; see :func:`with_database`."""
+    from auditor.databases import ENGINES
+
     words = (
         f"The database of the target: {', '.join(ENGINES)}. DIR: its data directory, if it is not running. DSN: to ask "
         "the server itself; without a password."

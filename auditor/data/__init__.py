@@ -1,13 +1,28 @@
-"""Tables without code, as TOML; each with one loader beside it that refuses whatever it does not understand."""
+"""Tables without code, as TOML; each with one loader that refuses whatever it does not understand.
+
+Our rules are such tables, too. All of them are compiled into one file of plain JSON, which Python reads in a thirtieth of the
+time. What is installed has this file, and looks at no source. A checkout has it after ``make compiled``; where it is missing
+there, or was made of other sources, the sources are read. Nothing is looked for in any other place.
+"""
 
 from __future__ import annotations
 
 import json
 import pkgutil
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
+
+Document = Mapping[str, Any]  # of TOML
+
+COMPILED = "compiled.json"
+HERE = Path(__file__).resolve().parent
+RULES = HERE.parent.parent / "rules"  # of a checkout
+
+
+class TableError(ValueError):
+    """A table that cannot be used; the text says which entry and why."""
 
 
 def text(name: str) -> str:
@@ -17,44 +32,69 @@ def text(name: str) -> str:
     return content.decode()
 
 
-@cache
-def packed() -> dict[str, Any]:
-    """Rules and bugs, as setup.py makes one file of them when zaudit is packed: JSON is read in a tenth of the time that
-    TOML takes. Nothing in a checkout."""
+def toml(name: str, content: str) -> Document:
+    """A document. Raises TableError with the name."""
+    import tomllib
+
     try:
-        found: dict[str, Any] = json.loads(text("rules.json"))
-    except OSError:
-        return {}
-    return found
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise TableError(f"{name}: {error}") from None
 
 
 @cache
-def advisories() -> Mapping[str, Mapping[str, Any]]:
-    """The known bugs of releases, by name, as they are written. Raises tomllib.TOMLDecodeError."""
-    found: dict[str, Any] = packed().get("advisories") or tomllib.loads(text("advisories.toml"))
-    return found
+def table(name: str) -> Document:
+    """A table of this folder, as it is written. Raises TableError."""
+    found: Document | None = _compiled().get(name)
+    return toml(name, text(name)) if found is None else found
 
 
 @cache
-def bugs_fixed() -> Mapping[str, Any]:
-    """The bugs that later releases fix, by name, as they are written. Raises tomllib.TOMLDecodeError."""
-    found: dict[str, Any] = packed().get("fixes") or tomllib.loads(text("fixes.toml"))
-    return found
+def rules() -> Mapping[str, Document]:
+    """Our rules by id, as they are written. Raises OSError and TableError."""
+    found = _compiled().get("rules")
+    return (
+        {path.stem: toml(str(path), path.read_text()) for path in sorted(RULES.glob("*.toml"))}
+        if found is None
+        else found
+    )
 
 
-class TableError(ValueError):
-    """A table that cannot be used; the text says which entry and why."""
+def compiled(*, installed: bool) -> str:
+    """The content of the compiled file; installed: where there are no sources. Raises OSError and TableError."""
+    tables = {path.name: table(path.name) for path in sorted(HERE.glob("*.toml"))}
+    return json.dumps({"sources": "" if installed else _digest(), "rules": rules(), **tables})
 
 
-def entries(file: str, content: str, word: str, keys: frozenset[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(what to call it in an error, table) of each ``[[word]]`` of a file that has nothing else, each with exactly these keys.
+@cache
+def _compiled() -> Mapping[str, Any]:
+    """What is compiled, or nothing where that is not of these sources. Raises TableError where there are none."""
+    try:
+        found: Mapping[str, Any] = json.loads(text(COMPILED))
+        sources = found["sources"]
+    except (OSError, ValueError, KeyError, TypeError):
+        if RULES.is_dir():
+            return {}
+        raise TableError(f"{COMPILED} is missing or damaged: install zaudit again") from None
+    return found if sources == "" or sources == _digest() else {}
+
+
+def _digest() -> str:
+    """Of all sources."""
+    import hashlib
+
+    found = hashlib.sha256()
+    for path in (*sorted(HERE.glob("*.toml")), *sorted(RULES.glob("*.toml"))):
+        content = path.read_bytes()
+        found.update(f"{path.name} {len(content)}\n".encode() + content)
+    return found.hexdigest()
+
+
+def entries(file: str, document: Document, word: str, keys: frozenset[str]) -> Iterator[tuple[str, Document]]:
+    """(what to call it in an error, table) of each ``[[word]]`` of a document of nothing else, each with exactly these keys.
 
     Raises TableError.
     """
-    try:
-        document = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{file}: {error}") from None
     found = document.get(word)
     if set(document) != {word} or not isinstance(found, list) or not found:
         raise TableError(f"{file}: expected [[{word}]] entries and nothing else")

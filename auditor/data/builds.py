@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -33,15 +32,11 @@ def fact(bug: str) -> str:
 @cache
 def load() -> dict[str, Build]:
     """Version -> build."""
-    return parse(data.text(FILE))
+    return parse(data.table(FILE))
 
 
-def parse(text: str) -> dict[str, Build]:
+def parse(document: data.Document) -> dict[str, Build]:
     """The builds of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{FILE}: {error}") from None
     found: dict[str, Build] = {}
     for series, table in document.items():
         for version, build in _series(f"{FILE}: [{series}]", table):

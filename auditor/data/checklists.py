@@ -43,14 +43,14 @@ class List(NamedTuple):
 @cache
 def load() -> tuple[List, ...]:
     """All lists, in the order of the file."""
-    return parse(data.text(FILE))
+    return parse(data.table(FILE))
 
 
-def parse(text: str) -> tuple[List, ...]:
+def parse(document: data.Document) -> tuple[List, ...]:
     """The lists of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type, and for a line
     that nothing answers."""
     keys = frozenset({"id", "title", "about", "line"})
-    lists = tuple(_list(entry, where) for where, entry in data.entries(FILE, text, "list", keys))
+    lists = tuple(_list(entry, where) for where, entry in data.entries(FILE, document, "list", keys))
     ids = [line.id for each in lists for line in each.lines]
     if twice := {id for id in ids if ids.count(id) > 1}:
         raise TableError(f"{FILE}: {', '.join(sorted(twice))} is there twice")

@@ -56,28 +56,20 @@ def _words(pattern: str) -> tuple[str, ...]:
 _GROUP = re.compile(r"\([^()]*\)")
 _UNSURE = re.compile(r"(?:\\.|\[[^][]*\]|.)(?:[?*+]|\{[^{}]*\})|\\.|\[[^][]*\]")
 _PLAIN = re.compile(r"[^A-Za-z0-9 _-]")
-# an entry of our file as it is written there, its pattern first
-_ENTRY = re.compile(r"^\[\[drive\]\]\npattern = '(.+)'\n(?:.+\n)*", re.MULTILINE)
 
 
 @cache
 def load() -> tuple[Drive, ...]:
     """All entries, in the order in which they are tried. Their patterns are compiled when they are needed."""
-    return parse(data.text(FILE), compiled=False)
+    return parse(data.table(FILE), compiled=False)
 
 
-@cache
-def _entries() -> tuple[tuple[str, str], ...]:
-    """(pattern, the entry as TOML) of each: TOML is slow to read, and few entries are asked for."""
-    return tuple((entry[1], entry[0]) for entry in _ENTRY.finditer(data.text(FILE)))
-
-
-def parse(text: str, *, compiled: bool = True) -> tuple[Drive, ...]:
+def parse(document: data.Document, *, compiled: bool = True) -> tuple[Drive, ...]:
     """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type.
 
     compiled: False for a table whose patterns the tests have compiled.
     """
-    return tuple(_drive(entry, where, compiled) for where, entry in data.entries(FILE, text, "drive", KEYS))
+    return tuple(_drive(entry, where, compiled) for where, entry in data.entries(FILE, document, "drive", KEYS))
 
 
 def _drive(entry: Mapping[str, Any], where: str, compiled: bool) -> Drive:
@@ -113,7 +105,4 @@ def match(model: str) -> Drive | None:
     """The first entry for a model, or None. Underscores may stand for spaces, as in udev's ID_MODEL."""
     bare = normal(model)
     spaced = normal(bare.replace("_", " "))
-    for pattern, entry in _entries():
-        if _found(pattern, bare) or (spaced != bare and _found(pattern, spaced)):
-            return parse(entry, compiled=False)[0]
-    return None
+    return next((each for each in load() if each.matches(bare) or (spaced != bare and each.matches(spaced))), None)

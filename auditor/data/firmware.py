@@ -29,12 +29,12 @@ class Bug(NamedTuple):
 @cache
 def load() -> tuple[Bug, ...]:
     """All entries, in the order in which they are tried."""
-    return parse(data.text(FILE))
+    return parse(data.table(FILE))
 
 
-def parse(text: str) -> tuple[Bug, ...]:
+def parse(document: data.Document) -> tuple[Bug, ...]:
     """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
-    return tuple(_bug(entry, where) for where, entry in data.entries(FILE, text, "firmware", KEYS))
+    return tuple(_bug(entry, where) for where, entry in data.entries(FILE, document, "firmware", KEYS))
 
 
 def _bug(entry: Mapping[str, Any], where: str) -> Bug:

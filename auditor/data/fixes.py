@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor import data
 from auditor.data import TableError, releases
@@ -58,12 +57,12 @@ def covers(release: tuple[object, ...]) -> bool:
 @cache
 def load() -> tuple[Fix, ...]:
     """All entries, the gravest first, of these those first that need least in use. Raises TableError."""
-    return parse(data.bugs_fixed())
+    return parse(data.table(FILE))
 
 
-def parse(tables: Mapping[str, Any]) -> tuple[Fix, ...]:
+def parse(document: data.Document) -> tuple[Fix, ...]:
     """Raises TableError for anything misspelt, missing or of the wrong type."""
-    found = [_fix(f"{FILE}: [{name}]", name, entry) for name, entry in tables.items()]
+    found = [_fix(f"{FILE}: [{name}]", name, entry) for name, entry in document.items()]
     return tuple(sorted(found, key=lambda fix: (DOES.index(fix.does), len(fix.uses))))
 
 

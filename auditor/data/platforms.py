@@ -4,7 +4,6 @@ says how to read it."""
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -33,15 +32,11 @@ class Platform(NamedTuple):
 @cache
 def load() -> Mapping[str, Platform]:
     """All, by name; the first is ANY."""
-    return parse(data.text(FILE))
+    return parse(data.table(FILE))
 
 
-def parse(text: str) -> dict[str, Platform]:
+def parse(document: data.Document) -> dict[str, Platform]:
     """The platforms of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{FILE}: {error}") from None
     found: dict[str, Platform] = {}
     entries = document.get("platform")
     if set(document) != {"platform"} or not isinstance(entries, list):

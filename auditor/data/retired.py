@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 
@@ -15,13 +14,13 @@ FILE = "retired.toml"
 @cache
 def load() -> Mapping[str, str]:
     """A sentence about each, by id: that it is retired, and what to use."""
-    return {id: f"{id} is retired: {use}" for id, use in parse(data.text(FILE)).items()}
+    return {id: f"{id} is retired: {use}" for id, use in parse(data.table(FILE)).items()}
 
 
-def parse(text: str) -> dict[str, str]:
+def parse(document: data.Document) -> dict[str, str]:
     """What to use instead of each rule of a table in this form. Raises TableError for anything else."""
     found: dict[str, str] = {}
-    for id, entry in tomllib.loads(text).items():
+    for id, entry in document.items():
         match entry:
             case {"successor": str(rule), **others} if rule and not others:
                 found[id] = f"use rule {rule}"

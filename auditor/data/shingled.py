@@ -29,12 +29,12 @@ class Family(NamedTuple):
 @cache
 def load() -> tuple[Family, ...]:
     """All entries, in the order in which they are tried."""
-    return parse(data.text(FILE))
+    return parse(data.table(FILE))
 
 
-def parse(text: str) -> tuple[Family, ...]:
+def parse(document: data.Document) -> tuple[Family, ...]:
     """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
-    return tuple(_family(entry, where) for where, entry in data.entries(FILE, text, "shingled", KEYS))
+    return tuple(_family(entry, where) for where, entry in data.entries(FILE, document, "shingled", KEYS))
 
 
 def _family(entry: Mapping[str, Any], where: str) -> Family:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
 from auditor import data
+from auditor.data import TableError
 
 FILE = "tunables.toml"
 CHANGED = ("low", "medium", "own", "meant")
 KEYS = frozenset({"default", "changed", "means"})
 
 Release = tuple[int, ...]
-
-
-class TunablesError(ValueError):
-    """tunables.toml cannot be used; the text says which entry and why."""
 
 
 class Tunable(NamedTuple):
@@ -35,27 +31,23 @@ class Tunable(NamedTuple):
 
 @cache
 def load() -> dict[str, Tunable]:
-    """All, by name. Raises TunablesError."""
-    return parse(data.text(FILE))
+    """All, by name. Raises TableError."""
+    return parse(data.table(FILE))
 
 
-def parse(text: str) -> dict[str, Tunable]:
-    """The entries of a table in this form. Raises TunablesError for anything misspelt, missing or of the wrong type."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TunablesError(f"{FILE}: {error}") from None
-    return {name: _tunable(name, table) for name, table in tables.items()}
+def parse(document: data.Document) -> dict[str, Tunable]:
+    """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
+    return {name: _tunable(name, table) for name, table in document.items()}
 
 
 def _tunable(name: str, table: object) -> Tunable:
     if not isinstance(table, dict) or KEYS ^ set(table) or not all(isinstance(each, str) for each in table.values()):
-        raise TunablesError(f"{FILE}: {name} needs {', '.join(sorted(KEYS))}, as text, and nothing else")
+        raise TableError(f"{FILE}: {name} needs {', '.join(sorted(KEYS))}, as text, and nothing else")
     if table["changed"] not in CHANGED:
-        raise TunablesError(f"{FILE}: {name}: changed is one of {', '.join(CHANGED)}")
+        raise TableError(f"{FILE}: {name}: changed is one of {', '.join(CHANGED)}")
     steps = tuple(_steps(name, table["default"]))
     if not steps or list(steps) != sorted(steps):
-        raise TunablesError(f"{FILE}: {name}: default is RELEASE=VALUE, oldest release first")
+        raise TableError(f"{FILE}: {name}: default is RELEASE=VALUE, oldest release first")
     return Tunable(name, steps, table["changed"], table["means"])
 
 
@@ -64,5 +56,5 @@ def _steps(name: str, text: str) -> Iterator[tuple[Release, str]]:
         since, mark, value = step.partition("=")
         numbers = since.split(".")
         if not mark or not value or len(numbers) != 3 or not all(number.isdigit() for number in numbers):
-            raise TunablesError(f"{FILE}: {name}: {step!r} is not RELEASE=VALUE")
+            raise TableError(f"{FILE}: {name}: {step!r} is not RELEASE=VALUE")
         yield tuple(map(int, numbers)), "" if value == "-" else value

@@ -1,6 +1,6 @@
-"""One module a database engine: what zaudit knows of it, read by all that ask for it, keep it or judge it.
+"""Database engines: one module each, and the questions about their servers, settings, paths and services.
 
-A new engine is a module here with ``ENGINE``; a new setting is a line of its module. Nothing here touches the machine.
+A new engine is a subclass of :class:`.engine.Engine` and its line here. Nothing here touches the machine.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ ENGINES: dict[str, Engine] = {
         mongodb.ENGINE,
         etcd.ENGINE,
         redis.ENGINE,
+        redis.VALKEY,
     )
 }
 """By the word that --db takes, in the order in which they are listed to people."""

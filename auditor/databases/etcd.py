@@ -2,36 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from auditor.databases.engine import Found, InForce, Launch, Promise, Shape, asks, setting_facts
+from auditor.facts import Evidence, Known, Value
+from auditor.text import argument
+
+if TYPE_CHECKING:
+    from auditor.databases.configuration import Tree
+
 from collections.abc import Sequence
 
-from auditor.databases import yaml
-from auditor.databases.arguments import dashed
 from auditor.databases.engine import Engine, Line, Setting, boolean, path, word
+from auditor.databases.forms import dashed, yaml
 from auditor.facts import flag
 
 
-def arguments(given: Sequence[str]) -> list[Line]:
-    """As Go's flag reads them: one dash or two."""
-    values = {name: (name, path) for name in ("data-dir", "wal-dir", "config-file")}
-    return dashed(given, values, {"unsafe-no-fsync": word})
-
-
-ENGINE = Engine(
-    name="etcd",
-    title="etcd bbolt",
-    page_bytes=4096,
-    page_source="etcd-io/bbolt: the page size is that of the operating system, 4096 bytes on x86-64",
-    processes=("etcd",),
-    settings=(
+class Etcd(Engine):
+    name = "etcd"
+    title = "etcd bbolt"
+    page_bytes = 4096
+    page_source = "etcd-io/bbolt: the page size is that of the operating system, 4096 bytes on x86-64"
+    processes = ("etcd",)
+    settings = (
         Setting("unsafe-no-fsync", word, "no_fsync", flag("etcd --unsafe-no-fsync"), "false", boolean),
         Setting("data-dir", path),
         Setting("wal-dir", path),
-    ),
-    files=(("*.yml", yaml.read), ("*.yaml", yaml.read)),
-    arguments=arguments,
-    variables={"ETCD_DATA_DIR": path, "ETCD_WAL_DIR": path, "ETCD_CONFIG_FILE": path, "ETCD_UNSAFE_NO_FSYNC": word},
-    data_options=("data-dir",),
-    data_variable="ETCD_DATA_DIR",
-    compared=("no_fsync",),
-    profile="etcd",
-)
+    )
+    files = (("*.yml", yaml), ("*.yaml", yaml))
+    taken_over = ""
+    units = ""
+    variables: Mapping[str, Shape] = {
+        **dict.fromkeys(("ETCD_DATA_DIR", "ETCD_WAL_DIR", "ETCD_CONFIG_FILE"), path),
+        "ETCD_UNSAFE_NO_FSYNC": word,
+    }
+    data_options = ("data-dir",)
+    data_variable = "ETCD_DATA_DIR"
+    in_place = ()
+    compared = ("no_fsync",)
+    omitting: Mapping[str, tuple[Value, ...]] = {"no_fsync": (True,)}
+    new_on_empty = "etcd without a log begins a new cluster (server/etcdserver/bootstrap.go)"
+    profile = "etcd"
+
+    def arguments(self, given: Sequence[str]) -> list[Line]:
+        """As Go's flag reads them: one dash or two."""
+        values = {name: (name, path) for name in ("data-dir", "wal-dir", "config-file")}
+        return dashed(given, values, {"unsafe-no-fsync": word})
+
+    def wanted(self, launch: Launch) -> list[str]:
+        file = _config_file(launch, launch.variables or {})
+        return [file] if file else []
+
+    def read(self, launch: Launch, tree: Tree) -> Found:
+        """A configuration file replaces both flags and variables. (etcd manual, Configuration file)"""
+        if (variables := launch.variables) is None:
+            environ = f"/proc/{launch.place}/environ"
+            raise ValueError(f"{environ}: {tree.reply.errors.get(environ, 'was not read')}")
+        if file := _config_file(launch, variables):
+            settings = tree.settings(file, self)
+        else:
+            of = {name: f"ETCD_{name.replace('-', '_').upper()}" for name in self.known}
+            settings = {name: (variables[each], "environment") for name, each in of.items() if each in variables}
+            settings |= launch.given
+        yield from setting_facts(self, settings)
+        text = "bbolt pages are those of the system: 4096 bytes on x86-64"
+        yield "page_bytes", Known(self.page_bytes, (Evidence(text),))
+        if (home := settings.get("data-dir", ("", ""))[0]).startswith("/"):
+            log = settings.get("wal-dir", ("", ""))[0] or f"{home}/member/wal"
+            seen = Evidence(f"data in {home}, log in {log}", f"ls -l {argument(home)}")
+            yield "directories", Known((f"data:{home}", f"log:{log}"), (seen,))
+
+    def promise(self, settings: InForce, synchronous: bool | None) -> Promise:
+        no_fsync = settings.flag("no_fsync")
+        fsync = asks(None if no_fsync is None else not no_fsync, otherwise="never")
+        return Promise(True, fsync, fsync)
+
+
+def _config_file(launch: Launch, variables: Mapping[str, str]) -> str:
+    return launch.given.get("config-file", ("",))[0] or variables.get("ETCD_CONFIG_FILE", "")
+
+
+ENGINE = Etcd()

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from auditor.databases import yaml
-from auditor.databases.arguments import dashed
-from auditor.databases.engine import Engine, Line, Setting, Shape, boolean, path, place, word
-from auditor.facts import flag, number
+from auditor.databases.engine import (
+    Engine,
+    Found,
+    InForce,
+    Launch,
+    Line,
+    Promise,
+    Setting,
+    Shape,
+    boolean,
+    is_on,
+    path,
+    place,
+    setting,
+    setting_facts,
+    word,
+)
+from auditor.databases.forms import dashed, yaml
+from auditor.facts import Evidence, Known, Value, flag, number
+from auditor.text import argument
+
+if TYPE_CHECKING:
+    from auditor.databases.configuration import Tree
 
 _VALUES: dict[str, tuple[str, Shape]] = {
     "config": ("config", path),
@@ -16,31 +36,74 @@ _VALUES: dict[str, tuple[str, Shape]] = {
     "replSet": ("replSet", word),
     "journalCommitInterval": ("journalCommitInterval", word),
 }
+_SAME = {
+    "storage.journal.commitIntervalMs": "journalCommitInterval",
+    "replication.replSetName": "replSet",
+    "storage.dbPath": "dbpath",
+}
 
 
-def arguments(given: Sequence[str]) -> list[Line]:
-    """Long options may have one dash, too."""
-    return dashed(given, _VALUES, {"nojournal": word, "journal": word})
-
-
-ENGINE = Engine(
-    name="mongodb",
-    title="MongoDB WiredTiger",
-    page_bytes=32768,
-    page_source="WiredTiger manual: leaf_page_max, 32 KiB by default",
-    processes=("mongod",),
-    settings=(
+class MongoDB(Engine):
+    name = "mongodb"
+    title = "MongoDB WiredTiger"
+    page_bytes = 32768
+    page_source = "WiredTiger manual: leaf_page_max, 32 KiB by default"
+    processes = ("mongod",)
+    settings = (
         Setting("storage.journal.enabled", word, "journal", flag("MongoDB keeps a journal"), "true", boolean),
         Setting("storage.journal.commitIntervalMs", word, "commit_interval_ms",
                 number("milliseconds between flushes of the journal of MongoDB"), "100",
                 lambda value: int(value) if value.isdecimal() and len(value) < 5 else int("no such value")),
         Setting("storage.dbPath", place),
         Setting("replication.replSetName", word),
-    ),
-    files=(("mongo*.conf", yaml.read), ("*.yml", yaml.read), ("*.yaml", yaml.read)),
-    arguments=arguments,
-    data_options=("dbpath",),
-    passing=("diagnostic.data", "_tmp"),
-    compared=("journal",),
-    profile="mongodb",
-)  # fmt: skip
+    )  # fmt: skip
+    files = (("mongo*.conf", yaml), ("*.yml", yaml), ("*.yaml", yaml))
+    taken_over = ""
+    units = ""
+    data_options = ("dbpath",)
+    passing = ("diagnostic.data", "_tmp")
+    in_place = ()
+    compared = ("journal",)
+    omitting: Mapping[str, tuple[Value, ...]] = {}
+    new_on_empty = "mongod with an empty dbPath begins a new database"
+    profile = "mongodb"
+
+    def arguments(self, given: Sequence[str]) -> list[Line]:
+        """Long options may have one dash, too."""
+        return dashed(given, _VALUES, {"nojournal": word, "journal": word})
+
+    def wanted(self, launch: Launch) -> list[str]:
+        return [launch.given["config"][0]] if "config" in launch.given else []
+
+    def read(self, launch: Launch, tree: Tree) -> Found:
+        given = launch.given
+        settings = tree.settings(given["config"][0], self) if "config" in given else {}
+        for name, means in (("journal", "true"), ("nojournal", "false")):
+            if name in given and is_on(given[name][0], name):
+                settings["storage.journal.enabled"] = means, f"--{name} (command line)"
+        for name, option in _SAME.items():
+            if option in given:
+                settings[name] = given[option]
+        yield from setting_facts(self, settings)
+        name, seen = setting(settings, "replication.replSetName", "")
+        # a recording that is so old that it dates no file may have kept no name of a replica set
+        if name or tree.reply.changed or not ("config" in given or launch.others):
+            yield "standalone", Known(not name, (seen,))
+        home = settings.get("storage.dbPath", ("/data/db", ""))[0]
+        yield "page_bytes", Known(self.page_bytes, (Evidence("WiredTiger leaf pages of 32 KiB by default"),))
+        places = (f"data:{home}", f"log:{home}/journal")
+        yield "directories", Known(places, (Evidence(f"data in {home}", f"ls -l {argument(home)}"),))
+
+    def promise(self, settings: InForce, synchronous: bool | None) -> Promise:
+        """A member of a replica set relies on the others: with arbiters the default is w:1, which waits for no journal."""
+        journal, alone = settings.flag("journal"), settings.flag("standalone")
+        elsewhere = None if alone is None else not alone
+        if journal is False:
+            return Promise(False, "never", "before", elsewhere=elsewhere)
+        if alone is False:
+            return Promise(False, "later", "before", elsewhere=True)
+        known = journal is not None and alone is not None
+        return Promise(False if known else None, "later" if known else None, "before", elsewhere=elsewhere)
+
+
+ENGINE = MongoDB()

@@ -1,32 +1,54 @@
-"""PostgreSQL: what is known of it. (PostgreSQL manual of 15 to 17: Setting Parameters, Write Ahead Log, File Locations)"""
+"""PostgreSQL. (PostgreSQL manual of 15 to 17: Setting Parameters, Write Ahead Log, File Locations; src/backend/utils/misc/guc.c
+SelectConfigFiles)
+"""
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from auditor.databases.arguments import getopt
 from auditor.databases.engine import (
     DOUBT,
     OTHER,
     REST,
     WITHHELD,
     Engine,
+    Found,
+    InForce,
+    Launch,
     Line,
+    Promise,
     Setting,
+    Settings,
     Shape,
+    asks,
     boolean,
     by_line,
+    from_server,
+    is_on,
     kept,
     names,
     path,
     plain,
+    setting,
+    setting_facts,
+    valued,
     word,
 )
-from auditor.facts import flag, words
+from auditor.databases.forms import getopt
+from auditor.facts import Evidence, Known, Value, flag, known, words
 from auditor.facts import word as one_of
+from auditor.sources.replies import integer, rows, texts
+from auditor.text import argument
+
+if TYPE_CHECKING:
+    from auditor.databases.configuration import Tree
 
 # of postgres, with a colon after those that have a value (src/backend/postmaster/postmaster.c)
 LETTERS = "B:bC:c:D:d:EeFf:h:ijk:lN:nOPp:r:S:sTt:v:W:"
+# a session has these from its own role, database or client: what others have is another matter (pg_settings.source)
+OF_THE_SESSION = ("database", "user", "database user", "client", "override", "interactive", "session", "test")
 COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
 
 
@@ -69,39 +91,31 @@ def _value(text: str) -> str | None:
     return WITHHELD if "\\" in inside else inside.replace("''", "'")
 
 
-def arguments(given: Sequence[str]) -> list[Line]:
-    """``-D DIR``, ``-c NAME=VALUE``, ``--NAME=VALUE``, and -F for fsync=off."""
-
-    def short(letter: str, value: str) -> Line | None:
-        match letter:
-            case "D":
-                return Line(folder := kept(value, path), "setting", "-D", folder)
-            case "F":
-                return Line("-F", "setting", "fsync", "off")
-            case "c":
-                return _given(value)
-            case _:
-                return None
-
-    return getopt(given, LETTERS, short, lambda text, after: _given(text, "--"))
+# what a process of PostgreSQL does that serves no client (GetBackendTypeDesc() of src/backend/utils/init/miscinit.c), behind
+# the name of the cluster (init_ps_display() of utils/misc/ps_status.c); a client's has more words
+TITLE = "postgres: "
+LONGEST_TITLE = 1 << 16  # characters
+TASKS = {
+    *("archiver", "background writer", "checkpointer", "logger", "startup", "walwriter", "walsummarizer"),
+    *("autovacuum launcher", "logical replication launcher"),
+}
 
 
-def _given(text: str, before: str = "") -> Line:
-    name, equals, value = text.partition("=")
-    name = name.replace("-", "_").lower()
-    if not equals or name not in ENGINE.known:
-        return REST
-    value = kept(value, ENGINE.known[name])
-    return Line(f"{before}{name}={value}", "setting", name, value)
+def task(text: str) -> str:
+    """What a process of PostgreSQL says in its title that it does, empty where it says another thing or is none."""
+    said = text.rstrip("\0 ").rpartition(": ")[2] if text.startswith(TITLE) and len(text) <= LONGEST_TITLE else ""
+    return said if said in TASKS else ""
 
 
-ENGINE = Engine(
-    name="postgres",
-    title="PostgreSQL",
-    page_bytes=8192,
-    page_source="PostgreSQL manual, Preset Options: block_size, 8192 bytes unless built otherwise",
-    processes=("postgres",),
-    settings=(
+class PostgreSQL(Engine):
+    name = "postgres"
+    title = "PostgreSQL"
+    page_bytes = 8192
+    page_source = "PostgreSQL manual, Preset Options: block_size, 8192 bytes unless built otherwise"
+    processes = ("postgres",)
+    starters = ("postmaster", "pg_ctl", "pg_ctlcluster")
+    before = (r"/[\w./+-]*/postgresql(?:-\d+)?-check-db-dir ;",)
+    settings = (
         Setting("fsync", word, "fsync", flag("PostgreSQL fsync"), "on", boolean),
         Setting("full_page_writes", word),
         Setting("synchronous_commit", word, "synchronous_commit", one_of("PostgreSQL", *COMMITS), "on",
@@ -118,15 +132,148 @@ ENGINE = Engine(
         Setting("include", path),
         Setting("include_if_exists", path),
         Setting("include_dir", path),
-    ),
-    files=(("*.conf", conf),),
-    arguments=arguments,
-    variables={"PGDATA": path},
-    data_options=("-D", "data_directory"),
-    data_variable="PGDATA",
-    at_home=True,  # src/backend/utils/init/miscinit.c ChangeToDataDir
-    taken_over="a reload",  # PostgreSQL manual, Setting Parameters; nothing that lasts tells when it was
-    passing=("log", "pg_log", "pg_stat_tmp", "pgsql_tmp"),
-    compared=("fsync", "synchronous_commit", "torn_page_guard"),
-    profile="postgres",
-)  # fmt: skip
+    )  # fmt: skip
+    files = (("*.conf", conf),)
+    taken_over = "a reload"  # PostgreSQL manual, Setting Parameters; nothing that lasts tells when it was
+    units = ""
+    variables: Mapping[str, Shape] = {"PGDATA": path}
+    data_options = ("-D", "data_directory")
+    data_variable = "PGDATA"
+    at_home = True  # src/backend/utils/init/miscinit.c ChangeToDataDir
+    passing = ("log", "pg_log", "pg_stat_tmp", "pgsql_tmp")
+    tablespaces = "/pg_tblspc/"
+    in_place = ("base/*/*", "global/*", "pg_tblspc/*/*/*/*")
+    guard = "full_page_writes = on"
+    compared = ("fsync", "synchronous_commit", "torn_page_guard")
+    omitting: Mapping[str, tuple[Value, ...]] = {"fsync": (False,)}
+    new_on_empty = ""
+    profile = "postgres"
+
+    def arguments(self, given: Sequence[str]) -> list[Line]:
+        """``-D DIR``, ``-c NAME=VALUE``, ``--NAME=VALUE``, and -F for fsync=off."""
+
+        def short(letter: str, value: str) -> Line | None:
+            match letter:
+                case "D":
+                    return Line(folder := kept(value, path), "setting", "-D", folder)
+                case "F":
+                    return Line("-F", "setting", "fsync", "off")
+                case "c":
+                    return self._argument(value)
+                case _:
+                    return None
+
+        return getopt(given, LETTERS, short, lambda text, after: self._argument(text, "--"))
+
+    def _argument(self, text: str, before: str = "") -> Line:
+        name, equals, value = text.partition("=")
+        name = name.replace("-", "_").lower()
+        if not equals or name not in self.known:
+            return REST
+        value = kept(value, self.known[name])
+        return Line(f"{before}{name}={value}", "setting", name, value)
+
+    def wanted(self, launch: Launch) -> list[str]:
+        if not launch.home:
+            raise ValueError("where its data lies is not known")
+        try:
+            config = _config_file(launch, launch.home)
+        except ValueError:  # read() says it
+            config = f"{launch.home}/postgresql.conf"
+        return [config, f"{posixpath.dirname(config)}/conf.d/*.conf", f"{launch.home}/postgresql.auto.conf"]
+
+    def read(self, launch: Launch, tree: Tree) -> Found:
+        autos = [each for each in tree.asked() if each.endswith("/postgresql.auto.conf")]
+        home = posixpath.dirname(autos[0]) if autos else ""
+        settings = self.settings_of(tree, _config_file(launch, home))
+        settings |= self.settings_of(tree, f"{home}/postgresql.auto.conf", needed=False)
+        yield from self.facts_of(settings | launch.given, home)
+
+    def settings_of(self, tree: Tree, file: str, *, needed: bool = True, depth: int = 0) -> Settings:
+        """postgresql.conf: the last one counts. (PostgreSQL manual, Setting Parameters)"""
+        found: Settings = {}
+        for line in tree.lines(file, self, needed=needed, depth=depth):
+            if line.kind != "setting":
+                continue
+            value, _ = found[line.name] = valued(line, file)
+            other = posixpath.join(posixpath.dirname(file), value)
+            match line.name:
+                case "include" | "include_if_exists":
+                    found |= self.settings_of(tree, other, needed=line.name == "include", depth=depth + 1)
+                case "include_dir":
+                    for each in tree.folder(posixpath.normpath(other), ".conf"):
+                        if posixpath.basename(each).startswith("."):  # which it passes over; MySQL and MariaDB do not
+                            continue
+                        found |= self.settings_of(tree, each, depth=depth + 1)
+        return found
+
+    def facts_of(self, settings: Settings, home: str) -> Found:
+        """What settings come to, whoever said them. home: of its data, or empty where that is not known."""
+        yield from setting_facts(self, settings)
+        value, seen = setting(settings, "full_page_writes", "on")
+        yield "torn_page_guard", Known(is_on(value, "full_page_writes"), (seen,))
+        if "block_size" in settings:
+            value, seen = setting(settings, "block_size", "")
+            yield "page_bytes", Known(integer(value), (seen,))
+        else:
+            text = "PostgreSQL pages of 8192 bytes unless built otherwise"
+            yield "page_bytes", Known(self.page_bytes, (Evidence(text),))
+        if home:
+            places = (f"data:{home}", f"log:{home}/pg_wal")
+            yield "directories", Known(places, (Evidence(f"data in {home}", f"ls -l {argument(home)}"),))
+
+    def in_force(self, reply: dict[str, Any]) -> Found:
+        """(PostgreSQL manual, pg_settings, pg_db_role_setting)"""
+        settings: Settings = {}
+        hidden = []
+        for name, value, origin, file, line, pending in rows(reply, "settings", 6):
+            if origin in OF_THE_SESSION and name not in ("data_directory", "block_size", "server_version"):
+                hidden.append(name)
+                continue
+            where = f"{file}:{line}" if file else origin
+            later = ", another value waits for a restart" if pending else ""
+            settings[str(name)] = str(value), f"server, {where}{later}"
+        if missing := {"fsync", "full_page_writes"} - settings.keys():
+            raise ValueError(f"pg_settings does not show {sorted(missing)[0]}")
+        home = settings.get("data_directory", ("", ""))[0]
+        names = {each.fact: each.name for each in self.settings if each.fact}
+        names |= {"torn_page_guard": "full_page_writes", "page_bytes": "block_size"}
+        for fact, known_value in self.facts_of(settings, home):
+            name = names.get(fact, fact)
+            # of a setting that an older script did not ask for, no default is taken
+            if name not in hidden and name not in self.known.keys() - settings:
+                yield fact, from_server(known_value, f"psql -c 'SHOW {name}'")
+        if home:
+            yield "data_directory", known(home, f"data_directory = {home} (server)", "psql -c 'SHOW data_directory'")
+        off = [
+            " in ".join(filter(None, (f"role {role}" if role else "", f"database {database}" if database else "")))
+            for database, role, entry in texts(reply, "roles", 3)
+            if entry.partition("=")[2].lower() in ("off", "false", "no", "0")
+        ]
+        text = (
+            f"synchronous_commit = off for {', '.join(off)}"
+            if off
+            else "no role or database sets synchronous_commit off"
+        )
+        yield "asynchronous_roles", known(tuple(off), text, "psql -c 'TABLE pg_db_role_setting'")
+
+    def promise(self, settings: InForce, synchronous: bool | None) -> Promise:
+        """Where nobody asked the server, the roles and databases of its files count."""
+        commit = settings.word("synchronous_commit")
+        left = None if commit is None else commit != "off" and synchronous is not False
+        fsync = asks(settings.flag("fsync"), otherwise="never")
+        return Promise(left, "later" if fsync == "before" and left is False else fsync, fsync)
+
+
+def _config_file(launch: Launch, home: str) -> str:
+    """The file that a server reads: config_file, or postgresql.conf of the folder that -D or PGDATA names, which need not
+    be that of its data. Raises ValueError for a path that is relative to a folder that nobody saw."""
+    given = launch.given
+    folder = given["-D"][0] if "-D" in given else (launch.variables or {}).get("PGDATA") or home
+    file = given["config_file"][0] if "config_file" in given else f"{folder.rstrip('/')}/postgresql.conf"
+    if not file.startswith("/"):
+        raise ValueError(f"{file}: the folder that it was started in is not known")
+    return file
+
+
+ENGINE = PostgreSQL()

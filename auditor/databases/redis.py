@@ -1,17 +1,29 @@
-"""Redis: what is known of it. (redis.conf of 7.0; src/config.c, src/sds.c sdssplitargs)"""
+"""Redis, and Valkey, which was forked from it. (redis.conf of 7.0; src/config.c, src/sds.c sdssplitargs)
+
+Both write a title over their arguments (set-proc-title; before 6.2 always), so /proc/PID/cmdline does not show the options that
+were given behind its file, and these override it (src/server.c, main(), redisSetProcTitle(); src/setproctitle.c). ``systemctl
+show`` says them. A line is kept whose options are all known not to say how anything is written; any other is not, so that what
+it gives is unknown. It fills the rest of its arguments with NUL bytes, so what is left of them still is as long as they were:
+the command of its unit has to have that length, too (:func:`compare`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from auditor.databases.arguments import dashed
 from auditor.databases.engine import (
     ARGUMENT,
     DOUBT,
     OTHER,
     WITHHELD,
     Engine,
+    Found,
+    InForce,
+    Launch,
     Line,
+    Promise,
     Setting,
     Shape,
     boolean,
@@ -20,12 +32,19 @@ from auditor.databases.engine import (
     path,
     place,
     plain,
+    setting_facts,
     word,
 )
-from auditor.facts import flag
+from auditor.databases.forms import dashed
+from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, Value, flag, known, unknown, words
 from auditor.facts import word as one_of
+from auditor.host.request import Output, Run, Skip
+from auditor.sources.source import source
+from auditor.text import argument
 
-CONF = "/etc/redis/redis.conf"
+if TYPE_CHECKING:
+    from auditor.databases.configuration import Tree
+
 POLICIES = ("always", "everysec", "no")
 
 
@@ -52,36 +71,177 @@ def conf(text: str, known: Mapping[str, Shape]) -> list[Line]:
     return by_line(text, read)
 
 
-def arguments(given: Sequence[str]) -> list[Line]:
-    """``[FILE] --name value``; most builds put a title in their place."""
-    first = given[:1] if given and not given[0].startswith("-") and given[0] not in ("", WITHHELD, ARGUMENT) else []
-    lines = [Line(value, "setting", "config", value) for value in (kept(each, path) for each in first)]
-    values = {each.name: (each.name, each.shape) for each in ENGINE.settings}
-    return [*lines, *dashed(given[len(first) :], values, {})]
-
-
 def _policy(value: str) -> str:
     if value not in POLICIES:
         raise ValueError(f"{value[:20]!r} is none of {', '.join(POLICIES)}")
     return value
 
 
-ENGINE = Engine(
-    name="redis",
-    title="Redis",
-    page_bytes=0,
-    page_source="Redis manual, Persistence: its files are written from end to end",
-    processes=("redis-server",),
-    settings=(
+class Redis(Engine):
+    """default_file: that its packages start it with. client: the program that asks it."""
+
+    client = "redis-cli"
+
+    name = "redis"
+    title = "Redis"
+    page_bytes = 0
+    page_source = "Redis manual, Persistence: its files are written from end to end"
+    processes = ("redis-server",)
+    default_file = "/etc/redis/redis.conf"
+    settings = (
         Setting("appendonly", word, "appendonly", flag("Redis appendonly"), "no", boolean),
         Setting("appendfsync", word, "appendfsync", one_of("Redis", *POLICIES), "everysec", _policy),
         Setting("dir", place),
         Setting("include", path),
+    )
+    files = (("redis*.conf", conf), ("valkey*.conf", conf))  # either may be started with a file of the other's
+    taken_over = "CONFIG SET with CONFIG REWRITE"
+    units = "redis*.service"
+    data_options = ("dir",)
+    at_home = True  # redis.conf of 7.0, dir
+    in_place = ()
+    compared = ("appendonly", "appendfsync")
+    omitting: Mapping[str, tuple[Value, ...]] = {"appendfsync": ("no", "everysec")}
+    new_on_empty = "Redis without a file begins with no keys"
+
+    def arguments(self, given: Sequence[str]) -> list[Line]:
+        """``[FILE] --name value``; most builds put a title in their place."""
+        first = given[:1] if given and not given[0].startswith("-") and given[0] not in ("", WITHHELD, ARGUMENT) else []
+        lines = [Line(value, "setting", "config", value) for value in (kept(each, path) for each in first)]
+        values = {each.name: (each.name, each.shape) for each in self.settings}
+        return [*lines, *dashed(given[len(first) :], values, {})]
+
+    def wanted(self, launch: Launch) -> list[str]:
+        return [launch.given.get("config", (launch.config or self.default_file,))[0]]
+
+    def read(self, launch: Launch, tree: Tree) -> Found:
+        """Its title does not tell the file that it read; that of its unit, or of the package, is believed where dir is its
+        working directory. For what its title hides see :func:`compare`."""
+        file = launch.given.get("config", (next(iter(tree.asked()), self.default_file), ""))[0]
+        settings = tree.settings(file, self) | launch.given
+        if "include" in settings:
+            raise ValueError(f"{file}: includes {settings['include'][0]}, which was not read")
+        home = settings.get("dir", ("", ""))[0]
+        if home.rstrip("/") != launch.folder:
+            why = f"its dir is not {launch.folder or 'known to be its working directory'}"
+            raise ValueError(f"{file}: {why}, so it is not the file that was read")
+        yield from setting_facts(self, settings)
+        if home.startswith("/"):
+            seen = Evidence(f"dir {home}", f"grep ^dir {argument(file)}")
+            yield "directories", Known((f"data:{home}", f"log:{home}"), (seen,))
+
+    def promise(self, settings: InForce, synchronous: bool | None) -> Promise:
+        """everysec holds a write back for two seconds while a sync runs (aof.c flushAppendOnlyFile())."""
+        append, sync = settings.flag("appendonly"), settings.word("appendfsync")
+        if append is False:
+            return Promise(False, "never")
+        if append is None or sync is None:
+            return Promise(None, None)
+        return {"always": Promise(), "no": Promise(True, "never")}.get(sync, Promise(False, "later"))
+
+
+class Valkey(Redis):
+    """The fork of Redis 7.2.4. What it does between a write and its answer is the same, and so are its settings and their
+    defaults. (valkey-io/valkey src/config.c, src/aof.c flushAppendOnlyFile(), src/setproctitle.c; valkey.conf of 8.0)"""
+
+    client = "valkey-cli"
+    name = "valkey"
+    title = "Valkey"
+    page_source = "Valkey documentation, Persistence: its files are written from end to end"
+    processes = ("valkey-server",)
+    default_file = "/etc/valkey/valkey.conf"
+    units = "valkey*.service"  # valkey-server.service of Debian, valkey.service of Fedora
+    new_on_empty = "Valkey without a file begins with no keys"
+
+
+ENGINE = Redis()
+VALKEY = Valkey()
+FAMILY = (ENGINE, VALKEY)
+
+UNIT_FACTS = {
+    "start_config": one_of("the configuration file with which systemd starts it"),
+    "start_arguments": words(
+        "all that systemd starts it with, besides its name: nothing of it says how anything is written"
     ),
-    files=(("redis*.conf", conf),),
-    arguments=arguments,
-    data_options=("dir",),
-    at_home=True,  # redis.conf of 7.0, dir
-    taken_over="CONFIG SET with CONFIG REWRITE",
-    compared=("appendonly", "appendfsync"),
-)
+}
+_OPTIONS = "supervised|daemonize|port|pidfile|unixsocket|logfile"
+
+
+def _start(engine: Redis) -> str:
+    """A line of systemctl in which its unit starts it with a file, and with nothing that says how anything is written."""
+    return (
+        rf"ExecStart=\{{ path=\S+ ; argv\[\]=\S*/{engine.processes[0]}(?P<given> (?P<file>/[\w./@-]+)"
+        rf"(?: --(?:{_OPTIONS}) [\w./@-]+)*) ; ignore_errors=[^{{}}]*\}}"
+    )
+
+
+def keep(engine: Redis) -> str:
+    """The lines that are kept of what systemctl says."""
+    return rf"^(?:|MainPID=\d+|{_start(engine)})$"
+
+
+def _titled(database: Subject) -> Redis | None:
+    """Its engine, where that may write a title over its arguments."""
+    return next((each for each in FAMILY if database.name.startswith(f"{each.name} ")), None)
+
+
+def request(database: Subject, facts: Facts) -> Run | Skip:
+    """All units of its engine, running or loaded: which is that of a process they say themselves."""
+    engine = _titled(database)
+    if engine is None or not database.name.partition(" ")[2].isdigit():
+        return Skip("it is no Redis that runs here", applies=False)
+    argv = ("systemctl", "show", "--property=MainPID,ExecStart", engine.units)
+    return Run(argv, package="systemd", keep=keep(engine))
+
+
+def hidden(database: Subject, facts: Facts) -> bool:
+    """Whether a title stands in place of the arguments: none is left."""
+    found = facts.get(database, "arguments")
+    return _titled(database) is not None and isinstance(found, Known) and not found.value
+
+
+@source("redis_unit", "database", ask=request, facts=UNIT_FACTS)
+def redis_unit(reply: Output, database: Subject) -> Iterator[Fact]:
+    """Raises ValueError where no unit says that it started this process with a file and nothing that matters."""
+    process, engine = database.name.partition(" ")[2], _titled(database)
+    if engine is None:
+        raise ValueError(f"{database.name} is no Redis")
+    for unit in reply.text.split("\n\n"):
+        if f"MainPID={process}" in (lines := unit.split("\n")):
+            starts = [found for line in lines if (found := re.fullmatch(_start(engine), line))]
+            if len(starts) == 1:
+                given, file = starts[0]["given"], starts[0]["file"]
+                text = f"{engine.processes[0]}{given}"
+                yield Fact(database, "start_config", known(file, text, reply.command))
+                yield Fact(database, "start_arguments", known(tuple(given.split()), text, reply.command))
+                return
+    raise ValueError(f"no unit says that it starts process {process} with a file and nothing that overrides it")
+
+
+SAYS = tuple(each.fact for each in ENGINE.settings if each.fact)
+
+
+def compare(facts: Facts) -> None:
+    """All of them. Where their arguments are not known, what the file says of durability is not believed."""
+    for database in list(facts.subjects("database")):
+        engine = _titled(database)
+        if engine and hidden(database, facts) and (why := _doubt(database, engine, facts)):
+            for name in SAYS:
+                if isinstance(facts.get(database, name), Known):
+                    facts.replace(Fact(database, name, why))
+
+
+def _doubt(database: Subject, engine: Redis, facts: Facts) -> Unknown | None:
+    text = f"{database.name}: its title hides what it was given on its command line, which overrides its file"
+    remedy = f"{engine.client} CONFIG GET 'append*' shows what is in force"
+    left, start = facts.get(database, "arguments_bytes"), facts.get(database, "start_arguments")
+    if isinstance(start, Unknown):
+        return unknown(f"{text}; {start.reasons[0].text}", remedy)
+    assert isinstance(start.value, tuple)
+    size = sum(len(str(each)) + 1 for each in start.value)
+    if not (isinstance(left, Known) and left.value == size):
+        return unknown(f"{text}; it was not as long as that of its unit ({start.evidence[0].text})", remedy)
+    return None
+
+
+SOURCES = (redis_unit,)

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from auditor import interrupt
-from auditor.databases.kept import task
+from auditor.databases.postgres import task
 from auditor.diagnose import commits, observation
 from auditor.diagnose import tracing as trace
 from auditor.diagnose.commits import Looked

@@ -19,13 +19,14 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 Party = Literal["drive", "controller", "hypervisor", "target", "layer"]  # of stores
-Promised = Party | Literal["replicas", "program", "shutdown", "key", "room", "neighbours"]
+Promised = Party | Literal["flushes", "replicas", "program", "shutdown", "key", "room", "neighbours"]
 PROMISES: dict[Promised, str] = {
     "drive": "{}",
     "controller": "{}",
     "hypervisor": "the hypervisor",
     "target": "the storage behind {}",
     "layer": "{}",
+    "flushes": "flushes reaching the drives",
     "replicas": "the replicas of {}",
     "program": "the program calling fsync on {}",
     "shutdown": "the shutdown unmounting {}",

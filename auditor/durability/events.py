@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from auditor.durability.host import Place
+if TYPE_CHECKING:
+    from auditor.durability.host import Place
 
 EventName = Literal["process", "restart", "crash", "power", "power+log", "power+drive", "drive", "log", "below"]
 EVENTS: tuple[EventName, ...] = get_args(EventName)

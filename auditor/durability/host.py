@@ -37,6 +37,7 @@ class Store:
     cache: Cache | None = "protected"
     passes: bool | None = True  # a flush reaches it, and goes on to what is below: queue/write_cache, dm targets
     completes: bool | None = True  # no flush of it has failed
+    counted: bool | None = True  # None: what is configured passes flushes, and nobody has counted or followed them
     honours: bool | None = True  # what it says of its cache and of flushes: documented or proven, None: not verified
     redundant: bool | None = (
         False  # RAID below it outlives a drive of its own; None: that is not visible from here (a LUN)

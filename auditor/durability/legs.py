@@ -190,7 +190,8 @@ def _works(leg: Leg) -> Answer:
 
 
 def _passed(reached: Answer, store: Store) -> Answer:
-    if reached.rank is Rank.SAFE and store.passes and store.completes:
+    if reached.rank is Rank.SAFE and store.passes and store.completes and store.counted:
         return SAFE
     passes, completes = holds(store.passes, "flush", store.name), holds(store.completes, "flush error", store.name)
-    return all_of((reached, passes, completes))
+    counted = SAFE if store.counted else relies("flushes", "", "flush", store.name)
+    return all_of((reached, passes, completes, counted))

@@ -142,6 +142,7 @@ def store_shape(host: Host, name: str) -> tuple[object, ...]:
         each.cache,
         each.passes,
         each.completes,
+        each.counted,
         each.honours,
         each.redundant,
         each.alone,

@@ -60,8 +60,7 @@ def answer_of(source: Source, subject: Subject, request: Run | Read, reply: Capt
     if too_much := bounds.over(said, source.form):
         return Answer(Facts(), unknown(f"{text}: {too_much}"))
     try:
-        found = Facts()
-        found.put_all(source.parse(said, subject))
+        found = _parsed(source, said, subject)
         found.put_all(list(_lacking(source, found, getattr(said, "lacks", ()), older)))
         return Answer(found, missing, unasked=older)
     except ValueError as error:  # what a parser says of an answer that it does not understand
@@ -82,17 +81,24 @@ def _concerns(word: str, subject: Subject) -> bool:
 
 def _of_a_part(source: Source, subject: Subject, capture: Capture, text: str) -> Facts:
     """What a command said before it was given up, where its parser leaves out what is cut off."""
-    found = Facts()
     if not (capture.fault and capture.stdout and source.part):
-        return found
+        return Facts()
     said = Output(decoded(capture.stdout), text, 0, "", capture.lacks, capture.columns)
     if bounds.over(said, source.form):
-        return found
+        return Facts()
     try:
-        found.put_all(source.parse(said, subject))
+        return _parsed(source, said, subject)
     except ValueError:  # not even its beginning is an answer
         return Facts()
-    return found
+
+
+def _parsed(source: Source, said: Reply, subject: Subject) -> Facts:
+    found = source.parse(said, subject)
+    if isinstance(found, Facts):
+        return found
+    store = Facts()
+    store.put_all(found)
+    return store
 
 
 def _of_word(source: Source, word: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from auditor.collect import database_paths
+from auditor.databases import paths
 from auditor.facts import Fact, Facts, Known, Subject, unknown, word
 
 PROVIDES = {"dataset.brought": word("why it is audited though nobody named it")}
@@ -48,7 +48,7 @@ def _by_databases(
 
 def _withdraw(database: Subject, count: int, facts: Facts) -> None:
     text = f"{database.name} keeps files on {count:,} datasets that were not named, more than are looked at"
-    for name in database_paths.PROVIDES:
+    for name in paths.PROVIDES:
         facts.replace(Fact(database, name.partition(".")[2], unknown(text, "zaudit check of the whole pools")))
 
 

@@ -6,8 +6,9 @@ named, whatever one of them said; where only one was heard, it is believed.
 
 from __future__ import annotations
 
+from auditor.databases import redis
 from auditor.facts import Facts, Kind
-from auditor.gather import database_mounts, mounted, past_commands, past_events, redis_start, same_disk, vdev_trees
+from auditor.gather import database_walk, mounted, past_commands, past_events, same_disk, vdev_trees
 from auditor.sources import block_tree, zpool_status
 
 _UNSEEN: dict[Kind, tuple[str, ...]] = {
@@ -25,7 +26,7 @@ def compare(facts: Facts) -> None:
     vdev_trees.compare(facts, _UNSEEN)
     same_disk.compare(facts)
     mounted.compare(facts)
-    database_mounts.compare(facts)
+    database_walk.compare(facts)
     past_events.compare(facts)
     past_commands.compare(facts)
-    redis_start.compare(facts)
+    redis.compare(facts)

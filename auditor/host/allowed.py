@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from auditor.databases import SERVERS, kept
+from auditor.databases import SERVERS, configuration
 from auditor.databases.engine import ARGUMENT, path
 from auditor.sources import guests, kernel_module, mounts, targets, units, upkeep
 
@@ -27,7 +27,7 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
     Lines of a configuration keep their number."""
     if PROCESS_ROOT.match(name):
         last = name.rpartition("/")[2]
-        return _blocks(text) if "*" in last else kept.settings(last, text)
+        return _blocks(text) if "*" in last else configuration.settings(last, text)
     if name == units.PATH:
         return units.keep_pool_cache(text)
     if name == upkeep.PATH:
@@ -49,10 +49,10 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
         case "stat":  # of database servers, and of the first process, which shows that they can be seen
             return text if name == "/proc/1/stat" or _command(text) in ("", *SERVERS) else None
         case "environ":
-            return kept.variables(text)
+            return configuration.variables(text)
         case "cmdline":
             guest = guests.keep_command_line(text)
-            return guest if wide or guest is not None else kept.command_line(text)
+            return guest if wide or guest is not None else configuration.command_line(text)
         case "maps":
             return _libraries(text)
         case "status":  # who runs it, whether the kernel made it, and which database server it may be

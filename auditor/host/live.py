@@ -22,6 +22,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
+from auditor.databases import ENGINES
 from auditor.host import kmsg, libraries, process, sql, trust
 from auditor.host.files import read_files
 from auditor.host.owner import Others
@@ -37,6 +38,7 @@ ROOTS = (
 
 # Command, the options that it may have, what else may stand there. Nothing else is ever started; each only reads.
 _NAME, _DEVICE = re.compile(r"[^-].*", re.DOTALL), re.compile(r"/dev/[^-].*|json|6")
+_UNITS = "|".join(re.escape(each.units) for each in ENGINES.values() if each.units)
 READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] = (
     (("zfs", "get"), frozenset({"-Hp", "-r", "-t", "-o"}), _NAME),
     (("zfs", "list"), frozenset({"-H", "-r", "-t", "-o", "-s"}), _NAME),
@@ -72,7 +74,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
                 "Requisite,BindsTo,RequiresMountsFor,ExecCondition,ExecStartPre,ExecStart",
             }
         ),
-        re.compile(r"redis\*\.service|local-fs\.target|[\w.:\\@][\w.:\\@-]*\.(?:service|mount)", re.ASCII),
+        re.compile(rf"{_UNITS}|local-fs\.target|[\w.:\\@][\w.:\\@-]*\.(?:service|mount)", re.ASCII),
     ),
     (
         ("busctl", "get-property", "org.freedesktop.systemd1"),

@@ -41,13 +41,14 @@ def load(path: str, tables: Mapping[str, Any], registry: Registry) -> list[Rule]
     return rules
 
 
-def load_trusted(path: str, tables: Mapping[str, Any], registry: Registry) -> list[Rule]:
-    """The same rules without their examples, of a table that its tests have loaded so."""
-    return [_trusted(path, name, tables[name], registry) for name in sorted(tables)]
+def load_trusted(path: str, tables: Mapping[str, Any], registry: Registry, *, examples: bool) -> list[Rule]:
+    """The same rules, of a table that its tests have loaded so. examples: with theirs."""
+    return [_trusted(path, name, tables[name], registry, examples) for name in sorted(tables)]
 
 
-def _trusted(path: str, name: str, table: Mapping[str, Any], registry: Registry) -> Rule:
-    rule = trusted(PREFIX + name, path, {**_judged(name, table), **_said(table)}, registry)
+def _trusted(path: str, name: str, table: Mapping[str, Any], registry: Registry, examples: bool) -> Rule:
+    whole = _checked(name, table) if examples else {**_judged(name, table), **_said(table)}
+    rule = trusted(PREFIX + name, path, whole, registry, examples=examples)
     return rule._replace(expect=_at_a_glance(rule.expect, table["affected"]))
 
 

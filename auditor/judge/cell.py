@@ -27,13 +27,15 @@ class Word(NamedTuple):
 
 class Cell(NamedTuple):
     """takes: what goes, of lost and unknown. parties: what is relied on. verdicts: of the rules that explain it. amounts: how
-    much of the commits goes, of each failure that takes some; an empty one knows no bound."""
+    much of the commits goes, of each failure that takes some; an empty one knows no bound. unseen: what keeps it unknown and
+    no rule speaks of."""
 
     outcome: Outcome
     takes: tuple[Take, ...] = ()
     parties: tuple[Word, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     amounts: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -43,7 +45,7 @@ class Cell(NamedTuple):
     @property
     def alike(self) -> tuple[object, ...]:
         """What two cells have in common that say the same."""
-        return self.outcome, self.takes, self.parties, self.rules
+        return self.outcome, self.takes, self.parties, self.rules, self.unseen
 
 
 KEPT = Cell("kept")
@@ -66,6 +68,7 @@ def both(first: Cell, second: Cell) -> Cell:
         merged((*first.parties, *second.parties)),
         tuple({id(each): each for each in first.verdicts + second.verdicts}.values()),
         tuple(dict.fromkeys(first.amounts + second.amounts)),
+        tuple(dict.fromkeys(first.unseen + second.unseen)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from auditor.data import releases
@@ -16,6 +17,24 @@ from auditor.judge.types import BOOL, NUMBER, ExpressionError, Type
 from auditor.text import often
 
 Registry = Mapping[tuple[Kind, str], Spec]  # (kind, fact name) -> what it is
+
+
+class LateRegistry(Mapping[tuple[Kind, str], Spec]):
+    """One that is made when a fact is first looked up. A list of rules looks up none, and imports no source."""
+
+    def __init__(self, make: Callable[[], Registry]) -> None:
+        self._make = cache(make)
+
+    def __getitem__(self, fact: tuple[Kind, str]) -> Spec:
+        return self._make()[fact]
+
+    def __iter__(self) -> Iterator[tuple[Kind, str]]:
+        return iter(self._make())
+
+    def __len__(self) -> int:
+        return len(self._make())
+
+
 Constants = Mapping[str, Known]  # name -> number
 NO_CONSTANTS: Constants = {}
 LENGTH, DEPTH = 4096, 40  # characters; levels of its tree

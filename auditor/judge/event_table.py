@@ -26,11 +26,16 @@ from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Word, joined, merged
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
 from auditor.judge.verdict import Verdict
 from auditor.observation import grounds
-from auditor.observation.host import Observation, read
+from auditor.observation.host import Observation, Storage, read
 from auditor.observation.reading import Reading
 
 OUTCOMES: Mapping[Rank, Outcome] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
 ANSWERS: Mapping[Rank, str] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "relies"}
+UNSEEN = {  # what decides a cell and has no rule
+    "circle": "pool {} lies on itself",
+    "dataset": "the dataset of {} was not seen",
+    "virtual": "whether this is a virtual machine was not seen",
+}
 IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name tells their pool
 
 
@@ -76,7 +81,8 @@ class EventTable:
         self._unseen = isinstance(facts.get(HOST, "databases"), Unknown)
         every = facts.linked(HOST, "databases")
         self._homeless = [each.name for each in every if isinstance(facts.get(each, "datasets"), Unknown)]
-        now, then = read(Reading(facts)), read(Reading(facts, next_boot=True))
+        storage = Storage(facts)
+        now, then = read(Reading(facts), storage), read(Reading(facts, next_boot=True), storage)
         self._now = _side(now)
         self._then = None if then.host == now.host else _side(then)
         self._relations = Relations(facts)
@@ -150,9 +156,11 @@ class EventTable:
         if worst is Rank.SAFE:
             return KEPT
         deciding = [each for each in asked if self._rank(each.answer) is worst]
-        verdicts, amounts = dict[int, Verdict](), dict[str, None]()
+        verdicts, amounts, unseen = dict[int, Verdict](), dict[str, None](), dict[str, None]()
         for each in deciding:
             for reason in each.answer.why:
+                if worst is Rank.UNKNOWN and reason.element in UNSEEN:
+                    unseen[UNSEEN[reason.element].format(reason.subject.removeprefix("the files of "))] = None
                 for found in behind.of(reason.element, self._about(side, reason, each.program, names)):
                     verdicts[id(found)] = found
                     if each.question == "commits" and _outcome(found) == "fail":
@@ -165,6 +173,7 @@ class EventTable:
             merged(words) if worst is Rank.RELIES else (),
             tuple(verdicts.values()),
             tuple(amounts) if worst is Rank.LOST else (),
+            tuple(unseen),
         )
 
     def _rank(self, answer: Answer) -> Rank:
@@ -202,7 +211,7 @@ class EventTable:
     def _word(self, side: _Side, promise: Promise, answers: Answers) -> Word:
         disks = [each for each in side.observation.about.get(promise.name, ()) if each.kind == "disk"]
         answer = answers.of_disks(disks) if promise.party == "drive" else answers.of_party(promise.party)
-        names = () if promise.party == "hypervisor" else (promise.name,)
+        names = (promise.name,) if promise.name else ()
         return Word(promise.party, names, answer.owner, answer.expires) if answer else Word(promise.party, names)
 
     def _about(self, side: _Side, reason: Reason, program: Program, names: Sequence[str]) -> frozenset[Subject]:
@@ -218,9 +227,10 @@ class EventTable:
 
     def ranked(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Failures and what is undecided of rules that name elements, as severe as the worst cell that hangs on them."""
-        carried = self._carried() if any(_counts(each) for each in verdicts) else {}
+        counting = [each for each in verdicts if _counts(each)]
+        carried = self._carried() if counting else {}
         # where one subject of a rule is undecided, each of them may be as bad as any other, whose loss hides it
-        doubtful = {each.rule.id for each in verdicts if _counts(each) and each.outcome == "unknown"}
+        doubtful = {each.rule.id for each in counting if each.outcome == "unknown"}
         return [
             self._ranked(each, carried, HOST if each.rule.id in doubtful else each.subject) if _counts(each) else each
             for each in verdicts
@@ -403,7 +413,7 @@ def _perhaps(side: _Side, name: str, resident: Program, event: Event) -> Iterato
     moved = replace(program, log=uses[0], pages=tuple(uses[1:]))
     for each in _asked(side.judge.table(moved), event, moved):
         if each.answer.rank is Rank.LOST:
-            yield each._replace(answer=Answer(Rank.UNKNOWN, why=each.answer.why))
+            yield each._replace(answer=Answer(Rank.UNKNOWN, why=(*each.answer.why, Reason("dataset", name))))
         elif each.answer.rank is not Rank.SAFE:
             yield each
 
@@ -441,7 +451,7 @@ def _other(now: Cell, then: Cell) -> bool:
 
 
 def _counts(verdict: Verdict) -> bool:
-    return bool(verdict.rule.elements) and verdict.outcome in ("fail", "unknown")
+    return verdict.outcome in ("fail", "unknown") and bool(verdict.rule.elements)
 
 
 def _outcome(verdict: Verdict) -> str:

@@ -100,7 +100,7 @@ def together(verdicts: Sequence[Verdict], may: int, facts: Facts) -> Together:
 def _bug(verdict: Verdict, facts: Facts) -> Bug:
     rule = verdict.rule
     name = rule.id.removeprefix(PREFIX)
-    entry = data.advisories()[name]
+    entry = data.table("advisories.toml")[name]
     until, remedy, needs = (" ".join(entry.get(key, "").split()) for key in ("until", "remedy", "exposed"))
     seen = (facts.get(HOST, each) for each in ("release", builds.fact(name)))
     of_release: set[Evidence] = {piece for each in seen if isinstance(each, Known) for piece in each.evidence}
@@ -164,7 +164,7 @@ def _upgrade(bugs: Sequence[Bug], now: Release) -> str:
     many those with the fewest other bugs of the table come first. Empty where there is no bug."""
     if not bugs:
         return ""
-    every = [releases.ranges(entry["affected"]) for entry in data.advisories().values()]
+    every = [releases.ranges(entry["affected"]) for entry in data.table("advisories.toml").values()]
 
     def has(ranges: Sequence[Range], release: Release) -> bool:
         return any(releases.within(each, release) for each in ranges)

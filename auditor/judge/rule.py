@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from auditor.data import durability
 from auditor.data.platforms import ANY
-from auditor.durability.elements import ROWS
 from auditor.errors import Stop
 from auditor.facts import Evidence, Kind
 from auditor.judge.event import SEVERITIES as SEVERITIES
@@ -185,7 +184,9 @@ def events_of(element: str) -> frozenset[str]:
 
 def _costs(element: str) -> list[tuple[str, str, str]]:
     """(question, event, answer) of what breaks it, in durability.toml."""
-    rows = [row for row in durability.load().rows if len(row.elements) == 1 and row.elements[0] in ROWS[element]]
+    rows = [
+        row for row in durability.load().rows if len(row.elements) == 1 and row.elements[0] in durability.ROWS[element]
+    ]
     cells = [(question, event, answer) for row in rows for (question, event), answer in row.cells.items()]
     return [cell for cell in cells if cell[2] != "no loss"]
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple, cast, get_args
 
+from auditor.data.durability import ROWS
 from auditor.data.platforms import ANY, WORD, filled, load
-from auditor.durability.elements import ELEMENTS
 from auditor.facts import KINDS, Kind
-from auditor.judge import supposition
 from auditor.judge.compiler import Registry, compile_condition, compile_words, deferred
 from auditor.judge.event import ANSWER, ANSWERING, SEVERITIES, Severity
 from auditor.judge.expression import Expression
@@ -71,20 +70,41 @@ def from_table(
     thresholds = _thresholds(table, decided)
     compilers = AT_ONCE.knowing(thresholds)
     said = cache(partial(_said, table, _kind(table), registry, compilers))
-    said(ANY)
+    _check_sets(said(ANY).fix, _kind(table), registry)
     rule = _judged(id, path, table, registry, compilers, said)
+    if rule.origin and (rule.subject, rule.origin) not in registry:
+        raise RuleError(f"origin = {table['origin']!r}: not a fact of the rule's subject")
     return rule._replace(thresholds=thresholds, examples=_examples(table["example"], with_when=rule.when is not None))
 
 
 def trusted(
-    id: str, path: str, table: Mapping[str, Any], registry: Registry, decided: DecidedBy = NOTHING_DECIDED
+    id: str,
+    path: str,
+    table: Mapping[str, Any],
+    registry: Registry,
+    decided: DecidedBy = NOTHING_DECIDED,
+    *,
+    examples: bool = False,
 ) -> Rule:
-    """The same of a rule of ours, which its tests have read so: without its examples, and what it says and its expressions
-    are compiled when they are first asked for. Most rules of an audit pass."""
+    """The same of a rule of ours, which its tests have read so: what it says and its expressions are compiled when they are
+    first asked for. Most rules of an audit pass. examples: with those that it has."""
     thresholds = _thresholds(table, decided)
     compilers = WHEN_ASKED.knowing(thresholds)
     said = cache(partial(_said, table, _kind(table), registry, compilers))
-    return _judged(id, path, table, registry, compilers, said)._replace(thresholds=thresholds)
+    rule = _judged(id, path, table, registry, compilers, said)
+    found = _examples(table["example"], with_when=rule.when is not None) if examples else ()
+    return rule._replace(thresholds=thresholds, examples=found)
+
+
+def _check_sets(fix: Fix, kind: Kind, registry: Registry) -> None:
+    """What it sets can be supposed."""
+    from auditor.judge import supposition
+
+    try:
+        for template in (each for one in (fix, *(case for case, _ in fix.cases)) for each in one.sets):
+            supposition.check(template.source, kind, registry)
+    except supposition.SuppositionError as error:
+        raise RuleError(str(error)) from None
 
 
 def _judged(
@@ -97,7 +117,7 @@ def _judged(
 ) -> Rule:
     kind, condition, elements = _kind(table), compilers.condition, _elements(table)
     origin = _text(table, "origin") if "origin" in table else ""
-    if origin and (origin.partition(".")[0] != kind or (kind, origin.partition(".")[2]) not in registry):
+    if origin and origin.partition(".")[0] != kind:
         raise RuleError(f"origin = {origin!r}: not a fact of the rule's subject")
     return Rule(
         id=id,
@@ -194,8 +214,8 @@ def _headline(table: Mapping[str, Any]) -> str:
 def _elements(table: Mapping[str, Any]) -> tuple[str, ...]:
     """What a failure breaks, of the path of a commit."""
     found = _texts(table, "elements", least=1) if "elements" in table else ()
-    if stray := sorted(set(found) - ELEMENTS.keys()):
-        raise RuleError(f"elements: {stray[0]!r} is none of {', '.join(ELEMENTS)}")
+    if stray := sorted(set(found) - ROWS.keys()):
+        raise RuleError(f"elements: {stray[0]!r} is none of {', '.join(ROWS)}")
     return found
 
 
@@ -275,11 +295,6 @@ def _one_fix(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Co
     sets = _texts(table, "sets", least=1) if "sets" in table else ()
     if len(sets) > CASES:
         raise RuleError(f"sets are at most {CASES}")
-    try:
-        for each in sets:
-            supposition.check(each, kind, registry)
-    except supposition.SuppositionError as error:
-        raise RuleError(str(error)) from None
     templates = tuple(_template(each, kind, registry, value) for each in sets)
     return Fix(template, text, _one_of(table, "cost", COSTS), needs=needs, sets=templates)
 

@@ -6,7 +6,6 @@ tomllib takes time with the square of the parts of a dotted key, and a key has a
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import Any
 
 LIMIT = 256 << 10  # characters
@@ -32,6 +31,8 @@ def loads(text: str) -> dict[str, Any]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.count(".") > DOTS:
             raise TomlError(f"more than {DOTS} dots in a line (at line {number})")
+    import tomllib
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.data import releases
+from auditor.databases import ENGINES
 from auditor.facts import (
     HOST,
     Evidence,
@@ -70,19 +71,6 @@ def _pairs(found: Known) -> dict[str, str]:
     return {name: value for name, _, value in (each.partition(" = ") for each in words_of(found))}
 
 
-# setting -> the values with which a server leaves them out
-INNODB: dict[str, tuple[Value, ...]] = {
-    "flush_log_at_commit": (2,),
-    "flush_method": ("O_DIRECT_NO_FSYNC", "NOSYNC", "LITTLESYNC"),
-    "doublewrite": ("FAST",),
-}
-OMITTING: dict[str, dict[str, tuple[Value, ...]]] = {
-    "postgres": {"fsync": (False,)},
-    "mysql": INNODB,
-    "mariadb": INNODB,
-    "redis": {"appendfsync": ("no", "everysec")},
-    "etcd": {"no_fsync": (True,)},
-}
 OF_ALL: dict[str, tuple[Value, ...]] = {"eatmydata": (True,)}
 BINARY_LOG = "sync_binlog"  # any value but 1
 
@@ -126,9 +114,9 @@ def _omitted(database: Subject, facts: Facts) -> tuple[list[Evidence], list[Unkn
     engine = facts.get(database, "engine")
     if isinstance(engine, Unknown):
         return [], [engine]
-    settings = OMITTING.get(str(engine.value), {}) | (OF_ALL if database.name.split()[-1].isdigit() else {})
+    settings = {**ENGINES[str(engine.value)].omitting, **(OF_ALL if database.name.split()[-1].isdigit() else {})}
     found, holes = list[Evidence](), list[Unknown]()
-    for name in (*settings, *((BINARY_LOG,) if settings.keys() >= INNODB.keys() else ())):
+    for name in (*settings, *((BINARY_LOG,) if BINARY_LOG in ENGINES[str(engine.value)].compared else ())):
         value = facts.get(database, name)
         if isinstance(value, Unknown):
             holes.append(value)

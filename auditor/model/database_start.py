@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from auditor.databases import ENGINES
 from auditor.facts import (
     HOST,
     Evidence,
@@ -38,12 +39,6 @@ _TARGETS = ("sysinit", "basic", "local-fs", "remote-fs", "network", "network-onl
             "time-sync", "multi-user", "zfs", "zfs-import", "zfs-volumes")  # fmt: skip
 MOUNT, CACHE = "zfs-mount.service", "zfs-import-cache.service"
 _OF_ZFS = (MOUNT, CACHE, "zfs-import-scan.service", "zfs-load-key.service")
-_NEW = {
-    "etcd": "etcd without a log begins a new cluster (server/etcdserver/bootstrap.go)",
-    "mongodb": "mongod with an empty dbPath begins a new database",
-    "redis": "Redis without a file begins with no keys",
-}
-_REFUSES = ("postgres", "mysql", "mariadb")
 
 
 class Start(NamedTuple):
@@ -230,10 +225,10 @@ def _by_service(dataset: str, start: Start, facts: Facts) -> str | Unknown | Non
 def _begins_anew(database: Subject, facts: Facts) -> Judged:
     """Of a server that lays out nothing by itself: its service may."""
     name = str(need(facts.get(database, "engine")).value)
-    if name in _NEW:
-        return Known(True, (Evidence(_NEW[name]),))
-    if name not in _REFUSES:
+    if not ENGINES[name].processes:
         return unknown(f"what {name} makes of an empty folder is not known to zaudit")
+    if why := ENGINES[name].new_on_empty:
+        return Known(True, (Evidence(why),))
     prepares, runs = values(facts, database, "unit_prepares", "unit_runs_else")
     if prepares.value:
         return Known(True, prepares.evidence)

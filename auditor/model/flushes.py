@@ -13,6 +13,7 @@ from auditor.facts import (
     Facts,
     Judged,
     Known,
+    Reason,
     Subject,
     Unknown,
     flag,
@@ -164,9 +165,11 @@ MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
 
 
 @derivation(
-    "leaf", flushes_reach_disk=flag("its disks have counted the flushes that OpenZFS must have sent since boot")
+    "leaf",
+    flushes_reach_disk=flag("its disks have counted the flushes that OpenZFS must have sent since boot"),
+    flushes_not_counted=flag("the counters were read and cannot tell: too few writes, or others on the disk"),
 )
-def flushes_reach_disk(leaf: Subject, facts: Facts) -> Judged:
+def flushes_reach_disk(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     """Has the kernel counted the flushes that OpenZFS must have sent since boot?
 
     OpenZFS sends at least one flush to every leaf that it wrote to in a transaction group (vdev_config_sync() in
@@ -183,7 +186,22 @@ def flushes_reach_disk(leaf: Subject, facts: Facts) -> Judged:
     Unknown where a disk or its counters could not be seen, or count something else.
     """
     results = [_disk(leaf, disk, facts) for disk in linked(facts, leaf, "disks")]
-    return _all(results) if results else unknown(f"leaf {leaf}: no disks are known")
+    found = _all(results) if results else unknown(f"leaf {leaf}: no disks are known")
+    yield Fact(leaf, "flushes_reach_disk", found)
+    if isinstance(found, Known):
+        yield Fact(leaf, "flushes_not_counted", Known(False, found.evidence))
+    elif results and all(isinstance(each, Known | _Silent) for each in results):
+        yield Fact(leaf, "flushes_not_counted", Known(True, tuple(Evidence(each.text) for each in found.reasons)))
+    else:
+        yield Fact(leaf, "flushes_not_counted", found)
+
+
+class _Silent(Unknown):
+    """Counters that were read, and speak neither for nor against it."""
+
+
+def _silent(why: str) -> _Silent:
+    return _Silent((Reason(why, MEASURE),))
 
 
 def counted_elsewhere(leaf: Subject, disk: Subject, facts: Facts) -> str:
@@ -219,7 +237,7 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
     if isinstance(cache, Known) and cache.value is False:
         return Known(True, about(disk, cache))
     if where := counted_elsewhere(leaf, disk, facts):
-        return unknown(f"{disk.name}: the kernel counts its flushes in {where}", MEASURE)
+        return _silent(f"{disk.name}: the kernel counts its flushes in {where}")
     writes, flushes = map(number_of, values(facts, disk, "writes", "flushes"))
     text = f"{disk.name}: {flushes:,} flushes for {writes:,} writes since boot"
     counted = Evidence(text, f"cat /sys/block/{disk.name}/stat   # fields 16 and 5")
@@ -227,7 +245,7 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
     if flushes >= MANY_FLUSHES and writes <= flushes * WRITES_PER_FLUSH:
         return _alone(leaf, disk, seen, facts)
     if writes < ENOUGH_WRITES:
-        return unknown(f"{text}: too few to tell whether flushes get through", MEASURE)
+        return _silent(f"{text}: too few to tell whether flushes get through")
     held = need(facts.get(leaf, "allocation_class"))
     found = (_log if held.value == "log" else _data)(leaf, disk, flushes, text, seen, facts)
     # no volatile cache, no flushes: that would be in order
@@ -241,8 +259,7 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
     written, vdevs = need(facts.get(pool, "txg_history_written")), need(facts.get(pool, "vdevs_but_logs"))
     groups = number_of(written)
     if groups < ENOUGH_TXGS:
-        why = f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through"
-        return unknown(why, MEASURE)
+        return _silent(f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through")
     seen += written.evidence
     if flushes * GROUPS_PER_FLUSH <= groups * min(1.0, UBERBLOCKS / max(number_of(vdevs), 1)):
         return Known(False, seen)
@@ -265,10 +282,9 @@ def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evid
     pool = Subject("pool", leaf.within)
     blocks, others = every((facts.get(pool, "log_blocks_each"), _others(leaf, disk, facts, ("log",))))
     if names := ", ".join(words_of(others)):
-        return unknown(f"{text}; it also holds {names}, whose writes cannot be told from those of the log", MEASURE)
+        return _silent(f"{text}; it also holds {names}, whose writes cannot be told from those of the log")
     if number_of(blocks) < ENOUGH_LOG_BLOCKS or flushes >= MANY_FLUSHES:
-        why = f"{text}, {number_of(blocks):,} log blocks: these do not tell whether flushes get through"
-        return unknown(why, MEASURE)
+        return _silent(f"{text}, {number_of(blocks):,} log blocks: these do not tell whether flushes get through")
     return Known(False, seen + blocks.evidence)
 
 
@@ -276,7 +292,7 @@ def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Fact
     """Known(True) where nobody else flushes the disk; else unknown: their flushes would hide those that are lost."""
     others = _others(leaf, disk, facts, SILENT)
     if names := ", ".join(words_of(others)):
-        return unknown(f"{disk.name} also holds {names}, and the kernel counts all flushes of a disk together", MEASURE)
+        return _silent(f"{disk.name} also holds {names}, and the kernel counts all flushes of a disk together")
     return others if isinstance(others, Unknown) else Known(True, seen)
 
 

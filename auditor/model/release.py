@@ -35,7 +35,7 @@ from auditor.model.derivation import Missing, catch_missing, derivation, every, 
 from auditor.model.kernel_log import ONE_MODULE
 
 LINES = tuple(each for each in releases.LINES if each not in releases.ENDED)
-BUGS = data.advisories()
+BUGS = data.table("advisories.toml")
 _AS_TAGGED = re.compile(r"\d+\.\d+\.\d+(-1)?")
 _CHANGELOG = "zless /usr/share/doc/zfsutils-linux/changelog.Debian.gz"
 OWN = ("nixos", "truenas")  # whose builds are called as OpenZFS tags them, and are not the same

@@ -67,7 +67,12 @@ FACTS_OF: Mapping[str, tuple[str, ...]] = {
     ),
     "opens": (),  # no fact tells it
     "errors": ("leaf.read_errors", "leaf.write_errors", "leaf.checksum_errors"),
-    "flush": ("leaf.flushes_reach_disk", "leaf.stack_write_cache", "disk.sysfs_write_cache"),
+    "flush": (
+        "leaf.flushes_reach_disk",
+        "leaf.flushes_not_counted",
+        "leaf.stack_write_cache",
+        "disk.sysfs_write_cache",
+    ),
     "flush error": ("disk.logged_flush_errors",),
     "dataset": ("database.datasets", "database.off_zfs", "leaf.lies_on"),
     "virtual": ("host.virtualization", "host.container"),

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from auditor import data
 from auditor.data import builds, releases
 from auditor.durability.host import Asks, Dataset, Host, Key, Pool, Program, Sync, Use
-from auditor.facts import HOST, Facts, Known, Subject
+from auditor.facts import HOST, Facts, Known, Subject, value_of
 from auditor.observation.pools import Pools
 from auditor.observation.programs import Databases
 from auditor.observation.reading import Reading, both, opposite
-from auditor.observation.stores import Stores, virtual_machine
+from auditor.observation.stores import virtual_machine
 
 SYNCS: Mapping[str, Sync] = {"standard": "standard", "always": "always", "disabled": "disabled"}
 
@@ -38,13 +38,19 @@ def next_boot(facts: Facts) -> Host:
     return read(Reading(facts, next_boot=True)).host
 
 
-def read(reading: Reading) -> Observation:
+class Storage:
+    """What the next boot has in common with now: of the same facts it is read once."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.pools, self.kinds = Pools(facts), Kinds(facts)
+
+
+def read(reading: Reading, storage: Storage | None = None) -> Observation:
     facts = reading.facts
-    stores = Stores(reading)
-    pools_of = Pools(reading, stores)
-    pools = {each.name: pools_of.pool(each) for each in facts.linked(HOST, "pools")}
+    storage = storage or Storage(facts)
+    pools = {each.name: storage.pools.pool(each, reading) for each in facts.linked(HOST, "pools")}
     databases = Databases(reading)
-    datasets = Datasets(reading, pools)
+    datasets = Datasets(reading, pools, storage.kinds)
     programs = {each.name: databases.program(each) for each in reading.links(HOST, "databases") or ()}
     programs = {name: _rebuilt(each, reading) for name, each in programs.items()}
     found: dict[str, dict[str, None]] = {}
@@ -69,7 +75,8 @@ def read(reading: Reading) -> Observation:
     for name in list(datasets.found):
         owner = name.partition("/")[0]
         if owner not in pools and facts.of(Subject("pool", owner)):
-            pools[owner] = pools_of.pool(Subject("pool", owner))
+            pools[owner] = storage.pools.pool(Subject("pool", owner), reading)
+    stores = storage.pools.stores
     host = Host(
         {**pools, **databases.pools},
         {**datasets.found, **databases.datasets},
@@ -81,12 +88,35 @@ def read(reading: Reading) -> Observation:
     return Observation(host, {name: tuple(each) for name, each in found.items()}, about)
 
 
+class Kinds:
+    """Datasets by what the model reads of them, now or for the next boot: of thousands that are alike one is read."""
+
+    READ = (
+        *("sync", "readonly", "type", "logbias", "direct", "role", "encryption", "keylocation", "key_inside"),
+        *("flushes_dropped", "flushes_dropped_at_start", "carries", "flushes_lost", "nfs_async", "smb_flush_ignored"),
+    )
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts, self._reading = facts, Reading(facts)
+        self._found: dict[str, tuple[object, ...]] = {}
+
+    def of(self, name: str) -> tuple[object, ...]:
+        """The same for datasets that are alike."""
+        if name not in self._found:
+            dataset = Subject("dataset", name)
+            own = self._facts.of(dataset)
+            read = [value_of(own[each]) if each in own else None for each in self.READ]
+            self._found[name] = name.partition("/")[0], encryption_root(dataset, self._reading), *read
+        return self._found[name]
+
+
 class Datasets:
     """found: those that a program uses, one of each kind."""
 
-    def __init__(self, reading: Reading, pools: Mapping[str, Pool]) -> None:
-        self._reading, self._pools = reading, pools
-        self._kinds: dict[tuple[Dataset, Use, str | None], str] = {}
+    def __init__(self, reading: Reading, pools: Mapping[str, Pool], kinds: Kinds) -> None:
+        self._reading, self._pools, self._kinds = reading, pools, kinds
+        self._assumed: dict[tuple[object, ...], Program] = {}
+        self._alike: dict[tuple[Dataset, Use, str | None], str] = {}
         self._roots: dict[str, Key | None] = {}
         self._broken = {bug: _has(bug, reading) for bug in ("zvol-flush-lost", "zvol-blk-mq-sync")}
         expected, known = (reading.flag(HOST, f"database_{each}") for each in ("expected", "seen"))
@@ -110,9 +140,16 @@ class Datasets:
 
     def assume(self, name: str) -> Program:
         """What writes to a dataset on which no database is known: the same for all that are alike."""
+        kind = self._kinds.of(name)
+        if kind not in self._assumed:
+            self._assumed[kind] = self._program(name)
+        return self._assumed[kind]
+
+    def _program(self, name: str) -> Program:
+        """Facts that differ may say the same to the model."""
         dataset, use = self._dataset(name), self._use(name)
         kind = replace(dataset, name=""), replace(use, dataset=""), self._reading.word(Subject("dataset", name), "role")
-        first = self._kinds.setdefault(kind, name)
+        first = self._alike.setdefault(kind, name)
         if first == name:
             self.found[name] = dataset
         rebuilt = self._reading.word(Subject("dataset", name), "role") == "rebuildable"
@@ -180,14 +217,9 @@ class Datasets:
         return False if True in broken else None if None in broken else True
 
     def _key(self, dataset: Subject) -> Key | None:
-        """By its encryption root: the nearest one upwards that has a keylocation."""
-        reading = self._reading
-        cipher = reading.word(dataset, "encryption")
-        if cipher in ("off", None):
-            return None if cipher is None else "available"
-        root = dataset
-        while reading.word(root, "keylocation") == "none" and "/" in root.name:
-            root = Subject("dataset", root.name.rpartition("/")[0])
+        root = encryption_root(dataset, self._reading)
+        if root is None:
+            return None if self._reading.word(dataset, "encryption") is None else "available"
         if root.name not in self._roots:
             self._roots[root.name] = self._key_of(root)
         return self._roots[root.name]
@@ -226,6 +258,15 @@ class Datasets:
         return self._reading.none(dataset, "flushes_dropped")
 
 
+def encryption_root(dataset: Subject, reading: Reading) -> Subject | None:
+    """The nearest one upwards that has a keylocation; None of one that is not encrypted, as far as it is known."""
+    if reading.word(dataset, "encryption") in ("off", None):
+        return None
+    while reading.word(dataset, "keylocation") == "none" and "/" in dataset.name:
+        dataset = Subject("dataset", dataset.name.rpartition("/")[0])
+    return dataset
+
+
 def _rebuilt(program: Program, reading: Reading) -> Program:
     """What the site has declared to be rebuilt from elsewhere is kept there."""
     roles = {reading.word(Subject("dataset", use.dataset), "role") for use in program.uses}
@@ -248,7 +289,7 @@ def _has(bug: str, reading: Reading) -> bool | None:
     release = reading.facts.get(HOST, "release")
     if not (isinstance(release, Known) and isinstance(release.value, tuple)):
         return None
-    ranges = releases.ranges(data.advisories()[bug]["affected"])
+    ranges = releases.ranges(data.table("advisories.toml")[bug]["affected"])
     if not any(releases.within(each, release.value) for each in ranges):
         return False
     return reading.flag(HOST, builds.fact(bug))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import get_args
 
 from auditor.durability.host import WORKING, Leg, Pool, State, Vdev
-from auditor.facts import DATA, HOST, Subject
+from auditor.facts import DATA, HOST, Facts, Subject
 from auditor.model.vdev import resilver_unmarked
 from auditor.observation.reading import Reading, both, opposite
 from auditor.observation.stores import Stores
@@ -19,12 +19,21 @@ SPECIAL_LOGS = (2, 4)  # zio_alloc_zil() asks the special class from here on
 
 
 class Pools:
-    """Of one host. stores: what its legs lie on."""
+    """Of one host. stores: what its legs lie on. The next boot changes nothing of them but module parameters."""
 
-    def __init__(self, reading: Reading, stores: Stores) -> None:
-        self._reading, self._stores = reading, stores
+    def __init__(self, facts: Facts) -> None:
+        self._reading = Reading(facts)
+        self.stores = Stores(self._reading)
+        self._found: dict[Subject, Pool] = {}
 
-    def pool(self, pool: Subject) -> Pool:
+    def pool(self, pool: Subject, reading: Reading) -> Pool:
+        """reading: of now, or of the next boot."""
+        if pool not in self._found:
+            self._found[pool] = self._pool(pool)
+        zil, zfs = (_zero(reading.parameter(f"{each}_nocacheflush")) for each in ("zil", "zfs"))
+        return replace(self._found[pool], zil_flush=both(zil, zfs), txg_flush=zfs)
+
+    def _pool(self, pool: Subject) -> Pool:
         reading = self._reading
         classes: dict[str, list[Vdev]] = {"normal": [], "special": [], "dedup": [], "log": []}
         for each in reading.links(pool, "vdevs") or ():
@@ -37,8 +46,7 @@ class Pools:
             classes["log"] = [Vdev(unseen, (Leg(unseen, (f"the log devices of {pool}",), state=None),))]
         if any(vdev.tolerates for each in DATA for vdev in classes[each]):
             self._each_may_die(vdev for each in classes.values() for vdev in each)
-        line, zfs = reading.line(), reading.parameter("zfs_nocacheflush")
-        zil = reading.parameter("zil_nocacheflush")
+        line = reading.line()
         normal, special, dedup, log = map(tuple, classes.values())
         return Pool(
             pool.name,
@@ -49,15 +57,13 @@ class Pools:
             special_logs=None if line is None else line >= SPECIAL_LOGS,
             log_room=self._room(pool),
             special_room=None,
-            zil_flush=both(_zero(zil), _zero(zfs)),
-            txg_flush=_zero(zfs),
             imports=opposite(reading.flag(pool, "hostid_mismatch")),
         )
 
     def _each_may_die(self, vdevs: Iterable[Vdev]) -> None:
         """Who builds a mirror or raidz of virtual disks or LUNs says that each of them can go; a pool on one of them relies on
         what is below."""
-        found = self._stores.found
+        found = self.stores.found
         for name in (drive for vdev in vdevs for leg in vdev.legs for drive in leg.drives):
             if name in found and found[name].party in ("hypervisor", "target"):
                 found[name] = replace(found[name], redundant=False)
@@ -115,14 +121,14 @@ class Pools:
             return self._in_memory(leaf, behind, leg)
         if not disks:
             name = f"the drives of {leaf}"
-            self._stores.about[name] = {leaf: None}
+            self.stores.about[name] = {leaf: None}
             return replace(leg, drives=(name,))
-        found = [self._stores.disk(disk) for disk in disks]
+        found = [self.stores.disk(disk) for disk in disks]
         layers = dict.fromkeys(each for above, _ in found for each in above)
         drives = tuple(dict.fromkeys(each for _, below in found for each in below))
         redundant = len(drives) > 1 and reading.flag(leaf, "redundant_below")
         needed = len(drives) - 1 if redundant else None
-        return replace(leg, drives=drives, layers=(*self._stores.above(leaf), *layers), needed=needed)
+        return replace(leg, drives=drives, layers=(*self.stores.above(leaf), *layers), needed=needed)
 
     def _in_memory(self, leaf: Subject, disk: Subject | None, leg: Leg) -> Leg:
         """A file, a loop device or a zvol: on a dataset of this host, or on another file system."""
@@ -131,10 +137,10 @@ class Pools:
         on = datasets[0].name if datasets else ""
         if datasets is None:
             return replace(leg, on=f"what holds {leaf}")
-        layers, drives = self._stores.memory(leaf, disk, reading.word(leaf, "below"), on)
+        layers, drives = self.stores.memory(leaf, disk, reading.word(leaf, "below"), on)
         through = set(reading.words(leaf, "layers") or ()) <= {"partition", *BLOCK_IN_MEMORY}
         if disk and (not through or reading.flag(leaf, "flushes_reach_disk") is False):
-            layers = (*self._stores.above(leaf), *layers)
+            layers = (*self.stores.above(leaf), *layers)
         return replace(leg, layers=layers, drives=drives, on=on)
 
     def _state(self, leaf: Subject) -> State | None:

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from auditor.durability.host import Asks, Dataset, Leg, Pool, Program, Store, Use, Vdev
+from auditor.databases import ENGINES
+from auditor.databases.engine import Promise
+from auditor.durability.host import Dataset, Leg, Pool, Program, Store, Use, Vdev
 from auditor.facts import Subject, Unknown, words_of
 from auditor.observation.reading import Reading, opposite
-
-NO_SYNC_OF_PAGES = ("O_DIRECT_NO_FSYNC", "NOSYNC", "LITTLESYNC")
-IN_PLACE = ("postgres", "mysql", "mariadb")  # engines that overwrite a page where it lies
-
-
-class Engine(NamedTuple):
-    """What the settings of an engine come to."""
-
-    leaves: bool | None = True
-    log: Asks | None = "before"
-    pages: Asks | None = "before"
-    elsewhere: bool | None = False
-    recovers: bool = True
 
 
 class Settings:
@@ -50,72 +37,6 @@ class Settings:
         return None if self._unread else self._reading.number(self._database, name)
 
 
-def engine(name: str | None, settings: Settings, roles: bool | None) -> Engine:
-    """roles: does no role or database of PostgreSQL commit asynchronously? Where nobody asked the server, those of its files
-    count."""
-    match name:
-        case "postgres":
-            commit = settings.word("synchronous_commit")
-            left = None if commit is None else commit != "off" and roles is not False
-            fsync = _asks(settings.flag("fsync"), otherwise="never")
-            return Engine(left, "later" if fsync == "before" and left is False else fsync, fsync)
-        case "mysql" | "mariadb":
-            return _innodb(settings)
-        case "mongodb":
-            return _mongodb(settings)
-        case "redis":
-            return _redis(settings)
-        case "etcd":
-            fsync = _asks(opposite(settings.flag("no_fsync")), otherwise="never")
-            return Engine(True, fsync, fsync)
-    return Engine(None, None, None)
-
-
-def _asks(value: bool | None, otherwise: Asks) -> Asks | None:
-    return None if value is None else "before" if value else otherwise
-
-
-def _innodb(settings: Settings) -> Engine:
-    """With sync_binlog other than 1 recovery rolls back what the binary log lacks; 3 of innodb_flush_log_at_trx_commit is as
-    good as 1 (MariaDB)."""
-    at_commit, binlog = settings.number("flush_log_at_commit"), settings.number("sync_binlog")
-    method, doublewrite = settings.word("flush_method"), settings.word("doublewrite")
-    redo = settings.flag("redo_log")
-    log: Asks | None = "before"
-    if method == "NOSYNC":
-        log = "never"
-    elif at_commit in (0, 2) or (binlog is not None and binlog != 1):
-        log = "later"
-    elif at_commit is None or binlog is None or method is None:
-        log = None
-    pages: Asks | None = None if method is None else "never" if method in NO_SYNC_OF_PAGES else "before"
-    if doublewrite == "FAST":
-        pages = "never"
-    left = False if at_commit == 0 else None if at_commit is None else True
-    return Engine(left, log, pages, recovers=redo is not False)
-
-
-def _mongodb(settings: Settings) -> Engine:
-    """A member of a replica set relies on the others: with arbiters the default is w:1, which waits for no journal."""
-    journal, alone = settings.flag("journal"), settings.flag("standalone")
-    if journal is False:
-        return Engine(False, "never", "before", elsewhere=opposite(alone))
-    if alone is False:
-        return Engine(False, "later", "before", elsewhere=True)
-    known = journal is not None and alone is not None
-    return Engine(False if known else None, "later" if known else None, "before", elsewhere=opposite(alone))
-
-
-def _redis(settings: Settings) -> Engine:
-    """everysec holds a write back for two seconds while a sync runs (aof.c flushAppendOnlyFile())."""
-    append, sync = settings.flag("appendonly"), settings.word("appendfsync")
-    if append is False:
-        return Engine(False, "never")
-    if append is None or sync is None:
-        return Engine(None, None)
-    return {"always": Engine(), "no": Engine(True, "never")}.get(sync, Engine(False, "later"))
-
-
 class Databases:
     """programs: one of each database. elsewhere: pools, datasets and stores for what they keep on other file systems."""
 
@@ -127,21 +48,23 @@ class Databases:
 
     def program(self, database: Subject) -> Program:
         reading = self._reading
-        name = reading.word(database, "engine")
-        found = engine(name, Settings(reading, database), reading.none(database, "asynchronous_roles"))
+        engine, settings = ENGINES.get(reading.word(database, "engine") or ""), Settings(reading, database)
+        found = Promise(None, None, None)
+        if engine:
+            found = engine.promise(settings, reading.none(database, "asynchronous_roles"))
         passes = opposite(reading.flag(database, "eatmydata"))
         if reading.word(database, "process") == "self":
             passes = True  # it does not run: nothing is loaded into it
         log, pages = self._places(database)
         uses = [Use(each, found.log, passes) for each in log]
-        in_place = name in IN_PLACE
+        in_place = engine is not None and bool(engine.in_place)
         return Program(
             database.name,
             uses[0],
             (*uses[1:], *(Use(each, found.pages, passes) for each in pages)),
             leaves=found.leaves,
             recovers=found.recovers,
-            guard=Settings(reading, database).flag("torn_page_guard") if in_place else True,
+            guard=settings.flag("torn_page_guard") if in_place else True,
             page_in_block=self._within_block(database) if in_place else True,
             splits=reading.flag(database, "log_splits_page") if in_place else False,
             elsewhere=found.elsewhere,

@@ -138,7 +138,15 @@ class Stores:
         and device-mapper, md, bcache and the like, as one."""
         reading = self._reading
         layers = reading.words(leaf, "layers")
-        flushes = Store(f"flushes of {leaf}", "layer", "device", "none", reading.flag(leaf, "flushes_reach_disk"))
+        arrive, uncounted = reading.flag(leaf, "flushes_reach_disk"), reading.flag(leaf, "flushes_not_counted")
+        flushes = Store(
+            f"flushes of {leaf}",
+            "layer",
+            "device",
+            "none",
+            passes=True if arrive is None and uncounted else arrive,
+            counted=True if arrive else None if uncounted else True,
+        )
         self._add(flushes, leaf)
         if layers is not None and set(layers) <= PASSING:
             return (flushes.name,)

@@ -322,7 +322,7 @@ _WORD = re.compile(
     rb"|[a-z]|\d+|ext[234]|xfs|nfs4?|tmpfs|proc|sys\w*|dev|etc|run|srv|var|lib|usr|opt|mnt|home|zfs|spl|zil|zed|zpool|zdb"
     rb"|fs|io|id|ip|on|off|no|yes|ok|to|in|at|of|or|is|it|as|by|an|up|the|and|not|may|write|was|log|logs|raidz\w*|draid\w*|arc|txg"
     rb"|scsi|sas|fc|iscsi|path|uuid|wwn|eui|nqn|iqn|lun|sn|fw|vg|lv|pv|lvm2?|raid|swap|vfat|luks\d?|crypto?|mpath|part\d*|type|true|false"
-    rb"|postgres\w*|mysqld?|mariadbd?|mongod?|etcd|redis|pg|wal|xlog|tblspc|auto|conf|cnf|base|global|main|member|cwd|exe|comm|environ|maps|cmdline|mountinfo|stat|self|ro|rw|soft|hard|overlay|lower\w*|upper\w*|ereport|sysevent|config|delay|checksum|deadman|com|org|net"
+    rb"|postgres\w*|mysqld?|mariadbd?|mongod?|etcd|redis|valkey|pg|wal|xlog|tblspc|auto|conf|cnf|base|global|main|member|cwd|exe|comm|environ|maps|cmdline|mountinfo|stat|self|ro|rw|soft|hard|overlay|lower\w*|upper\w*|ereport|sysevent|config|delay|checksum|deadman|com|org|net"
 )
 _NAME_KEYS = rb"(?!DM_|MD_|ID_FS_LABEL|ID_PART_ENTRY_NAME|PARTNAME|ID_NET)[A-Z][A-Z0-9_]*"
 _MADE_IN = (  # names that people make with the name of the host

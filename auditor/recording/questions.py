@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from auditor.databases import kept
+from auditor.databases import configuration
 from auditor.host import kmsg, libraries
 from auditor.host.children.reader import matches
 from auditor.host.request import UNASKED, Capture, Files, Read, Run
@@ -134,7 +134,7 @@ class Answers:
         files: Mapping[tuple[str, ...], Files],
         allowed: frozenset[str],
     ) -> None:
-        self._unkept = tuple(sorted(kept.allowed() - allowed))
+        self._unkept = tuple(sorted(configuration.allowed() - allowed))
         self._commands, self._files = answers(commands), files
         self._left = COMPARED
 
@@ -282,10 +282,9 @@ _SETTINGS = {
 }
 _OTHERS = (
     "$ETCD_CONFIG_FILE $ETCD_DATA_DIR $ETCD_UNSAFE_NO_FSYNC $ETCD_WAL_DIR $HOME $MARIADB_GROUP_SUFFIX "
-    "$MARIADB_HOME $MYSQL_GROUP_SUFFIX $MYSQL_HOME $PGDATA etcd() mariadbd() mongod() mysqld() postgres() "
-    "redis-server() "
+    "$MARIADB_HOME $MYSQL_GROUP_SUFFIX $MYSQL_HOME $PGDATA "
 )
-# after :func:`auditor.databases.kept.allowed`
+# after :func:`auditor.databases.configuration.allowed`
 KEPT = frozenset(
     (*(f"{engine} {name}" for engine, names in _SETTINGS.items() for name in names.split()), *_OTHERS.split())
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from auditor import text
-from auditor.databases.kept import allowed
+from auditor.databases.configuration import allowed
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import archive, questions, replacing

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
-from auditor.databases import kept
+from auditor.databases import configuration
 from auditor.databases.engine import WITHHELD
 from auditor.host import hostid, libraries, sql
 from auditor.host.allowed import allowed_part
@@ -258,8 +258,8 @@ def _without(path: str, content: str, others: Files) -> str:
     if "/modprobe.d/" in path:
         return "".join(line for line in content.splitlines(keepends=True) if _ZFS_WORD.search(line))
     if _ENVIRON.fullmatch(path):  # of this server alone
-        engine = kept.server(others.text.get(path.replace("environ", "cmdline"), "").partition("\0")[0])
-        return kept.variables(content, engine.variables if engine else {})
+        engine = configuration.server(others.text.get(path.replace("environ", "cmdline"), "").partition("\0")[0])
+        return configuration.variables(content, engine.variables if engine else {})
     if path.endswith("/cmdline") and content.startswith(guests.GUEST):
         return re.sub(r"^guest .*", f"{guests.GUEST}{WITHHELD}", content)
     if _OF_DATABASES.fullmatch(path):  # an older zaudit kept more than this one

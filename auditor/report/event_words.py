@@ -31,6 +31,7 @@ PARTIES: dict[Party, str] = {
     "target": "the storage behind {names}",
     "layer": "{names}",
     "replicas": "the replicas of {names}",
+    "flushes": "flushes reaching the drives",
     "program": "the program calling fsync on {names}",
     "shutdown": "the shutdown unmounting {names}",
     "key": "the key of {names}",
@@ -76,7 +77,7 @@ def _same(cell: Cell) -> tuple[object, ...]:
 def happening(events: Sequence[Event]) -> str:
     """a crash or a power cut. What includes another of them goes without saying where it ends alike."""
     nouns = [NOUNS[event] for event in events if not milder(event) & {"power", "drive", "log"} & set(events)]
-    return " or ".join((", ".join(nouns[:-1]), nouns[-1])) if len(nouns) > 1 else nouns[0]
+    return _listed(nouns, " or ")
 
 
 def sentence(cell: Cell) -> str:
@@ -89,7 +90,8 @@ def sentence(cell: Cell) -> str:
         case "lost":
             return detail(cell) if cell.takes == ("import",) else f"LOSES {detail(cell)}"
         case _:
-            return f"not known {detail(cell)}"
+            because = "".join(f": {harmless(each)}" for each in cell.unseen[:1])
+            return f"not known {detail(cell)}{because}"
 
 
 def detail(cell: Cell) -> str:
@@ -121,11 +123,11 @@ def _who(owner: str, until: object) -> str:
 def parties(cell: Cell, spelt: Callable[[str], str] = str) -> str:
     """sda, sdb and the hypervisor (not verified); nvme0n1 or nvme1n1, for which storage@example.org answers until 2027-01-31.
     What nobody answers for comes first. spelt: how, all but the names."""
-    open_ = [each for each in cell.parties if not each.owner]
+    open_ = sorted((each for each in cell.parties if not each.owner), key=lambda each: list(PARTIES).index(each.party))
     said = list(dict.fromkeys(_promised(word, spelt) for word in open_))
     if len(said) > PROMISES_SHOWN:
         said = [*said[:PROMISES_SHOWN], spelt(f"{len(said) - PROMISES_SHOWN} more")]
-    words = [spelt(" and ").join(said) + (spelt(" (not verified)") if spelt is str else "")] if said else []
+    words = [_listed(said, spelt(" and ")) + (spelt(" (not verified)") if spelt is str else "")] if said else []
     for word in cell.parties:
         if word.owner:
             words.append(_promised(word, spelt) + (_who(word.owner, word.until) if spelt is str else ""))
@@ -137,12 +139,16 @@ def _promised(word: Word, spelt: Callable[[str], str]) -> str:
     shown = [harmless(name) for name in word.names[:NAMES_SHOWN]]
     if len(word.names) > NAMES_SHOWN:
         shown.append(spelt(f"{len(word.names) - NAMES_SHOWN} more"))
-    between = spelt(" or " if word.needed == 1 else " and ")
-    names = between.join((", ".join(shown[:-1]), shown[-1])) if len(shown) > 1 else "".join(shown)
+    names = _listed(shown, spelt(" or " if word.needed == 1 else " and "))
     if word.needed > 1:
         names = spelt(f"{word.needed} of ") + names
     before, _, after = PARTIES[word.party].partition("{names}")
     return f"{spelt(before)}{names if '{names}' in PARTIES[word.party] else ''}{spelt(after)}"
+
+
+def _listed(each: Sequence[str], last: str) -> str:
+    """a, b and c."""
+    return last.join((", ".join(each[:-1]), each[-1])) if len(each) > 1 else "".join(each)
 
 
 def _taken(cell: Cell, measured: bool = True) -> str:
@@ -193,8 +199,8 @@ def loses(columns: Sequence[Column]) -> bool:
 
 
 def headline(columns: Sequence[Column]) -> str:
-    """What the mildest event that loses something takes, and what a graver one takes as well; else what could not be told of a
-    power cut; else what the loss of a device takes; else what could not be told of that; else what is relied on."""
+    """What the mildest event that loses something takes, and what a graver one takes as well; else what the loss of a device
+    takes, and whether a power cut may take more; else what could not be told; else what is relied on."""
     said, taken = list[str](), set[Take]()
     for event, happens in HAPPENS.items():
         if (takes := tuple(each for each in _lost(columns, event) if each not in taken)) and len(said) < CLAUSES:
@@ -202,19 +208,28 @@ def headline(columns: Sequence[Column]) -> str:
             taken.update(takes)
     if said:
         return ", ".join(said)
-    if worst(columns).outcome == "unknown":
-        return f"CANNOT TELL WHETHER {HAPPENS['power']} {_capital(worst(columns).takes)}"
     for event in BROKEN:
         if takes := _lost(columns, event):
-            return f"{NOUNS[event].upper()} {_capital(takes)}"
-    for event in ("below", *BROKEN):
+            certain = f"{NOUNS[event].upper()} {_capital(takes)}"
+            return certain + (f"; {_doubt(columns, 'power', takes)}" if worst(columns).outcome == "unknown" else "")
+    for event in ("power", "below", *BROKEN):
         if worst(columns, event).outcome == "unknown":
-            happens = HAPPENS.get(event) or NOUNS[event].upper()
-            return f"CANNOT TELL WHETHER {happens} {_capital(worst(columns, event).takes)}"
+            return f"CANNOT TELL {_doubt(columns, event).removeprefix('NOT KNOWN ')}"
     cut = of_a_cut(columns)
-    if cut.outcome == "word":
-        return f"NO LOSS BY A POWER CUT, RELYING ON {parties(cut, str.upper)} (NOT VERIFIED)"
+    relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
+    for noun, cell in relied.items():
+        if cell.outcome == "word":
+            also = NOUNS["drive"] if cell is cut and set(relied[NOUNS["drive"]].parties) & set(cell.parties) else ""
+            happens = f"{noun} or {also}" if also else noun
+            return f"NO LOSS BY {happens.upper()}, RELYING ON {parties(cell, str.upper)} (NOT VERIFIED)"
     return "NO LOSS FOUND: A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
+
+
+def _doubt(columns: Sequence[Column], event: Event, certain: Sequence[Take] = ()) -> str:
+    """certain: what a milder clause has said is lost."""
+    takes = worst(columns, event).takes
+    happens = HAPPENS.get(event) or NOUNS[event].upper()
+    return f"NOT KNOWN WHETHER {happens} {'DOES' if set(takes) <= set(certain) else _capital(takes)}"
 
 
 def of_a_cut(columns: Sequence[Column]) -> Cell:

@@ -30,12 +30,6 @@ _TIME = re.compile(r"\[ *(\d+\.\d+)\]")
 _GROUP = re.compile(r"(?<!\\)[(](?![?])")
 
 
-def compiled(of: Mapping[str, str]) -> dict[str, re.Pattern[str]]:
-    """A pattern for each kind of line, after what lines begin with. ASCII, as the reader's patterns of bytes are: a line that
-    only the reader matches would spoil the whole answer."""
-    return {name: re.compile(f"{HEAD}{pattern}", re.ASCII) for name, pattern in of.items()}
-
-
 def kept(of: Mapping[str, str]) -> str:
     """One pattern for the lines of any kind, without groups that capture."""
     return f"{HEAD}(?:{'|'.join(_GROUP.sub('(?:', pattern) for pattern in of.values())})$"
@@ -55,13 +49,11 @@ class Line(NamedTuple):
         return float(found[1]) if found else None
 
 
-def lines(text: str, patterns: Mapping[str, re.Pattern[str]]) -> tuple[list[Line], bool]:
+def lines(text: str, of: Mapping[str, str]) -> tuple[list[Line], bool]:
     """(those that were asked for, whether the log is all there since its start); ``boot`` is the pattern of its first line.
     Raises ValueError for a line that was not asked for, or half of one."""
     told, whole = answered(text)
-    found = [
-        Line(kind, next((each for each in hit.groups() if each), ""), hit[0]) for kind, hit in matched(told, patterns)
-    ]
+    found = [Line(kind, next((each for each in hit.groups() if each), ""), hit[0]) for kind, hit in matched(told, of)]
     return [each for each in found if each.kind != "boot"], whole
 
 
@@ -78,12 +70,15 @@ def answered(text: str) -> tuple[list[str], bool]:
     return told, [at for at, line in enumerate(told) if _FIRST.fullmatch(line)] == [0]
 
 
-def matched(told: Sequence[str], patterns: Mapping[str, re.Pattern[str]]) -> list[tuple[str, re.Match[str]]]:
-    """The kind of each line. Raises ValueError for one that was not asked for."""
+def matched(told: Sequence[str], of: Mapping[str, str]) -> list[tuple[str, re.Match[str]]]:
+    """The kind of each line. Raises ValueError for one that was not asked for. of: a pattern for each kind, after what lines
+    begin with. ASCII, as the reader's patterns of bytes are: a line that only the reader matches would spoil the whole answer.
+    They take long to compile, and few logs have such lines."""
     found = []
     for line in told:
         kind, match = next(
-            ((kind, hit) for kind, each in patterns.items() if (hit := each.fullmatch(line))), ("", None)
+            ((kind, hit) for kind, pattern in of.items() if (hit := re.fullmatch(f"{HEAD}{pattern}", line, re.ASCII))),
+            ("", None),
         )
         if match is None:
             raise ValueError(f"a line that was not asked for: {line[:80]}")
@@ -156,7 +151,6 @@ _LINES = {
         r"(?:(?P<assumed>Assuming) drive cache: write (?P<mode>through|back)|Write cache: .*)"
     ),
 }
-_PATTERNS = compiled(_LINES)
 KEEP = f"{HEAD}(?:{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', pattern) for pattern in _LINES.values())})$"
 
 
@@ -216,7 +210,7 @@ def counted(told: Sequence[str]) -> Iterator[Fact]:
     """What these lines say. Raises ValueError for one that was not asked for."""
     found: dict[str, Counter[tuple[str, str]]] = {name: Counter() for name in log.facts if name != "kernel_log_whole"}
     last: dict[tuple[str, tuple[str, str]], str] = {}
-    for name, match in matched(told, _PATTERNS):
+    for name, match in matched(told, _LINES):
         for fact, device in _told(name, match.groupdict(), match[0]):
             what = device, str(match.lastgroup) if name in SEVERAL else name
             found[fact][what] += 1
@@ -266,7 +260,7 @@ _HANGS_LINES = {
     ),
     "check": r"mce: \[Hardware Error\]: .*",
 }
-_HANGS_PATTERNS, HANGS_KEEP = compiled(_HANGS_LINES), kept(_HANGS_LINES)
+HANGS_KEEP = kept(_HANGS_LINES)
 
 
 @source(
@@ -290,7 +284,7 @@ def hangs(reply: Output, host: Subject) -> Iterator[Fact]:
 
     What is there; that nothing is, where the log is whole. Raises ValueError for a line that was not asked for.
     """
-    found, whole = lines(reply.text, _HANGS_PATTERNS)
+    found, whole = lines(reply.text, _HANGS_LINES)
     none = "nothing of the kind in the kernel's log, which reaches back to its start"
     for fact, kind in (("hung_tasks", "hung"), ("machine_checks", "check")):
         named = [(each.part or "mce", each.text) for each in found if each.kind == kind]
@@ -319,7 +313,7 @@ _FAULTS_LINES = {
         r"|Device offlined - not ready after error recovery)"
     ),
 }
-_FAULTS_PATTERNS, FAULTS_KEEP = compiled(_FAULTS_LINES), kept(_FAULTS_LINES)
+FAULTS_KEEP = kept(_FAULTS_LINES)
 _STOPPED_IN = re.compile(r"PANIC at [\w.-]+:\d+:(\w+)\(\)")
 
 
@@ -367,7 +361,7 @@ def faults(reply: Output, host: Subject) -> Iterator[Fact]:
 
     What is there; of disks also where the beginning is gone, which ``faults_whole`` then says by its absence.
     """
-    told, whole = lines(reply.text, _FAULTS_PATTERNS)
+    told, whole = lines(reply.text, _FAULTS_LINES)
     if whole:
         yield Fact(HOST, "faults_whole", Known(True, (WHOLE,)))
     found = [(each.kind, each.part or "OpenZFS", each.text.strip()) for each in told]
@@ -395,7 +389,7 @@ _TRACES_LINES = {
     ),
 }
 _FUNCTION = re.compile(rf"(?<![\w.])([\w.]{{1,120}}){_PLACE}")
-_TRACES_PATTERNS, TRACES_KEEP = compiled(_TRACES_LINES), kept(_TRACES_LINES)
+TRACES_KEEP = kept(_TRACES_LINES)
 
 
 @source(
@@ -432,7 +426,7 @@ def traces(reply: Output, host: Subject) -> Iterator[Fact]:
     The tasks that hang; that there is none, where the log is whole and no frame is left over. Raises ValueError for a line
     that was not asked for.
     """
-    found, whole = lines(reply.text, _TRACES_PATTERNS)
+    found, whole = lines(reply.text, _TRACES_LINES)
     tasks = [each for each in found if each.kind == "task"]
     traces, unsure = _traces(found)
     if not traces and (not whole or unsure or len(tasks) >= WARNINGS):
@@ -524,7 +518,7 @@ INFO, CORRECTED, PCIE = "info", "corrected", "PCIe error"
 SEVERITIES = (INFO, CORRECTED, "unknown", "recoverable", "fatal")  # the least first
 _PART = re.compile(r"\{\d+\}\[Hardware Error\]: +(Error \d+, type|section_type|device_id): (.+)")
 _BEFORE_SENSE = re.compile(r"^.*\[sd[a-z]+\] +(?:tag#\d+ +)?")
-_BUSES_PATTERNS, BUSES_KEEP = compiled(_BUSES_LINES), kept(_BUSES_LINES)
+BUSES_KEEP = kept(_BUSES_LINES)
 
 
 @source("kernel_buses", "host", ask=Run((kmsg.NAME, "buses"), keep=BUSES_KEEP), facts=_BUSES_FACTS)
@@ -548,7 +542,7 @@ def buses(reply: Output, host: Subject) -> Iterator[Fact]:
 
     What is there, also where the beginning of the log is gone, which ``buses_whole`` then says by its absence.
     """
-    told, whole = lines(reply.text, _BUSES_PATTERNS)
+    told, whole = lines(reply.text, _BUSES_LINES)
     if whole:
         yield Fact(HOST, "buses_whole", Known(True, (WHOLE,)))
     found = [*_sections(told), *_sensed(told)]

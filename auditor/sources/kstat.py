@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from auditor.facts import HOST, Fact, Known, Spec, Subject, known, number, real, word, words
+from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known, number, real, word, words
 from auditor.host.request import Files, Read
 from auditor.sources.replies import integer
 from auditor.sources.source import source
@@ -405,7 +405,7 @@ STRING = "7"
     },
     title="counters of {datasets} of",
 )
-def objset(reply: Files, target: Subject) -> Iterator[Fact]:
+def objset(reply: Files, target: Subject) -> Facts:
     """``/proc/spl/kstat/zfs/POOL/objset-0x*``: what each mounted dataset has written, and its ZIL (2.2 and later).
 
     An unmounted dataset has no such file. Counted since it was mounted. (OpenZFS module/zfs/dataset_kstats.c)
@@ -420,16 +420,15 @@ def objset(reply: Files, target: Subject) -> Iterator[Fact]:
         of_counters = path.startswith(ROOT) and "/objset-" in path
         if reply.text and of_counters and not error.startswith("no such"):  # as one that was unmounted meanwhile
             raise ValueError(f"{path}: {error}")
+    found = Facts()
     for path, text in sorted(reply.text.items()):
         read = [_read(line, files) for line in lines(text, path)]
         if not (name := next((what for row, what in read if row == "dataset_name"), "")) or not isinstance(name, str):
             raise ValueError(f"{path} does not name its dataset")
         if name == target.name or name.startswith(target.name + "/"):
-            subject = Subject("dataset", name)
-            for row, value in read:
-                if isinstance(value, Known):
-                    yield Fact(subject, row, value)
-            yield Fact(subject, "zil_counted_s", _counted(text, path))
+            counts = {row: value for row, value in read if isinstance(value, Known)}
+            found.put_of(Subject("dataset", name), {**counts, "zil_counted_s": _counted(text, path)})
+    return found
 
 
 def _counted(text: str, path: str) -> Known:

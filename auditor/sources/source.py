@@ -9,7 +9,7 @@ The parser of an answer is a function; its decorator says the rest. A module has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from auditor.host.request import NOTHING, Read, Request, Run
 
 Per = Literal["host", "pool", "disk", "database", "target"]
 Ask = Callable[[Subject, Facts], Request]
-Parse = Callable[[Any, Subject], Iterator[Fact]]
+Parse = Callable[[Any, Subject], Iterable[Fact]]
 Form = Literal["text", "json", "line"]
 
 
@@ -29,9 +29,10 @@ class Source:
     subject: the kind that its facts are about, where their names do not say it (``leaf.path``).
     facts: name -> what it is, of every fact that it can yield.
     ask: the question, or what makes it for a subject, from the facts that are known by then; a :class:`Skip` says why not.
-    parse: yields facts; pure. It raises ValueError on an answer that it does not understand, and nothing else, whatever it
-    is given (``gather`` calls any other exception a defect of zaudit). It never runs, catches or yields "unknown": what it
-    leaves out becomes unknown in ``gather``, with a reason that names the command.
+    parse: yields facts, or returns a store of them where they are hundreds of thousands; pure. It raises ValueError on an
+    answer that it does not understand, and nothing else, whatever it is given (``gather`` calls any other exception a defect of
+    zaudit). It never runs, catches or yields "unknown": what it leaves out becomes unknown in ``gather``, with a reason that
+    names the command.
     after: sources whose word counts before that of this one, where both know a fact.
     form: "json" where an answer may be one long line of JSON, "line" where it is one long line of something else; else no line
     may be longer than 64 KiB (``gather/bounds.py``).

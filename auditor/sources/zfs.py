@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, flag, known, link, links, number, word, words
@@ -136,9 +136,10 @@ def records(text: str, ours: Callable[[str], bool]) -> tuple[dict[str, list[tupl
     return every, doubted
 
 
-def parse(text: str, ours: Callable[[str], bool]) -> Iterator[Fact]:
-    """The facts of all records that are believed, and that the other datasets are there; ours: whether a name is one of the
-    datasets that were asked for. Raises ValueError where none are believed."""
+def parse(text: str, ours: Callable[[str], bool], wanted: Container[str]) -> Facts:
+    """The facts of these names of all records that are believed, and that the other datasets are there; ours: whether a name is
+    one of the datasets that were asked for. Raises ValueError where none are believed."""
+    found = Facts()
     every, doubted = records(text, ours)
     seen: dict[str, tuple[str, Known | None]] = {}
     links_of: dict[str, tuple[Known, Known]] = {}
@@ -155,13 +156,11 @@ def parse(text: str, ours: Callable[[str], bool]) -> Iterator[Fact]:
         parent = name.rpartition("/")[0] or name + "/"
         if (pair := links_of.get(parent)) is None:
             pair = links_of[parent] = _links(name)
-        yield Fact(subject, "pool", pair[0])
-        yield Fact(subject, "ancestors", pair[1])
-        for fact, value in mine:
-            if value is not None:
-                yield Fact(subject, fact, value)
+        values = {"pool": pair[0], "ancestors": pair[1], **{fact: value for fact, value in mine if value is not None}}
+        found.put_of(subject, {fact: value for fact, value in values.items() if fact in wanted})
     if doubted >= every.keys():
         raise ValueError(wrong)
+    return found
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -235,14 +234,14 @@ def _ask_channel_program(target: Subject, facts: Facts) -> Request:
     facts={name: spec for name, spec in FACTS.items() if name not in libraries.LZC_CANNOT_SAY},
     title="properties at one moment of {datasets} of",
 )
-def channel_program(reply: Output, target: Subject) -> Iterator[Fact]:
+def channel_program(reply: Output, target: Subject) -> Facts:
     """The properties of a whole subtree as they were at one moment (``--consistent``).
 
     Asked only when the host fact ``consistent`` is true; what it answers reads like ``zfs get``. See ``host/libraries.py``.
 
     The same lines as those of ``zfs get``; a property that a program cannot tell is none of its own.
     """
-    return (fact for fact in of_subtree(reply, target) if fact.name in channel_program.facts)
+    return of_subtree(reply, target, channel_program.facts)
 
 
 COLUMNS = "name,property,value,source"
@@ -286,7 +285,7 @@ def below(target: Subject, facts: Facts) -> tuple[str, ...]:
     part=True,  # of thousands of datasets some are known when the time is over: see gather/by_name.py
     title="properties of {datasets} of",
 )
-def properties(reply: Output, target: Subject) -> Iterator[Fact]:
+def properties(reply: Output, target: Subject) -> Facts:
     """``zfs get -r``: the properties of a dataset and of all below it, in one call; those whose values may hold lines of any
     kind are asked for apart (:mod:`.zfs_get_text`). (man 8 zfs-get)
 
@@ -294,13 +293,13 @@ def properties(reply: Output, target: Subject) -> Iterator[Fact]:
 
     All facts of the target and of what is below it.
     """
-    return (fact for fact in of_subtree(reply, target) if fact.name in properties.facts)
+    return of_subtree(reply, target, properties.facts)
 
 
-def of_subtree(reply: Output, target: Subject) -> Iterator[Fact]:
-    """The same, of any properties."""
+def of_subtree(reply: Output, target: Subject, wanted: Container[str]) -> Facts:
+    """The same, of these properties."""
     top, below = target.name, target.name + "/"
-    return parse(reply.text, lambda name: name == top or name.startswith(below))
+    return parse(reply.text, lambda name: name == top or name.startswith(below), wanted)
 
 
 def _ask_datasets(target: Subject, facts: Facts) -> Request:
@@ -367,7 +366,7 @@ def _ask_free_text(target: Subject, facts: Facts) -> Run | Skip:
     adds=False,  # a line that somebody has made up may name a dataset that is not there
     title="mount points and shares of {datasets} of",
 )
-def free_text(reply: Output, target: Subject) -> Iterator[Fact]:
+def free_text(reply: Output, target: Subject) -> Facts:
     """``zfs get -r`` of the properties whose values may hold lines of any kind: a mount point, where a key comes from, how it
     is shared.
 
@@ -376,7 +375,7 @@ def free_text(reply: Output, target: Subject) -> Iterator[Fact]:
 
     These properties of the target and of what is below it.
     """
-    return (fact for fact in of_subtree(reply, target) if fact.name in free_text.facts)
+    return of_subtree(reply, target, free_text.facts)
 
 
 def _ask_ancestors(target: Subject, facts: Facts) -> Request:
@@ -397,12 +396,12 @@ def _ask_ancestors(target: Subject, facts: Facts) -> Request:
     part=True,
     title="properties of the datasets above",
 )
-def ancestors(reply: Output, target: Subject) -> Iterator[Fact]:
+def ancestors(reply: Output, target: Subject) -> Facts:
     """``zfs get``: the properties of the datasets above a target, from which their new children inherit. (man 8 zfs-get)
 
     All facts of the ancestors.
     """
-    return parse(reply.text, frozenset(above(target.name)).__contains__)
+    return parse(reply.text, frozenset(above(target.name)).__contains__, FACTS)
 
 
 @source(

@@ -1,5 +1,5 @@
 """Many commands at once: zaudit's way beside the barest one. ``python -m tests.bench.commands ours|bare`` is the child that
-prints the seconds on the clock and of its own processor time as JSON."""
+prints the seconds on the clock and of its own processor time as JSON; ``scripts FOLDER`` runs those of a host of scripts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from auditor.host import process
 from auditor.host.live import ENVIRONMENT
@@ -37,6 +38,13 @@ def bare() -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda _: subprocess.run(ARGV, capture_output=True, timeout=20, start_new_session=True),
                       range(COMMANDS)))  # fmt: skip
+
+
+def scripts(folder: Path) -> None:
+    """All commands of a host that tools.lay_out() made, in the barest way, and none after another."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        every = json.loads((folder / "argv.json").read_text())
+        list(pool.map(lambda argv: subprocess.run(argv, capture_output=True, timeout=60), every))
 
 
 @contextmanager
@@ -66,6 +74,11 @@ def compared(loops: int) -> tuple[float, float, float]:
 
 if __name__ == "__main__":
     began, used = time.monotonic(), time.process_time()
-    {"ours": ours, "bare": bare}[sys.argv[1]]()
+    ways: dict[str, Callable[[], None]] = {
+        "ours": ours,
+        "bare": bare,
+        "scripts": partial(scripts, Path(sys.argv[-1])),
+    }
+    ways[sys.argv[1]]()
     print(json.dumps((time.monotonic() - began, time.process_time() - used)), flush=True)
     os._exit(0)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +54,19 @@ def side_by_side(argv: Sequence[str], other: Sequence[str], repeats: int = REPEA
     return min(one, key=lambda cost: cost.cpu_s), min(two, key=lambda cost: cost.cpu_s)
 
 
+def host(folder: Path, now: float, rules: Path | None = None) -> Cost:
+    """``zaudit check`` on a host of scripts, once; the processor time is its own, without that of the scripts."""
+    cost = run((sys.executable, "-m", "tests.bench.measure", str(folder), str(now), *([str(rules)] if rules else [])))
+    own = json.loads(cost.stderr.splitlines()[-1])["cpu_s"] if cost.exit >= 10 else cost.cpu_s
+    return replace(cost, cpu_s=own)
+
+
 def best_host(folder: Path, now: float, repeats: int = REPEATS, rules: Path | None = None) -> dict[str, float]:
     """cpu_s, start_s (of it, the interpreter and all imports), wall_s of ``zaudit check`` on a host of scripts.
 
     rules: a folder of rules in place of all that zaudit has.
     """
-    argv = (sys.executable, "-m", "tests.bench.measure", str(folder), str(now), *([str(rules)] if rules else []))
-    runs = [run(argv) for _ in range(repeats)]
+    runs = [host(folder, now, rules) for _ in range(repeats)]
     said: list[dict[str, float]] = []
     for cost in runs:
         if cost.exit < 10:
@@ -94,9 +100,10 @@ def _child(folder: Path, now: float, rules: Path | None = None) -> None:
 
     host.LiveHost = live  # type: ignore[misc, assignment]
     if rules:
-        from auditor import rulebook
+        from auditor import data, rulebook
 
-        rulebook.ours = lambda: rules  # type: ignore[assignment]
+        few = {path.stem: data.toml(path.name, path.read_text()) for path in sorted(rules.glob("*.toml"))}
+        rulebook.tables = lambda: few  # type: ignore[assignment]
         rulebook.advisories = lambda *, examples=True: []  # type: ignore[assignment]
     sys.argv = ["zaudit", "check", "--timeout", "60"]
     try:

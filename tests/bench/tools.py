@@ -6,6 +6,7 @@ the recording, laid out below a folder.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -20,11 +21,12 @@ from auditor.recording.recording import Recording
 
 
 def lay_out(recording: Recording, folder: Path, scale: float) -> None:
-    """``bin/`` with one script a tool, ``out/`` with the outputs, ``root/`` with the files. scale: of the recorded
-    seconds; 0 answers at once."""
+    """``bin/`` with one script a tool, ``out/`` with the outputs, ``root/`` with the files, ``argv.json`` with all commands.
+    scale: of the recorded seconds; 0 answers at once."""
     for part in ("bin", "out", "root"):
         (folder / part).mkdir(parents=True)
     cases: dict[str, list[str]] = {}
+    argvs: list[list[str]] = []
     for number, (argv, capture) in enumerate(sorted(recording.commands.items())):
         if capture.fault or capture.exit is None:
             continue
@@ -37,11 +39,13 @@ def lay_out(recording: Recording, folder: Path, scale: float) -> None:
         steps.append(
             f"cat {shlex.quote(str(out))}; exit {capture.exit}" if capture.exit else f"exec cat {shlex.quote(str(out))}"
         )
+        argvs.append([str(folder / "bin" / argv[0]), *argv[1:]])
         cases.setdefault(argv[0], []).append(f"{shlex.quote(' '.join(argv[1:]))}) {'; '.join(steps)};;")
     for tool, arms in cases.items():
         script = folder / "bin" / tool
         script.write_text("\n".join(("#!/bin/sh", 'case "$*" in', *arms, "esac", "exit 99\n")))
         script.chmod(0o755)
+    (folder / "argv.json").write_text(json.dumps(argvs))
     for files in recording.files.values():
         _write(files, folder / "root")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from auditor import data
 from auditor.checklist import lists, responses
 from auditor.data import TableError, checklists
 from auditor.host import sql
@@ -99,5 +100,5 @@ LINE = (
 )  # fmt: skip
 def test_a_list_that_is_wrong_is_refused(text: str, says: str) -> None:
     with pytest.raises(TableError) as error:
-        checklists.parse(text)
+        checklists.parse(data.toml(checklists.FILE, text))
     assert says in str(error.value)

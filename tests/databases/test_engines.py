@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from auditor import audit
 from auditor.commands._options import with_database
-from auditor.databases import ENGINES, SERVERS
+from auditor.databases import ENGINES, SERVERS, services, settings
+from auditor.databases.engine import Engine
+from auditor.databases.redis import Redis
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.judge import policy_file, policy_sketch
 from auditor.model.database import named_database
 from auditor.verify import profile
+from tests import shared
 from tests.fake import CommandLine
 
 
@@ -43,3 +48,44 @@ def test_an_engine_without_pages_has_no_size_of_one() -> None:
 def test_a_process_is_of_one_engine() -> None:
     assert len(SERVERS) == sum(len(each.processes) for each in ENGINES.values())
     assert all(len(process) <= 15 for process in SERVERS)  # the kernel keeps no more of a name
+
+
+def test_an_engine_that_lacks_anything_cannot_be_made() -> None:
+    declared = [each for each in Engine.__annotations__ if not hasattr(Engine, each)]
+    assert {"name", "processes", "settings", "in_place", "omitting", "new_on_empty"} <= set(declared)
+    for name in declared:
+        parts = {each: part for each, part in vars(Redis).items() if each != name and not each.startswith("__")}
+        with pytest.raises(TypeError, match=name):
+            type("Lacking", (Engine,), parts)()
+    with pytest.raises(TypeError, match="abstract"):
+        type("Mute", (Engine,), {each: vars(Redis)[each] for each in declared})()
+    with pytest.raises(TypeError, match="guard"):
+        type("Torn", (Redis,), {"in_place": ("*.ibd",)})()
+
+
+@pytest.mark.parametrize("engine", [each for each in ENGINES.values() if each.processes], ids=lambda each: each.name)
+def test_every_server_is_judged_by_a_rule_and_asked_for_by_its_unit(engine: Engine) -> None:
+    """One that no rule names would be found, listed and never judged."""
+    named = [each.id for each in shared.rules() if f"'{engine.name}'" in (each.when.source if each.when else "")]
+    assert named
+    server = engine.processes[0]
+    start = f"ExecStart={{ path=/usr/bin/{server} ; argv[]=/usr/bin/{server} ; ignore_errors=no ; }}"
+    assert re.match(services.FIRST, start) is None
+    assert re.match(services.FIRST, start.replace(server, "another")) is not None
+
+
+@pytest.mark.parametrize("engine", [each for each in ENGINES.values() if each.processes], ids=lambda each: each.name)
+def test_what_settings_promise_is_open_until_they_are_known(engine: Engine) -> None:
+    class Nothing:
+        def flag(self, name: str) -> bool | None:
+            return None
+
+        def word(self, name: str) -> str | None:
+            return None
+
+        def number(self, name: str) -> int | None:
+            return None
+
+    found = engine.promise(Nothing(), None)
+    assert found.log is None
+    assert set(engine.omitting) <= set(settings.SETTINGS_FACTS)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.collect.database_paths import FACTS as PATHS
+from auditor.databases.paths import PATHS_FACTS as PATHS
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Asked, Process
@@ -149,7 +149,7 @@ def facts(server: Subject = SERVER, log: str = "tank/db", data: str = "tank/db",
 
 
 def _provided() -> set[str]:
-    from auditor.collect.database_paths import PROVIDES
+    from auditor.databases.paths import PROVIDES
 
     return set(PROVIDES)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.databases import kept
+from auditor.databases import configuration, postgres
 from auditor.diagnose import watch
 from auditor.diagnose.observation import Tick, Traced
 from auditor.host.allowed import allowed_part
@@ -58,9 +58,9 @@ def test_a_control_group_tells_the_container(group: str, says: str) -> None:
     ],
 )
 def test_a_title_is_kept_where_it_names_nobody(line: str, says: str) -> None:
-    told = kept.command_line(line)
-    assert kept.task(told) == says
-    assert kept.command_line(told) == told
+    told = configuration.command_line(line)
+    assert postgres.task(told) == says
+    assert configuration.command_line(told) == told
     assert not {"alice", "payroll", "secret"} & set(told.replace("=", " ").split())
 
 

@@ -35,6 +35,16 @@ def test_drives_that_nobody_verified(fields: dict[str, Any]) -> None:
     assert {found[each] for each in ("process", "restart", "crash", "drive")} == {"SAFE"}
 
 
+def test_flushes_that_nobody_counted() -> None:
+    """They are configured to arrive, and matter where a cache is volatile."""
+    path = Store("path", "layer", cache="none", counted=None)
+    legs = (leg("d0", layers=("path",)), leg("d1", layers=("path",)))
+    found = ranks(host(pool(mirror(*legs)), path, client("d0"), client("d1", honours=True)))
+    assert found["power"] == "relies on flushes reaching the drives"
+    assert found["crash"] == "SAFE"
+    assert set(ranks(host(pool(mirror(*legs)), path)).values()) == {"SAFE"}
+
+
 def test_sync_disabled_and_fsync_off() -> None:
     given = host(pool(DATA), dataset={"sync": "disabled"}, use={"asks": "never"})
     assert losing(given) == KERNEL

@@ -147,10 +147,22 @@ def test_a_database_whose_files_nobody_could_place_may_lie_on_any_dataset() -> N
     for name, value in settings.items():
         facts.replace(Fact(server, name, known(value, "")))
     facts.replace(Fact(server, "datasets", unknown("/home/evil/data: permission denied")))
-    assert {cell(columns(facts), name, "crash").outcome for name in ("tank", "tank/db")} == {"unknown"}
+    found = [cell(columns(facts), name, "crash") for name in ("tank", "tank/db")]
+    assert {each.outcome for each in found} == {"unknown"}
+    assert {each.unseen for each in found} == {("the dataset of postgres 4242 was not seen",)}
     facts.replace(Fact(server, "fsync", known(True, "")))
     facts.replace(Fact(server, "asynchronous_roles", known((), "")))
     assert {cell(columns(facts), name, "process").outcome for name in ("tank", "tank/db")} == {"kept"}
+
+
+def test_a_pool_that_lies_on_itself_says_so() -> None:
+    facts = looked(HEALTHY).facts
+    for each in facts.linked(Subject("pool", "tank"), "leaves"):
+        facts.replace(Fact(each, "lies_on", known((Subject("dataset", "tank/db"),), "")))
+        facts.replace(Fact(each, "layers", known(("zvol",), "")))
+        facts.replace(Fact(each, "type", known("file", "")))
+    found = cell(columns(facts), "tank/db", "power")
+    assert (found.outcome, found.unseen) == ("unknown", ("pool tank lies on itself",))
 
 
 def test_a_pool_that_does_not_work_has_no_table() -> None:

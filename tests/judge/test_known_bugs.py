@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit, data, rulebook
 from auditor.judge import baseline, known_bugs, policy
 from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE, Policy
@@ -168,11 +168,11 @@ def test_the_upgrade_is_to_the_lowest_release_that_fixes_most(
     release: tuple[int, ...], bugs: list[str], says: str
 ) -> None:
     """2.3.7 fixes the bug of clones and has the opposite one."""
-    from auditor import data
     from auditor.data.releases import ranges
 
+    entries = data.table(rulebook.ADVISORIES)
     known = [
-        known_bugs.Bug(id, "", "high", "corruption", True, ranges(data.advisories()[id.removeprefix("advisory-")]["affected"]),
+        known_bugs.Bug(id, "", "high", "corruption", True, ranges(entries[id.removeprefix("advisory-")]["affected"]),
                        "", (), "", "", ())
         for id in bugs
     ]  # fmt: skip

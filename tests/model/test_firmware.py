@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from auditor import data
 from auditor.data import TableError, firmware
 from auditor.data.firmware import Bug
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
@@ -66,9 +67,9 @@ def test_without_model_or_revision_it_is_unknown() -> None:
     ],
 )
 def test_a_wrong_table_is_an_error(change: tuple[str, str], says: str) -> None:
-    assert len(firmware.parse(ENTRY)) == 1
+    assert len(firmware.parse(data.toml(firmware.FILE, ENTRY))) == 1
     with pytest.raises(TableError, match=says):
-        firmware.parse(ENTRY.replace(*change))
+        firmware.parse(data.toml(firmware.FILE, ENTRY.replace(*change)))
 
 
 def revision(**said: str) -> Known | Unknown:

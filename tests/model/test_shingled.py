@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from auditor import data
 from auditor.data import TableError, shingled
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known
 from auditor.model.disk import BY_TRIM, shingled_family
@@ -60,4 +61,4 @@ def test_a_hard_disk_that_takes_trim(hdd: bool | None, trim: bool | None, family
 )
 def test_a_wrong_table_is_an_error(text: str, says: str) -> None:
     with pytest.raises(TableError, match=says):
-        shingled.parse(text)
+        shingled.parse(data.toml(shingled.FILE, text))

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor import registry
-from auditor.data import tunables
-from auditor.data.tunables import TunablesError
+from auditor import data, registry
+from auditor.data import TableError, tunables
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Unknown, known, unknown
 from auditor.model.next_boot import DURABILITY, LOSES_COMMITS, parameters
 from auditor.model.release import release, version_gap
@@ -107,8 +106,8 @@ def test_what_is_not_at_its_default() -> None:
     ],
 )
 def test_a_wrong_table_is_refused(text: str, complaint: str) -> None:
-    with pytest.raises(TunablesError, match=complaint):
-        tunables.parse(text)
+    with pytest.raises(TableError, match=complaint):
+        tunables.parse(data.toml(tunables.FILE, text))
 
 
 @pytest.mark.parametrize(

@@ -162,14 +162,17 @@ def test_innodb_with_pointers_in_the_log() -> None:
 
 
 REPLICAS = "relies on the replicas of mongodb 1"
+APPENDING: list[tuple[dict[str, Value], str, str]] = [
+    ({"appendonly": False, "appendfsync": "everysec"}, "LOST", "LOST"),
+    ({"appendonly": True, "appendfsync": "everysec"}, "LOST", "LOST"),
+    ({"appendonly": True, "appendfsync": "no"}, "SAFE", "LOST"),
+    ({"appendonly": True, "appendfsync": "always"}, "SAFE", "SAFE"),
+]
 OTHERS: list[tuple[str, dict[str, Value], str, str]] = [  # engine, settings, a kill, a crash
     ("mongodb", {"journal": True, "standalone": True}, "LOST", "LOST"),
     ("mongodb", {"journal": True, "standalone": False}, REPLICAS, REPLICAS),
     ("mongodb", {"journal": False, "standalone": True}, "LOST", "LOST"),
-    ("redis", {"appendonly": False, "appendfsync": "everysec"}, "LOST", "LOST"),
-    ("redis", {"appendonly": True, "appendfsync": "everysec"}, "LOST", "LOST"),
-    ("redis", {"appendonly": True, "appendfsync": "no"}, "SAFE", "LOST"),
-    ("redis", {"appendonly": True, "appendfsync": "always"}, "SAFE", "SAFE"),
+    *((engine, *case) for engine in ("redis", "valkey") for case in APPENDING),
     ("etcd", {"no_fsync": True}, "SAFE", "LOST"),
     ("etcd", {"no_fsync": False}, "SAFE", "SAFE"),
     ("etcd", {}, "SAFE", "UNKNOWN"),
@@ -362,6 +365,21 @@ def test_flushes_that_do_not_arrive(fact: str, power: str) -> None:
         made.put(leaf, layers=("lvm",), stack_rearranges=False, stack_write_cache=("dm-0=write back",))
         made.put(leaf, **({fact: False} if fact == "flushes_reach_disk" else {fact: ("dm-0=write through",)}))
     assert of(observe(made.facts), "power", "pool") == power
+
+
+def test_flushes_that_nobody_could_count() -> None:
+    """Counters that were read and cannot tell are no sign of a loss; counters that were not read may hide one."""
+    made = consumer(postgres(healthy()), "d0", "d1")
+    for leaf in (L0, L1):
+        made.facts.replace(Fact(leaf, "flushes_reach_disk", unknown("sda: 12 writes")))
+        made.put(leaf, flushes_not_counted=True)
+    assert (
+        of(observe(made.facts), "power", "pool")
+        == "relies on d0 and flushes reaching the drives or d1 and flushes reaching the drives"
+    )
+    for leaf in (L0, L1):
+        made.facts.replace(Fact(leaf, "flushes_not_counted", unknown("/sys/block/sda/stat: permission denied")))
+    assert of(observe(made.facts), "power", "pool") == "UNKNOWN"
 
 
 RAID: list[tuple[dict[str, Value], str]] = [

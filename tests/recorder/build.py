@@ -9,10 +9,11 @@ same input gives the same bytes.
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from pathlib import Path
 
-from auditor import __version__, rulebook
+from auditor import __version__, data, rulebook
 from auditor.judge import rule
 from tests.make_zipapp import sums
 from tests.recorder.lower import lowered, older
@@ -20,7 +21,7 @@ from tests.recorder.lower import lowered, older
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENTRY = "auditor.recorder"
 ALONE = {"auditor.host.children.reader", "auditor.host.children.others"}  # of the process that reads for others
-DATA = ("auditor/data/drives.toml", "auditor/data/platforms.toml")
+TABLES = ("drives.toml", "platforms.toml")  # that collectors read
 HEAD = '''\
 #!/usr/bin/python3 -I
 # -*- coding: utf-8 -*-
@@ -113,7 +114,8 @@ def built() -> str:
     """The text of the file."""
     version = __version__
     rules = rule.digest(rulebook.select((), (), ()))
-    parts = [_part(name, (ROOT / name).read_text()) for name in DATA]
+    tables = json.dumps({"sources": "", **{name: data.table(name) for name in TABLES}}, indent=1)
+    parts = [_part(f"auditor/data/{data.COMPILED}", f"{tables}\n")]
     for name, path in sorted(modules().items()):
         parts.append(_part(str(path.relative_to(ROOT)), lowered(path.read_text(), name, alone=name in ALONE)))
     parts.append(_part("auditor/older.py", older()))
@@ -128,9 +130,9 @@ def _part(name: str, text: str) -> str:
 
 
 def modules() -> dict[str, Path]:
-    """Name -> file of the entry, of the collectors and of all that these import."""
+    """Name -> file of the entry and of all that it imports."""
     found: dict[str, Path] = {}
-    todo = [ENTRY, *ALONE, *(f"auditor.collect.{each.stem}" for each in (ROOT / "auditor/collect").glob("*.py"))]
+    todo = [ENTRY, *ALONE]
     while todo:
         name = todo.pop()
         path = _path(name)

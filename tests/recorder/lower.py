@@ -31,7 +31,7 @@ ATTRIBUTES = {
     "gzip.BadGzipFile": "BadGzipFile",
     "signal.set_wakeup_fd": "set_wakeup_fd",
 }
-MODULES = {"re", "tomllib"}  # that ``older`` has as a whole
+MODULES = {"re"}  # that ``older`` has as a whole
 METHODS = {"removeprefix": "without_prefix", "removesuffix": "without_suffix", "isascii": "is_ascii"}
 # of typing, what an expression names that is evaluated
 TYPING = {"NamedTuple", "TypeVar", "cast", "TYPE_CHECKING", "Any", "BinaryIO"}

@@ -5,7 +5,6 @@ Each is what the standard library of Python 3.11 has under its name, as far as t
 
 from __future__ import annotations
 
-import ast
 import collections.abc
 import functools
 import gzip
@@ -187,34 +186,6 @@ def real_path(path: str, strict: bool = False) -> str:
 
 def set_wakeup_fd(number: int, warn_on_full_buffer: bool = False) -> int:
     return signal.set_wakeup_fd(number)
-
-
-class tomllib:
-    """As much TOML as the tables of zaudit need: in each table keys with a text or a list of texts."""
-
-    TOMLDecodeError = ValueError
-    LINE = plain.compile(
-        r"""\s*(?:\#.*|\[\[(?P<table>\w+)\]\]|(?P<key>\w+)\ =\ (?:'(?P<plain>[^'\n]*)'
-        |(?P<value>"(?:[^"\\\n]|\\.)*"|\[(?:\s*"(?:[^"\\\n]|\\.)*",?)*\s*\])))[ ]*(?:\n|\Z)""",
-        plain.VERBOSE,
-    )
-
-    @classmethod
-    def loads(cls, text: str) -> Any:
-        whole: Any = {}
-        at, text = 0, text.rstrip()
-        while at < len(text):
-            found = cls.LINE.match(text, at)
-            if not found:
-                raise ValueError("not understood: " + text[at : at + 80])
-            at = found.end()
-            if found.group("table"):
-                table: Any = {}
-                whole.setdefault(found.group("table"), []).append(table)
-            elif found.group("key"):
-                value = found.group("value")
-                table[found.group("key")] = ast.literal_eval(value) if value else found.group("plain")
-        return whole
 
 
 # -- regular expressions ----------------------------------------------------------------------------------------------------

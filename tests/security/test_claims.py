@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor.collect import database_links, database_paths
+from auditor.databases import paths
 from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
-from auditor.gather import database_mounts
+from auditor.gather import database_walk
 from auditor.host.live import LiveHost
 from auditor.host.request import BARRED, Files, Read
 from tests.security.fakes import USER, Refused, folder, server
@@ -80,19 +80,19 @@ def datasets(number: int, data: Path, theirs: Path) -> Judged:
     host, facts, subject = LiveHost(20), Facts(), Subject("database", f"postgres {number}")
     facts.put(Fact(subject, "directories", known((f"data:{data}",), "")))
     try:
-        question = database_paths.request(subject, facts)
+        question = paths.database_paths.request(subject, facts)
         assert isinstance(question, Read)
-        facts.put_all(list(database_paths.parse(as_dataset(host.read(question), theirs), subject)))
+        facts.put_all(list(paths.database_paths.parse(as_dataset(host.read(question), theirs), subject)))
     except ValueError as error:
         return unknown(str(error))
-    question = database_links.request(subject, facts)
+    question = paths.database_links.request(subject, facts)
     if isinstance(question, Read):
         try:
-            facts.put_all(list(database_links.parse(host.read(question), subject)))
+            facts.put_all(list(paths.database_links.parse(host.read(question), subject)))
         except ValueError as error:
             facts.put(Fact(subject, "more_symlinks", unknown(str(error))))
-    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
-    database_mounts.compare(facts)
+    facts.put_all(list(paths.lies_on(facts, Facts(), {})))
+    database_walk.compare(facts)
     return facts.get(subject, "datasets")
 
 

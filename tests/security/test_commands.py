@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import database_blocks, database_settings
+from auditor.databases import paths, settings
 from auditor.facts import Evidence, Known, Subject
 from auditor.host.request import Files
 from auditor.judge import policy_file
@@ -36,7 +36,7 @@ def test_a_setting_is_found_in_a_file_of_any_name() -> None:
     text = {"/proc/9/cmdline": f"/usr/lib/postgresql/15/bin/postgres\0-D\0{ODD}\0", "/proc/9/environ": ""}
     text[f"/proc/9/root{ODD}/postgresql.conf"] = "fsync = off\n"
     reply = Files(text, errors={f"/proc/9/root{ODD}/postgresql.auto.conf": "no such file"})
-    facts = {fact.name: fact.value for fact in database_settings.parse(reply, DATABASE)}
+    facts = {fact.name: fact.value for fact in settings.database_settings.parse(reply, DATABASE)}
     seen = [each for name in ("fsync", "directories") for each in commands(facts[name])]
     assert [shlex.split(each.replace("{subject}", "pg 9")) for each in seen] == [
         ["grep", "fsync", f"{ODD}/postgresql.conf"],
@@ -46,7 +46,7 @@ def test_a_setting_is_found_in_a_file_of_any_name() -> None:
 
 def test_the_sizes_of_blocks_are_counted_in_a_folder_of_any_name() -> None:
     reply = Files({f"/proc/9/root{ODD}/base/*/*": "8192 3\n"})
-    (fact,) = database_blocks.parse(reply, DATABASE)
+    (fact,) = paths.database_blocks.parse(reply, DATABASE)
     assert shlex.split(commands(fact.value)[0].replace("{subject}", "x"))[3:] == [f"/proc/9/root{ODD}/base/*/*"]
     assert "/base/'*/*" in commands(fact.value)[0]
 

@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from auditor.collect import database_links
-from auditor.collect._database_files import Tree, postgres
+from auditor.databases import paths
+from auditor.databases.configuration import Tree
+from auditor.databases.postgres import ENGINE
 from auditor.facts import SymbolicLink
 from auditor.host.request import Files
 from auditor.sources import mounts
@@ -39,17 +40,17 @@ def test_files_that_include_the_next_a_hundred_times_are_read_to_a_bound() -> No
         f"{ROOT}/d/{name}": f"include '{after}'\n" * 100 if after else "fsync = on\n" for name, after in pairwise(names)
     }
     with pytest.raises(ValueError, match="more is included than zaudit reads"):
-        postgres(Tree(Files(text), ROOT), "/d/0.conf")
+        ENGINE.settings_of(Tree(Files(text), ROOT), "/d/0.conf")
 
 
 def test_links_that_lead_through_a_thousand_folders_are_not_followed() -> None:
     far = tuple(SymbolicLink(f"/d/pg_tblspc/{at}", f"/{'a/' * 2040}{at}") for at in range(900))
     root = ("1 0 0:1 / / rw - ext4 /dev/sda rw",)
     with pytest.raises(ValueError, match="more folders on the way"):
-        database_links.unseen(("data:/d",), far, root)
+        paths.unseen(("data:/d",), far, root)
     many = tuple(SymbolicLink(f"/d/pg_tblspc/{at}", "/x") for at in range(1800))
     with pytest.raises(ValueError, match="1,800 of its folders are links"):
-        database_links.unseen(("data:/d",), many, root)
+        paths.unseen(("data:/d",), many, root)
 
 
 @pytest.mark.parametrize("path", ["/./l/x", "/../l/x", "/d/../../l/x"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.collect import database_processes
+from auditor.databases import servers
 from auditor.facts import HOST, Facts, Known
 from auditor.host import owner
 from auditor.host.live import LiveHost
@@ -56,7 +56,7 @@ def test_who_holds_his_memory_hides_no_guest_of_another() -> None:
 @pytest.mark.parametrize("how", [MEMORY, PROGRAM], ids=["memory", "program"])
 def test_who_lets_wait_hides_no_server_and_not_that_he_has_one(how: str) -> None:
     with hanging.hanging(how, "mongod", HIS) as number, server(name="postgres", user=ANOTHERS) as other:
-        facts = facts_of(database_processes, read("/proc/*/stat"))
+        facts = facts_of(servers.database_processes, read("/proc/*/stat"))
         mine = read(*(f"/proc/{number}/{each}" for each in ("cmdline", "cwd", "environ", "exe", "maps")))
         theirs = read(*(f"/proc/{other}/{each}" for each in ("cmdline", "cwd", "environ", "exe", "maps")))
     found = facts.get(HOST, "database_processes")

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor import rulebook
+from auditor import data, rulebook
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.judge import expression, policy_file, rule_file, rule_table, strict_toml, verdict
 from auditor.judge.compiler import compile_expression
@@ -30,7 +30,7 @@ from tests.golden import CANONICAL, HOSTS
 
 POOL = Subject("pool", "tank")
 REPLAY = ("check", "--replay", str(HOSTS / CANONICAL))
-GOOD = (rulebook.ours() / "pool-nearly-full.toml").read_text()
+GOOD = (data.RULES / "pool-nearly-full.toml").read_text()
 
 
 def facts(datasets: int = 0) -> Facts:

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from auditor.collect import database_process, database_settings
+from auditor.databases import servers, settings
 from auditor.facts import Facts, Subject
 from auditor.host import owner, request
 from auditor.host.children import others
@@ -60,10 +60,10 @@ def read(*patterns: str, owner: str = "") -> Files:
 def asked(number: int) -> Files:
     """All that is kept of a process called mongod, as the collectors ask for it."""
     host, facts, subject = LiveHost(20), Facts(), Subject("database", f"mongodb {number}")
-    question = database_process.request(subject, facts)
+    question = servers.database_process.request(subject, facts)
     assert isinstance(question, Read)
-    facts.put_all(list(database_process.parse(host.read(question), subject)))
-    question = database_settings.request(subject, facts)
+    facts.put_all(list(servers.database_process.parse(host.read(question), subject)))
+    question = settings.database_settings.request(subject, facts)
     assert isinstance(question, Read)
     assert any("/root/" in pattern for pattern in question.patterns)
     return host.read(question)

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from auditor import registry
-from auditor.collect import _mysql, database_links, database_paths, database_settings
-from auditor.collect._database_files import Tree
+from auditor.databases import mysql, paths, servers, settings
+from auditor.databases.configuration import Tree
 from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, FolderDevice, Known, Subject, Unknown, known, unknown
-from auditor.gather import database_crowd, database_walk
+from auditor.gather import database_walk
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer
 from auditor.host import request
@@ -321,7 +321,7 @@ def test_folders_in_which_a_server_may_not_write_are_not_taken_for_its_own(barre
     }
     for name, words in said.items():
         facts.put(Fact(PG, name, known(typed("database", name, words), "")))
-    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    facts.put_all(list(paths.lies_on(facts, Facts(), {})))
     found = facts.get(PG, "datasets")
     assert ("the process may not write there" in str(found)) is bool(barred)
     assert facts.linked(PG, "datasets") == (() if barred else (Subject("dataset", "tank"),))
@@ -338,7 +338,7 @@ def test_links_that_nobody_asked_for_and_that_have_no_end_are_unknown() -> None:
     }
     for name, words in said.items():
         facts.put(Fact(PG, name, known(typed("database", name, words), "")))
-    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    facts.put_all(list(paths.lies_on(facts, Facts(), {})))
     assert "too many symbolic links" in str(facts.get(PG, "datasets"))
 
 
@@ -362,7 +362,7 @@ def test_what_is_mounted_below_its_directories_is_looked_at() -> None:
     facts = Facts()
     for name, words in (("directories", (f"data:{HOME}",)), ("mountinfo", tuple(table)), ("symlinks", ())):
         facts.put(Fact(PG, name, known(typed("database", name, words), "")))
-    asked = database_links.request(PG, facts)
+    asked = paths.database_links.request(PG, facts)
     assert asked == Read((f"{ROOT}{HOME}/base", f"{ROOT}{HOME}/old"), "612")
     facts.put(Fact(PG, "devices", known((FolderDevice(HOME, "0:50"),), "")))
 
@@ -370,7 +370,7 @@ def test_what_is_mounted_below_its_directories_is_looked_at() -> None:
         more = Facts()
         more.put_all(list(facts))
         more.put_all(Fact(PG, name, known(typed("database", name, words), "")) for name, words in said.items())
-        more.put_all(list(database_paths.lies_on(more, Facts(), {})))
+        more.put_all(list(paths.lies_on(more, Facts(), {})))
         found = more.get(PG, "datasets")
         return str([each.name for each in more.linked(PG, "datasets")]) if isinstance(found, Known) else str(found)
 
@@ -390,11 +390,11 @@ def test_a_recording_that_says_no_device_at_all_is_read_as_it_was() -> None:
     table = tuple(FILES["/proc/612/mountinfo"].split("\n")[:-1])
     for name, words in (("directories", (f"data:{HOME}",)), ("mountinfo", table), ("symlinks", ())):
         facts.put(Fact(PG, name, known(typed("database", name, words), "")))
-    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    facts.put_all(list(paths.lies_on(facts, Facts(), {})))
     assert facts.linked(PG, "datasets") == (Subject("dataset", "tank/pg"),)
     facts.put(Fact(PG, "devices", known((FolderDevice("/", "8:1"),), "")))
     facts.replace(Fact(PG, "datasets", unknown("again")))
-    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    facts.put_all(list(paths.lies_on(facts, Facts(), {})))
     assert isinstance(facts.get(PG, "datasets"), Unknown)
 
 
@@ -411,7 +411,7 @@ def test_a_tablespace_that_is_not_there_holds_nothing() -> None:
     }
     for name, words in said.items():
         facts.put(Fact(PG, name, known(typed("database", name, words), "")))
-    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    facts.put_all(list(paths.lies_on(facts, Facts(), {})))
     assert facts.linked(PG, "datasets") == (Subject("dataset", "tank/pg"),)
 
 
@@ -442,7 +442,7 @@ def test_every_directory_that_mysql_writes_to_is_one_of_its_own() -> None:
         "log_bin": ("binlogs/b", ""),
         "aria_log_dir_path": ("/aria", ""),
     }
-    found = dict(_mysql.facts_of(settings, "mysql"))["directories"].value
+    found = dict(mysql.ENGINE.facts_of(settings))["directories"].value
     data = ("data:/db", "data:/ib", "data:/ib/more", "data:/far", "data:/dw")
     assert found == (*data, "log:/db/redo", "log:/db", "log:/db/binlogs", "log:/aria")
 
@@ -491,9 +491,9 @@ def test_a_path_that_would_mean_something_else_is_not_asked_for(odd: str) -> Non
     assert isinstance(facts.get(PG, "datasets"), Known)
     named = Facts()
     named.put(Fact(mongod, "directories", known((f"data:/srv/a{odd}b",), "")))
-    assert isinstance(database_paths.request(mongod, named), Skip)
+    assert isinstance(paths.database_paths.request(mongod, named), Skip)
     named.put(Fact(mongod, "arguments", known(("--config", f"/etc/a{odd}b"), "")))
-    asked = database_settings.request(mongod, named)
+    asked = settings.database_settings.request(mongod, named)
     assert isinstance(asked, Read)
     assert not any("/etc" in pattern for pattern in asked.patterns)
 
@@ -547,7 +547,7 @@ def test_of_many_crowds_no_more_are_looked_at_than_in_all() -> None:
     found = seen({**LONG, **many}, pg="standard", wal="standard").linked(HOST, "database_processes")
     assert PG in found  # which started first
     assert len([each for each in found if each.name.split()[1].isdigit()]) == request.SERVERS
-    assert len(found) == request.SERVERS + database_crowd.GROUPS + 1
+    assert len(found) == request.SERVERS + servers.GROUPS + 1
     assert found[-1].name == "postgres of other users"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect import database_links
+from auditor.databases import paths
 from auditor.facts import Subject, SymbolicLink, known, pairs_of, rows_of, unknown
 from auditor.host.request import Files
 
@@ -21,12 +21,12 @@ def test_pairs_are_divided_at_the_last_mark() -> None:
     ("link", "target"), [("/srv/a -> b/data", "/tank/db"), ("/srv/data", "/tank/a -> b"), ("/srv/a -> ", "/x")]
 )
 def test_a_link_with_an_arrow_in_its_name_leads_where_it_leads(link: str, target: str) -> None:
-    (fact,) = database_links.parse(Files({}, {f"{ROOT}{link}": target}), DATABASE)
+    (fact,) = paths.database_links.parse(Files({}, {f"{ROOT}{link}": target}), DATABASE)
     assert rows_of(fact.value, SymbolicLink) == ((link, target),)
 
 
 def test_links_are_told_by_path() -> None:
     links = {f"{ROOT}/b": "/tank/b", f"{ROOT}/a": "../x"}
-    (fact,) = database_links.parse(Files({}, links), DATABASE)
+    (fact,) = paths.database_links.parse(Files({}, links), DATABASE)
     found = (SymbolicLink("/a", "../x"), SymbolicLink("/b", "/tank/b"))
     assert fact.value == known(found, "/a -> ../x, /b -> /tank/b", f"ls -ld {ROOT}/*")
