@@ -25,6 +25,7 @@ from auditor.powercut import book, campaign, target
 from auditor.powercut.book import Run
 from auditor.powercut.record import slots_of, unit
 from auditor.powercut.target import LABEL, MARGIN, TargetError, partition
+from auditor.powercut.verdict import Drive
 from auditor.verify import codec, ledger, place
 from auditor.verify.ledger import PlaceError
 from tests.fake import CommandLine
@@ -495,7 +496,7 @@ def test_hazards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "CRYPTTAB", tmp_path / "crypttab")
     monkeypatch.setattr(target, "MDSTAT", tmp_path / "mdstat")
     monkeypatch.setattr(target, "PROC", tmp_path / "proc")
-    drive = target.Drive("sda")
+    drive = Drive("sda")
     found = list(target.hazards(["tank", "mine"], ["mine"], [drive, drive._replace(name="sdb", cycles=3)]))
     assert [each.name for each in found] == ["", "tpm", "resync", "servers", "counters"]
     assert "--production tank" in found[0].text

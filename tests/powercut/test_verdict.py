@@ -68,7 +68,7 @@ def test_bounds_are_those_of_clopper_and_pearson(n: int, data: st.DataObject) ->
 
 def test_bounds_at_the_ends() -> None:
     assert bounds(0, 0) == (0.0, 1.0)
-    assert bounds(4, 4) == (pytest.approx(0.05**0.25), 1.0)
+    assert bounds(4, 4) == pytest.approx((0.05**0.25, 1.0))
 
 
 @pytest.mark.parametrize(("share", "cuts"), [(0.1, 29), (0.05, 59), (0.01, 299)])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from auditor.host import user_files
+from auditor.host import process, user_files
 from auditor.host.trust import held
 from auditor.powercut import book, witness, writer
 from auditor.powercut.book import Run, StoreError
@@ -309,7 +309,7 @@ def test_the_witness_cuts_once_a_session(store: Path, tmp_path: Path, monkeypatc
     program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/cuts\n')
     program.chmod(0o700)
     monkeypatch.setattr(witness, "CUT_AFTER_S", (0.0, 0.0))
-    monkeypatch.setattr(witness.process, "refusal", lambda program: "")  # it lies in /tmp here
+    monkeypatch.setattr(process, "refusal", lambda program: "")  # it lies in /tmp here
     with serving(store, cut=program) as server:
         here = opened(server)
         commit(here, 20)
