@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from auditor.powercut.book import Run
 from auditor.powercut.record import Acknowledged, Left, check, mark_of, slots_of, unit
@@ -36,6 +37,7 @@ from auditor.verify import codec
 from tests.lab.power.disks import BLOCK, Disk
 from tests.powercut.test_wire import MANIFEST, RUN, commits
 
+SCHEMA = Draft202012Validator(json.loads((Path(report.__file__).parent / "powercut_schema.json").read_text()))
 POWER = Cut("power", "unsafe shutdowns 3 to 4")
 
 
@@ -312,6 +314,8 @@ def test_a_trial_is_computed_from_the_log_alone() -> None:
     assert report.exit_code([found]) == 14
     text = report.render([found])
     assert text.startswith("LOST  tank/db")
+    SCHEMA.validate(json.loads(report.render_json([found])))
+    SCHEMA.validate(json.loads(report.render_json([])))
     assert "1 of 1 cut lost: 5.0% to 100.0% of such cuts lose (95 %, exact)." in text
 
 
@@ -346,7 +350,7 @@ def test_a_check_may_say_anything(found: dict[str, Any]) -> None:
     """A host that has the key can spoil its own run, and nothing else."""
     text = report.render([campaign(log(found, [drive(7, 3)]))])
     assert "\x1b" not in text
-    assert report.render_json([campaign(log(found, [drive(7, 3)]))])
+    SCHEMA.validate(json.loads(report.render_json([campaign(log(found, [drive(7, 3)]))])))
 
 
 def test_drives_of_a_model_are_counted_and_never_summed() -> None:
