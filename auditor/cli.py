@@ -26,6 +26,7 @@ SET_BY_ENVIRONMENT = frozenset({"timeout", "deadline", "color", "quiet", "verbos
 COMMANDS = (
     *(
         "check",
+        "baseline",
         "plan",
         "verify",
         "powercut",
@@ -106,7 +107,7 @@ def main() -> None:
     """Does fsync keep its promise on this host? Audits OpenZFS under databases; changes nothing.
 
     Exit codes: 0 nothing at or above --fail-on, 1 zaudit broke or a disk is full, 2 usage, 3 nothing to audit,
-    11 low, 12 medium, 13 high, 14 critical, failed or undecided; --failed-only counts failures, and 10 is undecided only.
+    11 low, 12 medium, 13 high, 14 critical, failed or unknown; --failed-only counts failures, and 10 is unknown only.
     """
 
 

@@ -53,17 +53,26 @@ class Evidence(NamedTuple):
 
 
 AGAIN = "record again"  # the remedy where a recording was made before the question was known
+ROOT = "run as root"
+_RETRY = frozenset({AGAIN, ROOT, "--timeout", "--deadline"})
 
 
 class Reason(NamedTuple):
     """Why something is not known.
 
     text: one sentence that names the command or path. remedy: the shortest thing that lets zaudit see it
-    ("run as root", "apt install nvme-cli"), or empty when there is none.
+    ("run as root", "apt install nvme-cli"), or empty when there is none. lost: there is an answer, and it did not arrive.
     """
 
     text: str
     remedy: str = ""
+    lost: bool = False
+
+    @property
+    def transient(self) -> bool:
+        """The same question may have an answer tomorrow: it timed out, was refused or was not asked. What the host itself does
+        not tell is stable."""
+        return self.lost or self.remedy in _RETRY
 
 
 class Known(NamedTuple):

@@ -28,12 +28,18 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+._:-]*://")
 _HEX = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
+NEAR = 3  # names that are offered
+
+
 def near(word: str, there: Iterable[str]) -> str:
-    """ "; similar: sync-disabled" for a word that is misspelt, or an empty string."""
+    """ "; similar: sync-disabled" for a word that is misspelt, or an empty string. A name that holds the word
+    counts before one that is merely spelt alike."""
     import difflib
 
-    found = difflib.get_close_matches(word[:100], list(there), n=3, cutoff=0.5)
-    return f"; similar: {', '.join(map(harmless, found))}" if found else ""
+    word, names = word[:100], list(dict.fromkeys(there))
+    holding = sorted((each for each in names if len(word) > 2 and word in each), key=len)
+    found = dict.fromkeys((*holding, *difflib.get_close_matches(word, names, n=NEAR, cutoff=0.5)))
+    return f"; similar: {', '.join(map(harmless, list(found)[:NEAR]))}" if found else ""
 
 
 def often(count: int | str) -> str:
@@ -47,7 +53,7 @@ def is_url(word: str) -> bool:
 
 
 VALUES = 5_000_000
-UNKNOWN = "Not known whether "  # the headline of a finding that is unknown begins so
+UNKNOWN = "Unknown: "  # the headline of a finding that is unknown begins so
 NAMES = ("Redis", "Samba", "Linux")  # headlines that begin with these keep the capital inside a sentence
 _PARTS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[^"]++', re.DOTALL)
 
@@ -215,9 +221,8 @@ def has_surrogates(text: str) -> bool:
 
 
 def unknown_headline(title: str) -> str:
-    """The headline of a finding that is unknown, in every format: never the sentence that it holds. Of one that says so
-    already, the same."""
-    return title if title.startswith(UNKNOWN) else f"{UNKNOWN}{lower_headline(title)}"
+    """The headline of a finding that is unknown, in every format. Of one that says so already, the same."""
+    return title if title.startswith(UNKNOWN) else f"{UNKNOWN}{title}"
 
 
 def lower_headline(title: str) -> str:

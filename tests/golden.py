@@ -22,7 +22,7 @@ from auditor.judge import rule_file
 from auditor.judge.finding import Finding
 from auditor.recording import recording
 from auditor.registry import registry
-from auditor.report import formats
+from auditor.report import formats, question_page
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
 from auditor.report.checklist import sheet
@@ -55,6 +55,7 @@ VERIFICATIONS = FIXTURES / "verifications"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 USAGE = FIXTURES.parent / "docs" / "usage.md"
+QUESTIONS = FIXTURES.parent / "docs" / "questions.md"
 EXPECTED, PROVOKED = FIXTURES / "expected.txt", FIXTURES / "provoked.txt"
 # of which all is expected, to the last undecided rule: healthy hosts, those that lose most, and the oddest
 WHOLE = (
@@ -349,6 +350,7 @@ def main() -> None:
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     for document in blocks():
         document.write_text(filled(document))
+    QUESTIONS.write_text(question_page.markdown())
     tables.write()
 
 

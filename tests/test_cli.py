@@ -213,7 +213,8 @@ def test_usage(words: list[str], says: str, zaudit: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["frobnicate"], ["--frobnicate"], ["explain"], ["explain", "a", "b"], ["record"], ["rules", "--x"]]
+    "words",
+    [["frobnicate"], ["--frobnicate"], ["explain"], ["explain", "--event", "nothing"], ["record"], ["rules", "--x"]],
 )
 def test_usage_of_other_commands(words: list[str], zaudit: CommandLine) -> None:
     done = zaudit(*words)
@@ -667,9 +668,9 @@ def test_explain(mine: Path, zaudit: CommandLine) -> None:
     for words in ("sync-disabled: ", "Severity", "Why", "Fix", "zfs set sync=standard", "Sources", "Examples"):
         assert words in done.out
     assert "site policy" in zaudit("explain", "my-low", "--rules", mine).out
-    done = zaudit("explain", "no-such")
+    done = zaudit("explain", "frobnicate")
     assert (done.code, done.out) == (2, "")
-    assert "no rule 'no-such'" in done.err
+    assert "no rule 'frobnicate', and none speaks of it" in done.err
 
 
 # -- policy -----------------------------------------------------------------------------------------------------------

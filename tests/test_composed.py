@@ -85,7 +85,13 @@ def test_no_reason_is_in_words_of_another_platform(name: str) -> None:
     gone = {argv: Capture(None, fault="not installed") for argv in past.commands if argv[0] not in ("zfs", "zpool")}
     facts = audit.look(ReplayHost(replace(past, commands={**past.commands, **gone})), (), audit.Options()).facts
     values = (value for kind in KINDS for subject in facts.subjects(kind) for value in facts.of(subject).values())
-    said = {word for value in values if isinstance(value, Unknown) for reason in value.reasons for word in reason}
+    said = {
+        word
+        for value in values
+        if isinstance(value, Unknown)
+        for reason in value.reasons
+        for word in (reason.text, reason.remedy)
+    }
     assert len(said) > 20
     foreign = others(word_of(facts.get(HOST, "platform")))
     # why a question is put to one platform alone is never shown

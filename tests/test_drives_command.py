@@ -70,3 +70,19 @@ def test_the_whole_table(zaudit: CommandLine) -> None:
 
 def test_a_hostile_model_is_harmless(zaudit: CommandLine) -> None:
     assert "\x1b" not in zaudit("drives", "evil\x1b[2J").out
+
+
+def test_a_part_of_a_name_lists_the_models_that_hold_it(zaudit: CommandLine) -> None:
+    found = json.loads(zaudit("drives", "990", "pro", "--format", "json").out)
+    assert (found["in_table"], found["drive"]) == (False, None), "no class is given to what is not this model"
+    assert [each["model"] for each in found["similar"]] == ["Samsung SSD 990 PRO 2TB"]
+    assert "Samsung SSD 990 PRO 2TB" in zaudit("drives", "990 PRO").out
+    assert json.loads(zaudit("drives", "PM9A3", "--format", "json").out)["similar"][0]["class"] == "plp-full"
+
+
+def test_a_misspelt_model_lists_what_is_spelt_alike(zaudit: CommandLine) -> None:
+    found = json.loads(zaudit("drives", "Samsng SSD 990 PR 2TB", "--format", "json").out)
+    assert "Samsung SSD 990 PRO 2TB" in [each["model"] for each in found["similar"]]
+    for nothing in ("No Such Drive 3000", "a", ""):
+        assert drives.near(nothing) == ()
+    assert json.loads(zaudit("drives", "Samsung SSD 990 PRO 2TB", "--format", "json").out)["similar"] == []

@@ -36,7 +36,7 @@ STAGES: dict[str, set[str]] = {
     },
     "gather": {"errors", "facts", "host", "sources", "text", "data", "databases"},
     "model": {"facts", "text", "units", "data", "databases"},
-    "judge": {"errors", "facts", "text", "data", "databases", "durability", "observation"},
+    "judge": {"errors", "facts", "text", "units", "data", "databases", "durability", "observation"},
     "report": {"facts", "text", "units", "judge"},
     "report.audit": {"facts", "text", "judge", "report"},
     "report.fleet": {"errors", "text", "judge", "report"},

@@ -17,13 +17,14 @@ from auditor.errors import EXIT_NOTHING, EXIT_USAGE
 from auditor.judge import example
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from auditor.registry import registry
-from auditor.report import rule_page
+from auditor.report import question_page, rule_page
 from tests import rule_pages, shared
-from tests.golden import CANONICAL, HOSTS, README, blocks, filled
+from tests.golden import CANONICAL, HOSTS, QUESTIONS, README, blocks, filled
 
 ROOT = README.parent
 DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
 ALL = shared.rules()
+POWER = "tests/lab/power/README.md"
 LINK = re.compile(r"\]\((\.\./[^)]+)\)")
 
 
@@ -34,6 +35,10 @@ def text_of(name: str) -> str:
 @pytest.mark.parametrize("document", blocks(), ids=lambda path: str(path.name))
 def test_the_report_and_the_help_text_are_the_programs(document: Path) -> None:
     assert filled(document) == document.read_text(), "run: python -m tests.golden"
+
+
+def test_the_questions_are_those_of_the_program() -> None:
+    assert QUESTIONS.read_text() == question_page.markdown(), "run: python -m tests.golden"
 
 
 def test_every_zaudit_command_and_option_in_it_exists() -> None:
@@ -95,6 +100,33 @@ def test_every_path_in_it_exists(name: str) -> None:
         assert (ROOT / path).exists(), path
     links = [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not link.startswith("http")]
     assert [link for link in links if not ((ROOT / name).parent / link).exists()] == []
+
+
+def test_its_figures_are_those_of_the_tables() -> None:
+    """Of power cuts, of public incidents, and of the promises of SECURITY.md."""
+    text = " ".join(README.read_text().split())
+    lines = re.findall(
+        r"^\| 2\.\d \| [^|]+ \| \d+ \| (\d+) \| ([\d,]+) \| .+\| (\d+) \| (\d+) \|$", text_of(POWER), re.MULTILINE
+    )
+    cuts, acknowledged, *wrong = (
+        sum(int(each.replace(",", "")) for each in column) for column in zip(*lines, strict=True)
+    )
+    assert f"**{cuts} power cuts**" in text
+    assert f"{acknowledged:,} acknowledged commits: no loss" in text
+    assert wrong == [0, 0], "misses, false alarms"
+    found = re.search(
+        r"^\| all \| \d+ \| (\d+) \| .+ \| (\d+) / (\d+) / \d+ \|$", text_of("docs/proof.md"), re.MULTILINE
+    )
+    assert found
+    assert f"**{found[2]} of {found[1]} public incidents**" in text
+    assert f"for {found[3]} more" in text
+    promises = [line for line in text_of("SECURITY.md").splitlines() if line.startswith("| ") and "`tests/" in line]
+    assert f"**{len(promises)} promises**" in text
+
+
+def test_its_picture_is_small() -> None:
+    """contrib/screenshot.sh makes it; a clone should not grow by it."""
+    assert 10_000 < (ROOT / "docs/report.png").stat().st_size < 150_000
 
 
 def test_each_document_is_found_from_the_readme() -> None:

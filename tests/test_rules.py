@@ -247,7 +247,7 @@ def test_each_element_costs_something_by_the_table_and_each_row_is_of_an_element
         (
             "2.3-import-rewound",
             "import-discards-commits",
-            "imported with -m, which gives up what is in the log, and also",
+            "imported with -m, discarding the contents of its log device, and also",
         ),
         ("2.3-slog-missing-at-import", "import-discards-commits", "and a log device is missing now"),
     ],

@@ -166,6 +166,19 @@ def folders(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--rules", "folders", multiple=True, type=kind, metavar="DIR", help=words)(command)
 
 
+def rules_of(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--rule ID``, ``--skip ID`` and ``--rules DIR``."""
+    command = folders(command)
+    for name, parameter, words in (
+        ("--skip", "skip", "Do not run this rule (repeat for more)."),
+        ("--rule", "only", "Run only this rule (repeat for more)."),
+    ):
+        command = click.option(
+            name, parameter, multiple=True, metavar="ID", shell_complete=_complete.rule_ids, help=words
+        )(command)
+    return command
+
+
 def policy(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--policy FILE``."""
     words = "Roles, rules, thresholds and waivers.  [default: /etc/zaudit/zaudit.toml if it exists; for a recording: its own]"
@@ -196,8 +209,8 @@ formats = formats_of("terminal", "json")
 
 def fail_on(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--fail-on SEVERITY`` and ``--failed-only``."""
-    words = "The exit code counts failures only; otherwise an undecided rule counts as the worst that it may be."
+    words = "The exit code counts failures only; otherwise an unknown rule counts as the worst that it may be."
     command = click.option("--failed-only", is_flag=True, help=words)(command)
-    words = "Findings and undecided rules below this do not count for the exit code."
+    words = "Findings and unknown rules below this do not count for the exit code."
     kind = click.Choice(SEVERITIES)
     return click.option("--fail-on", type=kind, default="low", show_default=True, help=words)(command)

@@ -54,14 +54,14 @@ def diagnose(
     how long each takes, and what it waits for. Nothing is written to the pool. Digits alone are the number of a process: then
     of the pool that it and the processes that it started write to, and which commits are theirs.
 
-    As root it adds events of its own to the kernel's tracefs while it looks (probes of zil_commit, zil_lwb_write_issue and
+    As root it adds its own events to the kernel's tracefs while it looks (probes of zil_commit, zil_lwb_write_issue and
     zpl_fsync, histograms in an instance of its own), and removes them one by one; zaudit clean does so after a kill -9. Where
     it must not, or with --no-trace, it looks as root which threads wait in zil_commit, up to 20 times a second: good for who
     waits, and for a mean that is too small. Without root only counters are read, which do not show how long a commit takes.
 
     With --watch and another format than terminal the lines go to standard error.
 
-    With --db NAME=DSN the database's own counters of the same time stand beside the kernel's (PostgreSQL, MySQL, MariaDB):
+    With --db NAME=DSN the database's own counters of the same time stand next to the kernel's (PostgreSQL, MySQL, MariaDB):
     its syncs, checkpoints, and once a second what its backends wait for, in a read-only session with short time-outs. No
     query, user or address is asked for, and the DSN is neither recorded nor reported.
 

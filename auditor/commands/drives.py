@@ -4,7 +4,7 @@ is shingled."""
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -48,7 +48,8 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (
 @formats
 def drives(words: tuple[str, ...], format_: str) -> None:
     """What is known about the power-loss protection of MODEL (as nvme list, lsblk or smartctl print it) and why, and which
-    grade of evidence that makes, depending on what the drive reports about itself. Without MODEL: the whole table."""
+    grade of evidence that makes, depending on what the drive reports about itself. For a part of a name ("990 PRO") the models
+    that contain it are listed. Without MODEL: the whole table."""
     from auditor.data import drives as table
     from auditor.data import shingled
 
@@ -57,12 +58,13 @@ def drives(words: tuple[str, ...], format_: str) -> None:
         _all(table.load(), format_)
         return
     found, recorded = table.match(model), shingled.match(model)
+    near = table.near(model) if found is None and recorded is None else ()
     if format_ == "json":
         import json
 
-        say(json.dumps(_document(model, found, recorded), indent=1))
+        say(json.dumps(_document(model, found, recorded, near), indent=1))
     else:
-        say("\n".join(_page(model, found, recorded, min(width(), 100))))
+        say("\n".join(_page(model, found, recorded, near, min(width(), 100))))
 
 
 def _grades(found: Drive | None) -> Iterator[tuple[str, Judged]]:
@@ -95,7 +97,9 @@ def _virtual(found: Drive | None) -> bool:
     return found is not None and found.plp in ("virtual", "ephemeral")
 
 
-def _page(model: str, found: Drive | None, recorded: Family | None, columns: int) -> Iterator[str]:
+def _page(
+    model: str, found: Drive | None, recorded: Family | None, near: Sequence[tuple[Drive, str]], columns: int
+) -> Iterator[str]:
     from auditor.model.disk import SAYS
     from auditor.text import harmless
 
@@ -113,6 +117,8 @@ def _page(model: str, found: Drive | None, recorded: Family | None, columns: int
         return
     if found is None:
         yield from field("Class", UNLISTED)
+        for i, (drive, example) in enumerate(near):
+            yield from field("" if i else "Similar", f"{example} ({drive.family}): {drive.plp}")
     else:
         yield from field("Class", f"{found.plp}: {SAYS[found.plp]}")
         yield from field("Family", found.family)
@@ -131,7 +137,9 @@ def _page(model: str, found: Drive | None, recorded: Family | None, columns: int
     yield from field("", "5 is proven, 4 strong, 3 declared, 2 flushed data only, 1 none. zaudit check asks the drive.")
 
 
-def _document(model: str, found: Drive | None, recorded: Family | None) -> dict[str, Any]:
+def _document(
+    model: str, found: Drive | None, recorded: Family | None, near: Sequence[tuple[Drive, str]]
+) -> dict[str, Any]:
     known_of = None
     if found:
         names = ("family", "confidence", "source")
@@ -144,6 +152,7 @@ def _document(model: str, found: Drive | None, recorded: Family | None) -> dict[
     return {
         "model": model,
         "in_table": found is not None,
+        "similar": [{"model": example, "family": drive.family, "class": drive.plp} for drive, example in near],
         "drive": known_of,
         "shingled": {"family": recorded.family, "source": recorded.source} if recorded else None,
         "grades": [{"when": says, "grade": _number(grade)} for says, grade in graded],

@@ -1,8 +1,10 @@
-"""``zaudit explain``: one rule or one event, as a page."""
+"""``zaudit explain``: one rule or one event as a page, and what speaks of a word."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,33 +13,81 @@ from auditor.commands._options import folders
 from auditor.commands._terminal import say, width
 from auditor.judge.event import EVENTS
 
+if TYPE_CHECKING:
+    from auditor.judge.rule import Rule
 
-@click.command(short_help="Show one rule or event: what, why, impact, fix, references, examples.")
-@click.argument("rule_id", metavar="[ID]", required=False, shell_complete=_complete.rule_ids)
+SHOWN = 10  # rules that speak of a word
+
+
+@click.command(short_help="Show a rule, an event, or what speaks of a setting or symptom.")
+@click.argument("words", metavar="[ID | WORD]...", nargs=-1, shell_complete=_complete.rule_ids)
 @click.option("--event", type=click.Choice(EVENTS), help="How zaudit judges what this event would cost.")
+@click.option("--questions", is_flag=True, help="The questions that people ask most, each with its answer.")
 @folders
-def explain(rule_id: str | None, event: str | None, folders: tuple[Path, ...]) -> None:
+def explain(words: tuple[str, ...], event: str | None, questions: bool, folders: tuple[Path, ...]) -> None:
     """Show what rule ID checks, why it matters, how to fix it, its sources and its examples.
 
-    With --event: what an event takes, and the rules that decide what it would cost.
+    WORD is what you know it by: a setting (full_page_writes), a property (logbias), a parameter (zfs_nocacheflush), a command,
+    a symptom (torn page) or jargon (slog, plp). The rules and questions that speak of it are listed, best first.
+
+    With --event: what an event costs, and the rules that decide it.
     """
     from auditor import rulebook
-    from auditor.judge.policy import retired_by
     from auditor.report import rule_page
 
-    if (rule_id is None) == (event is None):
-        raise click.UsageError("give the ID of a rule (zaudit rules lists them) or --event")
-    if event:
+    if (bool(words), event is not None, questions).count(True) != 1:
+        raise click.UsageError("give the ID of a rule (zaudit rules lists them), a WORD, --event or --questions")
+    if questions:
+        from auditor.report import question_page
+
+        say(question_page.text(width()))
+    elif event:
         say(rule_page.event_page(next(each for each in EVENTS if each == event), rulebook.load(folders), width()))
-    elif rule_id and (retired := retired_by(rule_id, [each.id for each in rulebook.load(folders, examples=False)])):
-        say("\n".join(retired))
-    elif rule_id:
-        rule = rulebook.find(folders, rule_id)
-        say(
-            rule_page.page(
-                rule, width(), [each for each in rulebook.advisories() if each.head and each.head.id == rule.id]
-            )
+    else:
+        say(_of_words(words, folders))
+
+
+def _of_words(words: Sequence[str], folders: Sequence[Path]) -> str:
+    """The page of the rule that is called so, or what to use in place of a retired one; else what speaks of the words."""
+    from auditor import rulebook
+    from auditor.judge import policy
+
+    name = " ".join(words)
+    rules = rulebook.load(folders, examples=False)
+    ids = [rule.id for rule in rules]
+    if retired := policy.retired_by(name, ids):
+        return "\n".join(retired)
+    return _page(name, folders) if name in ids else _found(words, rules, folders)
+
+
+def _page(id: str, folders: Sequence[Path]) -> str:
+    from auditor import rulebook
+    from auditor.report import rule_page
+
+    entries = [each for each in rulebook.advisories() if each.head and each.head.id == id]
+    return rule_page.page(rulebook.find(folders, id), width(), entries)
+
+
+def _found(words: Sequence[str], rules: Sequence[Rule], folders: Sequence[Path]) -> str:
+    """The questions and rules that speak of the words, best first; the page of a rule that alone does."""
+    from auditor.judge import policy, search
+    from auditor.report import question_page, rule_page
+
+    name = " ".join(words)
+    found, asked = search.find(rules, words), search.questions(words)
+    if not found and not asked:
+        raise policy.PolicyError(
+            f"no rule {name!r}, and none speaks of it{search.similar(rules, words)} (zaudit rules lists them)"
         )
+    if len(found) == 1 and not asked:
+        return _page(found[0].id, folders)
+    parts = [question_page.short(each, width()) for each in asked]
+    if name in EVENTS:
+        parts.append(f"zaudit explain --event {name}: what this event costs\n")
+    if found:
+        more = f"{len(found) - SHOWN} more: zaudit rules {name}\n" if len(found) > SHOWN else ""
+        parts.append(rule_page.as_table(found[:SHOWN], width(), ranked=True) + more)
+    return "\n".join(parts)
 
 
 COMMAND = explain

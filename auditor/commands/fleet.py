@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -127,7 +128,7 @@ def report(
     failed_only: bool,
 ) -> NoReturn:
     """Say which of many hosts are worst, which rules fail on how many, which drives and releases they have, what is new, what
-    is undecided and what would decide it, and which hosts are missing. ROWS: JSON lines of zaudit fleet judge, or of check
+    is unknown and what would decide it, and which hosts are missing. ROWS: JSON lines of zaudit fleet judge, or of check
     --format jsonl; the newest report of each host counts.
 
     Exit code: as of zaudit check, for the worst host; a host that is missing or was not judged may be as bad as any.
@@ -166,14 +167,14 @@ def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
 def _blocks(
     found: Found, journal: Journal | None, judge: Judge, how: How, account: Account, quiet: bool, deadline: float
 ) -> Iterator[str]:
-    """The rows of each recording in their order, and then who is missing. With a journal all are in it before the first is
-    written. Raises TooLate."""
+    """The rows of each recording in their order, and then who is missing. All are judged before the first is written:
+    which names are claimed twice decides what each host is called. Raises TooLate."""
     ends = time.monotonic() + deadline if deadline else float("inf")
     every, show = found.recordings, None if quiet else progress()
     left = [each for each in every if journal is None or each not in journal]
     if journal and len(left) < len(every) and not quiet:
         note(f"{journal.path}: {len(every) - len(left):,} of {len(every):,} recordings were judged before")
-    done = len(every) - len(left)
+    done, held = len(every) - len(left), dict[str, bytes]()
     with closing(judge((each.name for each in left), how)) as judged:  # type: ignore[type-var]
         for each, rows in zip(left, judged, strict=True):
             done += 1
@@ -182,12 +183,14 @@ def _blocks(
             if journal:
                 journal.add(each, rows)
             else:
-                yield account.counted(rows)
+                held[each.name] = zlib.compress(rows.encode(), 1)
             if done < len(every) and time.monotonic() > ends:
                 more = f"; the same command goes on from {journal.path}" if journal else ""
                 raise TooLate(f"{done:,} of {len(every):,} recordings were judged within {deadline:g} s{more}")
-    if journal:
-        yield from (account.counted(journal.rows(each)) for each in every)
+    of = journal.rows if journal else lambda each: zlib.decompress(held[each.name]).decode()
+    for each in every:
+        account.claims(of(each))
+    yield from (account.counted(of(each)) for each in every)
     yield from account.absent()
 
 

@@ -62,17 +62,19 @@ def init(
 @click.argument("file", type=Local(dir_okay=False), metavar="FILE")
 @folders
 def check_file(file: Path, folders: tuple[Path, ...]) -> None:
-    """Read FILE as zaudit check --policy does, without a host: exit code 0, or 2 with the line and the cause. What has expired
-    is named, and what names a rule that zaudit no longer has."""
+    """Read FILE as zaudit check --policy does, without a host: exit code 0, or 2 with the line and the cause, also where a
+    waiver can never cover anything. What has expired is named, and what names a rule that zaudit no longer has."""
     from datetime import UTC, datetime
 
     from auditor import rulebook
     from auditor.commands._policy import read
-    from auditor.judge.policy import left_out, retired_names
+    from auditor.judge.policy import PolicyError, left_out, retired_names, vain
 
     found = read(file)
     everything = rulebook.load(folders, examples=False, decided=found.thresholds)
     chosen = rulebook.select(folders, (), (), found, runs=True)
+    if lines := list(vain(found, everything)):
+        raise PolicyError("\n".join(lines))
     out = left_out([each for each in everything if each.subject != "waiver"], chosen, (), (), found)
     for each in out:
         say(f"{each.rule} ({each.severity}): {f'counts as {each.counts_as}' if each.counts_as else 'off'}")

@@ -27,26 +27,31 @@ from auditor.facts import KINDS
 def rules(
     words: tuple[str, ...], severity: tuple[str, ...], subject: tuple[str, ...], format_: str, folders: tuple[Path, ...]
 ) -> None:
-    """List the rules of a check with severity, subject and title: all of them, or those with every WORD in their id or title.
+    """List the rules of a check with severity, subject and title: all of them, worst first, or those that speak of every WORD,
+    best first: a setting, a property, a parameter, a command, a symptom.
     Known bugs of releases are one rule; a WORD lists them, too. --subject run lists the rules of zaudit verify."""
     from auditor import rulebook
     from auditor.report import rule_page
 
     everything = rulebook.load(folders, examples=format_ == "json")
-    wanted = [word.lower() for word in words]
+    if words:
+        from auditor.judge import search
+
+        everything = search.find(everything, words)
     found = [
         rule
         for rule in everything
         if (rule.head is None or words)  # the entries of a table are one rule; each can be found by its words
         and (not severity or rule.gravest in severity)
         and (not subject or rule.subject in subject)
-        and all(word in f"{rule.id} {rule.title}".lower() for word in wanted)
     ]
     shown = [rule for rule in found if subject or not rule.of_verify]
     say(
         rule_page.as_json(shown)
         if format_ == "json"
-        else rule_page.as_table(shown, width() if on_a_terminal() else None, len(found) - len(shown))
+        else rule_page.as_table(
+            shown, width() if on_a_terminal() else None, len(found) - len(shown), ranked=bool(words)
+        )
     )
 
 

@@ -74,7 +74,7 @@ def verify(
     ZIL and the devices.
 
     TRACED: every sync was followed to a flush that completed. CONTRADICTED: the link that is named lost some. INCONCLUSIVE: it
-    could not be seen, and why. Writes only into a new directory of its own, which it removes.
+    could not be seen, and why. Writes only into a new directory, which it removes.
     """
     from auditor.commands import _policy
     from auditor.commands import _verifying as command

@@ -106,3 +106,21 @@ def match(model: str) -> Drive | None:
     bare = normal(model)
     spaced = normal(bare.replace("_", " "))
     return next((each for each in load() if each.matches(bare) or (spaced != bare and each.matches(spaced))), None)
+
+
+SIMILAR = 5  # entries that are offered
+
+
+def near(model: str) -> tuple[tuple[Drive, str], ...]:
+    """(entry, an example of it) of what a model may be meant to be: that hold all its words, else that are spelt alike."""
+    words = normal(model).lower().split()
+    if max(map(len, words), default=0) < 3:
+        return ()
+    names = [(each, example) for each in load() for example in each.examples]
+    held = [(each, name) for each, name in names if all(word in f"{each.family} {name}".lower() for word in words)]
+    if not held:
+        import difflib
+
+        alike = difflib.get_close_matches(" ".join(words), [name.lower() for _, name in names], n=SIMILAR, cutoff=0.75)
+        held = [(each, name) for each, name in names if name.lower() in alike]
+    return tuple(dict(reversed(held)).items())[::-1][:SIMILAR]  # the first example of each entry

@@ -65,14 +65,14 @@ T = TypeVar("T")
 
 class Launch(NamedTuple):
     """How a server was started. place: its process, or the folder of its data where it does not run. given: what its command
-    line sets; others: it has more words. variables: of its environment, None where they could not be read. home: where its data
-    lies; program: the path of its executable; folder: its working directory; config: the file that its service names. Each is
-    empty where it is not known."""
+    line sets; others: it has more words. variables: of its environment, None where they could not be read. program: the path
+    of its executable; folder: its working directory; config: the file that its service names. Each is empty where it is not
+    known."""
 
     place: str
     given: Settings
     variables: Mapping[str, str] | None
-    home: str = ""
+    data_directory: str = ""
     program: str = ""
     folder: str = ""
     config: str = ""

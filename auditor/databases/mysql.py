@@ -256,10 +256,14 @@ class InnoDB(Engine):
         return getopt(given, LETTERS, short, long)
 
     def wanted(self, launch: Launch) -> list[str]:
-        own = [*ALWAYS, *LINKED, *_unsure(launch.home, launch.program), *self._own(launch)]
+        own = [*ALWAYS, *LINKED, *_unsure(launch.data_directory, launch.program), *self._own(launch)]
         names = [launch.given["defaults-file"][0]] if "defaults-file" in launch.given else own
         names += [f"{folder}/*.cnf" for folder in FOLDERS]
-        return names if self.maria else [*names, *(f"{launch.home or MISSING}/{name}" for name in (PERSISTED, ARIA))]
+        return (
+            names
+            if self.maria
+            else [*names, *(f"{launch.data_directory or MISSING}/{name}" for name in (PERSISTED, ARIA))]
+        )
 
     def _own(self, launch: Launch) -> Iterator[str]:
         """The files of this one server, in their order."""

@@ -174,13 +174,13 @@ class PostgreSQL(Engine):
         return Line(f"{before}{name}={value}", "setting", name, value)
 
     def wanted(self, launch: Launch) -> list[str]:
-        if not launch.home:
+        if not launch.data_directory:
             raise ValueError("where its data lies is not known")
         try:
-            config = _config_file(launch, launch.home)
+            config = _config_file(launch, launch.data_directory)
         except ValueError:  # read() says it
-            config = f"{launch.home}/postgresql.conf"
-        return [config, f"{posixpath.dirname(config)}/conf.d/*.conf", f"{launch.home}/postgresql.auto.conf"]
+            config = f"{launch.data_directory}/postgresql.conf"
+        return [config, f"{posixpath.dirname(config)}/conf.d/*.conf", f"{launch.data_directory}/postgresql.auto.conf"]
 
     def read(self, launch: Launch, tree: Tree) -> Found:
         autos = [each for each in tree.asked() if each.endswith("/postgresql.auto.conf")]

@@ -85,7 +85,7 @@ def request_settings(database: Subject, facts: Facts) -> Read | Skip:
         place,
         {each.name: (each.value, "command line") for each in lines if each.kind == "setting"},
         dict(each.split("=", 1) for each in words_of(facts.get(database, "variables")) if "=" in each),
-        home=word_of(facts.get(database, "data_directory")),
+        data_directory=word_of(facts.get(database, "data_directory")),
         program=word_of(facts.get(database, "program")),
         config=word_of(facts.get(database, "start_config")),
     )

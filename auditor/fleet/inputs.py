@@ -24,7 +24,7 @@ from auditor.host.trust import held
 from auditor.host.user_files import CannotWrite, complaining
 from auditor.judge.finding import EXIT_UNDECIDED
 from auditor.recording.archive import ENDINGS, MANIFEST
-from auditor.report.fleet.looks import ahead, named, place
+from auditor.report.fleet.looks import ahead, named, place, undated
 from auditor.report.fleet.words import names
 from auditor.text import harmless, is_url
 
@@ -304,7 +304,9 @@ def inventory(text: str) -> tuple[str, ...]:
 @dataclass
 class Account:
     """expected: the hosts of the inventory. The names of the others are of hosts that nobody expected. now: seconds since the
-    epoch. ahead, claimed: hosts, as of Looks. own: expected hosts of which a recording lies where it is called so; another
+    epoch. ahead: hosts, as of Looks. claimed: names that recordings of several places give their host; each of these is
+    called by its
+    place, unless that has the name. own: expected hosts of which a recording lies where it is called so; another
     one that says that it is of one of them (posing) is called as its file."""
 
     expected: frozenset[str]
@@ -320,7 +322,7 @@ class Account:
     claimed: set[str] = field(default_factory=set)
     own: frozenset[str] = frozenset()
     posing: set[str] = field(default_factory=set)
-    _places: dict[str, str] = field(default_factory=dict)
+    _claims: dict[str, set[str]] = field(default_factory=dict)
     _digests: dict[str, str] = field(default_factory=dict)
 
     def in_order(self, recordings: Iterable[Input]) -> tuple[Input, ...]:
@@ -330,6 +332,12 @@ class Account:
         placed = {each: name for each in every if (name := self._placed(each.name))}
         self.own = frozenset(placed.values())
         return tuple(sorted(every, key=lambda each: each not in placed))
+
+    def claims(self, text: str) -> None:
+        """Notes which name a recording gives its host, before any is counted."""
+        row = json.loads(text.partition("\n")[0])
+        if row["kind"] == "report":
+            self._claims.setdefault(row["host"], set()).add(undated(row["recording"]))
 
     def counted(self, text: str) -> str:
         """The same lines of one recording, with the ``name`` of its host; of one that was there before, a line that says so."""
@@ -358,11 +366,28 @@ class Account:
 
     def name(self, recording: str, host: str) -> str:
         """What a host is called: as the inventory has it, by where the recording lies; else as it calls itself, unless that is
-        the name of another one."""
-        if (name := self._placed(recording)) or host not in self.own:
-            return name or host
-        self.posing.add(host)
-        return recording
+        the name of another one, or recordings of other places say so, too."""
+        if name := self._placed(recording):
+            return name
+        if host in self.own:
+            self.posing.add(host)
+            return recording
+        places = self._claims.get(host, set())
+        if len({place(each, host) for each in places}) < 2 or host in named(recording):
+            return host
+        self.claimed.add(host)
+        return self._shortest(recording, places)
+
+    def _shortest(self, recording: str, places: Iterable[str]) -> str:
+        """As little of a place as no other recording of that name has, and no host is called."""
+        parts = [each.split("/") for each in places]
+        own = undated(recording).split("/")
+        ends = ("/".join(own[-length:]) for length in range(1, len(own)))
+        taken = self._claims.keys() | self.expected
+        alone = (
+            end for end in ends if end not in taken and sum("/".join(each).endswith(f"/{end}") for each in parts) == 1
+        )
+        return next(alone, undated(recording))
 
     def _placed(self, recording: str) -> str:
         return next((name for name in named(recording) if name in self.expected), "")
@@ -370,8 +395,6 @@ class Account:
     def _doubt(self, name: str, row: Row) -> None:
         if ahead(datetime.fromisoformat(row["taken"]).timestamp(), self.now):
             self.ahead.add(name)
-        if (at := place(row["recording"], name)) != self._places.setdefault(name, at):
-            self.claimed.add(name)
 
     def absent(self) -> Iterator[str]:
         """A line for each host that was expected and did not come."""
@@ -399,8 +422,7 @@ class Account:
         if self.ahead:
             yield f"taken in the future, as the recordings say, of {names(self.ahead)}: is a clock wrong?"
         if self.claimed:
-            which = "the newest counts" if self.expected else "--inventory tells them apart"
-            yield f"recordings of several places say that they are of {names(self.claimed)}: {which}"
+            yield f"recordings of several places say that they are of {names(self.claimed)}: each is called by its place"
         if self.posing:
             yield f"recordings that lie elsewhere say that they are of {names(self.posing)}: each is called as its file"
         if beside:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
-from auditor.facts import HOST, Fact, Facts, Kind, Subject, Unknown, unknown
+from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, Unknown, unknown
 from auditor.gather import bounds
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unasked, unread
 from auditor.host.live import Host
@@ -68,7 +68,8 @@ def answer_of(source: Source, subject: Subject, request: Run | Read, reply: Capt
             return Answer(Facts(), Unknown((unasked(older),)), unasked=older)
         why = harmless(str(error) or type(error).__name__)[:200]
         remedy = missing.reasons[0].remedy or root_if(host, why)
-        return Answer(Facts(), unknown(f"{text}: {why if remedy else f'output not understood: {why}'}", remedy))
+        whole = f"{text}: {why if remedy else f'output not understood: {why}'}"
+        return Answer(Facts(), Unknown((Reason(whole, remedy, lost=True),)))
     except Exception as error:  # a mistake of ours, which must not end the audit of all the rest
         why = harmless(f"{type(error).__name__}: {error}")[:200]
         return Answer(Facts(), unknown(f"{text}: {DEFECT}{why}", REPORT_IT))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 
 from auditor.data import platforms
-from auditor.facts import HOST, Facts, Reason, Subject, Unknown, unknown
+from auditor.facts import HOST, Facts, Subject, Unknown, unknown
 from auditor.gather import answer, by_name, in_words
 from auditor.gather.answer import Answer
 from auditor.host.live import Host
@@ -161,4 +161,4 @@ def of_platform(failure: Unknown, platform: str) -> Unknown:
     """The same, with what is not installed in words of a platform."""
     if not any("apt install " in each.remedy for each in failure.reasons):
         return failure
-    return Unknown(tuple(Reason(each.text, platforms.installed(each.remedy, platform)) for each in failure.reasons))
+    return Unknown(tuple(each._replace(remedy=platforms.installed(each.remedy, platform)) for each in failure.reasons))

@@ -6,15 +6,20 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from auditor.facts import AGAIN, Reason, Unknown, unknown
+from auditor.facts import AGAIN, ROOT, Reason, Unknown, unknown
 from auditor.host import kmsg, libraries, sql
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files, Run
 from auditor.text import harmless
 
-ROOT = "run as root"
 _LACKS = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
 _DENIED = re.compile(r"permission denied|operation not permitted|must be (run as )?root|superuser|EACCES|EPERM", re.I)
+# of an error: it will be the same tomorrow. (sd_booted(3); errno(3) ENOTTY, EOPNOTSUPP, ENOENT; getopt(3))
+_STABLE = re.compile(
+    r"not been booted with systemd|inappropriate ioctl|not supported|unsupported|no such file"
+    r"|(unrecognized|invalid|unknown) option",
+    re.I,
+)
 
 
 def command_line(argv: Sequence[str]) -> str:
@@ -51,7 +56,7 @@ def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | N
     if capture.fault == UNASKED:
         return unasked(text)
     if capture.fault:
-        return Reason(f"{text}: {capture.fault}", _longer(capture.fault))
+        return Reason(f"{text}: {capture.fault}", _longer(capture.fault), lost=True)
     if capture.exit is not None and capture.exit in request.accept:
         return None
     if lacks := _LACKS.search(decoded(capture.stderr)):
@@ -66,7 +71,7 @@ def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | N
     if capture.exit is not None and capture.exit < 0:
         why = f"killed by signal {-capture.exit} ({why})"
     needs_root = euid != 0 and (_DENIED.search(decoded(capture.stderr + capture.stdout)) or (capture.exit or 0) < 0)
-    return Reason(f"{text}: {why}", ROOT if needs_root else "")
+    return Reason(f"{text}: {why}", ROOT if needs_root else "", lost=not _STABLE.search(why))
 
 
 def _longer(fault: str) -> str:
@@ -85,7 +90,11 @@ def unread(files: Files, text: str, host: Host) -> Unknown:
     trouble = {path: error for path, error in files.errors.items() if error not in ("no such file", UNASKED)}
     absent = {path: error for path, error in files.errors.items() if "*" not in path and not older}
     reasons = tuple(
-        Reason(f"{harmless(path)}: {error}", ROOT if host.euid != 0 and _DENIED.search(error) else _longer(error))
+        Reason(
+            f"{harmless(path)}: {error}",
+            ROOT if host.euid != 0 and _DENIED.search(error) else _longer(error),
+            lost=not _STABLE.search(error),
+        )
         for path, error in sorted((trouble or absent).items())[:3]
     )
     return Unknown((*older, *reasons)) if older or reasons else unknown(f"{text}: does not say")

@@ -199,6 +199,14 @@ def replace(path: Path, content: Content, mode: int = 0o600) -> None:
         sync(folder)
 
 
+def possible(path: Path) -> None:
+    """Whether a file can be written there, before the work is done that it is for. Raises NoPlace or CannotWrite."""
+    with complaining(path), held(os.path.dirname(path) or ".") as folder:
+        there(path, folder)
+        with scratch(path.name, folder, create):
+            pass
+
+
 def there(path: Path, folder: int) -> os.stat_result | None:
     """What a file would replace: a plain file, /dev/null, or nothing. Raises NoPlace for all else."""
     if path.name in ("", ".."):

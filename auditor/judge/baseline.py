@@ -1,9 +1,14 @@
-"""A baseline: what is known of a host and does not count any more, until it becomes graver. For runs of every night.
+"""A baseline: what is accepted on a host and does not count any more, until it becomes worse. For runs of every night.
 
-It is by rule and subject; what is inherited is known at the dataset where it is set, so that a new dataset below it is no
-news, while a second drive with errors is. A known failure that nobody could see tonight counts as undecided, and is known again
-when it is seen again. What was looked at and is not there any more is gone, and would be new if it came back. What is undecided
-is known only where somebody accepted it as that, and counts as soon as it fails.
+An entry is a rule on an element, which stays the same over restarts (:mod:`auditor.judge.identity`). What is inherited is known
+at the dataset where it is set, so that a new dataset below it is no news, while a second drive with errors is. A known
+failure is
+worse when a cell of the event table that hangs on it is worse than when it was accepted; of a rule that names no element, when
+it is more severe. A known failure that nobody could see tonight counts as unknown, and is known again when it is seen
+again. What
+was looked at and is not there any more is gone, and would be new if it came back; a server that is stopped is not gone.
+
+What is unknown is accepted where it will be so tomorrow, and counts as soon as it fails or an answer is lost.
 """
 
 from __future__ import annotations
@@ -13,28 +18,36 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from auditor.data import retired
-from auditor.facts import HOST, Facts, Known, Reason, Subject
+from auditor.facts import HOST, Facts, Kind, Known, Reason, Subject
+from auditor.judge.event import MEANS, TAKEN
 from auditor.judge.finding import RANK
+from auditor.judge.identity import MEMBERS, NEW_NAME, Identities
 from auditor.judge.rule import Rule, Severity
-from auditor.judge.verdict import Verdict
+from auditor.judge.verdict import Carries, Verdict
 
-Key = tuple[str, Subject]
+Key = tuple[str, Kind, str]
 Outcome = Literal["fail", "unknown"]
+ANSWERS = ("no loss", "relies", "unknown", "lost")  # of a cell, from best to worst
 
 
 class Entry(NamedTuple):
-    """One rule on one subject. first, last: days (UTC) on which it was seen."""
+    """One rule on one element. subject: as it was called last. identity: what it is; empty in a file of zaudit 0.2, which knew
+    names alone. cells: that hung on it when it was accepted, or None where nobody noted them. number: how many subjects
+    shared the identity. first, last: days (UTC) on which it was seen."""
 
     rule: str
     subject: Subject
+    identity: str
     outcome: Outcome
     severity: Severity
+    cells: tuple[Carries, ...] | None
+    number: int
     first: str
     last: str
 
     @property
     def key(self) -> Key:
-        return self.rule, self.subject
+        return self.rule, self.subject.kind, self.identity or f"name {self.subject}"
 
 
 class Baseline(NamedTuple):
@@ -46,47 +59,81 @@ class Baseline(NamedTuple):
     made: str
     entries: Mapping[Key, Entry]
 
+    @property
+    def newest(self) -> str:
+        """The last day of which it tells."""
+        return max((self.made, *(each.last for each in self.entries.values())))
+
 
 class Night(NamedTuple):
-    """What a run says of a baseline. seen: those that are as they were, or milder; unseen: failures that could not be seen this
-    time; gone: those that are not any more; kept: whose rule did not run."""
+    """What a run says of a baseline. seen: those that are there; worse: of these (entry, why it counts). unseen: failures that
+    could not be seen this time; gone: those that are not any more; kept: whose rule or whose server did not run; nameless:
+    of an older file, which does not tell of what they are."""
 
     baseline: Baseline
     seen: tuple[Entry, ...]
+    worse: tuple[tuple[Entry, str], ...]
     unseen: tuple[Entry, ...]
     gone: tuple[Entry, ...]
     kept: tuple[Entry, ...]
+    nameless: tuple[Entry, ...]
 
 
 def apply(
     baseline: Baseline, facts: Facts, verdicts: Sequence[Verdict], rules: Sequence[Rule]
 ) -> tuple[list[Verdict], Night]:
     """The verdicts, of which those that are known say since when; and one more for each known failure that was out of sight."""
-    by_id, pools = {rule.id: rule for rule in rules}, pools_of(facts)
-    tonight = _tonight(verdicts)
-    open_ = {verdict.rule.id for verdict in tonight.values() if _outcome(verdict) == "unknown"}
-    concerned = {rule for rule, _ in baseline.entries}
+    names = Identities(facts)
+    baseline, nameless = _named(baseline, facts, names)
+    by_id, pools, known = {rule.id: rule for rule in rules}, pools_of(facts), baseline.entries
+    tonight = _tonight(verdicts, names)
+    open_ = {verdict.rule.id for found in tonight.values() for verdict in found if _outcome(verdict) == "unknown"}
+    concerned = {rule for rule, _, _ in known}
     decided = {
-        (verdict.rule.id, verdict.subject)
+        key_of(verdict, names)
         for verdict in verdicts
         if verdict.rule.id in concerned and _outcome(verdict) in ("pass", "not applicable")
     }
-    judged = []
+    judged, worse = list[Verdict](), dict[Key, str]()
     for verdict in verdicts:
-        if verdict.outcome in ("fail", "unknown") and (entry := baseline.entries.get(key_of(verdict))):
-            verdict = verdict._replace(known=entry.first) if _covers(entry, verdict) else verdict
+        if verdict.outcome in ("fail", "unknown") and (entry := known.get(key := key_of(verdict, names))):
+            if not (why := _worse(entry, verdict, _count(tonight[key]))):
+                verdict = verdict._replace(known=entry.first)
+            elif verdict.outcome == "fail":
+                worse.setdefault(key, why)
         judged.append(verdict)
     night: dict[str, list[Entry]] = {"seen": [], "unseen": [], "gone": [], "kept": []}
-    for entry in baseline.entries.values():
+    for entry in known.values():
         night[_fate(entry, by_id, tonight, decided, open_, baseline.pools, pools)].append(entry)
     judged += [_out_of_sight(entry, by_id[entry.rule]) for entry in night["unseen"] if entry.rule not in open_]
-    return judged, Night(baseline, *map(tuple, night.values()))
+    seen, unseen, gone, kept = map(tuple, night.values())
+    return judged, Night(
+        baseline, seen, tuple((known[key], why) for key, why in worse.items()), unseen, gone, kept, nameless
+    )
+
+
+def _named(baseline: Baseline, facts: Facts, names: Identities) -> tuple[Baseline, tuple[Entry, ...]]:
+    """With the identities of what an older file calls by its name, as far as a name lasts; and those where it does not:
+    nobody can tell whether this sda is the one that was accepted."""
+    kept, lost = dict[Key, Entry](), list[Entry]()
+    for entry in baseline.entries.values():
+        if not entry.identity:
+            pool = _pool(entry.subject)
+            text = names.of(entry.subject).text
+            alone = entry.subject.kind == "vdev" and not MEMBERS.fullmatch(entry.subject.name)
+            if entry.subject.kind in ("disk", "leaf", "database") or alone or not text:
+                lost.append(entry)
+                continue
+            if not pool or facts.of(Subject("pool", pool)):
+                entry = entry._replace(identity=text)
+        kept[entry.key] = entry
+    return baseline._replace(entries=kept), tuple(lost)
 
 
 def _fate(
     entry: Entry,
     rules: Mapping[str, Rule],
-    tonight: Mapping[Key, Verdict],
+    tonight: Mapping[Key, Sequence[Verdict]],
     decided: set[Key],
     open_: set[str],
     before: Sequence[str],
@@ -96,36 +143,53 @@ def _fate(
     if entry.rule not in rules:
         return "kept"
     if found := tonight.get(entry.key):
-        return "seen" if _outcome(found) == "fail" or entry.outcome == "unknown" else "unseen"
+        return "seen" if _outcome(found[0]) == "fail" or entry.outcome == "unknown" else "unseen"
     if entry.outcome == "unknown" or entry.key in decided:
         return "gone"
     wanted = [pool] if (pool := _pool(entry.subject)) else before
-    return "unseen" if entry.rule in open_ or not set(wanted) <= set(pools) else "gone"
+    if entry.rule in open_ or not set(wanted) <= set(pools):
+        return "unseen"
+    return "kept" if entry.subject.kind == "database" else "gone"
 
 
-def _covers(entry: Entry, verdict: Verdict) -> bool:
-    """Whether it is no worse than it was. What could not be told and fails is worse; what failed may have become worse."""
-    return verdict.outcome == entry.outcome and RANK[verdict.severity] <= RANK[entry.severity]
+def _worse(entry: Entry, verdict: Verdict, count: int) -> str:
+    """Why it counts although it is known, or empty."""
+    if verdict.outcome != entry.outcome:
+        return "unknown when it was accepted, fails now" if verdict.outcome == "fail" else "not seen this time"
+    if verdict.outcome == "unknown" and (lost := [each for each in verdict.reasons if each.transient]):
+        return lost[0].text
+    if count > entry.number:
+        return f"{count} of them now, {entry.number} when it was accepted"
+    if entry.cells is None or not verdict.rule.elements:
+        more = RANK[verdict.severity] > RANK[entry.severity]
+        return f"{verdict.severity} now, {entry.severity} when it was accepted" if more else ""
+    before = {each[:2]: each.answer for each in entry.cells}
+    for event, question, answer in verdict.cells:
+        was = before.get((event, question), ANSWERS[0])
+        if ANSWERS.index(answer) > ANSWERS.index(was):
+            return f"{MEANS[event]}: {TAKEN[question]}: {answer} now, {was} when it was accepted"
+    return ""
 
 
 def _out_of_sight(entry: Entry, rule: Rule) -> Verdict:
     why = f"known since {entry.first}, and not seen this time: its pool was not audited"
-    return Verdict(rule, entry.subject, "unknown", rule.gravest, reasons=(Reason(why),))
+    return Verdict(rule, entry.subject, "unknown", rule.gravest, reasons=(Reason(why, lost=True),))
 
 
-def _tonight(verdicts: Iterable[Verdict]) -> dict[Key, Verdict]:
-    """The worst of each key, waived or not: failures before what is undecided."""
-    found: dict[Key, Verdict] = {}
+def _tonight(verdicts: Iterable[Verdict], names: Identities) -> dict[Key, list[Verdict]]:
+    """Of each key what was found, waived or not, the worst first: failures before what is unknown."""
+    found: dict[Key, list[Verdict]] = {}
     for verdict in verdicts:
         if _outcome(verdict) in ("fail", "unknown"):
-            other = found.setdefault(key_of(verdict), verdict)
-            if other is not verdict and _weight(verdict) > _weight(other):
-                found[key_of(verdict)] = verdict
+            found.setdefault(key_of(verdict, names), []).append(verdict)
+    for each in found.values():
+        each.sort(key=lambda verdict: (_outcome(verdict) != "fail", -RANK[verdict.severity]))
     return found
 
 
-def _weight(verdict: Verdict) -> tuple[bool, int]:
-    return _outcome(verdict) == "fail", RANK[verdict.severity]
+def _count(found: Sequence[Verdict]) -> int:
+    """How many things there are behind one identity: cheap adapters give all drives one serial number."""
+    return len({each.subject for each in found}) if found[0].subject.kind in NEW_NAME else 1
 
 
 def _outcome(verdict: Verdict) -> str:
@@ -133,25 +197,41 @@ def _outcome(verdict: Verdict) -> str:
     return verdict.was or verdict.outcome
 
 
-def updated(night: Night, verdicts: Iterable[Verdict], facts: Facts, accept: frozenset[str] = frozenset()) -> Baseline:
-    """The baseline of tomorrow: what was seen is as grave as it is now, or as it was where it became graver; what is gone is
-    gone, and so is what a retired rule knew; what was not seen stays. accept: the outcomes ("fail", "unknown") of which all is
-    known from now on as it is now."""
-    today, before = day(facts), night.baseline.entries
+def updated(night: Night, verdicts: Iterable[Verdict], facts: Facts, *, accept: bool = False) -> Baseline:
+    """The baseline of tomorrow: what is there was seen today; what is gone is gone, and so is what a retired rule knew;
+    what was not seen stays. accept: all that is found and can be known from now on is known as it is now."""
+    names, before, now = Identities(facts), night.baseline.entries, day(facts)
+    today = max(now, night.baseline.newest)  # a clock that went back forgets nothing
     kept = (each for each in night.kept if each.rule not in retired.load())
     entries = {each.key: each for each in (*kept, *night.unseen)}
-    for key, verdict in _tonight(verdicts).items():
-        outcome: Outcome = "fail" if _outcome(verdict) == "fail" else "unknown"
-        old = before.get(key)
+    for key, found in _tonight(verdicts, names).items():
+        verdict, old = found[0], before.get(key)
         if key in entries:
             continue
-        if outcome in accept:
-            entries[key] = Entry(*key, outcome, verdict.severity, old.first if old else today, today)
+        outcome: Outcome = "fail" if _outcome(verdict) == "fail" else "unknown"
+        if accept and not any(map(refusal, found)) and key[2]:
+            first = old.first if old else today
+            entries[key] = Entry(
+                key[0], _subject(verdict), key[2], outcome, verdict.severity, verdict.cells, _count(found), first, today
+            )
         elif old and old.outcome == outcome:
-            entries[key] = old._replace(severity=min(old.severity, verdict.severity, key=RANK.__getitem__), last=today)
+            milder = min(old.severity, verdict.severity, key=RANK.__getitem__)
+            entries[key] = old._replace(subject=_subject(verdict), severity=milder, last=today)
         elif old:
             entries[key] = old
     return night.baseline._replace(pools=pools_of(facts), entries=entries)
+
+
+def refusal(verdict: Verdict) -> Reason | None:
+    """Why what is unknown counts tomorrow whatever is accepted today: there may be an answer then."""
+    return next((each for each in verdict.reasons if each.transient), None) if _outcome(verdict) == "unknown" else None
+
+
+def nameless(verdicts: Iterable[Verdict], facts: Facts) -> list[Subject]:
+    """What fails and cannot be accepted: the host does not tell what it is, so another one could take its place."""
+    names = Identities(facts)
+    failed = dict.fromkeys(each.subject for each in verdicts if each.outcome == "fail")
+    return [each for each in failed if not names.of(each).text]
 
 
 def empty(facts: Facts, targets: tuple[str, ...]) -> Baseline:
@@ -159,10 +239,15 @@ def empty(facts: Facts, targets: tuple[str, ...]) -> Baseline:
     return Baseline(host(facts), targets, pools_of(facts), day(facts), {})
 
 
-def key_of(verdict: Verdict) -> Key:
+def key_of(verdict: Verdict, names: Identities) -> Key:
     """What is inherited stands where it is set."""
+    subject = _subject(verdict)
+    return verdict.rule.id, subject.kind, names.of(subject).text
+
+
+def _subject(verdict: Verdict) -> Subject:
     inherited = verdict.origin and _outcome(verdict) == "fail"
-    return verdict.rule.id, Subject("dataset", verdict.origin) if inherited else verdict.subject
+    return Subject("dataset", verdict.origin) if inherited else verdict.subject
 
 
 def pools_of(facts: Facts) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from auditor.facts import DATA, HOST, Facts, Subject, Unknown, is_true, word_of
 from auditor.judge.answers import Answers
 from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Word, joined, merged
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
-from auditor.judge.verdict import Verdict
+from auditor.judge.verdict import Carries, Verdict
 from auditor.observation import grounds
 from auditor.observation.host import Observation, Storage, read
 from auditor.observation.reading import Reading
@@ -254,6 +254,7 @@ class EventTable:
             least=least,
             event=next((each for each in NEXT if each in events), ""),
             relies=tuple(sorted(parties)) if costs and all(each.rank is Rank.RELIES for each in costs) else (),
+            cells=_cells(costs),
         )
 
     def _undecided(self, subject: Subject) -> Severity | None:
@@ -279,7 +280,7 @@ class EventTable:
             for name, program in side.host.programs.items():
                 for reason, cells in self._hang_on(side.host, name):
                     matter = [cell for cell in cells if self._matters(side, name, cell)]
-                    costs = {_Cost(cell.event, cell.rank, _severity(cell, program)) for cell in matter}
+                    costs = {_Cost(*cell, _severity(cell, program)) for cell in matter}
                     if costs:
                         of_element = found.setdefault(reason.element, {})
                         for subject in self._about(side, reason, program, datasets.get(name, ())):
@@ -304,8 +305,17 @@ class EventTable:
 
 class _Cost(NamedTuple):
     event: Event
+    question: Question
     rank: Rank
     severity: Severity
+
+
+def _cells(costs: Iterable[_Cost]) -> tuple[Carries, ...]:
+    """The worst answer to each question of each event."""
+    found: dict[tuple[Event, Question], Rank] = {}
+    for each in costs:
+        found[each[:2]] = min(each.rank, found.get(each[:2], each.rank))
+    return tuple(sorted(Carries(*key, ANSWERS[rank]) for key, rank in found.items()))
 
 
 class _Behind:

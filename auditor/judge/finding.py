@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.facts import Facts, Reason
 from auditor.judge import known_bugs
 from auditor.judge.event import NEXT, Event
+from auditor.judge.identity import Identities
 from auditor.judge.rule import SEVERITIES, Fix, Rule, Severity
 from auditor.judge.threshold import Threshold
 from auditor.judge.verdict import Verdict
@@ -20,15 +21,19 @@ RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
 EXIT_CODES: dict[Severity, int] = {"low": 11, "medium": 12, "high": 13, "critical": 14}
 EXIT_UNDECIDED = 10
 HARDWARE = ("pool", "vdev", "leaf", "disk")  # kinds of subjects, from the whole to its parts
+PARTS = ("vdev", "leaf", "disk", "database")  # kinds of which one can take the place of another
 
 
 class Finding(NamedTuple):
     """What one rule found at one place: failed or could not be decided, for one or more subjects.
 
     place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). waiver: with
-    which somebody answers for it, or None. id: stable from run to run and host to host, for baselines: the severity is not
-    in it, unless the same rule has a worse finding at the same place (lesser). known: the day since which a baseline knows all
-    of it, or empty. bugs: of the release, the worst first; message: all of them in a sentence.
+    which somebody answers for it, or None. id: the same from run to run, whatever the kernel calls its drives: the
+    severity is not
+    in it, unless the same rule has a worse finding at the same place (lesser). elements: what drives, vdevs and servers it
+    is about.
+    known: the day since which a baseline knows all of it, or empty. bugs: of the release, the worst first; message: all of
+    them in a sentence.
     """
 
     rule: Rule
@@ -40,6 +45,7 @@ class Finding(NamedTuple):
     lesser: bool = False
     known: str = ""
     bugs: tuple[known_bugs.Bug, ...] = ()
+    elements: tuple[str, ...] = ()
     message: str = ""
 
     @property
@@ -51,6 +57,7 @@ class Finding(NamedTuple):
         parts += [self.severity] if self.lesser else []
         parts += ["known"] if self.lesser and self.known else []
         parts += sorted(bug.id for bug in self.bugs)  # another bug is another finding
+        parts += self.elements  # and so is another drive
         text = "\0".join(parts)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -100,6 +107,7 @@ def findings(verdicts: Sequence[Verdict], facts: Facts) -> list[Finding]:
     """Group and rank. Failures of one rule at one place are one finding; so is what could not be decided there, and what is
     waived there by the same waiver. Known bugs of the release are one, whatever the severity of each."""
     groups: dict[tuple[object, ...], list[Verdict]] = {}
+    names = Identities(facts)
     for verdict in verdicts:
         if verdict.outcome in ("fail", "unknown", "waived"):
             head = verdict.rule.names[-1]
@@ -107,13 +115,13 @@ def findings(verdicts: Sequence[Verdict], facts: Facts) -> list[Finding]:
                 head,
                 _failed(verdict),
                 head == known_bugs.ID or verdict.severity,
-                _place(verdict),
+                _place(verdict, names),
                 verdict.waiver,
                 bool(verdict.known),
             )
             groups.setdefault(key, []).append(verdict)
     may = sum(each.outcome == "unknown" and known_bugs.counts(each.rule) for each in verdicts)
-    found = [_finding(group, may, facts) for group in groups.values()]
+    found = [_finding(group, may, facts, names) for group in groups.values()]
     seen: set[tuple[object, ...]] = set()
     ranked = []
     for finding in sorted(found, key=_order):
@@ -123,19 +131,20 @@ def findings(verdicts: Sequence[Verdict], facts: Facts) -> list[Finding]:
     return ranked
 
 
-def _finding(verdicts: Sequence[Verdict], may: int, facts: Facts) -> Finding:
+def _finding(verdicts: Sequence[Verdict], may: int, facts: Facts, names: Identities) -> Finding:
     first, *others = known_bugs.worst_first(verdicts) if verdicts[0].rule.names[-1] == known_bugs.ID else verdicts
     about = known_bugs.together((first, *others), may, facts)
     return Finding(
         about.rule,
         _failed(first),
         max((each.severity for each in (first, *others)), key=SEVERITIES.index),
-        _place(first),
+        _place(first, names),
         (first, *others),
         first.waiver,
         known=min(each.known for each in (first, *others)),
         bugs=about.bugs,
         message=about.message,
+        elements=tuple(sorted({names.of(each.subject).text for each in verdicts if each.subject.kind in PARTS})),
     )
 
 
@@ -144,7 +153,7 @@ def _failed(verdict: Verdict) -> bool:
     return (verdict.was or verdict.outcome) == "fail"
 
 
-def _place(verdict: Verdict) -> str:
+def _place(verdict: Verdict, names: Identities) -> str:
     if verdict.origin:
         return verdict.origin
     subject = verdict.subject
@@ -152,7 +161,7 @@ def _place(verdict: Verdict) -> str:
         return subject.name
     if subject.kind == "dataset":
         return subject.name.partition("/")[0]
-    return subject.within or ("disks" if subject.kind == "disk" else subject.name)
+    return subject.within or ("disks" if subject.kind == "disk" else names.of(subject).label)
 
 
 def _order(finding: Finding) -> tuple[object, ...]:

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, get_args
 
 from auditor.data import retired
 from auditor.errors import Stop
+from auditor.facts import KINDS, Kind
 from auditor.judge.event import SEVERITIES, Party, Severity
 from auditor.judge.rule import Rule
 from auditor.judge.threshold import Decided
@@ -19,9 +20,16 @@ from auditor.text import near
 
 Role = Literal["log", "data", "both", "rebuildable"]
 ROLES: tuple[Role, ...] = get_args(Role)
-Scope = Literal["dataset", "pool", "device", "host", "class"]
+Scope = Literal["dataset", "pool", "device", "database", "host", "class"]
 CLASSES = ("virtual machine", "physical")  # of hosts
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+# the kinds of subjects that a scope can mean; a host and a class mean all of them
+MEANS: Mapping[Scope, tuple[Kind, ...]] = {
+    "dataset": ("dataset", "database"),
+    "pool": ("pool", "vdev", "leaf", "disk", "dataset", "database"),
+    "device": ("leaf", "disk"),
+    "database": ("database",),
+}
 Setting = Literal["on", "off", "low", "medium", "high", "critical"]
 SETTINGS: tuple[Setting, ...] = get_args(Setting)
 
@@ -45,7 +53,9 @@ class Declared(NamedTuple):
 
 class Waiver(NamedTuple):
     """One finding that somebody answers for. scope: what name names: a dataset (with those below it), the GUID of a pool,
-    the serial number of a device, or a host by its name. expires: the last day on which it holds."""
+    the serial number of a device, a database by its engine or as
+    reports name it (with its data directory), or a host by its name, with all that is on it. expires: the last day on
+    which it holds."""
 
     rule: str
     scope: Scope
@@ -199,6 +209,18 @@ def _excused(skip: Sequence[str], policy: Policy) -> Iterator[tuple[str, str]]:
     waived = [(waiver.rule, waiver.line) for waiver in policy.waivers]
     for pattern, line in (*((id, line) for id, (_, line) in policy.rules.items()), *thresholds, *waived):
         yield pattern, f"{policy.where(line)}: "
+
+
+def vain(policy: Policy, rules: Sequence[Rule]) -> Iterator[str]:
+    """A sentence for each waiver that can never cover anything: its rules are about what its scope does not mean."""
+    for waiver in policy.waivers:
+        kinds = {rule.subject for rule in rules if any(matches(id, waiver.rule) for id in rule.names)}
+        meant = MEANS.get(waiver.scope, KINDS)
+        if kinds and not any(kind in meant and kind != "waiver" for kind in kinds):
+            fit = [scope for scope in SCOPES if kinds & set(MEANS.get(scope, KINDS)) - {"waiver"}]
+            about = f"it is about a {' or a '.join(sorted(kinds))}"
+            use = f"; use {' or '.join(fit)}" if fit else ", and nothing waives it"
+            yield f"{policy.where(waiver.line)}: {waiver.rule} is never waived by {waiver.scope} = ...: {about}{use}"
 
 
 def left_out(

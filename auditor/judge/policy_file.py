@@ -13,7 +13,8 @@ policy can never silently decide nothing, or something else::
 
     [[waiver]]
     rule    = "slog-no-redundancy"
-    pool    = "4711..."        # its GUID; or dataset = "tank/db", device = "SERIAL", host = "db1", class = "virtual machine"
+    pool    = "4711..."        # its GUID; or dataset = "tank/db", device = "SERIAL", database = "postgres",
+                               # host = "db1" (with all that is on it), class = "virtual machine"
     owner   = "storage@example.org"
     reason  = "the second log device is ordered"
     expires = 2027-01-31       # the last day on which it holds

@@ -9,6 +9,7 @@ from itertools import chain
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Facts, Subject, word_of
 from auditor.judge.finding import Finding
+from auditor.judge.identity import Identities
 from auditor.judge.policy_file import PATH, quoted
 from auditor.judge.rule import Rule
 from auditor.text import harmless
@@ -30,7 +31,8 @@ DATASETS = f"""\
 """
 WAIVERS = """
 # -- waivers: findings that somebody answers for until a day. They stay in the report and do not count.
-# Exactly one of: dataset = "tank/db" (and those below it), pool = "GUID", device = "SERIAL", host = "NAME".
+# Exactly one of: dataset = "tank/db" (and those below it), pool = "GUID", device = "SERIAL",
+# database = "postgres" (or "postgres /its/data/directory"), host = "NAME" (with all that is on it).
 # Answers: what nothing here can check, and somebody knows. Of drives with serial = "..." or model = "...".
 """
 
@@ -119,7 +121,8 @@ def _scope(facts: Facts, subject: Subject) -> tuple[str, str] | None:
         case "dataset":
             return "dataset", subject.name
         case "database":
-            return next((("dataset", each.name) for each in facts.linked(subject, "datasets")), None)
+            text, label = Identities(facts).of(subject)
+            scope, name = "database", label if text else ""
         case "host":
             scope, name = "host", word_of(facts.get(HOST, "hostname"))
         case "disk":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args
 
+from auditor import units
 from auditor.data import durability
 from auditor.data.platforms import ANY
 from auditor.errors import Stop
@@ -34,11 +35,21 @@ class Place(NamedTuple):
 PLACES = ("origin", "subject", "pool")
 
 
+class Figure(NamedTuple):
+    """A number in the units of people. form: one of FORMS."""
+
+    value: Expression
+    form: str
+
+
+FORMS: dict[str, Callable[[float], str]] = {"size": units.size, "count": "{:,}".format}
+
+
 class Template(NamedTuple):
-    """Text with ``{expression}`` in it."""
+    """Text with ``{expression}`` in it, or ``{expression:form}``."""
 
     source: str
-    parts: tuple[str | Place | Expression, ...]
+    parts: tuple[str | Place | Expression | Figure, ...]
 
 
 class Fix(NamedTuple):

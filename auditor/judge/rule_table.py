@@ -15,10 +15,12 @@ from auditor.judge.event import ANSWER, ANSWERING, SEVERITIES, Severity
 from auditor.judge.expression import Expression
 from auditor.judge.rule import (
     COSTS,
+    FORMS,
     HARMS,
     PLACES,
     Case,
     Example,
+    Figure,
     Fix,
     Harm,
     Outcome,
@@ -257,8 +259,9 @@ def _tables(tables: Any) -> list[dict[str, Any]]:
 
 
 def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Template:
-    """``{origin}``, ``{subject}`` and ``{pool}`` are places; everything else in braces is an expression."""
-    parts: list[str | Place | Expression] = []
+    """``{origin}``, ``{subject}`` and ``{pool}`` are places; everything else in braces is an expression, which may have a form
+    behind it (``{host.arc_size_bytes:size}``)."""
+    parts: list[str | Place | Expression | Figure] = []
     for i, piece in enumerate(PLACEHOLDER.split(source)):
         if i % 2 == 0:
             if "{" in piece or "}" in piece:
@@ -266,6 +269,8 @@ def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Te
             parts.append(piece)
         elif piece in PLACES:
             parts.append(Place(piece))
+        elif (form := piece.rpartition(":")[2]) in FORMS:
+            parts.append(Figure(value(piece.rpartition(":")[0], kind, registry), form))
         else:
             parts.append(value(piece, kind, registry))
     return Template(source, tuple(parts))

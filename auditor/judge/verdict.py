@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from auditor.durability.events import Question
 from auditor.facts import DATA, HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true, word_of
 from auditor.judge.event import SEVERITIES, Event
 from auditor.judge.expression import Budget, Expression, Scope
-from auditor.judge.rule import Fix, Outcome, Place, Rule, Severity, Template
+from auditor.judge.rule import FORMS, Figure, Fix, Outcome, Place, Rule, Severity, Template
 from auditor.text import quoted
 
 if TYPE_CHECKING:
@@ -38,6 +39,14 @@ MODIFIES = re.compile(r"zpool (add|attach|checkpoint|remove|replace|scrub|set) |
 WORDS = "\0"  # between the words of a list in a command, each of which is quoted for itself
 
 
+class Carries(NamedTuple):
+    """A cell of the event table that hangs on a failure. answer: relies, unknown or lost."""
+
+    event: Event
+    question: Question
+    answer: str
+
+
 class Verdict(NamedTuple):
     """What one rule says of one subject. (A tuple: a host with 10,000 datasets has 200,000 of them.)
 
@@ -46,6 +55,7 @@ class Verdict(NamedTuple):
     not known which case holds. event: the mildest at which something may go by it, or empty; relies: the parties on whose
     promise it depends that nothing does. amount: how much a failure takes.
     known: the day since which a baseline knows it, or empty. case: of a failure, that of the rule's fix, if one holds.
+    cells: that hang on it, of a rule that names elements.
     """
 
     rule: Rule
@@ -65,6 +75,7 @@ class Verdict(NamedTuple):
     amount: str = ""
     known: str = ""
     case: Fix | None = None
+    cells: tuple[Carries, ...] = ()
 
     @property
     def fix(self) -> Fix:
@@ -265,7 +276,14 @@ def fill(template: Template, subject: Subject, origin: str, facts: Facts, *, she
         if isinstance(part, str):
             words.append(part)
             continue
-        value = _place(part, subject, origin) if isinstance(part, Place) else _value(part, scope, shell)
+        value: str | None
+        match part:
+            case Place():
+                value = _place(part, subject, origin)
+            case Figure():
+                value = _figure(part, scope)
+            case _:
+                value = _value(part, scope, shell)
         if value is None:
             words.append("UNKNOWN" if shell else "(unknown)")
         else:
@@ -279,6 +297,12 @@ def _place(place: Place, subject: Subject, origin: str) -> str:
     if place.word == "pool":
         return subject.within or subject.name.partition("/")[0]
     return subject.name
+
+
+def _figure(figure: Figure, scope: Scope) -> str | None:
+    result = figure.value.evaluate(scope)
+    number = result.value if isinstance(result, Known) else None
+    return FORMS[figure.form](number) if isinstance(number, int | float) else None
 
 
 def _value(expression: Expression, scope: Scope, shell: bool) -> str | None:

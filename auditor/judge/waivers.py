@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known
 from auditor.judge.answers import Answers, as_waiver, found, over, word_of
+from auditor.judge.identity import Identities
 from auditor.judge.policy import Answer, Policy, Waiver, declared, matches
 from auditor.judge.verdict import Verdict
 from auditor.text import argument
@@ -113,15 +114,18 @@ class _Places:
             pool: word_of(facts, pool, "guid") or word_of(facts, pool, "list_guid") for pool in facts.subjects("pool")
         }
         self._class = _class(facts)
+        self._names = Identities(facts)
         self._audited = set(facts.linked(HOST, "pools"))
 
     def covers(self, waiver: Waiver, subject: Subject) -> bool:
         """Whether a waiver is about a subject."""
         match waiver.scope:
             case "host":
-                return subject.kind == "host" and matches(word_of(self._facts, HOST, "hostname"), waiver.name)
+                return matches(word_of(self._facts, HOST, "hostname"), waiver.name)
             case "class":
                 return self._class == waiver.name
+            case "database":
+                return subject.kind == "database" and self._is(subject, waiver.name)
             case "device":
                 disks = self._disks(subject)
                 return bool(disks) and all(word_of(self._facts, disk, "serial") == waiver.name for disk in disks)
@@ -142,6 +146,8 @@ class _Places:
                 return "*" not in waiver.name or matches(word_of(self._facts, HOST, "hostname"), waiver.name)
             case "class":
                 return self._class == waiver.name
+            case "database":
+                return any(self._is(each, waiver.name) for each in self._facts.linked(HOST, "databases"))
             case "device":
                 return any(word_of(self._facts, disk, "serial") == waiver.name for disk in self._facts.subjects("disk"))
             case "pool":
@@ -149,6 +155,10 @@ class _Places:
             case "dataset":
                 inside = (each for pool in self._audited for each in self._facts.linked(pool, "datasets"))
                 return any(_within(each.name, waiver.name) for each in inside) or self._gone(waiver.name)
+
+    def _is(self, database: Subject, name: str) -> bool:
+        """Whether a database has this engine, or this name in reports."""
+        return word_of(self._facts, database, "engine") == name or matches(self._names.of(database).label, name)
 
     def _gone(self, dataset: str) -> bool:
         """Whether everything of its pool was looked at, and it was not there."""

@@ -213,7 +213,7 @@ def _cron(pool: Subject, facts: Facts) -> Judged:
     if isinstance(job, Unknown) or job.value is False:
         return job
     leaves = facts.linked(pool, "leaves")
-    disks = sorted({disk for leaf in leaves for disk in facts.linked(leaf, "disks")})
+    disks = list(dict.fromkeys(disk for leaf in leaves for disk in facts.linked(leaf, "disks")))
     transports = [facts.get(disk, "transport") for disk in disks]
     every((facts.get(pool, "leaves"), *(facts.get(leaf, "disks") for leaf in leaves), *transports))
     if not disks:

@@ -170,7 +170,7 @@ def hidden(report: Report) -> str:
 
 
 def known(report: Report) -> Iterator[tuple[str, str]]:
-    """(KNOWN, NOT SEEN or GONE, which) of what a baseline knows, the gravest first; of many the first."""
+    """(WORSE, KNOWN, NOT SEEN or GONE, which) of what a baseline knows, the gravest first; of many the first."""
     if not report.night:
         return
     old = [
@@ -189,7 +189,8 @@ def known(report: Report) -> Iterator[tuple[str, str]]:
         )
         for word, found in entries
     ]
-    for word, names in (("KNOWN", old), *lists):
+    worse = [f"{each.rule} {harmless(str(each.subject))} ({harmless(why)})" for each, why in report.night.worse]
+    for word, names in (("WORSE", worse), ("KNOWN", old), *lists):
         if names:
             yield word, listed(names)
 

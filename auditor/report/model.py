@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from auditor.facts import HOST, Evidence, Facts, Known, word_of, words_of
+from auditor.facts import HOST, Evidence, Facts, Known, Subject, word_of, words_of
 from auditor.judge.baseline import Night
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, Coverage, Finding, exit_code, opening
+from auditor.judge.identity import identities
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, pool_tree
@@ -58,8 +59,9 @@ class Report(NamedTuple):
     that can happen to this host. pools: as trees. used: who uses which dataset. brought: the datasets that nobody named.
     rules: digest of those that judged. recorder: the release that made the recording which was judged, or empty; unasked:
     today's questions that it did not know; edited: what somebody has changed in it, or empty. night: what a baseline knew
-    of it, or None. lead: the failure that comes before what an event would lose; unseen: severe damage that could not be ruled
-    out. hidden: how many findings below which severity the reader does not want to see."""
+    of it, or None. identities: of
+    subjects whose names may change. lead: the failure that comes before what an event would lose; unseen: severe damage
+    that could not be ruled out. hidden: how many findings below which severity the reader does not want to see."""
 
     zaudit: str
     hostname: str
@@ -87,6 +89,7 @@ class Report(NamedTuple):
     unasked: tuple[str, ...] = ()
     edited: str = ""
     night: Night | None = None
+    identities: Mapping[Subject, str] = {}
     hidden: tuple[Severity, int] = ("low", 0)
     lead: Finding | None = None
     unseen: Finding | None = None
@@ -151,6 +154,7 @@ class Report(NamedTuple):
             unasked=unasked,
             edited=edited,
             night=night,
+            identities=identities(facts),
         )
 
     @property

@@ -12,13 +12,14 @@ from auditor.judge.finding import RANK
 from auditor.judge.rule import SEVERITIES, Fix, Rule, events_of
 
 
-def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0) -> str:
+def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0, *, ranked: bool = False) -> str:
     """One line a rule, worst first: severity, id, subject, title; two lines where that leaves little room for the title.
     width: columns; None: of a pipe, where each title is whole. of_verify: how many more judge runs of zaudit verify.
+    ranked: the rules are in their order already.
 
     No rich here: this must start fast.
     """
-    ordered = sorted(rules, key=lambda rule: (-RANK[rule.gravest], rule.id))
+    ordered = rules if ranked else sorted(rules, key=lambda rule: (-RANK[rule.gravest], rule.id))
     ids = max((len(rule.id) for rule in ordered), default=0)
     lines = []
     for rule in ordered:

@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp contrib/site/mkdocs.yml "$work/"
 mkdir "$work/pages"
-cp --parents ./*.md LICENSE docs/*.md tests/lab/*.md tests/lab/*/*.md tests/lab/scenarios/*.toml tests/incidents/incidents.toml "$work/pages/"
+cp --parents ./*.md LICENSE docs/*.md docs/*.png tests/lab/*.md tests/lab/*/*.md tests/lab/scenarios/*.toml tests/incidents/incidents.toml "$work/pages/"
 "$1" -m tests.rule_pages "$work/pages"
 "$1" -m tests.durability_page "$work/pages"
 # not --quiet: what is not logged is not counted by --strict

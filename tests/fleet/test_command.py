@@ -113,10 +113,28 @@ def test_a_name_that_is_taken_and_a_time_that_has_not_come_are_told(zaudit: Comm
     fleet(tmp_path, {"db1": CASES[1]}, days=100_000.0)
     done = zaudit("fleet", "judge", tmp_path, "-o", tmp_path / "rows")
     assert "taken in the future, as the recordings say, of db1: is a clock wrong?" in done.err
-    assert "recordings of several places say that they are of db1: --inventory tells them apart" in done.err
+    assert "recordings of several places say that they are of db1: each is called by its place" in done.err
+    assert sorted(row["name"] for row in rows(tmp_path / "rows") if row["kind"] == "report") == ["db1", "db2"]
     assert zaudit("fleet", "report", tmp_path / "rows").code == 14
     (tmp_path / "hosts").write_text("db1\ndb2\n")
     assert "several places" not in zaudit("fleet", "judge", tmp_path, "--inventory", tmp_path / "hosts").err
+
+
+def test_hosts_that_claim_one_name_are_called_by_their_places() -> None:
+    """As little of a place as tells them apart, whichever comes first; a host that is called so where it lies keeps its
+    name."""
+    account = inputs.Account(frozenset(), 0.0)
+    said = {
+        "r/a/db1.tar.gz": "zlab", "r/b/db1.tar.gz": "zlab", "r/b/db1-2026-11-22.tar.gz": "zlab", "r/zlab.tar.gz": "zlab",
+        "r/x/upload.tar.gz": "zlab", "r/db9.tar.gz": "db9", "r/c/db9.tar.gz": "zlab", "r/d/2026-11-22.tar.gz": "zlab",
+    }  # fmt: skip
+    for recording, host in said.items():
+        account.claims(json.dumps({"kind": "report", "recording": recording, "host": host}))
+    assert {recording: account.name(recording, host) for recording, host in said.items()} == {
+        "r/a/db1.tar.gz": "a/db1", "r/b/db1.tar.gz": "b/db1", "r/b/db1-2026-11-22.tar.gz": "b/db1", "r/zlab.tar.gz": "zlab",
+        "r/x/upload.tar.gz": "upload", "r/db9.tar.gz": "db9", "r/c/db9.tar.gz": "c/db9", "r/d/2026-11-22.tar.gz": "d",
+    }  # fmt: skip
+    assert account.claimed == {"zlab"}
 
 
 @pytest.mark.slow

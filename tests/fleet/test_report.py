@@ -146,9 +146,21 @@ def test_a_look_from_the_future_counts_only_where_there_is_no_other() -> None:
 def test_two_recordings_that_take_one_name_are_told(one: str, other: str, told: bool) -> None:
     mended = [{**row, "name": "db1", "recording": other} for row in rows_of(CASES[1], "db1", 3)]
     found = fleet([{**row, "recording": one} for row in LOSES], mended)
-    assert found.claimed == (("db1",) if told else ())
+    assert (found.claimed, found.aside) == (({"db1": 1}, 1) if told else ({}, 0))
+    assert words.headline(found).startswith("1 NOT COUNTED, WHICH CLAIM NAMES OF OTHERS; OF THE REST ") is told
     assert ("recordings of several places say that they are of db1" in words.span(found)) is told
     assert [host.seen.standing for host in found.hosts] == ["kept"]
+
+
+def test_a_report_that_leaves_aside_more_than_it_counts_is_no_report() -> None:
+    many = [
+        {**row, "name": "db1", "recording": f"minions/{at}/host.tar.gz"}
+        for at in "xyz"
+        for row in rows_of(CASES[1], "db1")
+    ]
+    found = fleet(many)
+    assert (found.aside, len(found.hosts), found.exit_code("low")) == (2, 1, 2)
+    assert fleet(many, KEEPS, rows_of(CASES[1], "db3")).exit_code("low") in (0, 11, 12, 13, 14)
 
 
 def test_no_host_makes_the_tables_too_long_for_the_others() -> None:
@@ -311,7 +323,7 @@ def test_pages_of_hosts_are_written_and_linked(zaudit: CommandLine, tmp_path: Pa
     assert all(row["rule"] in page for row in LOSES[1:])
     assert page.count('<div class="finding') == len(LOSES) - 1
     assert "zfs set sync=standard tank" in page
-    assert "sync=disabled, so fsync returns before anything is on stable storage" in page
+    assert "sync=disabled, so fsync returns before the data is durable" in page
 
 
 def test_pages_that_are_there_are_linked_and_no_others(zaudit: CommandLine, tmp_path: Path) -> None:

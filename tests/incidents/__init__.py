@@ -6,7 +6,7 @@
 ``group``     commits (latency and settings), pool (layout, space, health), release (bugs and builds) or around (the next
               boot, drives, guests, targets)
 ``happened``, ``sign``, ``solved``   what went wrong, what the host shows of it, and what helped as far as the source says
-``first``     of those that were judged before anything was mended for them: the verdict of then
+``first``     of those that were judged before anything was fixed for them: the verdict of then
 ``now``       today's, with the reason above it where it is not plain: caught, partly (a rule points at it and not at the
               cause), missed, or out (nothing to be seen)
 ``rules``     that fail on such a host

@@ -14,7 +14,7 @@ from auditor import audit, rulebook
 from auditor.data import retired
 from auditor.judge import example, policy
 from auditor.judge.event import SEVERITIES
-from auditor.judge.policy import NONE, PolicyError
+from auditor.judge.policy import NONE, PolicyError, vain
 from auditor.judge.policy_file import bare, parse
 from auditor.judge.rule import RuleError
 from auditor.judge.rule_file import load
@@ -72,7 +72,10 @@ def outcomes(report: Report, rule: str) -> dict[str, str]:
         ("[[waiver]]\nrule = 'x'\n", "line 1: expires, owner, reason missing"),
         (WAIVER.replace("2026-11-21", "'2026-11-21'"), "line 7: expires = '2026-11-21': it must be a date"),
         (WAIVER.replace("2026-11-21", "2026-11-21T00:00:00"), "line 7: expires"),
-        (WAIVER.replace('dataset = "tank"\n', ""), "line 2: a waiver needs exactly one of dataset, pool, device, host"),
+        (
+            WAIVER.replace('dataset = "tank"\n', ""),
+            "line 2: a waiver needs exactly one of dataset, pool, device, database, host, class",
+        ),
         (WAIVER + 'pool = "123"\n', "line 2: a waiver needs exactly one of"),
         (WAIVER.replace('dataset = "tank"', 'pool = "tank"'), "line 4: pool = 'tank': it must be the pool's GUID"),
         (WAIVER.replace('"ann"', '" "'), "line 5: owner must be text"),
@@ -385,6 +388,26 @@ def test_what_is_waived_is_shown_and_does_not_count() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("rule", "scope", "why"),
+    [
+        ("sync-disabled", 'device = "S1"', "it is about a dataset; use dataset or pool or host or class"),
+        ("pg-fsync-off", 'device = "S1"', "it is about a database; use dataset or pool or database or host or class"),
+        ("host-faults", 'database = "postgres"', "it is about a host; use host or class"),
+        ("waiver-*", 'host = "db1"', "it is about a waiver, and nothing waives it"),
+        ("sync-*", 'host = "db1"', ""),
+        ("pg-fsync-off", 'dataset = "tank/pg"', ""),
+        ("known-bugs", 'host = "db1"', ""),
+        ("advisory-*", 'class = "physical"', ""),
+    ],
+)
+def test_a_waiver_that_can_never_cover_anything_is_refused(rule: str, scope: str, why: str) -> None:
+    found = parse(WAIVER.replace("sync-disabled", rule).replace('dataset = "tank"', scope), "p.toml")
+    name = scope.partition(" ")[0]
+    says = [f"p.toml, line 2: {rule} is never waived by {name} = ...: {why}"] if why else []
+    assert list(vain(found, shared.rules())) == says
+
+
 def test_a_waiver_holds_for_its_scope_alone() -> None:
     report = judged(WAIVER.replace('"tank"', '"tank/db"'))
     assert outcomes(report, "sync-disabled") == {
@@ -448,10 +471,7 @@ def test_what_is_declared_rebuildable_is_judged_as_that() -> None:
     assert told == {"tank": "fail", "tank/db": "not applicable", "tank/db/wal": "not applicable", "tank/other": "fail"}
     (finding,) = (each for each in report.findings if each.rule.id == "sync-disabled-rebuildable")
     assert finding.severity == "low"
-    assert (
-        "A power cut that hits all replicas takes the last seconds of what is declared rebuildable"
-        in terminal.render(report, verbose=True)
-    )
+    assert "Rebuildable data with sync=disabled" in terminal.render(report, verbose=True)
 
 
 def test_the_database_of_a_dataset_comes_before_that_of_the_command_line() -> None:

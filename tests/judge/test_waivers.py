@@ -37,6 +37,7 @@ def host(**told: Any) -> Facts:
     facts.put_all(Fact(subject, "seen", known(True, "")) for subject in SUBJECTS.values())
     linked: dict[tuple[Subject, str], tuple[str, ...]] = {
         (HOST, "pools"): ("tank", "fast"),
+        (HOST, "databases"): ("postgres 7", "mysql 8"),
         (TANK, "datasets"): ("tank/db", "tank/db/wal", "tank/dbs"),
         (DATABASE, "datasets"): ("tank/db", "tank/db/wal"),
         (SUBJECTS["leaf 1"], "disks"): ("disk 1",),
@@ -55,6 +56,8 @@ def host(**told: Any) -> Facts:
         (TANK, "guid"): "1",
         (FAST, "list_guid"): "2",
         (SUBJECTS["disk 1"], "serial"): "S-1",
+        (DATABASE, "engine"): "postgres",
+        (DATABASE, "data_directory"): "/srv/pg",
         (SUBJECTS["disk 2"], "serial"): "S-2",
         **{(HOST, name): value for name, value in told.items()},
     }
@@ -69,8 +72,13 @@ def waiver(scope: Any, name: str, rule: str = "a-rule") -> Waiver:
 @pytest.mark.parametrize(
     ("scope", "name", "covered"),
     [
-        ("host", "db1", {"host"}),
-        ("host", "db*", {"host"}),
+        ("host", "db1", set(SUBJECTS)),  # with all that is on it
+        ("host", "db*", set(SUBJECTS)),
+        ("database", "postgres", {"postgres 7"}),
+        ("database", "postgres /srv/pg", {"postgres 7"}),
+        ("database", "postgres /srv/*", {"postgres 7"}),
+        ("database", "postgres /srv", set()),
+        ("database", "mysql", set()),  # nobody could tell what it is
         ("host", "db2", set()),
         ("class", "physical", set(SUBJECTS)),
         ("class", "virtual machine", set()),
@@ -105,6 +113,8 @@ def test_what_a_waiver_covers(scope: str, name: str, covered: set[str]) -> None:
         ("pool", "1", True),
         ("pool", "2", True),
         ("pool", "3", False),
+        ("database", "postgres", True),
+        ("database", "redis", False),
         ("dataset", "tank/db", True),
         ("dataset", "tank/gone", False),  # only a part of the pool was looked at
         ("dataset", "fast/gone", True),
@@ -257,8 +267,8 @@ def _unworded(rule: Rule, subject: Subject) -> Verdict:
     ("names", "scopes"),
     [
         (("tank/db", "tank/db/wal", "tank/dbs"), ('dataset = "tank/db"', 'dataset = "tank/dbs"')),
-        (("postgres 7",), ('dataset = "tank/db"',)),
-        (("mysql 8",), ()),  # nobody knows where it keeps its files
+        (("postgres 7",), ('database = "postgres /srv/pg"',)),
+        (("mysql 8",), ()),  # nobody knows where it keeps its files, and a number of a process does not last
         (("host",), ('host = "db1"',)),
         (("disk 1", "disk 2"), ('device = "S-1"', 'device = "S-2"')),
         (("no leaf",), ()),

@@ -282,7 +282,7 @@ def incident_table() -> str:
         then = [each for each in signs if each.first]
         verdicts = ([each.first for each in then], [each.now for each in then], [each.now for each in signs])
         found.append((group, len(mine), len(signs), len(then), *map(_verdicts, verdicts)))
-    head = ("group", "incidents", "with a sign on the host", "of them judged before anything was mended", "then")
+    head = ("group", "incidents", "with a sign on the host", "of them judged before anything was fixed", "then")
     return table((*head, "these now", "all now"), found)
 
 

@@ -99,11 +99,10 @@ def test_what_two_reports_are_compared_by(edition: Callable[[Mapping[str, Any]],
     assert all(title.startswith(UNKNOWN) for title in (*new, *worse))
 
 
-def test_no_title_reads_wrongly_behind_not_known_whether() -> None:
-    """A title is a sentence with a verb, so that it can follow "Not known whether"."""
-    assert unknown_headline("The pool is degraded") == "Not known whether the pool is degraded"
-    assert unknown_headline(unknown_headline("The pool is degraded")) == "Not known whether the pool is degraded"
-    assert unknown_headline("Redis never flushes its log") == "Not known whether Redis never flushes its log"
+def test_an_unknown_title_says_so_once() -> None:
+    """A title is a noun phrase, so that it can stand behind "Unknown: " (tests/test_prose.py)."""
+    assert unknown_headline("Degraded pool") == "Unknown: Degraded pool"
+    assert unknown_headline(unknown_headline("Degraded pool")) == "Unknown: Degraded pool"
     assert all(
         finding_words.question(each).startswith((UNKNOWN, "OpenZFS ")) for each in REPORT.findings if not each.failed
     )

@@ -143,7 +143,7 @@ def test_findings_of_the_audit() -> None:
     assert "CRITICAL sync-disabled tank, inherited by tank/db, tank/db/wal" in reader.text
     assert "zfs set sync=standard tank" in reader.text
     assert "UNKNOWN, medium if it fails ashift-too-small" in reader.text
-    assert "Not known whether the vdev writes smaller blocks" in reader.text
+    assert "Unknown: Too small ashift for the drives" in reader.text
 
 
 def test_every_class_has_a_style() -> None:

@@ -49,7 +49,7 @@ FILES = {
     "json-lines": json.dumps({"schema": SECRET}) + "\n" + json.dumps({"kind": SECRET, "schema": SECRET}) + "\n",
     "json-line": json.dumps({"schema": "zaudit-lines/1", "kind": SECRET}) + "\n",
     "json-report": json.dumps({"schema": "zaudit-report/2", "host": SECRET, "exit_code": SECRET, "threshold": SECRET}),
-    "json-baseline": json.dumps({"schema": "zaudit-baseline/1", "entries": [SECRET], "made": SECRET, SECRET: SECRET}),
+    "json-baseline": json.dumps({"schema": "zaudit-baseline/2", "entries": [SECRET], "made": SECRET, SECRET: SECRET}),
     "json-result": json.dumps({"schema": "zaudit-verify/1", "host": SECRET, SECRET: [SECRET]}),
     "json-manifest": json.dumps({"schema": SECRET, "captures": [SECRET]}),
     "xml": f"<secret>{SECRET}</secret>\n",
@@ -62,7 +62,18 @@ READS = {
     "check --replay archive": ("check", "--replay", "ARCHIVE"),
     "check --policy": ("check", "--replay", REC, "--policy", "FILE"),
     "check --rules": ("check", "--replay", REC, "--rules", "FOLDER"),
-    "check --baseline": ("check", "--replay", REC, "--baseline", "FILE"),
+    **{
+        f"baseline {verb} {name}": ("baseline", verb, *words)
+        for verb in ("accept", "update")
+        for name, words in {
+            "file": ("FILE", "--replay", REC),
+            "--replay": ("NONE", "--replay", "FILE"),
+            "--policy": ("NONE", "--replay", REC, "--policy", "FILE"),
+            "--rules": ("NONE", "--replay", REC, "--rules", "FOLDER"),
+        }.items()
+    },
+    "baseline show file": ("baseline", "show", "FILE"),
+    "baseline remove file": ("baseline", "remove", "FILE", "sync-disabled"),
     "plan --replay": ("plan", "--replay", "FILE"),
     "plan --policy": ("plan", "--replay", REC, "--policy", "FILE"),
     "plan --rules": ("plan", "--replay", REC, "--rules", "FOLDER"),

@@ -36,7 +36,19 @@ LINES = {
     "check.output": "check --replay REC -o NODE",
     "check.folders": "check --replay REC --rules NODE",
     "check.policy_file": "check --replay REC --policy NODE",
-    "check.baseline": "check --replay REC --baseline NODE",
+    **{
+        f"baseline {verb}.{name}": f"baseline {verb} {words}"
+        for verb in ("accept", "update")
+        for name, words in {
+            "file": "NODE --replay REC",
+            "replay": "KNOWN --replay NODE",
+            "output": "KNOWN --replay REC -o NODE",
+            "policy_file": "KNOWN --replay REC --policy NODE",
+            "folders": "KNOWN --replay REC --rules NODE",
+        }.items()
+    },
+    "baseline show.file": "baseline show NODE",
+    "baseline remove.file": "baseline remove NODE sync-disabled",
     "verify.compare": "verify --replay RUN --compare NODE",
     "verify.replay": "verify --replay NODE",
     "verify.record": "verify tank/db --record NODE",
@@ -168,7 +180,15 @@ def test_no_command_line_asks_a_file_system_of_another_user(zaudit: CommandLine,
     zaudit("check", "--replay", REC, "--format", "json", "-o", report)
     zaudit("check", "--replay", REC, "--format", "jsonl", "-o", rows)
     zaudit.host = FakeHost()
-    places = {"REC": REC, "RUN": TRACED, "NEW": tmp_path / "new", "REPORT": report, "ROWS": rows, "KEY": key(tmp_path)}
+    places = {
+        "REC": REC,
+        "RUN": TRACED,
+        "NEW": tmp_path / "new",
+        "KNOWN": tmp_path / "known",
+        "REPORT": report,
+        "ROWS": rows,
+        "KEY": key(tmp_path),
+    }
     (tmp_path / "some" / "host").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "some" / "host" / "file")
     os.lchown(tmp_path / "link", EVIL, EVIL)
@@ -197,6 +217,7 @@ def test_no_command_line_opens_it(zaudit: CommandLine, node: tuple[Path, Watch],
         "REC": REC,
         "RUN": TRACED,
         "NEW": tmp_path / "new",
+        "KNOWN": tmp_path / "known",
         "REPORT": report,
         "ROWS": rows,
         "KEY": key(tmp_path),

@@ -109,7 +109,7 @@ HOSTILE = (
     ("check", "tank/db", "--format", "json=/etc/x"),
     ("check", "tank/db", "--policy", "/home/x"),
     ("check", "tank/db", "--rules", "/home/x"),
-    ("check", "tank/db", "--baseline", "/etc/shadow"),
+    ("baseline", "update", "/etc/shadow", "tank/db"),
     ("check", "--replay", "/etc/shadow"),
     ("check", "tank/db", "--db", "postgres=postgresql://x@localhost/x"),
     ("check", "tank/db", "--verify"),

@@ -3,6 +3,7 @@ saw it this time. Works on the JSON documents, so that a report that was kept ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -20,17 +21,25 @@ WORSE = frozenset({"new", "worse", "only now"})
 UNFIT = WORSE | {"not seen", "not judged", "only then"}  # for a ratchet
 
 
+Element = tuple[str, str, str]  # kind, pool or empty, name or id
+_WORD = re.compile(r"\w(?:[\w.:-]*\w)?")
+_PART = re.compile(r"(?:-part|(?<=\d)p)?\d+$")
+_PROCESS = re.compile(r"(?:\b(?:process|pid|ps|postgres|mariadb|mysql|mongodb|redis|valkey|etcd) |/proc/)\d+\b")
+
+
 class CompareError(ValueError):
     """A document that is no report of zaudit; the text says why."""
 
 
 class Seen(NamedTuple):
-    """One rule on one subject that did not pass. title: of the rule; evidence: of a failure; reasons: of an unknown; unasked:
+    """One rule on one subject that did not pass. element: what the subject is, whatever it is called. title: of the rule;
+    evidence: of a failure; reasons: of an unknown; unasked:
     they all are that the recording was made before the question; known: to the baseline of the report. least: how severe it is
     for certain."""
 
     rule: str
     subject: str
+    element: Element
     outcome: str
     severity: Severity
     title: str
@@ -82,7 +91,8 @@ class Comparison(NamedTuple):
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
     """Two documents of ``auditor.report.audit.json``. Raises CompareError."""
-    before, after = _index(old), _index(new)
+    then_is, now_is = _identities(old), _identities(new)
+    before, after = _index(old, then_is.shared(now_is)), _index(new, now_is.shared(then_is))
     other_scale = {rule for rule, _, _, _ in _moved(old, new)}
     undecided = {seen.rule for seen in after.values() if seen.outcome == "unknown"}
     then, now = ({seen.rule for seen in each.values() if seen.unasked} for each in (before, after))
@@ -93,7 +103,8 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
         one, other = before.get(key), after.get(key)
         if one and other and one.known and not other.known and "baseline" in new:
             one = None  # it was not told then, and does count now
-        if one and other and one[2:4] == other[2:4] and one.evidence == other.evidence:
+        same_answer = one and other and (one.outcome, one.severity) == (other.outcome, other.severity)
+        if one and other and same_answer and _alike(one.evidence, other.evidence, then_is, now_is):
             same += 1
         else:
             change = _of_one(one, other, then, now) or _change(one, other, undecided)
@@ -143,13 +154,16 @@ def _order(each: Difference) -> tuple[object, ...]:
     return CHANGES.index(each.change), -RANK[seen.severity], seen.outcome != "fail", seen.rule, seen.subject
 
 
-def _index(document: Mapping[str, Any]) -> dict[tuple[str, str], Seen]:
-    """(rule, subject) -> what was found. A report is as untrusted as any file."""
+def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> dict[tuple[str, Element], Seen]:
+    """(rule, element) -> what was found. shared: what is known by more than its name. A report is as untrusted as any file."""
     if document.get("schema") not in (SCHEMA, FIRST):
         raise CompareError(f"its schema is neither {SCHEMA} nor {FIRST}")
     try:
+        found = (_seen(finding, each) for finding, each in unfolded(document))
         return {
-            (seen.rule, seen.subject): seen for finding, each in unfolded(document) for seen in [_seen(finding, each)]
+            (seen.rule, element): seen._replace(element=element)
+            for seen in found
+            for element in [shared.get(seen.element, seen.element)]
         }
     except CompareError:
         raise
@@ -173,6 +187,7 @@ def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
     return Seen(
         rule,
         f"{each['kind']} {within}{each['name']}",
+        (str(each["kind"]), str(each.get("pool", "")), str(each["name"])),
         finding["outcome"],
         severity,
         unknown_headline(title) if "unknown" in (finding["outcome"], finding.get("was")) else title,
@@ -182,6 +197,56 @@ def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
         bool(finding.get("known")),
         least,
     )
+
+
+class Identities(NamedTuple):
+    """Of a report. elements: subject -> what it is; names: what a text may call a drive or vdev -> what it is."""
+
+    host: str
+    elements: Mapping[Element, str]
+    names: Mapping[str, str]
+
+    def shared(self, other: Identities) -> dict[Element, Element]:
+        """Subjects that are compared by what they are: where both reports tell, of one host. A pool that was made again, and
+        what it is of, is compared by name."""
+        there, again = set(other.elements.values()), self.other_pools(other)
+        return {
+            subject: (subject[0], "", id)
+            for subject, id in self.elements.items()
+            if self.host == other.host
+            and (subject in other.elements or id in there)
+            and (subject[1] or subject[2]) not in again
+        }
+
+    def other_pools(self, other: Identities) -> set[str]:
+        """Names that another pool has there."""
+        pools = ((subject, id) for subject, id in self.elements.items() if subject[0] == "pool")
+        return {subject[2] for subject, id in pools if other.elements.get(subject, id) != id}
+
+
+def _identities(document: Mapping[str, Any]) -> Identities:
+    """None of a report of zaudit 0.2."""
+    try:
+        found = {
+            (str(each["kind"]), str(each.get("pool", "")), str(each["name"])): str(each["id"])
+            for each in document.get("identities", ())
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CompareError(f"an identity is malformed ({type(error).__name__}: {error})") from None
+    names = {name: id for (kind, _, name), id in found.items() if kind in ("disk", "leaf", "vdev")}
+    return Identities(str(document.get("host")), found, names)
+
+
+def _alike(one: tuple[str, ...], other: tuple[str, ...], then: Identities, now: Identities) -> bool:
+    """Whether two say the same, whatever drives and processes are called, and in which order they are listed."""
+    return one == other or _nameless(one, then) == _nameless(other, now)
+
+
+def _nameless(texts: tuple[str, ...], of: Identities) -> list[str]:
+    def what(word: re.Match[str]) -> str:
+        return of.names.get(word[0]) or of.names.get(_PART.sub("", word[0]), word[0])
+
+    return sorted(" ".join(sorted(_PROCESS.sub("N", _WORD.sub(what, each)).split())) for each in texts)
 
 
 def _left_out(document: Mapping[str, Any]) -> Iterator[str]:
@@ -224,6 +289,8 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         one, other = old.get(key), new.get(key)
         if one != other:
             yield f"different {what}: {_words(one)}, then {_words(other)}"
+    for pool in sorted(_identities(old).other_pools(_identities(new))):
+        yield f"pool {pool} was made again (another GUID): what it consists of is compared by name"
     for rule, name, was, now in _moved(old, new):
         yield f"another threshold: {rule}.{name} was {was} and is now {now}, so what it finds may differ on the same host"
     before, after = set(_left_out(old)), set(_left_out(new))

@@ -6,11 +6,12 @@ Within a version keys may be added, and readers ignore those that they do not kn
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor.facts import Evidence, Reason
+from auditor.facts import Evidence, Reason, Subject
 from auditor.judge.baseline import Night
 from auditor.judge.cell import Cell, Word
 from auditor.judge.event import Event
@@ -77,6 +78,8 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
         whole_document["recording"]["edited"] = valid_unicode(report.edited)
     if report.night:
         whole_document["baseline"] = _night(report.night)
+    if report.identities:
+        whole_document["identities"] = [_identity(*each) for each in sorted(report.identities.items())]
     if report.policy:
         whole_document["policy"] = valid_unicode(report.policy)
     if report.brought:
@@ -130,7 +133,23 @@ def _night(night: Night) -> dict[str, Any]:
         ]
         for what, entries in (("unseen", night.unseen), ("gone", night.gone))
     }  # fmt: skip
-    return {"made": night.baseline.made, "known": len(night.baseline.entries), **lists}
+    worse = [
+        {"rule": each.rule, "subject": valid_unicode(str(each.subject)), "why": valid_unicode(why)}
+        for each, why in night.worse
+    ]
+    return {
+        "made": night.baseline.made,
+        "known": len(night.baseline.entries),
+        **lists,
+        **({"worse": worse} if worse else {}),
+    }
+
+
+def _identity(subject: Subject, text: str) -> dict[str, str]:
+    """What a subject is, as a digest: the same on every night, and no serial number for whoever reads the report."""
+    digest = hashlib.sha256(f"{subject.kind}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    pool = {"pool": valid_unicode(subject.within)} if subject.within else {}
+    return {"kind": subject.kind, **pool, "name": valid_unicode(subject.name), "id": digest}
 
 
 def _word(word: Word) -> dict[str, Any]:

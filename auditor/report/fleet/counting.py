@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from sys import intern
 from typing import NamedTuple, TypeVar
 
+from auditor.errors import EXIT_USAGE
 from auditor.judge.event import Severity
 from auditor.judge.finding import RANK, exit_code
 from auditor.report.fleet.looks import ahead, looks
@@ -96,7 +97,7 @@ class Fleet:
     waived: int
     now: float = 0.0
     ahead: tuple[str, ...] = ()
-    claimed: tuple[str, ...] = ()
+    claimed: Mapping[str, int] = field(default_factory=dict)
     crowded: set[str] = field(default_factory=set)
     news: News | None = None
 
@@ -113,13 +114,21 @@ class Fleet:
         return len(self.hosts) + len(self.absent)
 
     @property
+    def aside(self) -> int:
+        """Places that claim the name of a host of another place: nobody can tell which of them is that host, and one counts."""
+        return sum(self.claimed.values())
+
+    @property
     def stale(self) -> list[Host]:
         """Those whose newest look is much older than the newest of all."""
         newest = max((host.seen.taken for host in self.hosts if not ahead(host.seen.taken, self.now)), default=0.0)
         return [host for host in self.hosts if newest - host.seen.taken > OLD]
 
     def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
-        """As of a check; a host of which nothing is known may be as bad as any."""
+        """As of a check; a host of which nothing is known may be as bad as any. That of a wrong use where more was left aside
+        than counts: that is no report on these hosts."""
+        if self.aside > len(self.hosts):
+            return EXIT_USAGE
         every: list[tuple[Severity, bool]] = [("critical", False)] * bool(self.absent)
         for host in self.hosts:
             every += [(severity, True) for severity in host.failed] + [(severity, False) for severity in host.open]
@@ -133,7 +142,7 @@ def fleet(read: Read, before: Read | None, now: float) -> Fleet:
     hosts = {name: Host(look) for name, look in seen.newest.items()}
     absent = [each for each in seen.absent if each.kind != "duplicate"]
     found = Fleet([], absent, seen.total - len(hosts), len(seen.absent) - len(absent), {}, {}, {}, {}, 0, now)
-    found.ahead, found.claimed = tuple(seen.ahead), tuple(seen.claimed)
+    found.ahead, found.claimed = tuple(seen.ahead), seen.claimed
     for each in _findings(read, seen.newest):
         _count(found, hosts[each.key[0]], each)
     if before:

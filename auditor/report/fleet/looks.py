@@ -24,19 +24,20 @@ _ARCHIVE = re.compile(r"\.(?:tar\.gz|tgz|zaudit)$")
 @dataclass(slots=True)
 class Looks:
     """newest: name -> the look that counts. absent: what is no look. total: how many looks there are. ahead: hosts with a look
-    in the future. claimed: names that recordings of several places have, of which at least one is not called so."""
+    in the future. claimed: names that recordings of several places have, of which at least one is not called so, and of
+    how many places none counts."""
 
     newest: dict[str, Seen] = field(default_factory=dict)
     absent: list[Absent] = field(default_factory=list)
     total: int = 0
     ahead: set[str] = field(default_factory=set)
-    claimed: set[str] = field(default_factory=set)
+    claimed: dict[str, int] = field(default_factory=dict)
 
 
 def looks(rows: Iterable[Row], now: float) -> Looks:
     """now: seconds since the epoch. Raises BadRows."""
     found = Looks()
-    places: dict[str, str] = {}
+    places: dict[str, set[str]] = {}
     for row in rows:
         if isinstance(row, Absent):
             found.absent.append(row)
@@ -44,12 +45,12 @@ def looks(rows: Iterable[Row], now: float) -> Looks:
             found.total += 1
             if ahead(row.taken, now):
                 found.ahead.add(row.name)
-            if (at := place(row.recording, row.name)) != places.setdefault(row.name, at):
-                found.claimed.add(row.name)
+            places.setdefault(row.name, set()).add(place(row.recording, row.name))
             if (other := found.newest.get(row.name)) is None or _rank(other, now) < _rank(row, now):
                 found.newest[row.name] = row
         if len(found.newest) + len(found.absent) > HOSTS:
             raise BadRows(f"more than {HOSTS:,} hosts")
+    found.claimed = {name: len(at) - 1 for name, at in places.items() if len(at) > 1}
     return found
 
 
@@ -74,5 +75,17 @@ def named(recording: str) -> Iterator[str]:
 
 def place(recording: str, host: str) -> str:
     """Where a recording comes from that says that it is of this host: the same for all that are called so, else its path
-    without dates."""
-    return "" if not recording or host in named(recording) else re.sub(_DATE, "", recording)
+    without dates. A name that is a place means no other."""
+    if not recording or host in named(recording) or undated(recording).endswith(host):
+        return ""
+    return re.sub(_DATE, "", recording)
+
+
+def undated(recording: str) -> str:
+    """The path of a recording without dates and ending: the same for each recording of one host; of a file that is nothing
+    but a date its folder."""
+    path = PurePosixPath(recording)
+    parts = (
+        _DATED.sub("", re.sub(rf"^{_DATE}$", "", each)) for each in (*path.parent.parts, _ARCHIVE.sub("", path.name))
+    )
+    return "/".join(filter(None, parts)) or recording

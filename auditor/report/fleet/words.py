@@ -55,7 +55,8 @@ def headline(fleet: Fleet) -> str:
         return "NO HOST"
     standing, count = next(iter(fleet.standings.items()))
     every = "1 HOST" if fleet.total == 1 else f"{fleet.total:,} HOSTS"
-    return f"{SAYS[standing].upper()}: {count:,} OF {every}"
+    said = f"{SAYS[standing].upper()}: {count:,} OF {every}"
+    return f"{fleet.aside:,} NOT COUNTED, WHICH CLAIM NAMES OF OTHERS; OF THE REST {said}" if fleet.aside else said
 
 
 def span(fleet: Fleet) -> str:

@@ -1,7 +1,7 @@
 """What both editions of SARIF have in common (OASIS, Static Analysis Results Interchange Format 2.1.0).
 
-What zaudit judges is no file. The location of each finding is the page of its host, ``hosts/HOST``, line 1; which subjects they
-are is said as logical locations.
+What zaudit judges is no file. The location of each finding is the page of its host, ``hosts/HOST``, or the file that it
+was named after (``--name hosts/db1.tar.gz``), line 1; which subjects they are is said as logical locations.
 """
 
 from __future__ import annotations
@@ -83,9 +83,15 @@ def _rule(each: Finding) -> dict[str, Any]:
     }
 
 
+def _uri(host: str) -> str:
+    """A name that is a path below the repository is that file."""
+    parts = host.split("/")
+    return quote(host) if len(parts) > 1 and not {"", ".", ".."} & set(parts) else f"hosts/{quote(host, safe='')}"
+
+
 def _result(each: Finding, told: Told, place: int) -> dict[str, Any]:
     page = {
-        "artifactLocation": {"uri": f"hosts/{quote(told.host, safe='')}"},
+        "artifactLocation": {"uri": _uri(told.host)},
         "region": {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1},
     }
     logical = [

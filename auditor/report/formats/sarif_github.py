@@ -1,5 +1,5 @@
 """SARIF for GitHub's code scanning, which reads neither kinds nor suppressions: what is undecided has the level that its
-failure would have, and begins with "Not known whether"; what is waived is left out. (docs.github.com, SARIF support for code
+failure would have, and begins with "Unknown: "; what is waived is left out. (docs.github.com, SARIF support for code
 scanning)
 """
 

@@ -107,16 +107,12 @@ def _lines_good(text: str) -> bool:
 
 def _sarif_good(text: str) -> bool:
     results = json.loads(text)["runs"][0]["results"]
-    return not any(
-        each["message"]["text"].startswith("Not known whether ") and each["kind"] == "open" for each in results
-    )
+    return not any(each["message"]["text"].startswith("Unknown: ") and each["kind"] == "open" for each in results)
 
 
 def _github_good(text: str) -> bool:
     results = json.loads(text)["runs"][0]["results"]
-    return not any(
-        each["message"]["text"].startswith("Not known whether ") and each["level"] != "none" for each in results
-    )
+    return not any(each["message"]["text"].startswith("Unknown: ") and each["level"] != "none" for each in results)
 
 
 GOOD: dict[str, Callable[[str], bool]] = {  # does a reader of the format take it for good news?

@@ -1,0 +1,150 @@
+"""Rules by the words that people ask with: a setting, a property, a parameter, a command, a symptom.
+
+The index is computed from the rules: their ids and titles, what their fixes set and run, the facts that they read, the
+settings of databases that these facts come from, and their texts. What people call by another name is in ``synonyms.toml``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from auditor.data import topics
+from auditor.data.topics import Question as Question
+from auditor.databases import ENGINES
+from auditor.judge.rule import Fix, Rule, Template
+from auditor.text import near
+
+NAME = re.compile(r"[a-z]\w*")
+SHORTEST = 4  # letters of a word that is looked for inside of others, too
+ALL, WORD, START, INSIDE = 12, 4, 2, 1  # how well a text has a phrase
+STRONG = 2  # the weight of a field that says what a rule is about; others mention it
+NAMES = (5, 6)  # those of fields that are names: settings, commands, facts
+
+
+class Field(NamedTuple):
+    """A text of a rule. weight: how much it counts that a phrase is in it."""
+
+    weight: int
+    text: str
+
+
+def find(rules: Iterable[Rule], words: Sequence[str]) -> list[Rule]:
+    """The rules that speak of all words, or of them as one phrase, best first. What rules merely mention counts only where no
+    rule is about it."""
+    scored = [(rule, fields(rule)) for rule in rules]
+    for least in (STRONG, 1):
+        found = [
+            (-score, index, rule)
+            for index, (rule, texts) in enumerate(scored)
+            if (score := _score([each for each in texts if each.weight >= least], words))
+        ]
+        if found:
+            return [rule for _, _, rule in sorted(found, key=lambda each: each[:2])]
+    return []
+
+
+def questions(words: Sequence[str]) -> list[Question]:
+    """The questions that are about the words, as one phrase."""
+    asked = set(_phrases(" ".join(words)))
+    return [each for each in topics.questions() if asked & set(map(_plain, each.words))]
+
+
+def all_questions() -> tuple[Question, ...]:
+    """In the order of the page."""
+    return topics.questions()
+
+
+def similar(rules: Iterable[Rule], words: Sequence[str]) -> str:
+    """ "; similar: logbias" for what nothing speaks of: ids, settings and words that people use."""
+    names = " ".join(each.text for rule in rules for each in fields(rule) if each.weight in NAMES)
+    people = (*topics.synonyms(), *(word for each in topics.questions() for word in each.words))
+    return near(" ".join(words).lower(), (*(rule.id for rule in rules), *people, *NAME.findall(names)))
+
+
+def fields(rule: Rule) -> list[Field]:
+    """The index of one rule."""
+    return [Field(weight, _plain(text)) for weight, text in _fields(rule)]
+
+
+def _fields(rule: Rule) -> Iterator[tuple[int, str]]:
+    fixes = (rule.fix, *(fix for fix, _ in rule.fix.cases))
+    read = set(NAME.findall(" ".join(_expressions(rule))))
+    yield 8, rule.id
+    yield 7, rule.title
+    yield 6, " ".join(_settings(fixes))
+    yield 5, " ".join([*(read - {"host", "all", "any", "for", "in", "not", "and", "or", "len"}), *_of_databases(read)])
+    yield 3, " ".join([*(each.source for each in _messages(rule)), *(each.needs for each in fixes)])
+    yield STRONG, " ".join((rule.impact, *(each.text for each in fixes)))
+    yield 1, " ".join((rule.why, *rule.references, *rule.conflicts))
+
+
+def _expressions(rule: Rule) -> Iterator[str]:
+    yield rule.expect.source
+    if rule.when:
+        yield rule.when.source
+    yield from (case.when.source for case in rule.cases)
+
+
+def _messages(rule: Rule) -> list[Template]:
+    return [each for each in (rule.message, *(case.message for case in rule.cases)) if each]
+
+
+def _settings(fixes: Iterable[Fix]) -> Iterator[str]:
+    for fix in fixes:
+        if fix.command:
+            yield fix.command.source
+        yield from (each.source for each in fix.sets)
+
+
+@cache
+def _names() -> Mapping[str, tuple[str, ...]]:
+    """Fact -> the settings that it comes from, as the engines' own files name them."""
+    pairs = [(each.fact, each.name) for engine in ENGINES.values() for each in engine.settings if each.fact]
+    return {fact: tuple(dict.fromkeys(name for other, name in pairs if other == fact)) for fact, _ in pairs}
+
+
+def _of_databases(read: Iterable[str]) -> Iterator[str]:
+    for fact in read:
+        yield from _names().get(fact, ())
+
+
+# -- how well a text has a phrase ------------------------------------------------------------------------------------
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub("[-=]", " ", text.lower()).split())
+
+
+def _phrases(asked: str) -> tuple[str, ...]:
+    plain = _plain(asked)
+    means = {_plain(word): means for word, means in topics.synonyms().items()}
+    return tuple(dict.fromkeys((plain, *map(_plain, means.get(plain, ())))))
+
+
+def _score(texts: Sequence[Field], words: Sequence[str]) -> int:
+    """0: not all words are in them."""
+    whole = _sum(texts, _phrases(" ".join(words)))
+    if len(words) == 1:
+        return whole
+    each = [_sum(texts, _phrases(word)) for word in words]
+    return whole + sum(each) if all(each) else whole
+
+
+def _sum(texts: Sequence[Field], phrases: Iterable[str]) -> int:
+    return sum(each.weight * max(_quality(phrase, each.text) for phrase in phrases) for each in texts)
+
+
+def _quality(phrase: str, text: str) -> int:
+    if len(phrase) < 2 or phrase not in text:
+        return 0
+    found = re.escape(phrase)
+    if phrase == text:
+        return ALL
+    if re.search(rf"(?<![a-z0-9_]){found}(?:s|es)?(?![a-z0-9_])", text):
+        return WORD
+    if re.search(rf"(?<![a-z0-9]){found}", text):
+        return START
+    return INSIDE if len(phrase) >= SHORTEST else 0
