@@ -18,16 +18,15 @@ questions about servers, their settings, paths and services.
 ``durability`` models where an acknowledged commit is, and which copy of it survives which event, from plain fields;
 ``observation`` fills these from facts.
 
+``report`` has one type of document, and its writers: a terminal, a page for a browser. ``report.audit`` builds that of an
+audit; ``verify``, ``diagnose``, ``checklist`` and ``fleet`` have a ``page`` that builds theirs.
+
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off. ``plan``
 judges again and again what a fix would make of the facts. ``powercut`` is apart: it writes, cuts and counts.
 
-Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts; ``sources``,
-``databases``, ``model`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report`` imports
-``judge`` and ``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as well;
-``audit``, ``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine, a
-parser cannot run a command, and a report cannot look anything up.
-``tests/test_layers.py`` holds it.
+Imports point downwards: each room knows those below it and none next to it, as ``LAYERS`` of ``tests/test_layers.py`` has
+them. Few modules touch the machine. So a rule cannot, a parser cannot run a command, and a report cannot look anything up.
 
 Ten nouns that mean one thing each in here:
 

@@ -29,11 +29,11 @@ from auditor.model import (
     write_cache,
 )
 from auditor.model.derivation import Derivation
+from auditor.model.run import FACTS as RUN_FACTS
+from auditor.model.run import HOST_FACTS
 from auditor.sources import block_tree
 from auditor.sources.catalog import sources as sources
 from auditor.sources.source import Source
-from auditor.verify.specs import FACTS as RUN_FACTS
-from auditor.verify.specs import HOST_FACTS
 
 # all of auditor/model that derive facts
 MODULES = (

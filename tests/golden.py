@@ -13,26 +13,23 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from auditor import audit, rulebook
+from auditor import audit, codec, rulebook
+from auditor.checklist import page as checklist_page
 from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
 from auditor.commands import _listing, _verifying
+from auditor.diagnose import page as diagnose_page
 from auditor.facts import AGAIN
 from auditor.judge import rule_file
 from auditor.judge.finding import Finding
 from auditor.recording import recording
 from auditor.registry import registry
-from auditor.report import formats, question_page
-from auditor.report.audit import json as json_report
-from auditor.report.audit import terminal
-from auditor.report.checklist import sheet
-from auditor.report.diagnose import diagnosis_page as diagnose_html
-from auditor.report.diagnose import diagnosis_text
-from auditor.report.formats import _told
+from auditor.report import audit as audit_page
+from auditor.report import formats, question_page, report_reader
+from auditor.report import report_json as json_report
 from auditor.report.model import Report
-from auditor.report.verify import verification_page as verify_html
-from auditor.report.verify import verification_text as verify_terminal
-from auditor.verify import codec, fio, profile
+from auditor.verify import fio, profile
+from auditor.verify import page as verify_page
 from auditor.verify.comparison import compare
 from auditor.verify.verification import Found
 from tests.checklist import schema as checklist_schema
@@ -205,18 +202,18 @@ def verify_reports() -> dict[str, str]:
     """File name -> what is said of made-up verifications."""
     traced = samples.traced()
     return {
-        "traced-80.txt": verify_terminal.render(traced, zaudit="0.0", width=80),
-        "traced-120-ascii.txt": verify_terminal.render(traced, zaudit="0.0", width=120, ascii_only=True),
-        "contradicted-100.txt": verify_terminal.render(samples.contradicted(), page_report(CANONICAL), width=100),
-        "contradicted.html": verify_html.render(samples.contradicted(), page_report(CANONICAL)),
-        "compared-and-swept-80.txt": verify_terminal.render(
+        "traced-80.txt": verify_page.write_text(traced, zaudit="0.0", width=80),
+        "traced-120-ascii.txt": verify_page.write_text(traced, zaudit="0.0", width=120, ascii_only=True),
+        "contradicted-100.txt": verify_page.write_text(samples.contradicted(), page_report(CANONICAL), width=100),
+        "contradicted.html": verify_page.write_html(samples.contradicted(), page_report(CANONICAL)),
+        "compared-and-swept-80.txt": verify_page.write_text(
             samples.inconclusive(),
             comparison=compare(samples.traced((samples.run(spike_ms=40.0),)), traced),
             sweep=samples.sweep(scatter=0.2),
             zaudit="0.0",
             width=80,
         ),
-        "inconclusive-80.txt": verify_terminal.render(samples.inconclusive(), zaudit="0.0", width=80),
+        "inconclusive-80.txt": verify_page.write_text(samples.inconclusive(), zaudit="0.0", width=80),
     }
 
 
@@ -233,13 +230,15 @@ NARROW_PAGES = (
 @cache
 def narrow_pages() -> dict[str, str]:
     """File name -> the page."""
-    return {f"{case}-{width}.txt": terminal.render(page_report(case), width=width) for case, width in NARROW_PAGES}
+    return {
+        f"{case}-{width}.txt": audit_page.write_text(page_report(case), width=width) for case, width in NARROW_PAGES
+    }
 
 
 @cache
 def format_files() -> dict[str, str]:
     """File name -> the canonical report in each format that is made of data."""
-    told = _told.told(json.loads(json_report.render(page_report(CANONICAL))))
+    told = report_reader.parse_report(json.loads(json_report.render(page_report(CANONICAL))))
     endings = {
         "markdown": "md",
         "junit": "xml",
@@ -249,7 +248,7 @@ def format_files() -> dict[str, str]:
         "jsonl": "jsonl",
     }
     return {
-        f"{name}.{endings.get(name, 'txt')}": formats.module(name).render(told)
+        f"{name}.{endings.get(name, 'txt')}": formats.named(name).render(told)
         for name in formats.of_data()
         if name != "json"
     }
@@ -259,7 +258,7 @@ def blocks() -> dict[Path, tuple[str, str]]:
     """Document -> the mark in it, and what stands in the block after that: the program's own words."""
     shown = CliRunner().invoke(main_command, ["check", "--help"], prog_name="zaudit", terminal_width=100)
     return {
-        README: ("report", terminal.render(report_of(HOSTS / CANONICAL), width=100)),
+        README: ("report", audit_page.write_text(report_of(HOSTS / CANONICAL), width=100)),
         USAGE: ("zaudit check --help", shown.output),
     }
 
@@ -278,15 +277,15 @@ def diagnosis_reports() -> dict[str, str]:
     """File -> the canonical diagnosis in it."""
     found, several = diagnosed.canonical(), diagnosed.several()
     return {
-        "terminal.txt": diagnosis_text.render(found, zaudit="0.1.0"),
-        "narrow.txt": diagnosis_text.render(found, zaudit="0.1.0", width=80),
-        "wide.txt": diagnosis_text.render(found, zaudit="0.1.0", width=120),
-        "ascii.txt": diagnosis_text.render(found, zaudit="0.1.0", ascii_only=True),
-        "page.html": diagnose_html.render(found, zaudit="0.1.0"),
-        "json.json": diagnosis_text.render_json(found, zaudit="0.1.0"),
-        "database.txt": diagnosis_text.render(asked.canonical(), zaudit="0.1.0"),
-        "several.txt": diagnosis_text.render(several, zaudit="0.1.0", width=80),
-        "several.html": diagnose_html.render(several, zaudit="0.1.0"),
+        "terminal.txt": diagnose_page.write_text(found, zaudit="0.1.0"),
+        "narrow.txt": diagnose_page.write_text(found, zaudit="0.1.0", width=80),
+        "wide.txt": diagnose_page.write_text(found, zaudit="0.1.0", width=120),
+        "ascii.txt": diagnose_page.write_text(found, zaudit="0.1.0", ascii_only=True),
+        "page.html": diagnose_page.write_html(found, zaudit="0.1.0"),
+        "json.json": diagnose_page.write_json(found, zaudit="0.1.0"),
+        "database.txt": diagnose_page.write_text(asked.canonical(), zaudit="0.1.0"),
+        "several.txt": diagnose_page.write_text(several, zaudit="0.1.0", width=80),
+        "several.html": diagnose_page.write_html(several, zaudit="0.1.0"),
     }
 
 
@@ -307,15 +306,15 @@ def checklist_reports() -> dict[str, str]:
     healthy, failing = checklist_of(HOSTS / GREEN), checklist_of(VERIFICATIONS / "2.3-sync-disabled.tar.gz")
     proven, slow = listed.listed(listed.whole()), listed.listed(listed.slow())
     return {
-        "healthy-80.txt": sheet.render_terminal(healthy, zaudit="0.1.0", width=80),
-        "failing-80.txt": sheet.render_terminal(failing, zaudit="0.1.0", width=80),
-        "failing-120-ascii.txt": sheet.render_terminal(failing, zaudit="0.1.0", width=120, ascii_only=True),
-        "failing-verbose-100.txt": sheet.render_terminal(failing, zaudit="0.1.0", verbose=True),
-        "proven-120.txt": sheet.render_terminal(proven, zaudit="0.1.0", width=120),
-        "slow-80.txt": sheet.render_terminal(slow, zaudit="0.1.0", width=80),
-        "page.html": sheet.render_page(slow, zaudit="0.1.0"),
-        "markdown.md": sheet.render_markdown(slow, zaudit="0.1.0"),
-        "json.json": sheet.render_json(slow, zaudit="0.1.0"),
+        "healthy-80.txt": checklist_page.write_text(healthy, zaudit="0.1.0", width=80),
+        "failing-80.txt": checklist_page.write_text(failing, zaudit="0.1.0", width=80),
+        "failing-120-ascii.txt": checklist_page.write_text(failing, zaudit="0.1.0", width=120, ascii_only=True),
+        "failing-verbose-100.txt": checklist_page.write_text(failing, zaudit="0.1.0", verbose=True),
+        "proven-120.txt": checklist_page.write_text(proven, zaudit="0.1.0", width=120),
+        "slow-80.txt": checklist_page.write_text(slow, zaudit="0.1.0", width=80),
+        "page.html": checklist_page.write_html(slow, zaudit="0.1.0"),
+        "markdown.md": checklist_page.write_markdown(slow, zaudit="0.1.0"),
+        "json.json": checklist_page.write_json(slow, zaudit="0.1.0"),
     }
 
 
@@ -328,9 +327,9 @@ def main() -> None:
     for folder in sorted(FIO.iterdir()):
         (folder / "expected.json").write_text(json.dumps(fio_outputs(folder), indent=1) + "\n")
     report = page_report(CANONICAL)
-    (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
+    (REPORTS / "terminal.txt").write_text(audit_page.write_text(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
-    (REPORTS / "green.txt").write_text(terminal.render(page_report(GREEN), width=100))
+    (REPORTS / "green.txt").write_text(audit_page.write_text(page_report(GREEN), width=100))
     NARROW.mkdir(exist_ok=True)
     for name, text in narrow_pages().items():
         (NARROW / name).write_text(text)

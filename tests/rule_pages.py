@@ -6,7 +6,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from auditor.report import rule_index
+from auditor.report import rule_page
 from tests import shared
 from tests.lab import provoked
 
@@ -18,8 +18,8 @@ def pages() -> dict[str, str]:
     """Path on the site -> text, in Markdown."""
     shown = provoked.shown(shared.rules())
     return {
-        INDEX: rule_index.markdown(shared.rules()),
-        **{rule.page: rule_index.page(rule, shown[rule.id]) for rule in shared.rules()},
+        INDEX: rule_page.markdown_index(shared.rules()),
+        **{rule.page: rule_page.markdown_page(rule, shown[rule.id]) for rule in shared.rules()},
     }
 
 

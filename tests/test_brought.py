@@ -13,8 +13,8 @@ from auditor.gather import brought
 from auditor.host.request import Capture
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report.audit import json as json_report
-from auditor.report.audit import terminal
+from auditor.report import audit as audit_page
+from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from tests import shared
 from tests.test_states import Edit, all_of, in_file, in_output
@@ -113,7 +113,7 @@ def test_a_database_brings_the_datasets_that_were_not_named() -> None:
 def test_the_report_says_why_it_is_there() -> None:
     said = report(looked(all_of(recorded(POSTGRES), named("tank/pg/wal"))))
     assert [each.dataset for each in said.brought] == ["tank/pg"]
-    assert "tank/pg was not named and is audited, too: postgres 1997 keeps data there." in terminal.render(said)
+    assert "tank/pg was not named and is audited, too: postgres 1997 keeps data there." in audit_page.write_text(said)
     assert '"why": "postgres 1997 keeps data there"' in json_report.render(said)
     assert not report(looked(recorded(POSTGRES))).brought
 

@@ -16,8 +16,8 @@ from auditor.gather.look import LOADERS
 from auditor.host import live as seam
 from auditor.host.request import Capture
 from auditor.recording import recording
-from auditor.report import rule_page
-from auditor.report.audit import folding, terminal
+from auditor.report import audit as audit_page
+from auditor.report import folding, rule_page
 from tests import shared
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, EXPECTED, HOSTS, OLDER, cases, report_of
@@ -303,7 +303,7 @@ def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
 @pytest.mark.parametrize("case", cases(), ids=name_of)
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_is_too_long(case: Path, width: int) -> None:
-    out = terminal.render(report_of(case), width=width, verbose=True)
+    out = audit_page.write_text(report_of(case), width=width, verbose=True)
     assert [line for line in out.splitlines() if len(line) > width] == []
     assert max(map(len, out.splitlines())) > width * 0.8
 
@@ -311,7 +311,7 @@ def test_no_line_is_too_long(case: Path, width: int) -> None:
 def test_the_width_is_that_of_the_terminal(zaudit: CommandLine) -> None:
     zaudit.patch.setenv("COLUMNS", "60")
     out = zaudit("check", "--replay", REC, "-v").out
-    assert out == terminal.render(report_of(REC), width=60, verbose=True)
+    assert out == audit_page.write_text(report_of(REC), width=60, verbose=True)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -625,7 +625,7 @@ def test_an_internal_error_is_one_line(text: str, zaudit: CommandLine) -> None:
 def test_version_and_what_it_does_not_import() -> None:
     done = shell("--version")
     assert done.stdout.decode() == f"zaudit {__version__}\n"
-    names = {"rich", "pyudev", "tomllib", "auditor.audit", "auditor.report.audit.terminal"}
+    names = {"rich", "pyudev", "tomllib", "auditor.audit", "auditor.report.audit"}
     script = (
         "import sys\nfrom auditor import cli\nsys.argv = ['zaudit', {words}]\n"
         "try: cli.run()\nexcept SystemExit: pass\n"

@@ -11,7 +11,7 @@ from auditor import audit
 from auditor.facts import HOST, KINDS, Unknown, word_of
 from auditor.host.request import Capture
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report.audit import terminal
+from auditor.report import audit as audit_page
 from auditor.report.model import Report
 from tests import shared
 from tests.answered import answered
@@ -50,7 +50,7 @@ def test_a_healthy_host_has_no_finding(name: str) -> None:
     assert (found.exit_code, found.standing, found.unasked) == (0, "kept", ())
     assert found.coverage.passed > 100
     assert f"composed as {name}" in found.edited
-    assert len(terminal.render(found, width=100).splitlines()) <= 15
+    assert len(audit_page.write_text(found, width=100).splitlines()) <= 15
 
 
 @pytest.mark.parametrize("name", PLATFORMS)
@@ -72,7 +72,9 @@ def test_what_is_missing_is_said_in_words_of_the_platform(name: str) -> None:
     past = host(name)
     gone = {argv: Capture(None, fault="not installed") for argv in past.commands if argv[0] in ("nvme", "smartctl")}
     assert len(gone) > 10
-    page = " ".join(terminal.render(report(replace(past, commands={**past.commands, **gone})), verbose=True).split())
+    page = " ".join(
+        audit_page.write_text(report(replace(past, commands={**past.commands, **gone})), verbose=True).split()
+    )
     assert NEED[name] in page
     ways = {each for each in ("apt install", "dnf install", "systemPackages", "TrueNAS takes") if each in page}
     assert ways == {each for each in ways if each in NEED[name]}

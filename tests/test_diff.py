@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from auditor.report.audit import changes
-from auditor.report.audit import json as json_report
+from auditor.report import changes
+from auditor.report import report_json as json_report
 from tests.fake import CommandLine
 from tests.golden import OLDER, report_of
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from auditor.recording import recording
-from auditor.report.audit import json as json_report
-from auditor.report.audit import terminal
+from auditor.report import audit as audit_page
+from auditor.report import report_json as json_report
 from tests import shared
 from tests.edited import BASE, HOSTS_OF, edited
 from tests.golden import (
@@ -83,7 +83,7 @@ def test_a_healthy_host_has_no_finding_above_low_that_is_not_true(case: Path) ->
 
 def test_golden_reports() -> None:
     report = page_report(CANONICAL)
-    assert terminal.render(report, width=100) == (REPORTS / "terminal.txt").read_text()
+    assert audit_page.write_text(report, width=100) == (REPORTS / "terminal.txt").read_text()
     assert json_report.render(report) == (REPORTS / "json.json").read_text()
 
 
@@ -95,7 +95,7 @@ def test_a_healthy_physical_host_is_green(case: Path) -> None:
     assert (report.standing, report.coverage.undecided) == ("kept", 0)
     assert report.coverage.passed > 100
     assert name_of(case) in recording.load(case).edited
-    assert "the recording is edited: " + name_of(case) in " ".join(terminal.render(report).split())
+    assert "the recording is edited: " + name_of(case) in " ".join(audit_page.write_text(report).split())
     assert json.loads(json_report.render(report))["recording"]["edited"] == recording.load(case).edited
 
 
@@ -107,7 +107,7 @@ def test_an_edited_host_is_made_from_a_recorded_one(case: str) -> None:
 
 
 def test_golden_green_report() -> None:
-    assert terminal.render(page_report(GREEN), width=100) == (REPORTS / "green.txt").read_text()
+    assert audit_page.write_text(page_report(GREEN), width=100) == (REPORTS / "green.txt").read_text()
 
 
 def test_a_report_is_the_same_in_every_run() -> None:
@@ -117,7 +117,7 @@ def test_a_report_is_the_same_in_every_run() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_page_says_what_where_and_how_to_fix_it(width: int) -> None:
-    lines = terminal.render(report_of(HOSTS / CANONICAL), width=width).splitlines()
+    lines = audit_page.write_text(report_of(HOSTS / CANONICAL), width=width).splitlines()
     page = "\n".join(lines)
     assert len(lines) <= (27 if width >= 100 else 35)
     assert all(len(line) <= width for line in lines)
@@ -130,13 +130,13 @@ def test_the_page_says_what_where_and_how_to_fix_it(width: int) -> None:
 @pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_the_first_twelve_lines_answer_and_give_the_first_fix(case: Path) -> None:
     report = report_of(case)
-    lines = terminal.render(report, width=100).splitlines()
+    lines = audit_page.write_text(report, width=100).splitlines()
     assert len(lines) <= LONGEST
     assert report.headline in " ".join(" ".join(lines[:5]).split())
     failed = [each for each in report.findings if each.failed and each.severity != "low"]
     assert any(line.startswith(("Fix first", "Look first")) for line in lines[:12]) == bool(failed)
     assert any("power cut" in line for line in lines[:12]) == bool(report.columns)
-    narrow = terminal.render(report, width=40).splitlines()
+    narrow = audit_page.write_text(report, width=40).splitlines()
     assert all(len(line) <= 40 for line in narrow if not re.search(r"\S{30}", line))
 
 
@@ -157,7 +157,7 @@ def test_each_event_is_told_with_what_goes_at_it() -> None:
 
 
 def test_dots_within_a_fix_do_not_end_it() -> None:
-    page = terminal.render(report_of(HOSTS / "2.3-db-postgres-fsync-off"), width=100)
+    page = audit_page.write_text(report_of(HOSTS / "2.3-db-postgres-fsync-off"), width=100)
     assert "Fix     ALTER ROLE NAME RESET synchronous_commit (" in page
 
 
@@ -165,5 +165,5 @@ def test_dots_within_a_fix_do_not_end_it() -> None:
 def test_what_an_event_costs_stands_apart_from_its_name(case: Path) -> None:
     """However long the list of events is that share a line."""
     for width in (80, 100, 120):
-        page = terminal.render(report_of(case), width=width)
+        page = audit_page.write_text(report_of(case), width=width)
         assert not re.search(r"[a-z](no loss|LOSES|not known)", page)

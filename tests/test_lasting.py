@@ -15,11 +15,11 @@ from auditor.judge import verdict
 from auditor.judge.rule import digest
 from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import finding_words
-from auditor.report.audit import changes, terminal
-from auditor.report.audit import json as json_report
+from auditor.report import audit as audit_page
+from auditor.report import changes, finding_words
+from auditor.report import report_json as json_report
 from auditor.report.model import Report
-from auditor.report.verify import verification_page as verify_html
+from auditor.verify import page as verify_page
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER, cases, report_of
@@ -93,7 +93,7 @@ def test_a_dozen_rules_are_one_sentence() -> None:
     hidden = {each.rule.id for each in report.findings if finding_words.unasked(each)}
     hidden -= {each.rule.id for each in report.findings if not finding_words.unasked(each)}
     assert len(hidden) > 20
-    text = terminal.render(report, width=100, verbose=True)
+    text = audit_page.write_text(report, width=100, verbose=True)
     assert text.count("not in the recording") == 1
     sentence = (
         f"Recorded by zaudit 0.1.0, which did not ask {len(report.unasked)} of the questions asked today. Record again."
@@ -105,7 +105,7 @@ def test_a_dozen_rules_are_one_sentence() -> None:
         if line.startswith(("UNKNOWN", "HIGH", "CRITICAL", "MEDIUM", "LOW"))
     }
     assert not heads & hidden
-    page = verify_html.render(samples.traced(), report)
+    page = verify_page.write_html(samples.traced(), report)
     assert page.count(sentence) == 1
     assert not [each for each in hidden if f"<b>{each}</b>" in page]
 

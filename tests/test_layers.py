@@ -1,7 +1,7 @@
-"""Who may import whom. The drawing in auditor/__init__.py is held here."""
+"""Who may import whom: what is below, and nothing beside or above."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,113 +10,24 @@ from auditor import registry
 from auditor.sources import catalog
 
 AUDITOR = Path(__file__).parent.parent / "auditor"
-VERIFIED = {f"verify.{name}" for name in ("result", "comparison", "codec")}  # types and arithmetic
-DIAGNOSED = {"diagnose.diagnosis"}  # the same
-LISTED = {"checklist.lists"}  # the same
-STAGES: dict[str, set[str]] = {
-    "errors": set(),
-    "facts": set(),
-    "text": set(),
-    "units": set(),
-    "data": set(),
-    "databases": {"facts", "text", "sources", "host.request", "host.sql"},
-    "durability": set(),
-    "observation": {"facts", "data", "databases", "model", "durability"},
-    "interrupt": set(),
-    "host": {"errors", "interrupt", "text", "databases", "sources"},
-    "recording": {"errors", "host", "interrupt", "text", "data", "databases", "sources"},
-    "sources": {
-        "facts",
-        "text",
-        "data",
-        "databases",
-        "host.request",
-        "host.kmsg",
-        "host.libraries",
-    },
-    "gather": {"errors", "facts", "host", "sources", "text", "data", "databases"},
-    "model": {"facts", "text", "units", "data", "databases"},
-    "judge": {"errors", "facts", "text", "units", "data", "databases", "durability", "observation"},
-    "report": {"facts", "text", "units", "judge"},
-    "report.audit": {"facts", "text", "judge", "report"},
-    "report.fleet": {"errors", "text", "judge", "report"},
-    "report.formats": {"errors", "text", "judge", "report", "report.audit"},
-    "report.verify": {"facts", "text", "units", "judge", "report", "report.audit", *VERIFIED},
-    "report.diagnose": {
-        "facts",
-        "text",
-        "units",
-        "judge",
-        "report",
-        "report.audit",
-        "report.verify",
-        *VERIFIED,
-        *DIAGNOSED,
-    },
-    "report.checklist": {
-        *("text", "judge", "report", "report.formats", *VERIFIED, *DIAGNOSED, *LISTED),
-    },
-    "plan": {"facts", "text", "judge", "report", "report.audit", "report.formats", "audit"},
-    "registry": {"facts", "databases", "sources", "gather", "model", "verify.specs"},
-    "rulebook": {"judge", "registry", "data", "host.user_files"},
-    **{name: {"errors", "text", "units", *VERIFIED} for name in VERIFIED},
-    **{name: {*DIAGNOSED, *VERIFIED} for name in DIAGNOSED},
-    "verify.specs": {"facts"},
-    "audit": {"errors", "facts", "data", "databases", "model", "gather", "host", "judge", "registry", "report"},
-    "verify": {
-        *(
-            "errors",
-            "facts",
-            "text",
-            "units",
-            "data",
-            "host",
-            "sources",
-            "model",
-            "judge",
-            "report",
-            "audit",
-        ),
-        *("verify.specs", *VERIFIED),
-    },
-    "diagnose": {
-        *(
-            "errors",
-            "facts",
-            "text",
-            "units",
-            "databases",
-            "host",
-            "sources",
-            "verify",
-            *VERIFIED,
-            *DIAGNOSED,
-        ),
-        "interrupt",
-    },
-    "powercut": {"errors", "interrupt", "text", "host", "verify", *VERIFIED},
-    "report.powercut": {"text", "powercut", *VERIFIED},
-    **{name: {"facts", "text", "data", "judge", "report"} for name in LISTED},
-    "checklist": {
-        *("facts", "text", "units", "data", "judge", "report", *VERIFIED, *DIAGNOSED, *LISTED),
-    },
-    "selftest": {"audit", "sources", "data", "facts", "gather", "host", "judge", "recording", "registry"},
-    "fleet": {
-        *("errors", "text", "host", "judge", "recording", "rulebook", "audit"),
-        *("report", "report.audit", "report.formats", "report.fleet"),
-    },
-    "commands": {
-        *("errors", "facts", "text", "units", "data", "databases", "host", "recording", "model", "judge", "rulebook"),
-        *("report", "report.audit", "report.formats", "report.verify", "report.fleet", "audit", "fleet", "selftest"),
-        *("interrupt", "streams", "verify", *VERIFIED, "report.diagnose", "diagnose", *DIAGNOSED),
-        *("report.checklist", "checklist", *LISTED, "plan", "powercut", "report.powercut"),
-    },
-    "cli": {"errors", "text", "commands"},
-    "streams": {"text"},
-    "__main__": {"errors", "interrupt", "streams", "cli"},
-    "recorder": {"errors", "interrupt", "streams", "text", "host", "gather", "recording", "sources"},
-    "__init__": set(),
-}
+LAYERS = (  # the lowest first: a module knows those of its own room, and of the layers below; a room, or modules of one
+    ("facts", "text", "errors", "units", "interrupt", "data", "durability"),
+    ("streams", "codec"),
+    ("host.request", "host.children", "host.child", "host.process", "host.kmsg", "host.libraries", "host.sql"),
+    ("databases", "sources"),
+    ("host", "model"),
+    ("recording", "gather", "observation"),
+    ("judge", "registry"),
+    ("report", "rulebook", "recorder"),
+    ("audit",),
+    ("verify", "selftest"),
+    ("diagnose", "fleet", "plan", "powercut"),
+    ("checklist",),
+    ("commands",),
+    ("cli",),
+    ("__main__", "__init__"),
+)
+TOGETHER = {"databases", "sources"}  # one room in two folders
 # only these touch the machine: the seam, and the two libraries that it calls
 MACHINE = {
     "subprocess",
@@ -190,30 +101,41 @@ def _imports(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-def stage(dotted: str) -> str:
-    """The stage of a module ("report.audit.json"): a folder, or what is named of it."""
+def place(dotted: str) -> tuple[int, str]:
+    """The layer and room of a module ("report.formats.sarif"), or of a name in it; the longest name that is listed decides."""
     parts = dotted.split(".")
-    return next((each for each in (".".join(parts[:2]), parts[0]) if each in STAGES), "")
+    for end in range(len(parts), 0, -1):
+        name = ".".join(parts[:end])
+        for layer, rooms in enumerate(LAYERS):
+            if name in rooms:
+                return layer, "sources" if name in TOGETHER else name
+    raise LookupError(dotted)
 
 
-def forbidden(relative: Path, names: Any) -> list[str]:
-    """What a module imports from a stage that it may not know."""
-    mine = stage(".".join(relative.with_suffix("").parts))
-    allowed = {mine, "__version__", *STAGES[mine]}
+def forbidden(module: str, names: Iterable[str]) -> list[str]:
+    """What a module imports that is not below it."""
+    layer, room = place(module)
     imported = ((name, name.removeprefix("auditor.")) for name in names if name.startswith("auditor."))
-    return [name for name, of in imported if not {stage(of), of, ".".join(of.split(".")[:2])} & allowed]
+    found = ((name, place(of)) for name, of in imported if of != "__version__")
+    return [name for name, (below, of) in found if below >= layer and of != room and not _same(room, of)]
 
 
-def test_every_module_is_of_a_stage() -> None:
-    found = {stage(".".join(path.relative_to(AUDITOR).with_suffix("").parts)) for path in modules()}
-    assert found == STAGES.keys()
+def _same(one: str, other: str) -> bool:
+    """The low modules of a room are of that room."""
+    return one.partition(".")[0] == other.partition(".")[0]
 
 
-def test_every_stage_imports_only_what_comes_before_it() -> None:
+def test_every_layer_is_there() -> None:
+    for room in (each for rooms in LAYERS for each in rooms):
+        path = AUDITOR / room.replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").is_file(), room
+
+
+def test_every_module_imports_only_what_is_below_it() -> None:
     wrong = []
     for path in modules():
-        relative = path.relative_to(AUDITOR)
-        wrong += [f"{relative} imports {name}" for name in forbidden(relative, imports(path))]
+        module = ".".join(path.relative_to(AUDITOR).with_suffix("").parts)
+        wrong += [f"{module} imports {name}" for name in forbidden(module, imports(path))]
     assert wrong == []
 
 
@@ -230,22 +152,11 @@ def test_no_module_with_sources_or_derivations_is_left_out() -> None:
     assert sorted(listed) == sorted(there)
 
 
-def test_a_report_knows_what_was_verified_and_not_how() -> None:
-    names = [
-        "auditor.verify.result",
-        "auditor.verify.run",
-        "auditor.verify",
-        "auditor.host.live",
-        "auditor.report.verify.charts",
-        "auditor.report.page",
-    ]
-    assert forbidden(Path("report/verify/verification_page.py"), names) == names[1:4]
-    assert forbidden(Path("report/audit/html.py"), names) == names[:5]
-    assert forbidden(Path("verify/comparison.py"), ["auditor.verify.place", "auditor.facts"]) == [
-        "auditor.verify.place",
-        "auditor.facts",
-    ]
-    assert forbidden(Path("verify/run.py"), names) == names[4:5]
+def test_a_report_knows_nothing_of_the_features_that_build_pages() -> None:
+    features = ["auditor.verify.result", "auditor.diagnose", "auditor.checklist.lists", "auditor.fleet.rows"]
+    assert forbidden("report.audit", [*features, "auditor.judge.finding"]) == features
+    assert forbidden("verify.page", ["auditor.report.document", *features]) == features[1:]
+    assert forbidden("checklist.page", features) == []
 
 
 def test_only_the_seam_touches_the_machine() -> None:

@@ -23,8 +23,8 @@ from auditor.judge.supposition import parse
 from auditor.plan import pages, steps
 from auditor.plan.steps import Plan, Step
 from auditor.recording.recording import ReplayHost
-from auditor.report.audit.comparison import Side, difference, ranks
 from auditor.report.model import Report
+from auditor.report.supposed import Side, difference, ranks
 from tests.fake import CommandLine
 from tests.golden import HOSTS
 from tests.shared import audited, host

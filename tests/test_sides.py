@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from auditor.commands import _diff_sides
-from auditor.report.audit import sides
-from auditor.report.audit.changes import CompareError
+from auditor.report import sides
+from auditor.report.changes import CompareError
 from tests.fake import CommandLine
 from tests.shared import HOSTS
 

@@ -14,9 +14,9 @@ from auditor.judge.rule import RuleError
 from auditor.judge.supposition import SuppositionError, parse
 from auditor.recording.recording import ReplayHost
 from auditor.registry import registry
-from auditor.report.audit import comparison
-from auditor.report.audit.comparison import Difference, Side
+from auditor.report import supposed as comparison
 from auditor.report.model import Report
+from auditor.report.supposed import Difference, Side
 from tests.fake import CommandLine
 from tests.golden import HOSTS
 from tests.shared import audited, host, rules

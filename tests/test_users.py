@@ -17,9 +17,10 @@ from auditor.host.request import WITNESS, Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording import redaction
 from auditor.recording.recording import STEADY, Recording
-from auditor.report.audit import html, terminal
-from auditor.report.audit import json as json_report
-from auditor.report.formats import _told, markdown
+from auditor.report import audit as audit_page
+from auditor.report import report_json as json_report
+from auditor.report import report_reader
+from auditor.report.formats import markdown
 from auditor.sources import block_devices, guests, machine
 from auditor.sources import targets as target_source
 from auditor.sources.block_tree import Holders
@@ -508,13 +509,13 @@ def test_what_uses_a_volume_is_named() -> None:
         ("volume pvc-1 of pod 01234567-89ab-cdef-0123-456789abcdef", "findmnt"),
     ]
     report = audit.judge(seen, RULES, (), "low")
-    assert "tank/volume (guest db1, pod volume pvc-1)\n" in terminal.render(report)
-    verbose = terminal.render(report, verbose=True, width=300)
+    assert "tank/volume (guest db1, pod volume pvc-1)\n" in audit_page.write_text(report)
+    verbose = audit_page.write_text(report, verbose=True, width=300)
     assert "tank/volume is used by guest db1 (process 4711)   ls -l /proc/4711/fd\n" in verbose
-    assert ">tank/volume (guest db1, pod volume pvc-1)</th>" in html.render(report)
+    assert ">tank/volume (guest db1, pod volume pvc-1)</h3>" in audit_page.write_html(report)
     document = json_report.document(report)
     assert [(each["dataset"], each["by"]) for each in document["used_by"]] == [("tank/volume", list(used.value))]
-    assert "`tank/volume` (`guest db1`, `pod volume pvc-1`)" in markdown.render(_told.told(document))
+    assert "`tank/volume` (`guest db1`, `pod volume pvc-1`)" in markdown.render(report_reader.parse_report(document))
 
 
 @pytest.mark.parametrize(

@@ -145,17 +145,13 @@ def _judged(seen: audit.Look, made: observation.Observation, targets: tuple[str,
 
 def rendered(found: Found, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
     """The report in a format."""
+    from auditor.diagnose import page
+
     if format_ == "json":
-        from auditor.report.diagnose import diagnosis_text
-
-        return diagnosis_text.render_json(found.diagnosis, found.report, zaudit=__version__)
+        return page.write_json(found.diagnosis, found.report, zaudit=__version__)
     if format_ == "html":
-        from auditor.report.diagnose import diagnosis_page as diagnose_html
-
-        return diagnose_html.render(found.diagnosis, found.report, zaudit=__version__)
-    from auditor.report.diagnose import diagnosis_text
-
-    return diagnosis_text.render(found.diagnosis, found.report, zaudit=__version__, verbose=verbose, **terminal)
+        return page.write_html(found.diagnosis, found.report, zaudit=__version__)
+    return page.write_text(found.diagnosis, found.report, zaudit=__version__, verbose=verbose, **terminal)
 
 
 def summary(found: Found) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor import __version__
 from auditor.judge.event import MEANS
-from auditor.report.audit.sides import Difference, Side, Sides
+from auditor.report.sides import Difference, Side, Sides
 from auditor.text import harmless
 
 PLACES = 4

@@ -10,8 +10,8 @@ from auditor.report import formats
 
 if TYPE_CHECKING:
     from auditor.judge.event import Severity
-    from auditor.report.formats._told import Told
     from auditor.report.model import Report
+    from auditor.report.report_reader import ReportDocument
 
 
 class Done:
@@ -19,20 +19,20 @@ class Done:
 
     def __init__(self, report: Report, verbose: bool, least: Severity) -> None:
         self._report, self._verbose, self._shown = report, verbose, report.above(least)
-        self._told: Told | None = None
+        self._data: ReportDocument | None = None
 
     def text(self, wanted: FormatChoice) -> str:
         """In one format; a file is no terminal."""
-        module = formats.module(wanted.name)
-        if hasattr(module, "page"):
+        format_ = formats.named(wanted.name)
+        if format_.page:
             report = self._report if wanted.name == "json" else self._shown
-            return str(module.page(report, self._verbose, look(wanted.file)))
-        return str(module.render(self.told()))
+            return format_.page(report, self._verbose, look(wanted.file))
+        return format_.render(self.data())
 
-    def told(self) -> Told:
+    def data(self) -> ReportDocument:
         """As data."""
-        from auditor.report.audit import json
-        from auditor.report.formats import _told
+        from auditor.report import report_json
+        from auditor.report.report_reader import parse_report
 
-        self._told = self._told or _told.told(json.document(self._report))
-        return self._told
+        self._data = self._data or parse_report(report_json.document(self._report))
+        return self._data

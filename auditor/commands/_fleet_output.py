@@ -69,7 +69,7 @@ def _lines(file: BinaryIO, blocks: Iterable[str]) -> None:
 
 def lines(places: Iterable[Path | str]) -> Iterator[bytes]:
     """The lines of files and URLs, one at a time. Raises OSError, NoStore, or BadRows for a line that no row is as long as."""
-    from auditor.report.fleet.rows import BadRows
+    from auditor.fleet.rows import BadRows
 
     for place in places:
         if str(place).endswith(".parquet"):
@@ -82,8 +82,8 @@ def lines(places: Iterable[Path | str]) -> Iterator[bytes]:
 
 def _of(place: Path | str) -> Iterator[bytes]:
     from auditor.fleet import store
+    from auditor.fleet.rows import BadRows
     from auditor.host import user_files
-    from auditor.report.fleet.rows import BadRows
 
     if isinstance(place, str):
         yield from store.lines(place, LINE)

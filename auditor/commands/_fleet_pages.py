@@ -10,7 +10,7 @@ from urllib.parse import quote
 import click
 
 if TYPE_CHECKING:
-    from auditor.report.fleet.counting import Host, Read
+    from auditor.fleet.counting import Host, Read
 
 HOST = "{host}"
 WEB = ("https://", "http://")
@@ -33,7 +33,7 @@ class Pages:
 
     def link(self, hosts: Sequence[Host]) -> Link:
         """hosts: those that have a page, where they are written here."""
-        from auditor.report.fleet.host_page import file_name
+        from auditor.fleet.page import file_name
 
         if self.written:
             names = {host.seen.name for host in hosts}
@@ -49,11 +49,11 @@ class Pages:
 
     def write(self, read: Read, hosts: Sequence[Host]) -> str:
         """Those of these hosts, and where they are. Raises NoPlace, CannotWrite or BadRows."""
+        from auditor.fleet.page import host_pages
         from auditor.host import trust, user_files
-        from auditor.report.fleet import host_page
 
         where = self._beside / self._said
         with user_files.complaining(where), trust.held(str(where), make=True):
-            for name, text in host_page.pages(read, hosts):
+            for name, text in host_pages(read, hosts):
                 user_files.replace(where / name, text.encode())
         return f"{where}: {len(hosts):,} pages of hosts"

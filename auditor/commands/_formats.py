@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,6 +18,9 @@ from auditor.errors import EXIT_NOTHING
 from auditor.interrupt import TooLate, waiting
 from auditor.report import formats
 from auditor.text import harmless
+
+if TYPE_CHECKING:
+    from auditor.report.report_reader import ReportDocument
 
 
 class FormatChoice(NamedTuple):
@@ -77,10 +80,10 @@ def emit(wanted: Sequence[FormatChoice], text_of: Callable[[FormatChoice], str],
     text of one; summary: what stands in a file, in one line. Raises the first error."""
     trouble: list[Exception] = []
     for each in sorted(wanted, key=lambda one: one.file is None):
-        module = formats.module(each.name)
+        format_ = formats.named(each.name)
         try:
-            encoded = not hasattr(module, "page")
-            write(text_of(each), each.file, summary, encoded=encoded, mode=getattr(module, "MODE", 0o600))
+            encoded = format_.page is None
+            write(text_of(each), each.file, summary, encoded=encoded, mode=format_.mode)
         except BrokenPipeError:
             raise
         except Exception as error:
@@ -91,11 +94,11 @@ def emit(wanted: Sequence[FormatChoice], text_of: Callable[[FormatChoice], str],
         raise trouble[0]
 
 
-def code(wanted: Sequence[FormatChoice], own: int, told: Callable[[], Any]) -> int:
+def code(wanted: Sequence[FormatChoice], own: int, data: Callable[[], ReportDocument]) -> int:
     """The exit code: that of the report, or what the protocol of a format on standard output wants."""
     for each in wanted:
-        if each.file is None and (status := getattr(formats.module(each.name), "status", None)):
-            return int(status(told()))
+        if each.file is None and (status := formats.named(each.name).status):
+            return status(data())
     return own
 
 
@@ -109,13 +112,13 @@ def promised(wanted: Sequence[FormatChoice]) -> Iterator[None]:
         raise
     except (Exception, TooLate) as error:
         for each in wanted:
-            module = formats.module(each.name)
-            if each.file and hasattr(module, "failed"):
+            format_ = formats.named(each.name)
+            if each.file and format_.failed:
                 from auditor.host import user_files
 
                 with suppress(Exception), waiting():  # the first error is the one to tell
-                    text = module.failed(harmless(str(error)), time.time())
-                    user_files.replace(each.file, text.encode(), getattr(module, "MODE", 0o600))
+                    text = format_.failed(harmless(str(error)), time.time())
+                    user_files.replace(each.file, text.encode(), format_.mode)
         raise
 
 
@@ -124,12 +127,12 @@ def polled(words: Sequence[str]) -> str:
     values = [word.removeprefix("--format=") for word in words if word.startswith("--format=")]
     values += [after for word, after in pairwise(words) if word == "--format"]
     names = (value.removesuffix("=-") for value in values)
-    return next((name for name in names if name in formats.names() and hasattr(formats.module(name), "failed")), "")
+    return next((name for name in names if name in formats.names() and formats.named(name).failed), "")
 
 
 def unanswered(words: Sequence[str], text: str, own: int) -> tuple[str, int]:
     """(what such a monitor is told in place of a report, or empty; the exit code: its own, or UNKNOWN to a plugin)."""
-    if not (name := polled(words)):
+    name = polled(words)
+    if not name or not (failed := formats.named(name).failed):
         return "", own
-    module = formats.module(name)
-    return module.failed(harmless(text), time.time()), EXIT_NOTHING if hasattr(module, "status") else own
+    return failed(harmless(text), time.time()), EXIT_NOTHING if formats.named(name).status else own

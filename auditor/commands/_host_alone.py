@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from rich.console import RenderableType
-from rich.text import Text
+from collections.abc import Sequence
 
 from auditor import audit
 from auditor.commands._terminal import ascii_only, note, width
-from auditor.judge.finding import Finding
 from auditor.judge.rule import Rule
-from auditor.report.console import printed
-from auditor.report.findings_terminal import failed
+from auditor.report import terminal
+from auditor.report.audit import failed
 
 TOLD = 8  # of the gravest findings, by name, in the sentence that monitors get
 
@@ -23,13 +19,7 @@ def told(nothing: audit.NothingToAudit, rules: Sequence[Rule], *, quiet: bool) -
     if not found:
         return nothing
     if not quiet:
-        note(printed(_parts(found), width=width(), color=False, ascii_only=ascii_only()))
+        note(terminal.fragment(map(failed, found), width=width(), ascii_only=ascii_only()))
     names = [f"{each.severity} {each.rule.id}" for each in found]
     more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
     return audit.NothingToAudit(f"{nothing}; of the host: {', '.join(names[:TOLD])}{more}")
-
-
-def _parts(found: Sequence[Finding]) -> Iterator[RenderableType]:
-    for finding in found:
-        yield failed(finding)
-        yield Text()

@@ -121,17 +121,13 @@ def rules(policy: Policy = NONE) -> rulebook.Chosen:
 def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
     """The report in a format."""
     parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
+    from auditor.verify import page
+
     if format_ == "json":
-        from auditor.report.verify import verification_text
-
-        return verification_text.render_json(found.verification, found.report, **parts)
+        return page.write_json(found.verification, found.report, **parts)
     if format_ == "html":
-        from auditor.report.verify import verification_page as verify_html
-
-        return verify_html.render(found.verification, found.report, **parts)
-    from auditor.report.verify import verification_text
-
-    return verification_text.render(found.verification, found.report, **parts, **terminal)
+        return page.write_html(found.verification, found.report, **parts)
+    return page.write_text(found.verification, found.report, **parts, **terminal)
 
 
 def summary(found: Found) -> str:

@@ -78,11 +78,11 @@ def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout
 def _document(report: Path, max_age: float | None) -> tuple[dict[str, Any] | None, str]:
     """(the report, why there is none)."""
     from auditor.commands._reports import read
-    from auditor.report.formats._told import told
+    from auditor.report.report_reader import parse_report
 
     try:
         document = read(report, trusted=True)
-        age = time.time() - told(document).taken
+        age = time.time() - parse_report(document).taken
     except click.ClickException as error:
         return None, error.format_message()
     except OSError as error:
@@ -98,11 +98,11 @@ def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
     """What there is to tell; empty when nothing is."""
     from auditor.commands import diff
     from auditor.commands._reports import read
-    from auditor.report.audit import changes
-    from auditor.report.formats import module
-    from auditor.report.formats._told import told as as_told
+    from auditor.report import changes
+    from auditor.report.formats.monitors import summary as summarize
+    from auditor.report.report_reader import parse_report
 
-    summary = str(module("summary").render(as_told(document))).strip()
+    summary = summarize(parse_report(document)).strip()
     try:
         before = read(told, trusted=True)
         found = changes.compare(before, document)

@@ -168,7 +168,7 @@ def _run(
         for line in () if quiet else lines:
             note(line)
         emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
-    sys.exit(code(wanted, report.exit_code, done.told))
+    sys.exit(code(wanted, report.exit_code, done.data))
 
 
 def _read(file: Path, *, trusted: bool, missing: bool = False) -> Any:

@@ -115,7 +115,7 @@ def check(
             replacing.possible(record)
         looked = _auditing.look(chosen, targets, timeout, deadline, quiet, record=bool(record))
         if changes:
-            from auditor.report.audit import comparison
+            from auditor.report import supposed as comparison
 
             before, after = (
                 comparison.Side(_auditing.judge(chosen, each, fail_on, failed_only), each.seen.facts)
@@ -138,7 +138,7 @@ def check(
                 note(unkept)
     finally:  # a disk that is full costs the recording, and not the report
         emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
-    sys.exit(code(wanted, report.exit_code, done.told))
+    sys.exit(code(wanted, report.exit_code, done.data))
 
 
 COMMAND = check

@@ -17,7 +17,7 @@ from auditor.commands._options import SEVERITIES, Local, deadline, fail_on, fold
 from auditor.commands._terminal import say, width
 
 if TYPE_CHECKING:
-    from auditor.report.audit.changes import Comparison, Difference
+    from auditor.report.changes import Comparison, Difference
 
 EVIDENCE_SHOWN = 3
 RULES_SHOWN, FAILED_SHOWN = 3, 8
@@ -51,7 +51,7 @@ def diff(
     --failed-only for the worst new failure, and 10 when some could not be decided. With --side-by-side: for what is or may be
     worse on the standby.
     """
-    from auditor.report.audit import changes
+    from auditor.report import changes
 
     before, after = (_document(path, folders) for path in (old, new))
     try:
@@ -73,7 +73,7 @@ def _side_by_side(
 ) -> NoReturn:
     """Two hosts, and not one host twice. Raises CompareError."""
     from auditor.commands import _diff_sides
-    from auditor.report.audit import sides
+    from auditor.report import sides
 
     found = sides.compare(primary, standby)
     code = found.exit_code(fail_on, failed_only=failed_only)
@@ -90,7 +90,7 @@ def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
         return read(path)
     from auditor import audit, rulebook
     from auditor.recording import recording
-    from auditor.report.audit import json as report
+    from auditor.report import report_json as report
 
     past = recording.load(path)
     options = audit.Options.from_words(past.options)
@@ -137,7 +137,7 @@ def as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], co
 
 
 def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int, columns: int) -> Iterator[str]:
-    from auditor.report.audit import changes
+    from auditor.report import changes
     from auditor.text import harmless
 
     yield harmless(" to ".join(f"{each.get('host')} {each.get('taken')}" for each in (before, after)))

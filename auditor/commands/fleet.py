@@ -134,20 +134,20 @@ def report(
     Exit code: as of zaudit check, for the worst host; a host that is missing or was not judged may be as bad as any.
     """
     from auditor.commands._fleet_output import lines
-    from auditor.report.fleet import counting, html, terminal, words
+    from auditor.fleet import counting, page
 
     own = Pages(pages if format_ == "html" else "", output)
     read = partial(lines, rows)
     found = counting.fleet(read, partial(lines, (since,)) if since else None, time.time())
     if format_ == "html":
-        opened = html.opened(found)
-        text = html.render(found, own.link(opened))
+        opened = page.opened(found)
+        text = page.write_html(found, own.link(opened))
         if own.written:
             note(own.write(read, opened))
     else:
-        text = terminal.render(found, **look(output))
+        text = page.write_text(found, **look(output))
     code = found.exit_code(fail_on, failed_only=failed_only)
-    emitted(text, output, f"{words.headline(found)} (exit code {code})", encoded=format_ == "html")
+    emitted(text, output, f"{page.headline(found)} (exit code {code})", encoded=format_ == "html")
     sys.exit(code)
 
 

@@ -144,8 +144,7 @@ def check(key: Path | None, format_: str) -> NoReturn:
 @click.option("--key", type=Local(dir_okay=False), metavar="FILE", help="Instead of the key that start was given.")
 def resume(key: Path | None) -> NoReturn:
     """As check, and then as start with the same run; where something was lost it stops, so that nothing is overwritten."""
-    from auditor.powercut import campaign
-    from auditor.report import powercut as report
+    from auditor.powercut import campaign, report
 
     secret = _secret(key)
     with campaign.alone():
@@ -210,7 +209,7 @@ def _examined(secret: bytes) -> Any:
 
 
 def _print(found: Any, format_: str, output: Path | None) -> NoReturn:
-    from auditor.report import powercut as report
+    from auditor.powercut import report
 
     text = report.render_json(found) if format_ == "json" else report.render(found)
     code = report.exit_code(found)

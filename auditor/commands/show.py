@@ -43,17 +43,17 @@ def show(
     Exit code: that of the report; with --format nagios on standard output 0 to 3.
     """
     from auditor.commands._reports import read
-    from auditor.report.formats._told import told
+    from auditor.report.report_reader import parse_report
 
     wanted = settled(wanted, output, DEFAULT)
     with promised(wanted):
-        kept = told(read(report))
+        kept = parse_report(read(report))
         age = time.time() - kept.taken
         if max_age is not None and not -AHEAD <= age <= max_age:
             raise TooOld(f"{report}: {_age(age)}; --max-age allows {max_age / 3600:g} hours")
     emit(
         wanted,
-        lambda each: str(formats.module(each.name).render(kept)),
+        lambda each: formats.named(each.name).render(kept),
         f"{kept.headline} (exit code {kept.exit_code})",
     )
     sys.exit(code(wanted, kept.exit_code, lambda: kept))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from auditor import codec
 from auditor.databases import ENGINES
 from auditor.diagnose.commits import FEW, Trace
 from auditor.diagnose.diagnosis import Row, View, Wait
@@ -15,7 +16,6 @@ from auditor.diagnose.observation import Observation
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.text import crowded
 from auditor.units import duration, size
-from auditor.verify import codec
 
 # What a database said of its own counters, read strictly, and how they grew. Pure.
 #

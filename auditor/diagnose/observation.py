@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+from auditor import codec
 from auditor.facts import Facts, Subject, word_of
-from auditor.verify import codec, trial
+from auditor.verify import trial
 from auditor.verify.result import Txg
 from auditor.verify.trial import Logged, Reading
 

@@ -18,14 +18,13 @@ from typing import BinaryIO, NamedTuple
 
 from auditor.errors import EXIT_USAGE, Stop
 from auditor.fleet import store
+from auditor.fleet.looks import ahead, named, names, place, undated
 from auditor.fleet.workers import Row, common, lines, missing
 from auditor.host import trust, user_files
 from auditor.host.trust import held
 from auditor.host.user_files import CannotWrite, complaining
 from auditor.judge.finding import EXIT_UNDECIDED
 from auditor.recording.archive import ENDINGS, MANIFEST
-from auditor.report.fleet.looks import ahead, named, place, undated
-from auditor.report.fleet.words import names
 from auditor.text import harmless, is_url
 
 # Which recordings are meant: files, folders of them, patterns and URLs. What lies beside them is counted, never guessed at.

@@ -28,9 +28,10 @@ from auditor.fleet import store
 from auditor.judge.finding import Finding
 from auditor.judge.policy_file import parse as parsed_policy
 from auditor.recording import archive, recording
-from auditor.report.audit import json as report_json
-from auditor.report.formats import _told, jsonl
+from auditor.report import report_json
+from auditor.report.formats import jsonl
 from auditor.report.model import Report
+from auditor.report.report_reader import parse_report
 from auditor.rulebook import Chosen
 from auditor.text import harmless, is_url
 
@@ -119,7 +120,7 @@ def _judged(name: str, how: How) -> list[Row]:
     report = audit.judge(seen, rules, past.targets, "low", left_out=left_out)
     if len(report.findings) + len(report.waived) > ROWS:
         return [unjudged(name, f"more than {ROWS:,} findings")]
-    first, *found = jsonl.rows(_told.told(report_json.document(report)))
+    first, *found = jsonl.rows(parse_report(report_json.document(report)))
     common = {"recording": harmless(name), "openzfs": first["openzfs"]}
     whole = {**first, **common, "digest": digest, "findings": len(found)}
     models = _models(report)

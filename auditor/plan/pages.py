@@ -13,8 +13,7 @@ from typing import Any
 
 from auditor.judge.finding import Finding
 from auditor.plan.steps import Plan, Setting, Step
-from auditor.report import event_words, finding_words
-from auditor.report.audit import json as report_json
+from auditor.report import event_words, finding_words, report_json
 from auditor.report.formats.markdown import code, text
 from auditor.report.model import Report
 from auditor.text import harmless, quoted, valid_unicode

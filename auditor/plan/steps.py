@@ -24,8 +24,8 @@ from auditor.judge.rule import Template
 from auditor.judge.supposition import Change, SuppositionError
 from auditor.judge.verdict import Verdict, fill
 from auditor.report import event_words, finding_words
-from auditor.report.audit.comparison import OUTCOMES, CellName, Side, difference, ranks
 from auditor.report.model import Report
+from auditor.report.supposed import OUTCOMES, CellName, Side, difference, ranks
 from auditor.text import quoted
 
 TOGETHER = 3  # steps of one block at most

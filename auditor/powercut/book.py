@@ -16,12 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+from auditor import codec
 from auditor.errors import EXIT_BROKE, Stop
 from auditor.host import user_files
 from auditor.powercut.record import Acknowledged, Layout, mark_of
 from auditor.powercut.wire import COMMIT, FAILED, LONGEST, Frame, Kind, WireError
 from auditor.text import harmless
-from auditor.verify import codec
 
 MAGIC = b"zauditW1"
 HEAD = struct.Struct("<II")

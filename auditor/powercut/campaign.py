@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor import __version__
+from auditor import __version__, codec
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.host import user_files
 from auditor.host.live import Host
@@ -28,7 +28,7 @@ from auditor.powercut.verdict import Campaign, Drive
 from auditor.powercut.wire import NO_RUN, Kind, encoded
 from auditor.powercut.writer import Link, Writer, child
 from auditor.text import harmless
-from auditor.verify import codec, ledger, place
+from auditor.verify import ledger, place
 from auditor.verify.ledger import PlaceError
 
 SCHEMA = "zaudit-cuts/1"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from auditor.facts import HOST, Evidence, Facts, Known, Subject, word_of, words_of
+from auditor.facts import HOST, Evidence, Facts, Known, Subject, is_true, word_of, words_of
 from auditor.judge.baseline import Night
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.event_table import Column
@@ -15,12 +15,12 @@ from auditor.judge.finding import RANK, Coverage, Finding, exit_code, opening
 from auditor.judge.identity import identities
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
-from auditor.report import event_words, pool_tree
-from auditor.report.pool_tree import Pool
+from auditor.report import event_words
 from auditor.text import harmless, quoted
 
 PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_0-9]{3,}\b")  # in a command: NEW_DEVICE, ONE_LEG
 
+Promise = Literal["good", "bad", "open"]
 Standing = Literal[
     "damaged",
     "lost",
@@ -49,6 +49,40 @@ class Used(NamedTuple):
     dataset: str
     by: tuple[str, ...]
     seen: tuple[Evidence, ...]
+
+
+class Disk(NamedTuple):
+    """A physical disk. promise: what it does with a cache when the power goes; kind: whether that is enough."""
+
+    name: str
+    model: str
+    promise: str
+    kind: Promise
+
+
+class Leaf(NamedTuple):
+    """A device of a vdev. state: of zpool status."""
+
+    name: str
+    state: str
+    disks: tuple[Disk, ...]
+
+
+class Vdev(NamedTuple):
+    """A top-level vdev. role: data, log, special or dedup. left: how many more devices it can lose, or empty."""
+
+    name: str
+    role: str
+    left: str
+    leaves: tuple[Leaf, ...]
+
+
+class Pool(NamedTuple):
+    """A pool. state: of zpool status."""
+
+    name: str
+    state: str
+    vdevs: tuple[Vdev, ...]
 
 
 class Report(NamedTuple):
@@ -146,7 +180,7 @@ class Report(NamedTuple):
             seen_from=_seen_from(facts),
             columns=columns,
             events=events,
-            pools=pool_tree.pools(facts),
+            pools=_pools(facts),
             brought=tuple(_brought(facts)),
             used=tuple(_used(facts)),
             rules=rules,
@@ -270,3 +304,49 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
             return commands[0] if commands else f"zaudit explain {finding.verdicts[0].rule.id}"
     first = min(targets, key=lambda each: each in OF_THE_SYSTEM)
     return f"zaudit verify {quoted(first)}"  # which takes one target, and writes there
+
+
+# -- the pools as trees: vdevs, their devices and disks, and what each disk promises, so that a reader sees the weak link ----
+
+
+def _pools(facts: Facts) -> tuple[Pool, ...]:
+    """All pools of the audit."""
+    return tuple(
+        Pool(pool.name, word_of(facts.get(pool, "state"), "unknown"), tuple(_vdevs(facts, pool)))
+        for pool in facts.linked(HOST, "pools")
+    )
+
+
+def _vdevs(facts: Facts, pool: Subject) -> Iterator[Vdev]:
+    for vdev in facts.linked(pool, "vdevs"):
+        role = word_of(facts.get(vdev, "allocation_class"), "unknown").replace("normal", "data")
+        left = facts.get(vdev, "failures_left")
+        leaves = tuple(_leaf(facts, leaf) for leaf in facts.linked(vdev, "leaves"))
+        yield Vdev(vdev.name, role, str(left.value) if isinstance(left, Known) else "", leaves)
+
+
+def _leaf(facts: Facts, leaf: Subject) -> Leaf:
+    disks = tuple(_disk(facts, disk) for disk in facts.linked(leaf, "disks"))
+    return Leaf(leaf.name, word_of(facts.get(leaf, "state"), "unknown"), disks)
+
+
+def _disk(facts: Facts, disk: Subject) -> Disk:
+    promise, kind = _promise(facts, disk)
+    return Disk(disk.name, word_of(facts.get(disk, "model"), "unknown"), promise, kind)
+
+
+def _promise(facts: Facts, disk: Subject) -> tuple[str, Promise]:
+    virtual, cache, grade = (facts.get(disk, name) for name in ("virtual", "volatile_cache", "plp_grade"))
+    failed = facts.get(disk, "plp_failed")
+    if is_true(failed):
+        return "its power-loss protection has failed", "bad"
+    if is_true(virtual):
+        return "decided by its provider", "open"
+    if isinstance(cache, Known) and cache.value is False:
+        return "no volatile cache", "good"
+    keeps = facts.get(disk, "keeps_acknowledged")
+    if is_true(keeps) and isinstance(grade, Known):
+        return f"keeps its cache without power (grade {grade.value} of 5)", "good"
+    if isinstance(cache, Known):
+        return "volatile cache: rests on its word to empty it when it is flushed", "open"
+    return "whether it has a volatile cache is not known", "open"

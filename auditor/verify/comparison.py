@@ -9,10 +9,10 @@ from itertools import pairwise
 from statistics import NormalDist, median
 from typing import Any, Literal, NamedTuple
 
+from auditor import codec
+from auditor.codec import CodecError, short
 from auditor.text import VALUES, crowded, valid_unicode
 from auditor.units import size
-from auditor.verify import codec
-from auditor.verify.codec import CodecError, short
 from auditor.verify.result import LEAST_BEYOND, Histogram, Run, Verification, together
 
 # The result of a verification as one JSON document, which ``--compare`` reads again.

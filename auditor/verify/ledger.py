@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from auditor import codec
 from auditor.errors import Stop
 from auditor.host import process, trust, user_files
 from auditor.host.live import ENVIRONMENT
@@ -21,7 +22,6 @@ from auditor.host.process import PATH, Time
 from auditor.host.process import find_program as find_in
 from auditor.host.trust import NoPlace, held
 from auditor.text import harmless, quoted
-from auditor.verify import codec
 
 # Who acts in a place: everything that is made, written or removed there is done by a process with these rights.
 #

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from auditor.errors import Stop
 from auditor.host import user_files
+from auditor.model.run import Purpose
 from auditor.verify.result import Slo
-from auditor.verify.specs import Purpose
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

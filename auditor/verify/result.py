@@ -1,5 +1,5 @@
 """What a verification comes to: latencies, counts of each run, the chain and its verdicts, and the document of them. Types and
-arithmetic: reports know these, ``codec`` and ``comparison`` alone.
+arithmetic: reports know these and ``comparison`` alone.
 """
 
 from __future__ import annotations
@@ -7,8 +7,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from auditor.codec import CodecError, members, scalar, short
 from auditor.units import duration
 
 # Latency distributions as fio counts them: a number of samples for each bucket (fio stat.h, 64 buckets a power of two).
@@ -27,6 +28,23 @@ class Histogram(NamedTuple):
         if any(count < 0 for count in bins.values()):
             raise ValueError("a histogram with a negative count")
         return cls(tuple(sorted((ns, count) for ns, count in bins.items() if count)))
+
+    def to_plain(self) -> dict[str, int]:
+        """Bucket -> samples, as fio writes its own ("bins" of json+)."""
+        return {str(ns): count for ns, count in self.counts}
+
+    @classmethod
+    def from_plain(cls, data: Any, where: str) -> Histogram:
+        """Raises CodecError."""
+        bins: dict[int, int] = {}
+        for key, each in members(data, where):
+            count = scalar(int, each, f"{where}.{short(key)}")
+            if not (key.isascii() and key.isdigit() and len(key) < 19 and str(int(key)) == key):
+                raise CodecError(f"{where}: {short(key)} is not a bucket in nanoseconds")
+            if count < 1:
+                raise CodecError(f"{where}.{key} is {count}: no samples in a bucket")
+            bins[int(key)] = count
+        return cls.of(bins)
 
     @property
     def samples(self) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from auditor import codec
 from auditor.facts import Facts, Known, Subject, Unknown, is_true
 from auditor.host import kmsg
 from auditor.host.request import Run
@@ -16,7 +17,6 @@ from auditor.model.flushes import counted_elsewhere
 from auditor.sources import kstat
 from auditor.sources.kernel_log import KEEP
 from auditor.sources.replies import counter, first_object
-from auditor.verify import codec
 from auditor.verify.result import Device, Txg, Zil
 
 # A trial: everything that a verification saw, as text. It is a member of a recording and is judged anew from there.

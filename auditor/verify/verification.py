@@ -11,6 +11,7 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Reason, Su
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.policy import LeftOut
 from auditor.judge.rule import Rule, Severity
+from auditor.model.run import FACTS
 from auditor.report.model import Report
 from auditor.text import harmless
 from auditor.units import duration
@@ -18,7 +19,6 @@ from auditor.verify import chain, fio, plan, profile, result
 from auditor.verify.comparison import Comparison, Sweep, compare
 from auditor.verify.profile import Profile, Section
 from auditor.verify.result import FOREIGN_LOAD, Chain, Device, Latency, Run, Slo, Verification
-from auditor.verify.specs import FACTS
 from auditor.verify.trial import UNSEEN, Trial
 
 # What a run shows of each leaf: whether flushes reach its disks. The counters since boot are often too young to tell; a run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from auditor.checklist.lists import Checklist
-from auditor.report.checklist.sheet import SCHEMA
+from auditor.checklist.page import SCHEMA
 from tests.verify.schema import describe
 
 

@@ -39,8 +39,8 @@ def test_each_recording_answers_what_it_can(zaudit: CommandLine, tmp_path: Path)
     assert (alone["benchmark-calls"], measured["benchmark-calls"]) == ("open", "yes")
     assert alone["benchmark-properties"] == measured["benchmark-properties"] == "yes"
     done = zaudit("checklist", "--replay", load, "--replay", VERIFIED, "--replay", audit)
-    assert done.out.splitlines()[0].startswith("tank/db on zlab: ")
-    assert "zaudit diagnose 2026-11-" in done.out
+    assert done.out.splitlines()[0].startswith("tank/db on zlab · ")
+    assert "zaudit diagnose   2026-11-" in done.out
     assert "counters alone: INCONCLUSIVE" in done.out
     assert "postgres, quick: TRACED" in done.out
 
@@ -91,7 +91,7 @@ def test_a_recorded_audit_of_a_pool_is_narrowed_to_the_target(zaudit: CommandLin
     assert done.code == 2
     assert f"{VERIFIED}: it is of tank/db, and the audit of tank" in done.err
     narrowed = zaudit("checklist", "tank/db", "--replay", pool, "--replay", VERIFIED)
-    assert narrowed.out.startswith("tank/db on zlab: ")
+    assert narrowed.out.startswith("tank/db on zlab · ")
     gone = zaudit("checklist", "tank/gone", "--replay", pool)
     assert gone.code == 3
 

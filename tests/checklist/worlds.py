@@ -8,6 +8,7 @@ from functools import cache
 from typing import Literal
 
 from auditor.checklist import lists, responses
+from auditor.checklist import page as checklist_page
 from auditor.checklist.lists import Audited, Checklist, Evidence, Runs
 from auditor.checklist.responses import Verified
 from auditor.data import checklists
@@ -19,7 +20,6 @@ from auditor.judge.finding import Coverage
 from auditor.judge.policy import Waiver
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
-from auditor.report.checklist import sheet
 from auditor.report.model import Report
 from auditor.verify.result import Slice, Verification, together
 from auditor.verify.trial import Logged
@@ -158,9 +158,9 @@ def listed(of: responses.Seen) -> Checklist:
     evidence = [Evidence("check", MADE - 60, f"{told.decided} of {told.rules} rules decided")]
     stale = dict(of.stale)
     if of.verified:
-        text = sheet.of_verification(of.verified.found)
+        text = checklist_page.of_verification(of.verified.found)
         evidence.append(Evidence("verify", samples.BEGAN, text, stale.get("verify", ())))
     if of.diagnosed:
-        text = sheet.of_diagnosis(of.diagnosed)
+        text = checklist_page.of_diagnosis(of.diagnosed)
         evidence.append(Evidence("diagnose", MADE - 5 * 3600, text, stale.get("diagnose", ())))
     return responses.checklist(checklists.load(), of, tuple(evidence), MADE)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from auditor.diagnose.diagnosis import Committer, Diagnosis
-from auditor.report.audit.json import FIRST
-from auditor.report.audit.json import SCHEMA as REPORT
-from auditor.report.diagnose.diagnosis_text import SCHEMA
+from auditor.diagnose.page import SCHEMA
+from auditor.report.report_json import FIRST
+from auditor.report.report_json import SCHEMA as REPORT
 from tests.verify.schema import describe
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from auditor.diagnose import causes as standing
 from auditor.diagnose import observation
+from auditor.diagnose import page as diagnose_page
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import KERNEL, Process, Traced
 from auditor.facts import HOST, Fact, Subject, known, unknown
-from auditor.report.diagnose import diagnosis_text
 from auditor.sources import kstat
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds
@@ -270,13 +270,13 @@ def test_writers_that_were_not_counted_are_not_called_unhindered() -> None:
     without = [{name: text for name, text in each.items() if name != path} for each in (before, after)]
     found = diagnose(worlds.observation((without[0], without[1]), worlds.traced(HEALTHY)), worlds.facts())
     assert found.held is None
-    assert diagnosis_text.groups(found) == "not seen; writers held back: not seen."
+    assert diagnose_page.groups(found) == "not seen; writers held back: not seen."
     assert diagnose(worlds.observation((before, after), None), worlds.facts()).held == 0
     held = diagnose(
         worlds.observation(worlds.load(**CASES["throttle"].files, txgs=[(7, "C", 1.5)]), None), worlds.facts()
     )
-    assert diagnosis_text.groups(held).startswith("1 synced, in ")
-    assert diagnosis_text.groups(held).endswith("; writers held back: 90 times, all pools together.")
+    assert diagnose_page.groups(held).startswith("1 synced, in ")
+    assert diagnose_page.groups(held).endswith("; writers held back: 90 times, all pools together.")
 
 
 @pytest.mark.parametrize("name", ["slow log leg", "sync=disabled", "throttle", "scrub", "shared log", "errors"])

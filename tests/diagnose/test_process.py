@@ -13,6 +13,7 @@ import pytest
 
 from auditor import audit
 from auditor.commands import _diagnosing
+from auditor.diagnose import page as diagnose_page
 from auditor.diagnose import process_share
 from auditor.diagnose.commits import traced
 from auditor.diagnose.conclusion import diagnose
@@ -23,7 +24,6 @@ from auditor.host import owner
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import recording
-from auditor.report.diagnose import diagnosis_page, diagnosis_text
 from tests.diagnose import worlds
 from tests.fake import CommandLine
 from tests.golden import VERIFICATIONS
@@ -257,12 +257,12 @@ def test_what_is_its_own_is_counted_and_marked() -> None:
     facts.put(Fact(HOST, "all_processes", known(True, "")))
     said = diagnose(seen, facts)
     assert [each.own for each in said.committers] == [True, False]
-    text = diagnosis_text.render(said, width=200)
+    text = diagnose_page.write_text(said, width=200)
     assert "* postgres 101" in text
     assert "\n  nginx 200" in text
     assert "zaudit diagnose 99 looks at all of it" in text
     assert "zaudit diagnose 100\n" in text
-    assert "* postgres 101" in diagnosis_page.render(said)
+    assert "* postgres 101" in diagnose_page.write_html(said)
 
 
 @pytest.mark.parametrize("kernel", [True, False])

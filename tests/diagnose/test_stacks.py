@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from auditor.diagnose import page as diagnose_page
 from auditor.diagnose import stacks, watch
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
@@ -23,7 +24,6 @@ from auditor.facts import HOST, Fact, known
 from auditor.host.children import stack_reader
 from auditor.host.children.stack_reader import Looker
 from auditor.host.live import LiveHost
-from auditor.report.diagnose import diagnosis_page, diagnosis_text
 from auditor.verify import trial
 from tests.diagnose import worlds
 from tests.security import hanging
@@ -348,10 +348,10 @@ def test_littles_law_with_its_error() -> None:
         "say up to 30% too little",
     )
     assert (found.mean_ns, found.shares, found.latency.samples) == (None, (), 0)
-    text = diagnosis_text.render(found, width=120)
+    text = diagnose_page.write_text(found, width=120)
     assert "Who waits for commits (412 samples of stacks, 2.1 at a time)" in text
     assert "postgres 101 (walwriter)" in text
-    assert "412 samples of stacks" in diagnosis_page.render(found)
+    assert "412 samples of stacks" in diagnose_page.write_html(found)
 
 
 def test_commits_that_found_the_zil_suspended_are_commits() -> None:
@@ -405,7 +405,7 @@ def test_a_process_has_its_share_of_the_waiting() -> None:
         "process 100 (postgres) does 78% of the waiting for commits by 412 samples of stacks; "
     )
     assert found.own.faults == ("which commits are its own was not seen: only root may trace",)
-    assert "* postgres 101" in diagnosis_text.render(found)
+    assert "* postgres 101" in diagnose_page.write_text(found)
     for part in (told(named=named, everybody=False), told(named=named, faults=("not every thread was looked at",))):
         assert part.own
         assert "of the waiting" not in part.own.text

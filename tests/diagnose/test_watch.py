@@ -24,7 +24,6 @@ from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.live import LiveHost
 from auditor.judge.policy import NONE
 from auditor.recording import recording
-from auditor.report.diagnose import diagnosis_text
 from auditor.verify import trial
 from auditor.verify.run import Interrupted
 from auditor.verify.trial import Reading
@@ -117,8 +116,8 @@ FULL = Second(1010.0, 1.0, 1234, 27.1e6, 33_600_000, 67_100_000, 12, 9e5, "sdc",
 
 @pytest.mark.parametrize("narrowed", [True, False])
 def test_columns_stand_below_each_other(narrowed: bool) -> None:
-    told = diagnosis_text.columns(narrowed=narrowed, width=None)
-    lines = [diagnosis_text.header(told), diagnosis_text.row(FULL, told), diagnosis_text.row(Second(1.0, 0.0), told)]
+    told = _watching.columns(narrowed=narrowed, width=None)
+    lines = [_watching.header(told), _watching.row(FULL, told), _watching.row(Second(1.0, 0.0), told)]
     assert {len(each) for each in lines} == {len(lines[0])}
     assert len(lines[0]) <= 120
     assert ("own/s" in lines[0]) is narrowed
@@ -129,8 +128,8 @@ def test_columns_stand_below_each_other(narrowed: bool) -> None:
 @pytest.mark.parametrize("narrowed", [True, False])
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_a_narrow_terminal_lacks_columns_and_breaks_no_line(narrowed: bool, width: int) -> None:
-    told = diagnosis_text.columns(narrowed=narrowed, width=width)
-    assert len(diagnosis_text.row(FULL, told)) <= width
+    told = _watching.columns(narrowed=narrowed, width=width)
+    assert len(_watching.row(FULL, told)) <= width
     assert ("own/s" in told) is narrowed
     assert {"commits/s", "mean", "flush"} < {*told}
     assert ("synced in" in told) is (width >= (120 if narrowed else 100))
@@ -144,7 +143,7 @@ def test_names_come_again_on_a_terminal(
     monkeypatch.setenv("COLUMNS", "80")
     lines = _watching.Lines("process 7 (\x1b[31m)", beside=False)
     lines.begin("only root may trace")
-    for _ in range(2 * diagnosis_text.HEADER_EVERY + 1):
+    for _ in range(2 * _watching.HEADER_EVERY + 1):
         lines.line(FULL)
     out = capsys.readouterr().out
     assert out.count("commits/s") == names

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.report.fleet.counting import Line
+from auditor.fleet.counting import Line
 from tests.fleet.fleets import CASES
 from tests.fleet.test_duckdb import NOW
 from tests.fleet.test_report import fleet, lines, rows_of

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from auditor.fleet.counting import Line
+from auditor.fleet.rows import Found
 from auditor.fleet.workers import missing, unjudged
-from auditor.report.fleet.counting import Line
-from auditor.report.fleet.rows import Found
 from tests.fleet.fleets import CASES
 from tests.fleet.test_report import GUEST, KEEPS, LOSES, Row, fleet, lines, rows_of
 

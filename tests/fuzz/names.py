@@ -20,8 +20,8 @@ from auditor.facts import Kind, value_of
 from auditor.host.request import Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording
-from auditor.report.audit import html, terminal
-from auditor.report.audit import json as report_json
+from auditor.report import audit as audit_page
+from auditor.report import report_json
 from tests import law
 from tests.fuzz import mutate
 from tests.fuzz.loss import audited, hosts, recorded
@@ -80,9 +80,9 @@ class Names:
         except audit.NothingToAudit:
             return "refused"
         sound(after.facts)
-        printable(terminal.render(after.report, verbose=True))
+        printable(audit_page.write_text(after.report, verbose=True))
         json.loads(report_json.render(after.report, verbose=True))
-        if MARKUP in html.render(after.report, verbose=True):
+        if MARKUP in audit_page.write_html(after.report, verbose=True):
             raise Flaw("printed: markup in a page")
         for key, change in law.improved(_others(before, name), after.verdicts):
             raise Flaw(f"improved: {key[0]} {change}, about something else than what has the name")

@@ -16,6 +16,7 @@ import click
 from auditor import audit, rulebook
 from auditor.cli import main
 from auditor.diagnose import observation
+from auditor.diagnose import page as diagnose_page
 from auditor.diagnose.conclusion import diagnose
 from auditor.facts import Known, Subject
 from auditor.gather import bounds
@@ -24,11 +25,8 @@ from auditor.judge import baseline_file, policy_file, rule_file
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.registry import registry, sources, specs
-from auditor.report import formats
-from auditor.report.audit import json as report_json
-from auditor.report.audit import terminal
-from auditor.report.diagnose import diagnosis_text
-from auditor.report.formats import _told
+from auditor.report import audit as audit_page
+from auditor.report import formats, report_json, report_reader
 from auditor.sources.source import Source
 from auditor.verify import comparison, fio, profile, trial
 from auditor.verify.fio import FILES
@@ -259,7 +257,7 @@ def _audit(case: Case) -> None:
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
     report = audit.judge(seen, shared.audited(), past.targets, "low")
     json.loads(report_json.render(report, verbose=True))
-    printable(terminal.render(report, verbose=True))
+    printable(audit_page.write_text(report, verbose=True))
     sound(seen.facts)
 
 
@@ -290,12 +288,12 @@ def _diff(case: Case) -> None:
 def _show(text: str) -> None:
     """In every format that is made of data."""
     try:
-        read = _told.told(json.loads(text))
+        read = report_reader.parse_report(json.loads(text))
     except RecursionError:  # as the command takes it
         return
     for name in formats.of_data():
         if name != "json":  # which is as it was
-            printable(formats.module(name).render(read))
+            printable(formats.named(name).render(read))
 
 
 def _baseline(text: str) -> None:
@@ -337,8 +335,8 @@ def _observations() -> list[Case]:
 def _observation(text: str) -> None:
     """Whatever a recording holds: it is refused, or there is a report of it."""
     found = diagnose(observation.from_text(text), worlds.facts())
-    diagnosis_text.render(found, verbose=True)
-    diagnosis_text.render_json(found)
+    diagnose_page.write_text(found, verbose=True)
+    diagnose_page.write_json(found)
 
 
 def _fio(text: str) -> None:

@@ -17,8 +17,8 @@ from auditor.judge.policy_file import bare, parse
 from auditor.judge.policy_sketch import sketch
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
-from auditor.report.audit import html, terminal
-from auditor.report.audit import json as json_report
+from auditor.report import audit as audit_page
+from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from tests import edited, shared
 from tests.judge.test_policy import judged, outcomes
@@ -45,9 +45,9 @@ def test_the_table_names_who_answers_for_the_hypervisor() -> None:
     assert power(answered)["outcome"] == "word", "an answer changes who answers, not what can be seen"
     assert "the hypervisor, for which ann@example.org answers until 2026-11-21" in power(answered)["text"]
     assert answered.headline == "NO LOSS BY A POWER CUT OR DATA DRIVE FAILURE, RELYING ON THE HYPERVISOR (NOT VERIFIED)"
-    text = terminal.render(answered, width=100)
+    text = audit_page.write_text(answered, width=100)
     assert "WAIVED    container-or-vm-blind (medium), until 2026-11-21 by ann@example.org: cache=none" in text
-    assert "ann@example.org" in html.render(answered)
+    assert "ann@example.org" in audit_page.write_html(answered)
     jsonschema.validate(json.loads(json_report.render(answered, verbose=True)), SCHEMA)
 
 

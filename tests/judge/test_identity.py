@@ -15,10 +15,11 @@ from auditor.judge.baseline import Baseline, Entry
 from auditor.judge.identity import Identities
 from auditor.judge.verdict import Carries, Verdict
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report.audit import changes
-from auditor.report.audit import json as json_report
-from auditor.report.formats import _told, jsonl, prometheus, sarif
+from auditor.report import changes
+from auditor.report import report_json as json_report
+from auditor.report.formats import jsonl, prometheus, sarif
 from auditor.report.model import Report
+from auditor.report.report_reader import parse_report
 from tests import renamed, shared
 from tests.shared import HOSTS
 
@@ -59,7 +60,7 @@ def test_a_restart_changes_nothing(name: str) -> None:
     before, after, _ = reports(name)
     found = changes.compare(json_report.document(before), json_report.document(after))
     assert found.differences == ()
-    told = [_told.told(json_report.document(each)) for each in (before, after)]
+    told = [parse_report(json_report.document(each)) for each in (before, after)]
     ids = [sorted(each.id for each in one.all) for one in told]
     assert ids[0] == ids[1]
     lines = [{(row["id"], row["place"]) for row in jsonl.rows(one) if row["kind"] == "finding"} for one in told]
@@ -67,7 +68,7 @@ def test_a_restart_changes_nothing(name: str) -> None:
     prints = [
         {
             each["partialFingerprints"]["zauditFinding/v1"]
-            for each in json.loads(sarif.render(one))["runs"][0]["results"]
+            for each in json.loads(sarif.render_whole(one))["runs"][0]["results"]
         }
         for one in told
     ]

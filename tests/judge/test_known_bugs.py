@@ -11,16 +11,15 @@ import jsonschema
 import pytest
 
 from auditor import audit, data, rulebook
+from auditor.fleet import counting
 from auditor.judge import baseline, known_bugs, policy
 from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE, Policy
 from auditor.judge.policy_file import parse
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import finding_words
-from auditor.report.audit import changes, terminal
-from auditor.report.audit import json as report_json
-from auditor.report.fleet import counting
-from auditor.report.formats import _told, jsonl, prometheus, sarif
+from auditor.report import audit as audit_page
+from auditor.report import changes, finding_words, report_json, report_reader
+from auditor.report.formats import jsonl, prometheus, sarif
 from auditor.report.model import Report
 from tests import incidents, shared
 from tests.fake import CommandLine
@@ -131,9 +130,9 @@ def test_bugs_of_the_release_come_after_signs_of_the_host() -> None:
     step = finding_words.first(found)
     assert step is not None
     assert step[1].rule.id != known_bugs.ID
-    told = _told.told(report_json.document(found))
+    told = report_reader.parse_report(report_json.document(found))
     assert [
-        each.rule for each in _told.worst(told.findings) if each.severity == "high" and each.outcome == "fail"
+        each.rule for each in report_reader.worst(told.findings) if each.severity == "high" and each.outcome == "fail"
     ] == order
 
 
@@ -269,12 +268,12 @@ def test_reports_for_programs_name_each_bug() -> None:
     one = next(each for each in document["findings"] if each["rule"] == known_bugs.ID and each["outcome"] == "fail")
     assert {each["id"] for each in one["bugs"]} == {each["rule"] for each in one["verdicts"]} - {known_bugs.ID}
     assert one["message"].startswith(f"OpenZFS {SPLIT} has ")
-    told = _told.told(document)
+    told = report_reader.parse_report(document)
     (line,) = (each for each in jsonl.rows(told) if each.get("rule") == known_bugs.ID and each["outcome"] == "fail")
     assert {"id": HOLES, "severity": "high"} in line["bugs"]
     assert (line["total"], line["says"][0]) == (1, one["message"])
     assert f'zaudit_known_bug{{bug="{HOLES}",outcome="fail",severity="high"}} 1' in prometheus.render(told)
-    results = json.loads(sarif.render(told))["runs"][0]["results"]
+    results = json.loads(sarif.render_whole(told))["runs"][0]["results"]
     (result,) = (each for each in results if each["ruleId"] == known_bugs.ID and each["kind"] == "fail")
     assert len(result["locations"][0]["logicalLocations"]) == 1
     assert one["message"] in result["message"]["text"]
@@ -289,7 +288,9 @@ def test_a_comparison_names_the_bug_that_came_and_the_one_that_went() -> None:
 
 
 def test_a_fleet_counts_each_bug_with_its_own_severity() -> None:
-    rows = [json.dumps(row).encode() for row in jsonl.rows(_told.told(report_json.document(report(SPLIT))))]
+    rows = [
+        json.dumps(row).encode() for row in jsonl.rows(report_reader.parse_report(report_json.document(report(SPLIT))))
+    ]
     found = counting.fleet(lambda: rows, None, 2e9).advisories
     severities = {bug: line.severity for (_, bug), line in found.items() if line.failed}
     assert severities[HOLES] == "high"
@@ -298,15 +299,15 @@ def test_a_fleet_counts_each_bug_with_its_own_severity() -> None:
 
 
 def test_bugs_that_are_only_low_are_named_on_the_page() -> None:
-    page = " ".join(terminal.render(shared.report_of(shared.HOSTS / "2.2-special-as-log")).split())
+    page = " ".join(audit_page.write_text(shared.report_of(shared.HOSTS / "2.2-special-as-log")).split())
     assert "known-bugs (advisory-redacted-send, advisory-mapped-file-stall)" in page
 
 
 def test_a_bug_that_fails_is_not_shown_among_what_passed() -> None:
-    page = terminal.render(report(SPLIT), verbose=True)
+    page = audit_page.write_text(report(SPLIT), verbose=True)
     assert f"passed    {known_bugs.ID}" not in page
     assert HOLES in page
-    assert f"passed    {known_bugs.ID}" in terminal.render(report("2.4.4-1"), verbose=True)
+    assert f"passed    {known_bugs.ID}" in audit_page.write_text(report("2.4.4-1"), verbose=True)
 
 
 def test_what_is_listed_is_one_rule_and_explain_finds_each_bug(zaudit: CommandLine) -> None:

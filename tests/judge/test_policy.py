@@ -21,8 +21,9 @@ from auditor.judge.rule_file import load
 from auditor.judge.threshold import Decided, Threshold, is_number
 from auditor.recording import recording
 from auditor.registry import registry
-from auditor.report.audit import changes, terminal
-from auditor.report.audit import json as json_report
+from auditor.report import audit as audit_page
+from auditor.report import changes
+from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from tests import shared
 from tests.golden import HOSTS, OLDER
@@ -166,8 +167,10 @@ def test_a_threshold_of_the_site_decides_and_is_shown_wherever_it_did() -> None:
     texts = [each.text for each in found.verdicts[0].evidence]
     assert "site policy: nearly_full 70 %, default 80 %" in texts
     assert "site policy: full 75 %, default 90 %" in texts  # it made the finding as grave as it is
-    assert "Site policy: pool-nearly-full.nearly_full 90 %, default 80 %" in " ".join(terminal.render(laxer).split())
-    assert "Site policy" not in terminal.render(plain)
+    assert "Site policy: pool-nearly-full.nearly_full 90 %, default 80 %" in " ".join(
+        audit_page.write_text(laxer).split()
+    )
+    assert "Site policy" not in audit_page.write_text(plain)
     document = json.loads(json_report.render(laxer))
     jsonschema.Draft202012Validator(SCHEMA).validate(document)
     assert document["coverage"]["thresholds"] == [
@@ -375,7 +378,7 @@ def test_what_is_waived_is_shown_and_does_not_count() -> None:
     assert "sync-disabled" not in {finding.rule.id for finding in report.findings}
     assert set(outcomes(report, "sync-disabled").values()) == {"waived"}
     assert report.coverage.undecided == plain.coverage.undecided
-    text = terminal.render(report)
+    text = audit_page.write_text(report)
     assert "WAIVED    sync-disabled (critical), until" in text
     assert "until 2026-11-21 by ann: scratch" in text
     assert "1 waived" in text
@@ -471,7 +474,7 @@ def test_what_is_declared_rebuildable_is_judged_as_that() -> None:
     assert told == {"tank": "fail", "tank/db": "not applicable", "tank/db/wal": "not applicable", "tank/other": "fail"}
     (finding,) = (each for each in report.findings if each.rule.id == "sync-disabled-rebuildable")
     assert finding.severity == "low"
-    assert "Rebuildable data with sync=disabled" in terminal.render(report, verbose=True)
+    assert "Rebuildable data with sync=disabled" in audit_page.write_text(report, verbose=True)
 
 
 def test_the_database_of_a_dataset_comes_before_that_of_the_command_line() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.report.audit import folding
+from auditor.report import folding
 
 from . import read_only
 from .scenario import Expected, Scenario

@@ -20,13 +20,14 @@ from typing import Any
 
 import pytest
 
+from auditor import codec
 from auditor.host.trust import held
 from auditor.powercut import book, campaign, target
 from auditor.powercut.book import Run
 from auditor.powercut.record import slots_of, unit
 from auditor.powercut.target import LABEL, MARGIN, TargetError, partition
 from auditor.powercut.verdict import Drive
-from auditor.verify import codec, ledger, place
+from auditor.verify import ledger, place
 from auditor.verify.ledger import PlaceError
 from tests.fake import CommandLine
 from tests.powercut.test_witness import Server, logged, until
@@ -345,7 +346,7 @@ def test_without_a_witness_nothing_is_written(host: Host, loop: Loop) -> None:
     before = loop.read(0, 40 * MIB)
     host.server.stop()
     done = host.run(*host.start, "--raw", str(loop.part))
-    assert (done.returncode, "no witness" in done.stderr) == (1, True)
+    assert (done.returncode, "no witness" in done.stderr) == (1, True), done.stderr
     (host.folder / "key").write_bytes(b"another key 1234")
     assert loop.read(0, 40 * MIB) == before
 

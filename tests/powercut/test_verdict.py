@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from auditor import codec
+from auditor.powercut import report
 from auditor.powercut.book import Run
 from auditor.powercut.record import Acknowledged, Left, check, mark_of, slots_of, unit
 from auditor.powercut.target import CONTROL, RAW, layout_of
@@ -32,12 +34,12 @@ from auditor.powercut.verdict import (
     window,
 )
 from auditor.powercut.wire import COMMIT, Frame, Kind, encoded
-from auditor.report import powercut as report
-from auditor.verify import codec
 from tests.lab.power.disks import BLOCK, Disk
 from tests.powercut.test_wire import MANIFEST, RUN, commits
 
-SCHEMA = Draft202012Validator(json.loads((Path(report.__file__).parent / "powercut_schema.json").read_text()))
+SCHEMA = Draft202012Validator(
+    json.loads((Path(report.__file__).parents[1] / "report" / "powercut_schema.json").read_text())
+)
 POWER = Cut("power", "unsafe shutdowns 3 to 4")
 
 

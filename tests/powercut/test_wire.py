@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor import codec
 from auditor.powercut import book
 from auditor.powercut.book import Log, Run, StoreError, StoreFull
 from auditor.powercut.record import Acknowledged, mark_of
@@ -28,7 +29,6 @@ from auditor.powercut.wire import (
     connection_key,
     encoded,
 )
-from auditor.verify import codec
 
 RUN, KEY = bytes(range(16)), b"k" * 32
 MARK = mark_of(RUN, 1)

@@ -94,8 +94,8 @@ def link(server: Any, hello: dict[str, Any] = HELLO, key: bytes = KEY, run: byte
 
 
 def opened(server: Server, session: int = 1) -> Link:
+    from auditor import codec
     from auditor.powercut.record import mark_of
-    from auditor.verify import codec
 
     here = link(server)
     streams = [codec.plain(each._replace(mark=mark_of(RUN, session))) for each in STREAMS]

@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
-from auditor.report.audit import html as audit_html
-from auditor.report.checklist import sheet as checklist_html
-from auditor.report.fleet import host_page
-from auditor.report.fleet import html as fleet_html
-from auditor.report.verify import verification_page as verify_html
+from auditor.checklist import page as checklist_page
+from auditor.fleet import page as fleet_page
+from auditor.report import audit as audit_page
+from auditor.verify import page as verify_page
 from tests.checklist import worlds as listed
 from tests.fleet.test_report import KEEPS, LOSES, fleet, lines
 from tests.golden import CANONICAL, GREEN, HOSTS, report_of
@@ -29,14 +28,14 @@ from tests.verify import samples
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 AXE = importlib.util.find_spec("axe_core_python")
 PAGES: dict[str, Callable[[], str]] = {
-    "lost": lambda: audit_html.render(report_of(HOSTS / CANONICAL), verbose=True),
-    "kept": lambda: audit_html.render(report_of(HOSTS / GREEN)),
-    "suspended": lambda: audit_html.render(report_of(HOSTS / "2.3-suspended-wait")),
-    "answered for": lambda: audit_html.render(judged(HYPERVISOR, GUEST)),
-    "fleet": lambda: fleet_html.render(fleet(LOSES, KEEPS, before=[]), lambda host: f"hosts/{host}.html"),
-    "fleet, one host": lambda: next(host_page.pages(lambda: lines(LOSES), fleet(LOSES).hosts))[1],
-    "checklist": lambda: checklist_html.render_page(listed.listed(listed.slow())),
-    "verify": lambda: verify_html.render(samples.contradicted(), report_of(HOSTS / CANONICAL)),
+    "lost": lambda: audit_page.write_html(report_of(HOSTS / CANONICAL), verbose=True),
+    "kept": lambda: audit_page.write_html(report_of(HOSTS / GREEN)),
+    "suspended": lambda: audit_page.write_html(report_of(HOSTS / "2.3-suspended-wait")),
+    "answered for": lambda: audit_page.write_html(judged(HYPERVISOR, GUEST)),
+    "fleet": lambda: fleet_page.write_html(fleet(LOSES, KEEPS, before=[]), lambda host: f"hosts/{host}.html"),
+    "fleet, one host": lambda: next(fleet_page.host_pages(lambda: lines(LOSES), fleet(LOSES).hosts))[1],
+    "checklist": lambda: checklist_page.write_html(listed.listed(listed.slow())),
+    "verify": lambda: verify_page.write_html(samples.contradicted(), report_of(HOSTS / CANONICAL)),
 }
 pytestmark = [
     pytest.mark.skipif(not BROWSER, reason="no chromium here"),

@@ -6,8 +6,8 @@ import re
 
 from rich.text import Text
 
-from auditor.report.audit import terminal
-from auditor.report.console import Whole, printed
+from auditor.report import audit as audit_page
+from auditor.report.terminal import Whole, printed
 from tests.golden import HOSTS, report_of
 
 
@@ -27,5 +27,5 @@ def test_the_first_lines_of_a_report_keep_numbers_with_their_words() -> None:
     report = report_of(HOSTS / "2.3-drives-that-warn")
     for width in range(40, 140):
         for verbose in (False, True):
-            said = terminal.render(report, width=width, verbose=verbose)
+            said = audit_page.write_text(report, width=width, verbose=verbose)
             assert not re.search(r" \d+$\n(?:high|medium|low|undecided)", said, re.MULTILINE), (width, verbose)

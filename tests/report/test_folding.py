@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Judged, Subject, known, unknown
-from auditor.report.audit import changes, folding
-from auditor.report.audit import json as json_report
-from auditor.report.audit.folding import Names
+from auditor.report import changes, folding
+from auditor.report import report_json as json_report
+from auditor.report.folding import Names
 from auditor.report.model import Report
 from auditor.sources import zfs
 from tests import shared

@@ -10,7 +10,7 @@ from auditor import audit
 from auditor.facts import Evidence, Fact, Facts, Judged, Known, Reason, Subject, Unknown
 from auditor.recording import recording
 from auditor.recording.recording import ReplayHost
-from auditor.report.audit import html
+from auditor.report import audit as audit_page
 from tests import shared
 from tests.shared import HOSTS
 
@@ -71,7 +71,7 @@ def test_no_name_becomes_an_element(name: str) -> None:
     past = recording.load(HOSTS / name)
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
     plain, hostile = (
-        html.render(audit.judge(each, RULES, past.targets, "low"), verbose=True)
+        audit_page.write_html(audit.judge(each, RULES, past.targets, "low"), verbose=True)
         for each in (seen, seen._replace(facts=evil(seen.facts)))
     )
     before, after = Elements(plain), Elements(hostile)

@@ -13,8 +13,8 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.report.audit import json as json_report
-from auditor.report.audit import terminal
+from auditor.report import audit as audit_page
+from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from tests import shared
 from tests.golden import SCHEMAS, cases, report_anew, report_of
@@ -119,7 +119,7 @@ def judged(name: str, host: str = "db1", only: str = "") -> Report:
 def test_hostile_names_on_a_terminal(name: str, width: int, color: bool) -> None:
     report = judged(name, host=name)
     assert sum(finding.failed for finding in report.findings) >= 4
-    text = terminal.render(report, width=width, color=color, verbose=True)
+    text = audit_page.write_text(report, width=width, color=color, verbose=True)
     text.encode("utf-8")
     if color:
         assert SGR.search(text)
@@ -132,7 +132,7 @@ def test_hostile_names_on_a_terminal(name: str, width: int, color: bool) -> None
 @pytest.mark.parametrize("width", shared.briefly([(60,), (100,)], quick=1))
 @pytest.mark.parametrize("name", shared.briefly(((name,) for name in HOSTILE.values()), quick=4))
 def test_hostile_names_where_only_ascii_is_shown(name: str, width: int) -> None:
-    ascii_only = terminal.render(judged(name, host=name), width=width, ascii_only=True, verbose=True)
+    ascii_only = audit_page.write_text(judged(name, host=name), width=width, ascii_only=True, verbose=True)
     assert ascii_only.isascii()
     assert all(char == "\n" or char.isprintable() for char in ascii_only)
 

@@ -10,11 +10,10 @@ from auditor.facts import HOST, Fact, Facts, Subject, Value, known
 from auditor.judge.finding import findings
 from auditor.judge.rule import Fix
 from auditor.judge.verdict import Verdict, judge
-from auditor.report import finding_words
-from auditor.report.audit import html, terminal
-from auditor.report.audit import json as report_json
+from auditor.report import audit as audit_page
+from auditor.report import finding_words, report_json
 from auditor.report.formats import jsonl, junit, markdown
-from auditor.report.formats._told import told
+from auditor.report.report_reader import parse_report
 from tests.report.test_event_words import RULES
 from tests.shared import HOSTS, report_of
 
@@ -55,10 +54,15 @@ def test_every_format_prints_the_condition_before_the_command(host: str) -> None
     assert needs
     assert report.next_step != command
     document = report_json.document(report, verbose=False)
-    data = told(document)
+    data = parse_report(document)
     assert next(each for each in document["findings"] if each["rule"] == first.rule.id)["fix"]["needs"] == needs
-    texts = [terminal.render(report, width=400), html.render(report), markdown.render(data), junit.render(data)]
-    texts.append(terminal.render(report, width=400, verbose=True))
+    texts = [
+        audit_page.write_text(report, width=400),
+        audit_page.write_html(report),
+        markdown.render(data),
+        junit.render(data),
+    ]
+    texts.append(audit_page.write_text(report, width=400, verbose=True))
     for text in texts:
         plain = re.sub(r"<[^>]+>|[`\\]", "", text)
         assert f"{needs}: {command}" in plain

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from auditor.report import finding_words, formats
-from auditor.report.audit import changes, html, sides, terminal
-from auditor.report.audit import json as report_json
-from auditor.report.fleet import counting, host_page
-from auditor.report.fleet import html as fleet_html
-from auditor.report.fleet import terminal as fleet_terminal
-from auditor.report.formats._told import told
+from auditor.fleet import counting
+from auditor.fleet import page as fleet_page
+from auditor.report import audit as audit_page
+from auditor.report import changes, finding_words, formats, report_json, sides
+from auditor.report.report_reader import parse_report
 from auditor.text import UNKNOWN, unknown_headline
 from tests.report.test_event_words import RULES
 from tests.shared import HOSTS, report_of
@@ -51,7 +49,7 @@ def test_the_host_has_unknown_findings_of_many_rules() -> None:
 @pytest.mark.parametrize("name", sorted(set(formats.of_data()) - {"json"}))
 @pytest.mark.parametrize("edition", [dict, older])
 def test_each_format_of_a_report(name: str, edition: Callable[[Mapping[str, Any]], Any]) -> None:
-    text = formats.module(name).render(told(edition(DOCUMENT)))
+    text = formats.named(name).render(parse_report(edition(DOCUMENT)))
     assert not said(text)
     assert (UNKNOWN in text) is (name in TITLED)
 
@@ -59,28 +57,28 @@ def test_each_format_of_a_report(name: str, edition: Callable[[Mapping[str, Any]
 def test_json_terminal_and_html() -> None:
     unknown = [each for each in DOCUMENT["findings"] if each["outcome"] == "unknown"]
     assert all(each["title"].startswith(UNKNOWN) for each in unknown)
-    assert not said(terminal.render(REPORT, verbose=True))
-    assert not said(terminal.render(REPORT))
-    assert not said(html.render(REPORT))
+    assert not said(audit_page.write_text(REPORT, verbose=True))
+    assert not said(audit_page.write_text(REPORT))
+    assert not said(audit_page.write_html(REPORT))
 
 
 @pytest.mark.parametrize("edition", [dict, older])
 def test_pages_of_a_fleet(edition: Callable[[Mapping[str, Any]], Any]) -> None:
-    lines = formats.module("jsonl").render(told(edition(DOCUMENT))).encode().splitlines()
+    lines = formats.named("jsonl").render(parse_report(edition(DOCUMENT))).encode().splitlines()
     if edition is older:
         rows = [json.loads(line) for line in lines]
         lines = [
             json.dumps(row | ({"title": RULES[row["rule"]].title} if "rule" in row else {})).encode() for row in rows
         ]
     fleet = counting.fleet(lambda: lines, None, 0.0)
-    pages = [fleet_terminal.render(fleet, width=400), fleet_html.render(fleet)]
-    pages += [page for _, page in host_page.pages(lambda: lines, fleet.hosts)]
+    pages = [fleet_page.write_text(fleet, width=400), fleet_page.write_html(fleet)]
+    pages += [page for _, page in fleet_page.host_pages(lambda: lines, fleet.hosts)]
     assert not [title for page in pages for title in said(page)]
     assert UNKNOWN in pages[-1]
 
 
 def test_a_line_of_a_fleet_has_the_title_of_a_failure_where_there_is_one() -> None:
-    rows = [json.loads(line) for line in formats.module("jsonl").render(told(DOCUMENT)).splitlines()]
+    rows = [json.loads(line) for line in formats.named("jsonl").render(parse_report(DOCUMENT)).splitlines()]
     known = next(row for row in rows if row.get("outcome") == "unknown")
     bare = RULES[known["rule"]].title
     other = [row | {"host": "other"} for row in (rows[0], known | {"outcome": "fail", "was": "fail", "title": bare})]

@@ -9,8 +9,9 @@ import jsonschema
 import pytest
 from hypothesis import given
 
-from auditor.report.console import printed
-from auditor.report.verify import verification_page, verification_text
+from auditor.report import html, terminal
+from auditor.report.document import Document, Section
+from auditor.verify import page as verify_page
 from auditor.verify.comparison import Comparison, Step, Sweep, compare, find, load
 from auditor.verify.result import Verification
 from tests import shared
@@ -25,11 +26,15 @@ VALIDATOR = jsonschema.Draft202012Validator(json.loads(VERIFY_SCHEMA.read_text()
 
 
 def on_terminal(comparison: Comparison, width: int = 80) -> str:
-    return printed(verification_text.comparison_lines(comparison), width=width, color=False, ascii_only=False)
+    return terminal.fragment([verify_page.compared(comparison)], width=width)
 
 
 def swept(sweep: Sweep, width: int = 80, ascii_only: bool = False) -> str:
-    return printed(verification_text.sweep_lines(sweep, width), width=width, color=False, ascii_only=ascii_only)
+    return terminal.fragment([verify_page.swept(sweep)], width=width, ascii_only=ascii_only)
+
+
+def on_page(section: Section) -> str:
+    return html.write(Document("", (), (section,)))
 
 
 # -- JSON ----------------------------------------------------------------------------------------------------------
@@ -39,7 +44,7 @@ def swept(sweep: Sweep, width: int = 80, ascii_only: bool = False) -> str:
 def test_everything_together_keeps_to_the_schema(name: str) -> None:
     report = report_of(HOSTS / CANONICAL)
     comparison, sweep = compare(samples.traced(), made(name)), samples.sweep()
-    text = verification_text.render_json(made(name), report, comparison=comparison, sweep=sweep)
+    text = verify_page.write_json(made(name), report, comparison=comparison, sweep=sweep)
     document = json.loads(text)
     VALIDATOR.validate(document)
     assert load(text) == made(name)
@@ -51,14 +56,14 @@ def test_everything_together_keeps_to_the_schema(name: str) -> None:
 
 @pytest.mark.slow
 def test_nothing_that_was_not_asked_for() -> None:
-    document = json.loads(verification_text.render_json(made("traced"), zaudit="0.2"))
+    document = json.loads(verify_page.write_json(made("traced"), zaudit="0.2"))
     VALIDATOR.validate(document)
     assert document.keys() == {"schema", "verification", "zaudit"}
 
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_names_in_json(name: str) -> None:
-    text = verification_text.render_json(renamed(name))
+    text = verify_page.write_json(renamed(name))
     assert text.isascii()
     assert text.count("\n") == 1
     VALIDATOR.validate(json.loads(text))
@@ -69,7 +74,7 @@ def test_hostile_names_in_json(name: str) -> None:
 @shared.examples(30, deadline=None)
 @given(strategies.of(Verification), strategies.of(Comparison), strategies.of(Sweep))
 def test_any_document_keeps_to_the_schema(verification: Verification, comparison: Comparison, sweep: Sweep) -> None:
-    text = verification_text.render_json(verification, comparison=comparison, sweep=sweep)
+    text = verify_page.write_json(verification, comparison=comparison, sweep=sweep)
     VALIDATOR.validate(json.loads(text))
     assert load(text) == verification
 
@@ -81,13 +86,13 @@ def test_what_became_faster_stands_first() -> None:
     before, after = samples.traced((samples.run(spike_ms=40.0),)), samples.traced((samples.run(seed=3, spike_ms=2.0),))
     comparison = compare(before, after)
     text = on_terminal(comparison)
-    assert re.search(r"^Before and after   .*[Ff]aster: .*log p99\.9", text, re.MULTILINE)
+    assert re.search(r"^Before and after\n  .*[Ff]aster: .*log p99\.9", text, re.MULTILINE)
     (line,) = (line for line in text.splitlines() if " p99.9 " in line and " ms " in line)
     assert line.split()[-1] == "faster"
-    page = Reader(verification_page.comparison_section(comparison)).text
+    page = Reader(on_page(verify_page.compared(comparison))).text
     assert "faster: log p99.9" in page
     for row in comparison.rows:
-        assert all(cell in page and cell in text for cell in verification_text.comparison_cells(row))
+        assert all(cell in page and cell in text for cell in verify_page.comparison_cells(row))
 
 
 def test_what_differs_is_said_instead_of_a_comparison() -> None:
@@ -96,7 +101,7 @@ def test_what_differs_is_said_instead_of_a_comparison() -> None:
     assert "Not compared: they answer different questions." in text
     assert "Differs: the profile: postgres before, etcd after." in text
     assert "ms" not in re.findall(r"\w+", text)
-    assert "Differs: the profile" in Reader(verification_page.comparison_section(comparison)).text
+    assert "Differs: the profile" in Reader(on_page(verify_page.compared(comparison))).text
 
 
 def test_why_nothing_can_be_told_is_said_once() -> None:
@@ -112,8 +117,8 @@ def test_why_nothing_can_be_told_is_said_once() -> None:
 def test_any_comparison_is_rendered(comparison: Comparison) -> None:
     for width in (40, 120):
         assert not UNSAFE.search(on_terminal(comparison, width))
-    assert not UNSAFE.search(verification_page.comparison_section(comparison))
-    Reader(verification_page.comparison_section(comparison))
+    assert not UNSAFE.search(on_page(verify_page.compared(comparison)))
+    Reader(on_page(verify_page.compared(comparison)))
 
 
 # -- sweep -----------------------------------------------------------------------------------------------------------
@@ -129,7 +134,7 @@ def test_a_sweep_says_the_knee_first_and_draws_each_step() -> None:
     assert len(bars) == 8
     assert bars == sorted(bars)
     assert bars[-1] > 30
-    page = Reader(verification_page.sweep_section(sweep)).text
+    page = Reader(on_page(verify_page.swept(sweep))).text
     assert all(sentence in page for sentence in find(sweep).says)
     assert swept(sweep, ascii_only=True).isascii()
 
@@ -139,8 +144,8 @@ def test_a_sweep_without_a_knee_still_shows_its_figures() -> None:
     text = one_line(swept(lost))
     assert "The knee cannot be named" in text
     assert "every 16 KiB" in text
-    assert verification_text.spread(lost.steps[-1]) in text
-    assert verification_text.spread(lost.steps[-1]) in Reader(verification_page.sweep_section(lost)).text
+    assert verify_page.spread(lost.steps[-1]) in text
+    assert verify_page.spread(lost.steps[-1]) in Reader(on_page(verify_page.swept(lost))).text
     assert "not tried" in swept(Sweep(1, (Step(0, ()),)))
 
 
@@ -149,5 +154,5 @@ def test_a_sweep_without_a_knee_still_shows_its_figures() -> None:
 def test_any_sweep_is_rendered(sweep: Sweep) -> None:
     for width in (40, 120):
         assert not UNSAFE.search(swept(sweep, width))
-    Reader(verification_page.sweep_section(sweep))
-    json.dumps(verification_text.sweep_data(sweep), allow_nan=False)
+    Reader(on_page(verify_page.swept(sweep)))
+    json.dumps(verify_page.sweep_data(sweep), allow_nan=False)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from auditor.host.live import ENVIRONMENT
-from auditor.report.audit import folding
+from auditor.report import folding
 from tests.security import namespaces
 from tests.security.namespaces import ZAUDIT, FakeHost
 from tests.security.prove import RECORDED

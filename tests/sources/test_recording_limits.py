@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from auditor import codec
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, RecordingError, ReplayHost
-from auditor.verify import codec, trial
+from auditor.verify import trial
 from tests.sources.test_recording import RECORDINGS
 
 GET = ("zfs", "get", "-Hp", "-r", "-o", "name,property,value,source", "sync", "tank")

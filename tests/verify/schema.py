@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
-from auditor.report.audit.json import FIRST
-from auditor.report.audit.json import SCHEMA as REPORT
-from auditor.verify.codec import MOST, hints_of
+from auditor.codec import MOST, hints_of
+from auditor.report.report_json import FIRST
+from auditor.report.report_json import SCHEMA as REPORT
 from auditor.verify.comparison import SCHEMA, Comparison, Knee, Sweep
 from auditor.verify.result import Histogram, Verification
 

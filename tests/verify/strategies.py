@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from hypothesis import strategies as st
 
-from auditor.verify.codec import hints_of
+from auditor.codec import hints_of
 from auditor.verify.result import Histogram
 
 MOST = 2**63 - 1

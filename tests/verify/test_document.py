@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from auditor import codec
+from auditor.codec import CodecError
 from auditor.text import harmless
-from auditor.verify import codec
-from auditor.verify.codec import CodecError
 from auditor.verify.comparison import LARGEST, document, load
 from auditor.verify.result import Histogram, Verification
 from tests import shared

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.verify import codec, ledger, place, run
+from auditor import codec
+from auditor.verify import ledger, place, run
 from auditor.verify.ledger import CALLER, Actor, Place, PlaceError
 from tests.verify.fake_zfs import GUID, Dataset, FakeZfs
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from auditor.codec import CodecError
 from auditor.commands import _verifying
 from auditor.recording import recording
 from auditor.verify import trial
-from auditor.verify.codec import CodecError
 from tests.golden import VERIFICATIONS, findings_of, verifications, verified
 
 LARGEST = 150_000

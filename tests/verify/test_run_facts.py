@@ -7,11 +7,11 @@ import pytest
 from auditor import rulebook
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.judge.verdict import judge_one
+from auditor.model.run import FACTS
 from auditor.model.write_cache import keeps_acknowledged
 from auditor.verify import chain, profile, verification
 from auditor.verify.profile import FILE_FORMAT, Profile
 from auditor.verify.result import Histogram, Run, Txg, Zil
-from auditor.verify.specs import FACTS
 from auditor.verify.trial import UNSEEN
 from auditor.verify.verification import THROTTLE
 from tests.verify.worlds import DATA, FAILED, LEG_A, LEG_B, MIRRORED, SYNCS, World, world

@@ -1,32 +1,59 @@
-"""What a report may look like: one module a format, and this folder is the list of them.
-
-A module has MEDIA (its media type) and either ``render(told)``, which makes its text of a report as data
-(:class:`auditor.report.formats._told.Told`), or ``page(report, verbose, look)``, which needs the report itself: those of the
-first kind can also be made of a report that was kept. One that a monitor reads has ``failed(text, now)``: what is said when
-there is no report; and ``status(told)`` where its protocol has exit codes of its own. MODE: who may read the file, if not its
-owner alone.
-"""
+"""What a report may look like. A format is one of the FORMATS of a module of this folder, and a name in MODULES, which is the
+list that the commands offer without loading any."""
 
 from __future__ import annotations
 
-import pkgutil
-from functools import cache
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from auditor.report.model import Report
+    from auditor.report.report_reader import ReportDocument
+
+MODULES = {
+    **dict.fromkeys(("terminal", "html", "json"), "pages"),
+    **dict.fromkeys(("checkmk", "nagios", "npd", "summary"), "monitors"),
+    **dict.fromkeys(("sarif", "sarif-github"), "sarif"),
+    **{name: name for name in ("jsonl", "junit", "markdown", "prometheus")},
+}
 
 
-@cache
+class Format(NamedTuple):
+    """A format.
+
+    media: its media type.
+    text: of a report as data, so that it can be made of a report that was kept.
+    page: its text of the report itself (report, verbose, look), if it is more than data.
+    failed: of one that a monitor reads, what is said when there is no report (why, when).
+    status: where its protocol has exit codes of its own.
+    mode: who may read the file, if not its owner alone.
+    """
+
+    media: str
+    text: Callable[[ReportDocument], str] | None = None
+    page: Callable[[Report, bool, Mapping[str, Any]], str] | None = None
+    failed: Callable[[str, float], str] | None = None
+    status: Callable[[ReportDocument], int] | None = None
+    mode: int = 0o600
+
+    def render(self, report: ReportDocument) -> str:
+        """Its text of data, of one that is made of data."""
+        assert self.text
+        return self.text(report)
+
+
 def names() -> tuple[str, ...]:
     """All formats, as they are named on a command line."""
-    found = (each.name for each in pkgutil.iter_modules(__path__))
-    return tuple(sorted(name.replace("_", "-") for name in found if not name.startswith("_")))
+    return tuple(sorted(MODULES))
 
 
-def module(name: str) -> ModuleType:
-    """The module of one of them."""
-    return import_module(f"{__name__}.{name.replace('-', '_')}")
+def named(name: str) -> Format:
+    """One of them."""
+    found: Format = import_module(f"{__name__}.{MODULES[name]}").FORMATS[name]
+    return found
 
 
 def of_data() -> tuple[str, ...]:
     """Those that can be made of a report that was kept."""
-    return tuple(name for name in names() if hasattr(module(name), "render"))
+    return tuple(name for name in names() if named(name).text)

@@ -10,37 +10,38 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor.report.formats._told import Finding, Told
+from auditor.report.formats import Format
+from auditor.report.report_reader import Finding, ReportDocument
 
 MEDIA = "application/x-ndjson"
 SCHEMA = "zaudit-lines/1"
 
 
-def render(told: Told) -> str:
+def render(report: ReportDocument) -> str:
     """The lines, the worst findings first as in the report."""
-    return "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows(told))
+    return "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows(report))
 
 
-def rows(told: Told) -> list[dict[str, Any]]:
+def rows(report: ReportDocument) -> list[dict[str, Any]]:
     """What the lines say."""
-    taken = datetime.fromtimestamp(told.taken, UTC).isoformat(timespec="seconds")
-    common = {"schema": SCHEMA, "host": told.host, "taken": taken, "zaudit": told.zaudit, "rules": told.rules}
-    found = ({**common, "kind": "finding", **_finding(each)} for each in told.all)
-    return [{**common, "kind": "report", **_report(told)}, *found]
+    taken = datetime.fromtimestamp(report.taken, UTC).isoformat(timespec="seconds")
+    common = {"schema": SCHEMA, "host": report.host, "taken": taken, "zaudit": report.zaudit, "rules": report.rules}
+    found = ({**common, "kind": "finding", **_finding(each)} for each in report.all)
+    return [{**common, "kind": "report", **_report(report)}, *found]
 
 
-def _report(told: Told) -> dict[str, Any]:
+def _report(report: ReportDocument) -> dict[str, Any]:
     return {
-        "openzfs": told.openzfs,
-        "targets": list(told.targets),
-        "standing": told.standing,
-        "threshold": told.threshold,
-        "exit_code": told.exit_code,
-        "coverage": dict(told.coverage),
-        "left_out": [rule for rule, _, _ in told.left_out],
+        "openzfs": report.openzfs,
+        "targets": list(report.targets),
+        "standing": report.standing,
+        "threshold": report.threshold,
+        "exit_code": report.exit_code,
+        "coverage": dict(report.coverage),
+        "left_out": [rule for rule, _, _ in report.left_out],
         "events": [
             {"datasets": list(names), "outcomes": {event: outcome for event, (outcome, _) in cells.items()}}
-            for names, cells in told.events
+            for names, cells in report.events
         ],
     }
 
@@ -68,3 +69,6 @@ def _finding(each: Finding) -> dict[str, Any]:
         **page,
         **waiver,
     }
+
+
+FORMATS = {"jsonl": Format(MEDIA, text=render)}

@@ -9,32 +9,35 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape, quoteattr
 
-from auditor.report.formats._told import STANDINGS, Finding, Told, brief
+from auditor.report.formats import Format
+from auditor.report.report_reader import STANDINGS, Finding, ReportDocument, brief
 
 MEDIA = "application/xml"
 NAME = 300
 
 
-def render(told: Told) -> str:
+def render(report: ReportDocument) -> str:
     """One suite."""
-    cases = [_case(each) for each in told.all]
-    if told.cannot_tell:
+    cases = [_case(each) for each in report.all]
+    if report.cannot_tell:
         cases.append(
             f'<testcase classname="zaudit" name="what a power cut costs" time="0"><error type="undecided" '
-            f"message={quoteattr(told.headline)}/></testcase>"
+            f"message={quoteattr(report.headline)}/></testcase>"
         )
-    if passed := told.coverage["passed"]:
+    if passed := report.coverage["passed"]:
         cases.append(f'<testcase classname="zaudit" name="{passed} rules passed" time="0"/>')
-    count = {standing: sum(each.standing == standing for each in told.all) for standing in STANDINGS}
-    count["unknown"] += told.cannot_tell
+    count = {standing: sum(each.standing == standing for each in report.all) for standing in STANDINGS}
+    count["unknown"] += report.cannot_tell
     skipped = count["waived"] + count["known"]
-    taken = datetime.fromtimestamp(told.taken, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    host = quoteattr(brief(told.host, NAME) or "unknown")
+    taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    host = quoteattr(brief(report.host, NAME) or "unknown")
     head = (
         f'<testsuite name="zaudit" id="0" package="zaudit" hostname={host} timestamp="{taken}" time="0" '
         f'tests="{len(cases)}" failures="{count["fail"]}" errors="{count["unknown"]}" skipped="{skipped}">'
     )
-    body = "\n".join(("<properties/>", *cases, f"<system-out>{escape(_coverage(told))}</system-out>", "<system-err/>"))
+    body = "\n".join(
+        ("<properties/>", *cases, f"<system-out>{escape(_coverage(report))}</system-out>", "<system-err/>")
+    )
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{head}\n{body}\n</testsuite>\n</testsuites>\n'
 
 
@@ -57,11 +60,14 @@ def _outcome(each: Finding) -> str:
             return "<skipped/>"  # Ant's schema has no room for words
 
 
-def _coverage(told: Told) -> str:
+def _coverage(report: ReportDocument) -> str:
     waived = [f"waived until {each.waiver.expires} by {each.waiver.owner}: {each.rule} {each.place} ({each.was}, "
-              f"{each.severity}): {each.waiver.reason}" for each in told.waived if each.waiver]  # fmt: skip
+              f"{each.severity}): {each.waiver.reason}" for each in report.waived if each.waiver]  # fmt: skip
     waived += [f"known since {each.known}: {each.rule} {each.place} ({each.outcome}, {each.severity})"
-               for each in told.findings if each.known]  # fmt: skip
-    out = [f"left out by {by}: {rule} ({severity})" for rule, severity, by in told.left_out]
-    covered = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in told.coverage.items())
-    return "\n".join([told.headline, covered, *waived, *out])
+               for each in report.findings if each.known]  # fmt: skip
+    out = [f"left out by {by}: {rule} ({severity})" for rule, severity, by in report.left_out]
+    covered = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in report.coverage.items())
+    return "\n".join([report.headline, covered, *waived, *out])
+
+
+FORMATS = {"junit": Format(MEDIA, text=render)}

@@ -1,4 +1,4 @@
-"""Markdown for a ticket: the answer, what each event costs, what failed with its fix, what could not be told.
+"""Markdown for a ticket: the answer, what each event costs, what failed with its fix, what could not be report.
 
 What comes from hosts stands in code spans or with every mark escaped, so that no name of a dataset becomes a link, an image, a
 mention of somebody or a heading. (spec.commonmark.org 6.1 Code spans, 2.4 Backslash escapes; GitHub Flavored Markdown, tables)
@@ -12,26 +12,27 @@ from datetime import UTC, datetime
 
 from auditor.judge.event import EVENTS, MEANS
 from auditor.report.event_words import used
-from auditor.report.formats._told import Finding, Told, brief, worst
+from auditor.report.formats import Format
+from auditor.report.report_reader import Finding, ReportDocument, brief, worst
 
 MEDIA = "text/markdown; charset=utf-8"
 GROUPS, FAILURES, OPEN = 5, 50, 50
 
 
-def render(told: Told) -> str:
+def render(report: ReportDocument) -> str:
     """The ticket."""
-    return "\n".join(_lines(told)) + "\n"
+    return "\n".join(_lines(report)) + "\n"
 
 
-def _lines(told: Told) -> Iterator[str]:
-    yield f"## {text(told.headline.capitalize())}\n"
-    taken = datetime.fromtimestamp(told.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    yield f"{code(told.host)}, OpenZFS {code(told.openzfs)}, seen {taken} by zaudit {code(told.zaudit)};"
-    covered = told.coverage
-    yield f"{covered['decided']} of {covered['rules']} rules decided, exit code {told.exit_code}.\n"
-    yield from _events(told)
-    failed = worst([each for each in told.findings if each.standing == "fail"])
-    undecided = worst([each for each in told.findings if each.standing == "unknown"])
+def _lines(report: ReportDocument) -> Iterator[str]:
+    yield f"## {text(report.headline.capitalize())}\n"
+    taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    yield f"{code(report.host)}, OpenZFS {code(report.openzfs)}, seen {taken} by zaudit {code(report.zaudit)};"
+    covered = report.coverage
+    yield f"{covered['decided']} of {covered['rules']} rules decided, exit code {report.exit_code}.\n"
+    yield from _events(report)
+    failed = worst([each for each in report.findings if each.standing == "fail"])
+    undecided = worst([each for each in report.findings if each.standing == "unknown"])
     for each in failed[:FAILURES]:
         yield from _failure(each)
     yield from _more(failed, FAILURES)
@@ -40,26 +41,26 @@ def _lines(told: Told) -> Iterator[str]:
         yield from map(_open, undecided[:OPEN])
         yield ""
         yield from _more(undecided, OPEN)
-    if known := worst([each for each in told.findings if each.known]):
+    if known := worst([each for each in report.findings if each.known]):
         yield "### Known to the baseline\n"
         yield from (f"- {code(each.rule)} ({each.outcome}, {each.severity}) at {code(brief(each.place, 120))}, since "
                     f"{text(each.known)}" for each in known[:OPEN])  # fmt: skip
         yield ""
         yield from _more(known, OPEN)
-    if told.waived or told.left_out:
+    if report.waived or report.left_out:
         yield "### Waived or left out\n"
-        yield from map(_waived, told.waived[:OPEN])
+        yield from map(_waived, report.waived[:OPEN])
         yield from (
-            f"- {code(rule)} ({severity}): left out by {code(by)}" for rule, severity, by in told.left_out[:OPEN]
+            f"- {code(rule)} ({severity}): left out by {code(by)}" for rule, severity, by in report.left_out[:OPEN]
         )
         yield ""
-        yield from _more(told.waived, OPEN)
-    yield f"Next: {code(told.next)}"
+        yield from _more(report.waived, OPEN)
+    yield f"Next: {code(report.next)}"
 
 
-def _events(told: Told) -> Iterator[str]:
-    for names, cells in told.events[:GROUPS]:
-        users = told.users
+def _events(report: ReportDocument) -> Iterator[str]:
+    for names, cells in report.events[:GROUPS]:
+        users = report.users
         shown = (
             ", ".join(code(each) + used(users.get(each, ()), code) for each in names[:4]) or "databases of this host"
         )
@@ -67,7 +68,7 @@ def _events(told: Told) -> Iterator[str]:
         yield f"{shown}{more}:\n\n| when | then |\n|---|---|"
         yield from (f"| {MEANS[event]} | {text(cells[event][1])} |" for event in EVENTS if event in cells)
         yield ""
-    yield from _more(told.events, GROUPS, "groups of datasets")
+    yield from _more(report.events, GROUPS, "groups of datasets")
 
 
 def _failure(each: Finding) -> Iterator[str]:
@@ -110,3 +111,6 @@ def text(words: str) -> str:
     """Words in which no mark means anything. An @ or a # would be somebody or something on GitHub and GitLab."""
     escaped = re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", words)
     return re.sub(r"@|#(?=\d)|://|(?<=www)\.", lambda found: f"`{found[0]}`", escaped)
+
+
+FORMATS = {"markdown": Format(MEDIA, text=render)}

@@ -14,17 +14,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time
 
 from auditor.judge.event import EVENTS
-from auditor.report.formats._told import CELLS, Told, brief, worst
+from auditor.report.formats import Format
+from auditor.report.report_reader import CELLS, ReportDocument, brief, worst
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
-MODE = 0o644  # node_exporter has a user of its own
 FINDINGS, WAIVERS, LABEL = 200, 50, 200
 Series = Iterable[tuple[Mapping[str, str], float]]
 
 
-def render(told: Told) -> str:
+def render(report: ReportDocument) -> str:
     """All families of a report."""
-    return "".join(_families(told))
+    return "".join(_families(report))
 
 
 def failed(text: str, now: float) -> str:
@@ -32,51 +32,55 @@ def failed(text: str, now: float) -> str:
     return _success(0) + _family("last_attempt_timestamp_seconds", "When zaudit ended without a report.", [({}, now)])
 
 
-def _families(told: Told) -> Iterator[str]:
+def _families(report: ReportDocument) -> Iterator[str]:
     yield _family(
-        "last_run_timestamp_seconds", "When the host was looked at, seconds since the epoch.", [({}, told.taken)]
+        "last_run_timestamp_seconds", "When the host was looked at, seconds since the epoch.", [({}, report.taken)]
     )
     yield _success(1)
-    names = {"version": told.zaudit, "rules": told.rules, "openzfs": told.openzfs, "standing": told.standing}
+    names = {"version": report.zaudit, "rules": report.rules, "openzfs": report.openzfs, "standing": report.standing}
     yield _family("info", "Who judged by which rules, and the answer to a power cut.", [(names, 1)])
-    yield _family("exit_code", "0, or 10 (undecided), 11 (low) to 14 (critical).", [({}, told.exit_code)])
+    yield _family("exit_code", "0, or 10 (undecided), 11 (low) to 14 (critical).", [({}, report.exit_code)])
     words = ("passed", "undecided", "not_applicable")
-    rules = [({"outcome": word}, told.coverage[word]) for word in words]
+    rules = [({"outcome": word}, report.coverage[word]) for word in words]
     yield _family("rules", "Rules by what came of them; those with a failure are the rest of all.",
-                  [*rules, ({"outcome": "all"}, told.coverage["rules"])])  # fmt: skip
-    yield _family("left_out", "Rules that somebody chose not to run, or to count as less.", [({}, len(told.left_out))])
-    counts = [({"outcome": outcome, "severity": severity}, count) for (outcome, severity), count in told.counts.items()]
+                  [*rules, ({"outcome": "all"}, report.coverage["rules"])])  # fmt: skip
+    yield _family(
+        "left_out", "Rules that somebody chose not to run, or to count as less.", [({}, len(report.left_out))]
+    )
+    counts = [
+        ({"outcome": outcome, "severity": severity}, count) for (outcome, severity), count in report.counts.items()
+    ]
     yield _family(
         "findings", "Findings by outcome and severity; what a baseline knows is an outcome of its own.", counts
     )
-    yield _family("event_datasets", "Datasets by what an event would cost them.", _events(told))
-    shown = list(_each(told))
+    yield _family("event_datasets", "Datasets by what an event would cost them.", _events(report))
+    shown = list(_each(report))
     yield _family("finding", "One for each finding, the gravest ones.", shown[:FINDINGS])
     yield _family(
         "finding_left_out", "Findings that are counted and not told one by one.", [({}, len(shown[FINDINGS:]))]
     )
-    yield _family("known_bug", "One for each known bug of the release, of all that a finding counts.", _bugs(told))
+    yield _family("known_bug", "One for each known bug of the release, of all that a finding counts.", _bugs(report))
     yield _family("waiver_expires_timestamp_seconds", "When the last day of a waiver is over, seconds since the epoch.",
-                  list(_waivers(told))[:WAIVERS])  # fmt: skip
+                  list(_waivers(report))[:WAIVERS])  # fmt: skip
 
 
 def _success(value: int) -> str:
     return _family("last_run_success", "1: a report was made; 0: zaudit ended without one.", [({}, value)])
 
 
-def _events(told: Told) -> Series:
+def _events(report: ReportDocument) -> Series:
     """Every outcome of each event that can happen to this host, zeros too; databases that were not seen are one."""
     counts = Counter[tuple[str, str]]()
-    for names, cells in told.events:
+    for names, cells in report.events:
         for event, (outcome, _) in cells.items():
             counts[event, outcome] += max(len(names), 1)
-    events = [event for event in EVENTS if any(event in cells for _, cells in told.events)]
+    events = [event for event in EVENTS if any(event in cells for _, cells in report.events)]
     return [({"event": event, "outcome": outcome}, counts[event, outcome]) for event in events for outcome in CELLS]
 
 
-def _each(told: Told) -> Series:
+def _each(report: ReportDocument) -> Series:
     seen = set()
-    for each in worst(told.all):
+    for each in worst(report.all):
         labels = {
             "rule": each.rule,
             "outcome": each.standing,
@@ -90,16 +94,16 @@ def _each(told: Told) -> Series:
             yield labels, 1
 
 
-def _bugs(told: Told) -> Series:
+def _bugs(report: ReportDocument) -> Series:
     """Each by its own name: a bug that joins changes no other series."""
-    found = dict.fromkeys((bug, each.standing, severity) for each in told.all for bug, severity in each.bugs)
+    found = dict.fromkeys((bug, each.standing, severity) for each in report.all for bug, severity in each.bugs)
     return [({"bug": bug, "outcome": outcome, "severity": severity}, 1) for bug, outcome, severity in found][:FINDINGS]
 
 
-def _waivers(told: Told) -> Series:
+def _waivers(report: ReportDocument) -> Series:
     """For each rule and owner the first that runs out, the earliest first."""
     ends: dict[tuple[str, str], float] = {}
-    for each in told.waived:
+    for each in report.waived:
         assert each.waiver
         key = each.rule, brief(each.waiver.owner, LABEL)
         end = datetime.combine(date.fromisoformat(each.waiver.expires), time.max, UTC).timestamp()
@@ -125,3 +129,6 @@ def _escaped(text: str) -> str:
 
 def _number(value: float) -> str:
     return str(int(value))
+
+
+FORMATS = {"prometheus": Format(MEDIA, text=render, failed=failed, mode=0o644)}  # node_exporter has a user of its own

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from auditor.report.audit import folding
+from auditor.report import folding
 
 BASH = "set -euo pipefail; . /lab/state.sh; cd /lab/scratch\n"
 LOADED = {"bulk", "log", "group"}  # the names that load of state.sh gives its files

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from auditor.report.audit import json as report_json
+from auditor.report import report_json
 from tests.golden import CANONICAL, HOSTS, REPORTS, report_of
 
 VALUES: tuple[Any, ...] = (None, -1, 1e400, "x" * 5000, '\x1b]0;x\x07\n`@|;\\"<]]>&', [], {}, ["x"])

@@ -13,10 +13,9 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from auditor.report import formats
-from auditor.report.audit import json as report_json
-from auditor.report.formats import _told
-from auditor.report.formats._told import NoReport, Told, told
+from auditor.report import formats, report_json, report_reader
+from auditor.report.formats import markdown, monitors
+from auditor.report.report_reader import NoReport, ReportDocument, parse_report
 from tests.golden import FORMATS, format_files
 from tests.report.formats import documents
 from tests.report.test_json import HOSTILE, judged
@@ -28,15 +27,15 @@ OF_DATA = formats.of_data()
 
 
 def rendered(name: str, document: Any) -> str:
-    return str(formats.module(name).render(told(document)))
+    return formats.named(name).render(parse_report(document))
 
 
-def test_the_folder_is_the_list() -> None:
+def test_each_name_has_a_format() -> None:
     assert {"terminal", "html", "json", "prometheus", "nagios", "sarif-github"} <= set(formats.names())
     for name in formats.names():
-        module = formats.module(name)
-        assert re.fullmatch(r"[a-z]+/[a-z+.-]+(; .*)?", module.MEDIA), name
-        assert hasattr(module, "render") or hasattr(module, "page"), name
+        found = formats.named(name)
+        assert re.fullmatch(r"[a-z]+/[a-z+.-]+(; .*)?", found.media), name
+        assert found.text or found.page, name
     assert set(formats.names()) - set(OF_DATA) == {"terminal", "html"}
 
 
@@ -84,7 +83,7 @@ def test_a_finding_names_what_prints_its_rule(name: str) -> None:
 def test_a_page_that_is_none_of_the_rule_is_not_named(rule: str, page: str) -> None:
     document = documents.recorded()
     document["findings"][0] |= {"rule": rule, "page": page}
-    assert told(document).findings[0].more == ""
+    assert parse_report(document).findings[0].more == ""
 
 
 def test_json_is_the_report_as_it_was() -> None:
@@ -174,8 +173,8 @@ def test_a_host_of_which_nobody_can_tell_is_not_good(name: str) -> None:
 def test_the_state_of_a_monitor(findings: list[tuple[str, str]], threshold: str, state: int) -> None:
     document = documents.with_findings(*findings, threshold=threshold)
     nagios = rendered("nagios", document)
-    assert formats.module("nagios").status(told(document)) == state
-    assert formats.module("npd").status(told(document)) == (0, 1, 1, 2)[state]
+    assert monitors.nagios_status(parse_report(document)) == state
+    assert monitors.npd_status(parse_report(document)) == (0, 1, 1, 2)[state]
     assert nagios.startswith(f"ZAUDIT {('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[state]} - ")
     assert rendered("checkmk", document).startswith(f'{state} "zaudit" ')
     waived = sum(outcome == "waived" for outcome, _ in findings)
@@ -219,10 +218,9 @@ def test_no_name_breaks_a_format(name: str, hostile: str) -> None:
 
 
 def test_no_mark_of_markdown_has_an_effect() -> None:
-    module = formats.module("markdown")
-    assert module.code("a`b``c") == "```a`b``c```"
-    assert module.code("`a") == "`` `a ``"
-    assert module.text("![x](http://y) <img> @ops #12 a|b *c* www.x.org") == (
+    assert markdown.code("a`b``c") == "```a`b``c```"
+    assert markdown.code("`a") == "`` `a ``"
+    assert markdown.text("![x](http://y) <img> @ops #12 a|b *c* www.x.org") == (
         r"!\[x\](http`://`y) \<img\> `@`ops `#`12 a\|b \*c\* www`.`x.org"
     )
 
@@ -264,12 +262,12 @@ def test_a_broken_report_is_refused_or_told(edition: str) -> None:
     refused = 0
     for what, changed in documents.broken(document):
         try:
-            read: Told = told(changed)
+            read: ReportDocument = parse_report(changed)
         except NoReport:
             refused += 1
             continue
         for name in OF_DATA:
-            text = formats.module(name).render(read)
+            text = formats.named(name).render(read)
             assert text.replace("\n", "").isprintable(), what
             assert len(text) < 1_000_000, what
     assert refused > 200
@@ -280,16 +278,16 @@ def test_a_short_report_does_not_keep_us_for_long(monkeypatch: pytest.MonkeyPatc
     document["names"] = ["x" * 1000] * 100_000
     verdict = {"kind": "dataset", "names": ",".join(["0-99999"] * 1000), "message": "{subject}"}
     document["findings"][0]["verdicts"] = [verdict]
-    found = told(document).findings[0]
+    found = parse_report(document).findings[0]
     assert found.total == 100_000_000
-    assert len(found.subjects) == _told.SUBJECTS
+    assert len(found.subjects) == report_reader.SUBJECTS
 
 
 @pytest.mark.slow
 def test_many_findings_are_bounded() -> None:
     document = documents.with_findings(*[("fail", "low")] * 6000, ("fail", "critical"), ("waived", "high"))
-    read = told(document)
-    text = {name: str(formats.module(name).render(read)) for name in OF_DATA}
+    read = parse_report(document)
+    text = {name: str(formats.named(name).render(read)) for name in OF_DATA}
     metrics = text["prometheus"]
     assert metrics.count("\nzaudit_finding{") == 200
     assert "\nzaudit_finding_left_out 5802\n" in metrics

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from auditor.report import formats
-from auditor.report.formats._told import told
+from auditor.report.formats import prometheus
+from auditor.report.report_reader import parse_report
 from tests.golden import cases
 from tests.report.formats import documents
 from tests.shared import name_of
@@ -27,7 +28,7 @@ def every(name: str) -> list[str]:
     """A format of several hosts, of an old report and of made-up ones."""
     made_up = documents.with_findings(("fail", "high"), ("unknown", "critical"), ("waived", "low"))
     found = [*map(documents.recorded, HOSTS), documents.first_edition(), made_up, documents.with_findings()]
-    return [formats.module(name).render(told(each)) for each in found]
+    return [formats.named(name).render(parse_report(each)) for each in found]
 
 
 def needs(program: str) -> str:
@@ -51,7 +52,7 @@ def said(argv: list[Any], text: str = "") -> str:
 
 @pytest.mark.slow
 def test_promtool_takes_the_metrics() -> None:
-    for text in [*every("prometheus"), formats.module("prometheus").failed("no ZFS", 1.7e9)]:
+    for text in [*every("prometheus"), prometheus.failed("no ZFS", 1.7e9)]:
         assert said([needs("promtool"), "check", "metrics"], text) == "0"
 
 

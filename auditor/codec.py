@@ -1,0 +1,185 @@
+"""Named tuples as JSON and back, by their type hints: what a type gains, a file gains. Nothing is guessed, nothing converted.
+
+A record is an object with a member for each field, a tuple is a list, None is null; a type may spell itself (to_plain(),
+from_plain(data, where)).
+Reading is strict, since a file may come from anywhere: a missing member,
+another type, or a number that is not finite or beyond 64 bits is one :class:`CodecError` that says where. Members that a
+later release has added are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from auditor.errors import Stop
+from auditor.text import VALUES, crowded, harmless
+
+T = TypeVar("T")
+W = TypeVar("W", bound=str)
+MOST = 2**63 - 1
+MEMBER = "trial.json"  # of a recording; the schema tells a verification from a diagnosis
+
+
+class CodecError(Stop, ValueError):
+    """Data that does not have the shape of its type: one sentence, harmless to print, with the place."""
+
+
+def plain(value: Any, spelt: Callable[[str], str] = str) -> Any:
+    """Dictionaries, lists and scalars for json.dumps(). spelt: what becomes of each string."""
+    match value:
+        case tuple() if hasattr(value, "to_plain"):
+            return value.to_plain()
+        case tuple() if hasattr(value, "_fields"):
+            return {name: plain(each, spelt) for name, each in zip(value._fields, value, strict=True)}
+        case tuple() | list():
+            return [plain(each, spelt) for each in value]
+        case Mapping():
+            return {spelt(key): plain(each, spelt) for key, each in value.items()}
+        case str():
+            return spelt(value)
+        case _:
+            return value
+
+
+def load(kind: type[T], data: Any, where: str = "") -> T:
+    """The value of a type from what json.loads() gave. where: names the place in an error. Raises CodecError."""
+    value: T = _load(kind, data, where or kind.__name__)
+    return value
+
+
+def to_member(schema: str, value: Any) -> str:
+    """A record as the text of a recording's member."""
+    return json.dumps({"schema": schema, **plain(value)}, indent=1, ensure_ascii=True) + "\n"
+
+
+def from_member(kind: type[T], schema: str, text: str, what: str, upgrade: Callable[[Any], Any] = dict) -> T:
+    """The record in a recording's member. what: "diagnosis"; upgrade: adds what an earlier release did not write. Raises
+    CodecError for anything that is not of this schema."""
+    try:
+        if crowded(text):
+            raise ValueError(f"more than {VALUES:,} values")
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CodecError(f"{MEMBER} is not JSON: {error}") from None
+    if not isinstance(document, dict) or document.pop("schema", None) != schema:
+        raise CodecError(f"{MEMBER} is not of schema {schema}: no {what} is recorded there")
+    try:
+        return load(kind, upgrade(document))
+    except CodecError as error:
+        raise CodecError(f"{MEMBER}: {error}") from None
+
+
+def _load(type_: Any, data: Any, where: str) -> Any:
+    if hasattr(type_, "from_plain"):
+        return type_.from_plain(data, where)
+    if hasattr(type_, "_fields"):
+        return _record(type_, data, where)
+    match get_origin(type_):
+        case origin if origin is tuple:
+            return _tuple(get_args(type_), data, where)
+        case origin if isinstance(origin, type) and issubclass(origin, Mapping):
+            return {key: _load(get_args(type_)[1], each, f"{where}.{short(key)}") for key, each in members(data, where)}
+        case origin if origin is Literal:
+            if data in get_args(type_) and isinstance(data, str):
+                return data
+            raise CodecError(f"{where} is {_shown(data)}, not one of {', '.join(get_args(type_))}")
+        case origin if origin in (Union, UnionType):
+            if data is None:
+                return None
+            (other,) = (each for each in get_args(type_) if each is not NoneType)
+            return _load(other, data, where)
+    return scalar(type_, data, where)
+
+
+def _record(type_: Any, data: Any, where: str) -> Any:
+    hints = hints_of(type_)
+    given = dict(members(data, where))
+    if missing := [name for name in hints if name not in given]:
+        raise CodecError(f"{where}: {missing[0]} is missing")
+    return type_(**{name: _load(hint, given[name], f"{where}.{name}") for name, hint in hints.items()})
+
+
+@cache
+def hints_of(type_: Any) -> dict[str, Any]:
+    """The fields of a record and their types."""
+    return {name: get_type_hints(type_)[name] for name in type_._fields}
+
+
+def _tuple(items: tuple[Any, ...], data: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(data, list):
+        raise CodecError(f"{where} is {_shown(data)}, not a list")
+    if items[-1] is Ellipsis:
+        items = (items[0],) * len(data)
+    if len(items) != len(data):
+        raise CodecError(f"{where} has {len(data)} items, not {len(items)}")
+    return tuple(_load(item, each, f"{where}[{i}]") for i, (item, each) in enumerate(zip(items, data, strict=True)))
+
+
+def members(data: Any, where: str) -> Iterable[tuple[str, Any]]:
+    if not isinstance(data, dict):
+        raise CodecError(f"{where} is {_shown(data)}, not an object")
+    return data.items()
+
+
+def scalar(type_: Any, data: Any, where: str) -> Any:
+    if type_ is float and type(data) in (int, float) and -MOST <= data <= MOST:
+        return float(data)
+    if type_ is not float and type(data) is type_ and (type_ is not int or -MOST <= data <= MOST):
+        return data
+    kind = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}[type_]
+    raise CodecError(f"{where} is {_shown(data)}, not {kind}")
+
+
+def _shown(data: Any) -> str:
+    """What stands there instead, in few words."""
+    match data:
+        case None:
+            return "null"
+        case bool():
+            return "true" if data else "false"
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case float() if not math.isfinite(data):
+            return "not a finite number"
+        case int() | float():
+            return short(f"{data:.6g}" if isinstance(data, float) or abs(data) < 2**63 else "beyond 64 bits")
+        case _:
+            return short(json.dumps(data))
+
+
+def short(text: str) -> str:
+    """At most 60 characters of it, harmless."""
+    shown = harmless(text)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+# -- by hand, for documents of many releases, of which a reader wants parts ------------------------------------------------
+
+
+def text(value: Any) -> str:
+    """A text, made harmless. Raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} in place of a text")
+    return harmless(value)
+
+
+def one_of(value: Any, words: tuple[W, ...]) -> W:
+    """One of these words. Raises ValueError."""
+    for word in words:
+        if value == word:
+            return word
+    raise ValueError(f"{str(value)[:40]!r} is none of {', '.join(words)}")
+
+
+def moment(value: Any) -> float:
+    """Seconds since the epoch, of a time in ISO 8601. Raises TypeError or ValueError."""
+    found = datetime.fromisoformat(text(value))
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,436 @@
+"""The page of a diagnosis: one sentence, then the shares, who commits, the devices, what stands out, and what to do; as JSON
+for programs, too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from auditor.codec import plain
+from auditor.diagnose.diagnosis import Calls, Cause, Committer, Diagnosis, Outcome, Row, View, Waiter
+from auditor.judge.finding import Finding
+from auditor.report import document as doc
+from auditor.report import html, report_json, terminal
+from auditor.report.document import (
+    Block,
+    Code,
+    Column,
+    Document,
+    Line,
+    Picture,
+    Say,
+    Section,
+    Tone,
+    Verdict,
+    command,
+    labelled,
+    section,
+    table,
+)
+from auditor.report.markup import joined
+from auditor.report.model import Report
+from auditor.text import quoted, valid_unicode
+from auditor.units import duration, size
+from auditor.verify import charts
+from auditor.verify.page import curve, heat
+from auditor.verify.result import LEAST_BEYOND, Histogram, Run
+
+TONES: dict[Outcome, Tone] = {
+    "NOT DURABLE": "bad",
+    "CAUSE": "bad",
+    "NOTHING STANDS OUT": "good",
+    "NOBODY COMMITS": "good",
+    "INCONCLUSIVE": "open",
+}
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
+BY_POWERS = (
+    "Latencies are counted in powers of two: a percentile is at most the figure given, and more than half of it."
+)
+
+
+def pictured(found: Diagnosis) -> Run | None:
+    """What the pictures of a verification draw; None where no latency was seen."""
+    if not found.latency.samples:
+        return None
+    return Run(
+        name=found.target, purpose="live", argv=(), began=found.taken, seconds=found.seconds, jobs=(),
+        timeline=found.timeline, zil=None, others=None, idle_s=0.0, idle_commits=None, idle_writes={}, devices=(),
+        txgs=found.txgs, counters={}, heat={}, syscalls=None, faults=(),
+    )  # fmt: skip
+
+
+def percentiles(latency: Histogram) -> list[tuple[str, str]]:
+    """(p99, at most 33.6 ms) as far as ten samples lie beyond, else how many commits it takes."""
+    told = ((q, latency.judged(q), round(LEAST_BEYOND / (1 - q))) for q in QUANTILES)
+    return [
+        (f"p{q * 100:g}", f"needs {enough:,} commits" if ns is None else f"≤ {duration(ns)}") for q, ns, enough in told
+    ]
+
+
+SINCE = "Counters in these files run since boot, import or mount: what counts is what grows between two looks."
+
+
+def unseen(found: Diagnosis) -> list[str]:
+    """The reasons that the answer does not give itself."""
+    return [each for each in found.reasons if each not in found.answer]
+
+
+OWN = "* "
+
+
+def groups(found: Diagnosis) -> str:
+    """The transaction groups that were synced meanwhile, and whether writers were held back."""
+    done = [each for each in found.txgs if each.sync_s > 0]
+    most = f"in {duration(max((each.sync_s for each in done), default=0) * 1e9)} at most, with at most "
+    most += f"{size(max((each.dirty for each in done), default=0))} of dirty data"
+    told = f"{len(done):,} synced, {most}" if done else "none was synced" if found.txgs else "not seen"
+    times = "not seen" if found.held is None else f"{found.held:,} times, all pools together"
+    return f"{told}; writers held back: {times}."
+
+
+def own(found: Diagnosis) -> list[str]:
+    """Sentences about the process that was named."""
+    if found.own is None:
+        return []
+    told = [f"{found.own.text[:1].upper()}{found.own.text[1:]}.", *(f"Not seen: {each}." for each in found.own.faults)]
+    if found.own.parent:
+        told.append(f"Its parent is the same server: zaudit diagnose {found.own.parent} looks at all of it.")
+    waiters = found.stacked.waiters if found.stacked else ()
+    if any(each.own for each in found.committers) or any(each.own for each in waiters):
+        told.append(f"Its threads have the mark {OWN.strip()} below.")
+    return told
+
+
+def sampled(found: Diagnosis) -> str:
+    """What the samples of stacks are, as a title; empty where there are none."""
+    if found.stacked is None or not found.stacked.samples:
+        return ""
+    return f"Who waits for commits ({found.stacked.samples:,} samples of stacks, {found.stacked.waiting:.2g} at a time)"
+
+
+def took(ns: float | None) -> str:
+    """A duration, or a dash where it is not known."""
+    return "-" if ns is None else duration(ns)
+
+
+def who(committer: Committer | Waiter) -> str:
+    """postgres 338 (walwriter), with a mark where it is of the process that was named."""
+    role = f" ({committer.role})" if committer.role else ""
+    return f"{OWN if committer.own else ''}{committer.name} {committer.pid}{role}"
+
+
+def committers(found: Diagnosis) -> list[tuple[str, Committer]]:
+    """Who, and what it did: threads of the kernel that commit to one volume, or for NFS to one dataset, are one row."""
+    rows: dict[tuple[str, str, str, int], list[Committer]] = {}
+    for number, each in enumerate(found.committers):
+        shared = (each.service, each.dataset, each.within, int(each.own))
+        rows.setdefault(shared if each.service else ("", "", "", number), []).append(each)
+    told = [
+        (who(several[0]) if len(several) == 1 else _threads(several), _summed(several)) for several in rows.values()
+    ]
+    return sorted(told, key=lambda row: -row[1].part)
+
+
+def _threads(several: Sequence[Committer]) -> str:
+    return f"{OWN if several[0].own else ''}{several[0].service} ({len(several):,} threads of the kernel)"
+
+
+def _summed(several: Sequence[Committer]) -> Committer:
+    commits = sum(each.commits for each in several)
+    took = sum(each.mean_ns * each.commits for each in several)
+    calls = [each.calls for each in several if each.calls]
+    return several[0]._replace(
+        commits=commits,
+        mean_ns=took / commits if commits else 0.0,
+        part=sum(each.part for each in several),
+        calls=Calls(
+            sum(each.fsync for each in calls),
+            sum(each.fdatasync for each in calls),
+            sum(each.other for each in calls),
+            any(each.at_most for each in calls),
+        )
+        if calls
+        else None,
+    )
+
+
+OTHER = "other: writes with O_SYNC or O_DSYNC, sync=always, sync(2), or mapped pages that a sync had to write."
+
+
+def by(committer: Committer) -> str:
+    """By which calls it came to its commits: fdatasync, or how many by which; a zvol has none (zvol_write() of zvol_os.c)."""
+    if committer.service == "zvol":
+        return "flush, FUA"
+    counts = _counts(committer.calls) if committer.calls else ["?"]
+    alone = len(counts) == 1 and committer.calls and not committer.calls.at_most
+    return counts[0].partition(" ")[0] if alone else ", ".join(counts)
+
+
+def _counts(calls: Calls) -> list[str]:
+    most, least = ("≤ ", "≥ ") if calls.at_most else ("", "")
+    counts = (("fsync", most, calls.fsync), ("fdatasync", most, calls.fdatasync), ("other", least, calls.other))
+    return [f"{name} {sign}{count:,}" for name, sign, count in counts if count]
+
+
+def how_called(found: Diagnosis) -> list[str]:
+    """Sentences below the committers: all calls together, and what the words stand for."""
+    if found.uncalled and found.committers:
+        return [f"By which calls they came to their commits was not seen: {found.uncalled}."]
+    if found.calls is None or not found.committers:
+        return []
+    zvols = sum(each.commits for each in found.committers if each.service == "zvol")
+    calls = found.calls._replace(other=max(found.calls.other - zvols, 0))
+    counts = [*_counts(calls), *([f"zvols {zvols:,}"] if zvols else [])]
+    told = [f"All together: {', '.join(counts)}."] if len(counts) > 1 or calls.at_most else []
+    told += ["fsync: also COMMIT of an NFS client."] if calls.fsync else []
+    told += ["fdatasync: also msync."] if calls.fdatasync else []
+    told += [OTHER] if calls.other else []
+    return [" ".join(told)] if told else []
+
+
+def beside(found: Diagnosis, report: Report | None) -> list[Finding]:
+    """The findings of the audit that failed on what commits, its pool and the host."""
+    if report is None:
+        return []
+    names = {each.dataset for each in found.datasets} | {found.pool, found.target}
+    kinds = ("host", "pool", "vdev", "leaf", "disk")
+    return [
+        each
+        for each in report.findings
+        if each.failed
+        and any(
+            verdict.subject.name in names
+            or (verdict.subject.kind in kinds and verdict.subject.within in ("", found.pool))
+            for verdict in each.verdicts
+        )
+    ]
+
+
+def next_step(found: Diagnosis) -> str:
+    """One command or deed."""
+    target = quoted(found.target)
+    if found.causes and found.outcome != "INCONCLUSIVE":
+        return found.causes[0].fix
+    if found.outcome == "INCONCLUSIVE" and found.mean_ns is None:
+        return f"as root, with tracefs: zaudit diagnose {target}"
+    if found.outcome == "INCONCLUSIVE":
+        return f"zaudit diagnose {target} --seconds 120, at a time when the load is steady"
+    return f"zaudit verify {target} measures what the log path can do; it writes to the pool"
+
+
+# -- the page --------------------------------------------------------------------------------------------------------------
+
+MOST, EVERY = 8, 200  # rows of a table in brief and whole: nobody reads more on a terminal
+BAR = 24
+
+
+def write_text(
+    found: Diagnosis,
+    report: Report | None = None,
+    *,
+    zaudit: str = "",
+    width: int = 100,
+    color: bool = False,
+    ascii_only: bool = False,
+    verbose: bool = False,
+) -> str:
+    """For a terminal. report: the audit of the same pool."""
+    page = built(found, report, zaudit, EVERY if verbose else MOST)
+    return terminal.write(page, width=width, color=color, ascii_only=ascii_only)
+
+
+def write_html(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") -> str:
+    """For a browser."""
+    return html.write(built(found, report, zaudit, EVERY))
+
+
+def built(found: Diagnosis, report: Report | None, zaudit: str, most: int) -> Document:
+    """most: rows of a table."""
+    host = f" on {report.hostname}" if report else ""
+    release = [f"OpenZFS {report.release}"] if report else []
+    facts = (f"zaudit {zaudit}".rstrip(), f"{found.target}{host}", *release, f"{found.seconds:.0f} s")
+    blocks: tuple[Block, ...] = (
+        _verdict(found, most),
+        _shares(found),
+        section("Who commits", _committers(found, most)),
+        section(sampled(found), _waiters(found, most)),
+        section("Datasets", _datasets(found, most)),
+        _devices(found),
+        Section("Transaction groups", (Say(groups(found)),)),
+        *_database(found.database),
+        *_pictures(found),
+        section("What stands out", map(_cause, found.causes)),
+        section("What zaudit check says of the same datasets", _beside(found, report, most)),
+        section("Seen by", _commands(found)),
+        section("", [Say(f"Next: {next_step(found)}")]),
+    )
+    return Document(f"zaudit diagnose: {found.target}{host}", facts, blocks)
+
+
+def _more(count: int) -> Iterator[Block]:
+    if count > 0:
+        yield Say(f"and {count} more (--verbose, --format json)", "dim")
+
+
+def _verdict(found: Diagnosis, most: int) -> Verdict:
+    reasons = unseen(found)
+    blocks = (
+        Say(f"{found.answer}.", "strong"),
+        *(Say(f"Not seen: {each}.", "open") for each in reasons[:most]),
+        *_more(len(reasons) - most),
+        *map(Say, own(found)),
+    )
+    return Verdict(TONES[found.outcome], found.outcome, blocks)
+
+
+def _shares(found: Diagnosis) -> Section:
+    if not found.shares or found.mean_ns is None:
+        return Section("", ())
+    columns = (Column("part"), Column("mean", number=True), Column("share", number=True), Column("", aside=True))
+    rows = (
+        (each.what, duration(each.ns), f"{each.part:.0%}", doc.Run("█" * round(each.part * BAR), "low"))
+        for each in found.shares
+    )
+    overlap = f"The parts add up to {found.overlap:.0%} more than the whole, and are scaled down alike."
+    more = [Say(overlap, "dim")] if found.overlap > 0 else []
+    return section(f"Where the {duration(found.mean_ns)} of a mean commit go", [table(columns, rows), *more])
+
+
+def _committers(found: Diagnosis, most: int) -> Iterator[Block]:
+    if not found.committers:
+        return
+    numbers = (Column(head, number=True) for head in ("commits", "mean", "time"))
+    beside_ = [Column(head, aside=True) for head in (*(["by"] if found.calls else []), "to")]
+    every = committers(found)
+    rows = (
+        (
+            who,
+            f"{each.commits:,}",
+            duration(each.mean_ns),
+            f"{each.part:.0%}",
+            *([by(each)] if found.calls else []),
+            " · ".join(word for word in (each.dataset or "?", each.within) if word),
+        )
+        for who, each in every[:most]
+    )
+    yield table((Column("thread"), *numbers, *beside_), rows)
+    yield from _more(len(every) - most)
+    yield from (Say(each, "dim") for each in how_called(found))
+
+
+def _waiters(found: Diagnosis, most: int) -> Iterator[Block]:
+    if found.stacked is None or not found.stacked.samples:
+        return
+    every = found.stacked.waiters
+    rows = ((who(each), f"{each.samples:,}", f"{each.part:.0%} {each.within}".rstrip()) for each in every[:most])
+    yield table(("thread", Column("samples", number=True), "of the waiting"), rows)
+    yield from _more(len(every) - most)
+
+
+def _datasets(found: Diagnosis, most: int) -> Iterator[Block]:
+    rows = (
+        (each.dataset, "?" if each.commits is None else f"{each.commits:,}", each.sync or "?")
+        for each in found.datasets[:most]
+    )
+    yield table(("dataset", Column("commits", number=True), "sync"), rows)
+    yield from _more(len(found.datasets) - most)
+
+
+def _devices(found: Diagnosis) -> Section:
+    blocks = "" if found.blocks is None else f", {found.blocks:,} log blocks"
+    commits = "?" if found.commits is None else f"{found.commits:,}"
+    numbers = (Column(head, number=True) for head in ("writes", "mean", "flushes", "mean", "busy"))
+    rows = (
+        (
+            each.device, f"{each.writes:,}", took(each.block_ns if each.write_ns is None else each.write_ns),
+            "?" if each.flushes is None else f"{each.flushes:,}", took(each.flush_ns), f"{each.busy:.0%}",
+            doc.Run(f"{each.kind} {each.top}", "strong" if each.log else "dim"),
+        )
+        for each in sorted(found.devices, key=lambda each: (not each.log, each.top, each.device))
+    )  # fmt: skip
+    shown = [table((Column("device"), *numbers, Column("vdev", aside=True)), rows)] if found.devices else []
+    return section(f"Devices ({commits} commits counted by the ZIL{blocks})", shown)
+
+
+def _pictures(found: Diagnosis) -> Iterator[Section]:
+    run = pictured(found)
+    if run is None:
+        return
+    yield section("When commits were slow", [heat(run, (), "commits")])
+    drawn = curve([charts.Curve(found.target, found.latency, ())], "commits", rows=10)
+    bars = charts.histogram(found.latency, "commits")
+    told = ", ".join(f"{name} {value}" for name, value in percentiles(found.latency))
+    yield section(
+        "How many were slow",
+        [
+            Picture(drawn.lines, lambda: joined((bars, drawn.drawn()))),
+            Say(f"{found.latency.samples:,} commits: {told}"),
+            Say(BY_POWERS, "dim"),
+        ],
+    )
+
+
+def _cause(cause: Cause) -> doc.Finding:
+    seen = ((each.text, doc.Run(f"   {each.command}" if each.command else "", "repeat")) for each in cause.evidence)
+    rule = [("Rule", command(f"zaudit explain {cause.rule}"))] if cause.rule else []
+    rows = labelled([*(("Seen", each) for each in seen), ("Fix", cause.fix), *rule]).rows
+    return doc.Finding(doc.Run("CAUSE", "bad"), "", doc.Run(f"{cause.text}.", "strong"), "", rows)
+
+
+def _beside(found: Diagnosis, report: Report | None, most: int) -> Iterator[Block]:
+    standing = beside(found, report)
+    if standing:
+        yield labelled(
+            (doc.Run(each.severity.upper(), each.severity), f"{each.rule.id}: {each.rule.title}")
+            for each in standing[:most]
+        )
+        yield from _more(len(standing) - most)
+
+
+def _commands(found: Diagnosis) -> Iterator[Block]:
+    theirs = found.database.commands if found.database else ()
+    yield from (Code((each,)) for each in (*found.commands, *theirs))
+    yield Say(SINCE, "dim")
+
+
+# -- the database's view ---------------------------------------------------------------------------------------------------
+
+
+def _database(view: View | None) -> Iterator[Section]:
+    """Nothing without a view."""
+    if view is None:
+        return
+    blocks: list[Block] = [Say(f"{view.first}.")] if view.first else []
+    numbers = (Column("counted", number=True), Column("mean", number=True))
+    blocks.append(table((Column(""), *numbers, Column("")), _counted(view)))
+    active = f"{view.active:.1f} backends at work, which waited for"
+    waits = ((each.what, f"{each.mean:.1f}", f"{each.most:,}") for each in view.waits)
+    blocks.append(table((Column(active), Column("mean", number=True), Column("most", number=True)), waits))
+    blocks += [Say(", ".join(view.settings), "dim")] if view.settings else []
+    blocks += [Say(f"Not seen: {each}.", "open") for each in view.unseen]
+    yield section(f"The database's view{f' ({view.server})' if view.server else ''}", blocks)
+
+
+def _counted(view: View) -> Iterator[tuple[Line, ...]]:
+    """(what, how many, mean, why one of them is missing), the kernel's row behind the one that it is next to."""
+    for number, row in enumerate(view.rows):
+        yield _cells(row, row.what)
+        if number == 0 and view.kernel:
+            yield _cells(view.kernel, f"{view.kernel.what} (kernel)")
+
+
+def _cells(row: Row, what: str) -> tuple[Line, ...]:
+    return what, "?" if row.counted is None else f"{row.counted:,}", took(row.mean_ns), doc.Run(row.why, "dim")
+
+
+# -- for a program: ``diagnosis_schema.json`` ------------------------------------------------------------------------------
+
+SCHEMA = "zaudit-diagnosis/1"
+
+
+def write_json(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") -> str:
+    """JSON text that ends with a newline. report: the audit of the same pool."""
+    document = {"schema": SCHEMA, "zaudit": zaudit, "diagnosis": plain(found, valid_unicode)}
+    if report is not None:
+        document["report"] = report_json.document(report, False)
+    return json.dumps(document, ensure_ascii=True, allow_nan=False) + "\n"

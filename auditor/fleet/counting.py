@@ -1,0 +1,223 @@
+"""The rows of many hosts, counted: of each host its newest look, and of it what fails, what nobody can tell, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from sys import intern
+from typing import NamedTuple, TypeVar
+
+from auditor.errors import EXIT_USAGE
+from auditor.fleet.looks import ahead, looks
+from auditor.fleet.rows import STANDINGS, Absent, BadRows, Found, Seen, rows
+from auditor.judge.event import Severity
+from auditor.judge.finding import RANK, exit_code
+
+GRAVE: tuple[Severity, ...] = ("critical", "high")
+KEPT = 12  # findings of a host that a page shows; the rows have all
+KINDS = 1_000_000  # lines of one table, each with the hosts that it is about
+OF_ONE = 1_000  # lines that one host adds to all tables together: no honest one has so much that no other has
+ADVISORY = "advisory-"
+OLD = 7 * 86400.0  # seconds after which a look is no longer one at the fleet of today
+_Key = TypeVar("_Key")
+Read = Callable[[], Iterable[bytes]]
+
+
+@dataclass(slots=True)
+class Host:
+    """One host, by its newest look. failed, open: how many findings of which severity fail or cannot be told. worst: the
+    first of them. grave: rule -> severity of what fails and is critical or high, the first of them. lines: of the tables that
+    it is the first on."""
+
+    seen: Seen
+    failed: Counter[Severity] = field(default_factory=Counter)
+    open: Counter[Severity] = field(default_factory=Counter)
+    worst: list[Found] = field(default_factory=list)
+    grave: dict[str, Severity] = field(default_factory=dict)
+    lines: int = 0
+
+    @property
+    def gravity(self) -> tuple[object, ...]:
+        """The worst hosts come first."""
+        counts = [-each[severity] for severity in GRAVE for each in (self.failed, self.open)]
+        return (STANDINGS.index(self.seen.standing), *counts, self.seen.name)
+
+
+@dataclass(slots=True)
+class Line:
+    """One line of a table: on which hosts it fails, and on which nobody can tell. severity: the gravest of them. title:
+    that of a failure, if there is one."""
+
+    severity: Severity = "low"
+    title: str = ""
+    failed: set[str] = field(default_factory=set)
+    open: set[str] = field(default_factory=set)
+
+    def add(self, found: Found) -> None:
+        """One finding more."""
+        if RANK[found.severity] >= RANK[self.severity]:
+            self.severity = found.severity
+        if not self.title or (found.outcome == "fail" and not self.failed):
+            self.title = found.title
+        (self.failed if found.outcome == "fail" else self.open).add(found.key[0])
+
+    @property
+    def gravity(self) -> tuple[int, int, int]:
+        """What fails before what nobody can tell; the gravest first, then by how many hosts."""
+        return -RANK[self.severity] if self.failed else 1, -len(self.failed), -len(self.open)
+
+
+class News(NamedTuple):
+    """What changed since an earlier report. fresh: failures that were not there, of hosts that were; gone: how many are no
+    longer there; unseen: how many failed, and now nobody can tell; came, left: hosts. rules: whether others judged."""
+
+    fresh: tuple[Found, ...]
+    gone: int
+    unseen: int
+    came: tuple[str, ...]
+    left: tuple[str, ...]
+    rules: bool
+
+
+@dataclass(slots=True)
+class Fleet:
+    """hosts: the worst first. absent: what could not be judged, and who did not come. older: looks that newer ones replace.
+    ahead, claimed: hosts, as of Looks. crowded: hosts that have more for the tables than they hold of one. now: seconds since
+    the epoch."""
+
+    hosts: list[Host]
+    absent: list[Absent]
+    older: int
+    twice: int
+    rules: dict[str, Line]
+    models: dict[tuple[str, str], Line]
+    advisories: dict[tuple[str, str], Line]
+    remedies: dict[str, Line]
+    waived: int
+    now: float = 0.0
+    ahead: tuple[str, ...] = ()
+    claimed: Mapping[str, int] = field(default_factory=dict)
+    crowded: set[str] = field(default_factory=set)
+    news: News | None = None
+
+    @property
+    def standings(self) -> dict[str, int]:
+        """How many hosts stand how, the worst first; those of which nothing is known cannot be told."""
+        found = Counter(host.seen.standing for host in self.hosts)
+        found["cannot tell"] += len(self.absent)
+        return {standing: found[standing] for standing in STANDINGS if found[standing]}
+
+    @property
+    def total(self) -> int:
+        """Hosts, as far as anybody knows."""
+        return len(self.hosts) + len(self.absent)
+
+    @property
+    def aside(self) -> int:
+        """Places that claim the name of a host of another place: nobody can tell which of them is that host, and one counts."""
+        return sum(self.claimed.values())
+
+    @property
+    def stale(self) -> list[Host]:
+        """Those whose newest look is much older than the newest of all."""
+        newest = max((host.seen.taken for host in self.hosts if not ahead(host.seen.taken, self.now)), default=0.0)
+        return [host for host in self.hosts if newest - host.seen.taken > OLD]
+
+    def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
+        """As of a check; a host of which nothing is known may be as bad as any. That of a wrong use where more was left aside
+        than counts: that is no report on these hosts."""
+        if self.aside > len(self.hosts):
+            return EXIT_USAGE
+        every: list[tuple[Severity, bool]] = [("critical", False)] * bool(self.absent)
+        for host in self.hosts:
+            every += [(severity, True) for severity in host.failed] + [(severity, False) for severity in host.open]
+        return exit_code(every, threshold, failed_only=failed_only)
+
+
+def fleet(read: Read, before: Read | None, now: float) -> Fleet:
+    """What the rows come to. read: gives the lines, each time from the beginning; before: those of an earlier time. now:
+    seconds since the epoch. Raises BadRows."""
+    seen = looks(rows(read()), now)
+    hosts = {name: Host(look) for name, look in seen.newest.items()}
+    absent = [each for each in seen.absent if each.kind != "duplicate"]
+    found = Fleet([], absent, seen.total - len(hosts), len(seen.absent) - len(absent), {}, {}, {}, {}, 0, now)
+    found.ahead, found.claimed = tuple(seen.ahead), seen.claimed
+    for each in _findings(read, seen.newest):
+        _count(found, hosts[each.key[0]], each)
+    if before:
+        found.news = _news(before, read, seen.newest, now)
+    found.hosts = sorted(hosts.values(), key=lambda host: host.gravity)
+    return found
+
+
+def _findings(read: Read, hosts: dict[str, Seen]) -> Iterator[Found]:
+    """Those of the newest looks. Raises BadRows for one of a look that is not there."""
+    for row in rows(read()):
+        if isinstance(row, Found):
+            if row.key[0] not in hosts:
+                raise BadRows(f"a finding of {row.key[0]} without a row of kind report")
+            if row.key == hosts[row.key[0]].key:
+                yield row
+
+
+def _count(found: Fleet, host: Host, each: Found) -> None:
+    if not each.counts:
+        found.waived += 1
+        return
+    (host.failed if each.outcome == "fail" else host.open)[each.severity] += 1
+    if len(host.worst) < KEPT:
+        host.worst.append(each)
+    if each.outcome == "fail" and each.severity in GRAVE and len(host.grave) < KEPT:
+        host.grave.setdefault(intern(each.rule), each.severity)
+    _add(found.rules, each.rule, each, found, host)
+    for model in each.models:
+        _add(found.models, (model, each.rule), each, found, host)
+    alone = (
+        ((each.rule, each.severity),) if each.rule.startswith(ADVISORY) else ()
+    )  # in rows of 0.2 each bug is a finding
+    for bug, severity in (*each.bugs, *alone):
+        one = each._replace(rule=bug, severity=severity)
+        _add(found.advisories, (each.openzfs or host.seen.openzfs, bug), one, found, host)
+    if each.outcome == "unknown":
+        for remedy in each.remedies:
+            _add(found.remedies, remedy, each, found, host)
+
+
+def _add(lines: dict[_Key, Line], key: _Key, each: Found, found: Fleet, host: Host) -> None:
+    """To the line of a table. A host has a share of new lines, so that none makes the tables too long for the others."""
+    if (line := lines.get(key)) is None:
+        if host.lines == OF_ONE or len(lines) == KINDS:
+            found.crowded.add(host.seen.name)
+            return
+        host.lines += 1
+        line = lines[key] = Line()
+    line.add(each)
+
+
+def _news(before: Read, read: Read, hosts: dict[str, Seen], now: float) -> News:
+    then = looks(rows(before()), now).newest
+    there = {(each.key[0], each.id) for each in _findings(before, then) if each.outcome == "fail"}
+    failing, unknown, fresh = set(), set(), []
+    for each in _findings(read, hosts):
+        if each.outcome == "fail":
+            failing.add((each.key[0], each.id))
+            if each.counts and each.key[0] in then and (each.key[0], each.id) not in there:
+                fresh.append(each)
+        elif each.outcome == "unknown":
+            unknown.add((each.key[0], each.rule))
+    lost = [
+        each
+        for each in _findings(before, then)
+        if each.outcome == "fail" and each.key[0] in hosts and (each.key[0], each.id) not in failing
+    ]
+    unseen = sum((each.key[0], each.rule) in unknown for each in lost)
+    digests = [{look.rules for look in each.values()} for each in (then, hosts)]
+    return News(
+        fresh=tuple(sorted(fresh, key=lambda each: (-RANK[each.severity], each.rule, each.key))),
+        gone=len(lost) - unseen,
+        unseen=unseen,
+        came=tuple(sorted(hosts.keys() - then.keys())),
+        left=tuple(sorted(then.keys() - hosts.keys())),
+        rules=digests[0] != digests[1],
+    )

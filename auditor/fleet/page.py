@@ -1,0 +1,456 @@
+"""The pages of many hosts: the answer, who is worst, what fails where; and one page a host, made of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from auditor.fleet.counting import GRAVE, Fleet, Host, Line, Read
+from auditor.fleet.looks import NAMES, names
+from auditor.fleet.rows import Events, Fix, Found, Key, Seen, events, fix_of, whole
+from auditor.judge.finding import RANK
+from auditor.report import document as doc
+from auditor.report import html, terminal
+from auditor.report.document import (
+    Block,
+    Code,
+    Details,
+    Document,
+    Item,
+    Look,
+    Run,
+    Say,
+    Section,
+    Tone,
+    Tree,
+    Verdict,
+    command,
+    labelled,
+    section,
+)
+from auditor.report.event_words import NOUNS
+from auditor.report.finding_words import need
+from auditor.text import is_url, quoted
+
+RULES = 4
+WORST = "Worst hosts, similar ones together"
+SAYS = {
+    "damaged": "have damage now",
+    "lost": "lose acknowledged commits when the power fails",
+    "corrupted": "can lose the consistency of their data",
+    "stalled": "have a pool that does not work",
+    "cannot tell": "nobody can tell what a power cut loses",
+    "waived": "what a power cut can lose is waived",
+    "on the word": "lose nothing when the power fails, if what they rely on keeps its promise (not verified)",
+    "one failure away": "lose nothing when the power fails, and some with one failure more",
+    "at risk": "have a severe fault that no power cut causes",
+    "kept": "show no loss in what zaudit saw",
+}
+OF_ONE = {
+    "damaged": "has damage now",
+    "lost": "loses acknowledged commits when the power fails",
+    "corrupted": "can lose the consistency of its data",
+    "stalled": "has a pool that does not work",
+    "cannot tell": "nobody can tell what a power cut loses",
+    "waived": "what a power cut can lose is waived",
+    "on the word": "loses nothing when the power fails, if what it relies on keeps its promise (not verified)",
+    "one failure away": "loses nothing when the power fails, and some with one failure more",
+    "at risk": "has a severe fault that no power cut causes",
+    "kept": "shows no loss in what zaudit saw",
+}
+BAD = ("damaged", "lost", "corrupted", "stalled")
+
+
+def kind(fleet: Fleet) -> Tone:
+    """bad, open or good: the worst of all hosts."""
+    there = fleet.standings
+    if any(standing in there for standing in BAD):
+        return "bad"
+    return "good" if there.keys() == {"kept"} else "open"
+
+
+def headline(fleet: Fleet) -> str:
+    """The answer: of how many hosts the worst is so."""
+    if not fleet.total:
+        return "NO HOST"
+    standing, count = next(iter(fleet.standings.items()))
+    every = "1 HOST" if fleet.total == 1 else f"{fleet.total:,} HOSTS"
+    said = f"{SAYS[standing].upper()}: {count:,} OF {every}"
+    return f"{fleet.aside:,} NOT COUNTED, WHICH CLAIM NAMES OF OTHERS; OF THE REST {said}" if fleet.aside else said
+
+
+def seen(fleet: Fleet) -> str:
+    """When the hosts were looked at."""
+    moments = sorted(host.seen.taken for host in fleet.hosts)
+    if not moments:
+        return "no look at any host"
+    first, last = moment(moments[0]), moment(moments[-1])
+    return f"seen {last} UTC" if first == last else f"seen {first} to {last} UTC"
+
+
+def notes(fleet: Fleet) -> Iterator[str]:
+    """What is not new, and what nobody can tell of it."""
+    if fleet.stale:
+        yield f"{hosts(len(fleet.stale))} more than 7 days before the newest: {names(_named(fleet.stale))}"
+    if fleet.older:
+        yield f"{fleet.older:,} older looks left aside"
+    if fleet.ahead:
+        yield f"looks from the future, left aside where there is another: {names(fleet.ahead)}"
+    if fleet.claimed:
+        yield f"recordings of several places say that they are of {names(fleet.claimed)} (--inventory tells which)"
+    if fleet.crowded:
+        yield f"not all models, releases and remedies of {names(fleet.crowded)} are listed: there are too many"
+    if fleet.twice:
+        yield f"{fleet.twice:,} recording{'s' * (fleet.twice != 1)} given twice"
+    if fleet.waived:
+        yield f"{fleet.waived:,} findings waived or known"
+
+
+def moment(taken: float) -> str:
+    """ "2026-11-22 02:00", in UTC."""
+    return f"{datetime.fromtimestamp(taken, UTC):%Y-%m-%d %H:%M}"
+
+
+def hosts(count: int) -> str:
+    """ "1 host", "3,000 hosts"."""
+    return "1 host" if count == 1 else f"{count:,} hosts"
+
+
+def counts(host: Host) -> str:
+    """ "1 critical, 2 high; 3 may be critical"."""
+    said = [", ".join(f"{n} {severity}" for severity, n in _graver(each.items())) for each in (host.failed, host.open)]
+    return "; ".join(part for part in (said[0], said[1] and f"undecided: {said[1]}") if part) or "nothing found"
+
+
+class Alike(NamedTuple):
+    """Hosts that stand alike, and where the same fails at its gravest."""
+
+    standing: str
+    severity: str
+    rules: tuple[str, ...]
+    hosts: list[Host]
+
+
+def alike(fleet: Fleet) -> list[Alike]:
+    """Those that do not keep all, the worst first."""
+    found: dict[tuple[object, ...], Alike] = {}
+    for host in fleet.hosts:
+        if host.seen.standing != "kept":
+            gravest = next((each for each in GRAVE if each in host.grave.values()), "")
+            rules = tuple(sorted(rule for rule, severity in host.grave.items() if severity == gravest))
+            new = Alike(host.seen.standing, gravest, rules, [])
+            found.setdefault(new[:3], new).hosts.append(host)
+    return list(found.values())
+
+
+def grave(group: Alike) -> str:
+    """What fails there: "sync-disabled, zil-replay-disabled"."""
+    return ", ".join(group.rules[:RULES]) + (", ..." if len(group.rules) > RULES else "") or "nothing grave that fails"
+
+
+def fresh(fleet: Fleet) -> list[tuple[Found, list[str]]]:
+    """(one of them, hosts) of each rule that fails where it did not, the gravest first."""
+    found: dict[tuple[str, str], tuple[Found, dict[str, None]]] = {}
+    for each in fleet.news.fresh if fleet.news else ():
+        found.setdefault((each.severity, each.rule), (each, {}))[1][each.key[0]] = None
+    ranked = sorted(found.values(), key=lambda each: (-RANK[each[0].severity], -len(each[1]), each[0].rule))
+    return [(each, list(hosts)) for each, hosts in ranked]
+
+
+def lines(table: dict[str, Line]) -> list[tuple[str, Line]]:
+    """The worst first."""
+    return sorted(table.items(), key=lambda each: (each[1].gravity, each[0]))
+
+
+def pairs(table: dict[tuple[str, str], Line]) -> list[tuple[str, str, Line]]:
+    """The worst first; what is there is named before what only may be."""
+    return [(*key, line) for key, line in sorted(table.items(), key=lambda each: (each[1].gravity, each[0]))]
+
+
+def on(line: Line) -> str:
+    """ "fails on 3 hosts, undecided on 12"."""
+    parts = [f"fails on {hosts(len(line.failed))}"] if line.failed else []
+    parts += [f"undecided on {hosts(len(line.open))}"] if line.open else []
+    return ", ".join(parts)
+
+
+def remedies(fleet: Fleet) -> list[tuple[str, Line]]:
+    """What would decide the most, first."""
+    return sorted(fleet.remedies.items(), key=lambda each: (-len(each[1].open), -RANK[each[1].severity], each[0]))
+
+
+def needs(remedy: str, line: Line) -> str:
+    """ "12 hosts need root"."""
+    return f"need{'s' * (len(line.open) == 1)} {need(remedy)}"
+
+
+def news(fleet: Fleet) -> Iterator[str]:
+    """What changed beside new failures, in sentences."""
+    if not (now := fleet.news):
+        return
+    gone = [f"{now.gone:,} are gone"] * bool(now.gone) + [f"of {now.unseen:,} nobody can tell any more"] * bool(
+        now.unseen
+    )
+    yield "; ".join((f"{len(now.fresh):,} new failures", *gone))
+    if now.came:
+        yield f"{hosts(len(now.came))} more than then: {names(now.came)}"
+    if now.left:
+        yield f"{hosts(len(now.left))} fewer, which does not mean that they are well: {names(now.left)}"
+    if now.rules:
+        yield "other rules judged then, so a rule that was not there shows as new"
+
+
+def absent(fleet: Fleet) -> Iterator[tuple[str, str]]:
+    """(word, who and why) of what could not be judged and who did not come."""
+    for each in fleet.absent:
+        if each.kind == "missing":
+            yield "missing", each.name
+        else:
+            yield "not judged", f"{each.name or each.recording}: {each.error}"
+
+
+def finding_line(found: Found) -> str:
+    """A finding of a host in one line."""
+    word = found.severity if found.outcome == "fail" else f"undecided, {found.severity} if it fails"
+    return f"{found.rule} {found.place} ({word}): {found.title}"
+
+
+def replay(host: Host) -> str:
+    """What shows all of a host."""
+    recording = host.seen.recording
+    return f"zaudit check --replay {quoted(recording)}" if recording and not is_url(recording) else ""
+
+
+def _named(found: Sequence[Host]) -> list[str]:
+    return [host.seen.name for host in found]
+
+
+def _graver(items: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    return sorted(items, key=lambda each: -RANK[each[0]])  # type: ignore[index]
+
+
+# -- many hosts ------------------------------------------------------------------------------------------------------------
+
+HOSTS, NAMED = 100, 5000  # that a page opens; that it names
+SHORT = {"one failure away": "1 failure", "cannot tell": "unknown", "on the word": "word"}  # 10 columns
+FOOTER = (
+    "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it. What it did not see counts"
+    " as undecided."
+)
+Link = Callable[[str], str]  # the name of a host -> where its page is, from this one; empty: nowhere
+Row = tuple[Run, doc.Line]
+
+
+class Most(NamedTuple):
+    """How many lines of a section a page shows: of most sections, and of those that are long and dull."""
+
+    lines: int
+    few: int
+
+
+def nowhere(host: str) -> str:
+    """No host has a page."""
+    return ""
+
+
+def write_text(fleet: Fleet, *, width: int = 100, color: bool = False, ascii_only: bool = False) -> str:
+    """For a terminal: one screen, the worst first; what does not fit on it is counted."""
+    blocks = _blocks(fleet, nowhere, Most(8, 5))
+    step = next((line for host in fleet.hosts if (line := replay(host))), "")
+    last = [section("", [Say(("Next: ", command(step)))])] if step and kind(fleet) != "good" else []
+    return terminal.write(_document(fleet, [*blocks, *last]), width=width, color=color, ascii_only=ascii_only)
+
+
+def write_html(fleet: Fleet, link: Link = nowhere) -> str:
+    """For a browser. Each of the worst hosts opens to its own findings."""
+    blocks = [*_blocks(fleet, link, Most(25, 25), opened(fleet)), section("All hosts", _all(fleet, link))]
+    return html.write(_document(fleet, blocks))
+
+
+def _document(fleet: Fleet, blocks: Iterable[Block]) -> Document:
+    facts = ("zaudit fleet", hosts(fleet.total), seen(fleet))
+    more = [Say("; ".join(told), "dim")] if (told := list(notes(fleet))) else []
+    return Document("zaudit: the fleet", facts, (Verdict(kind(fleet), headline(fleet), tuple(more)), *blocks), FOOTER)
+
+
+def opened(fleet: Fleet) -> list[Host]:
+    """The hosts whose findings a page shows: the first of all that are alike before the second of any."""
+    turns = [(turn, host) for group in alike(fleet) for turn, host in enumerate(group.hosts)]
+    chosen = {host.seen.name for _, host in sorted(turns, key=lambda each: each[0])[:HOSTS]}
+    return [host for host in fleet.hosts if host.seen.name in chosen]
+
+
+def _blocks(fleet: Fleet, link: Link, most: Most, shown: Sequence[Host] = ()) -> Iterator[Section]:
+    stand = [(Run(f"{count:,}", _look(name)), SAYS[name]) for name, count in fleet.standings.items()]
+    yield _list("How they stand", stand, len(SAYS))
+    yield _list("Not judged, or missing", list(_absent(fleet, link)), most.few)
+    bad = sum(host.seen.standing != "kept" for host in fleet.hosts)
+    of_these = f"{len(shown):,} of these {hosts(bad)}, with what was found there"
+    more = [Details(of_these, tuple(_host(host, link(host.seen.name)) for host in shown))] if shown else []
+    yield _list(WORST, [_alike(group, link) for group in alike(fleet)], most.lines, more=more)
+    new = [
+        (Run(each.severity, each.severity), (f"{each.rule}  {hosts(len(named))}: ", *_names(named, link)))
+        for each, named in fresh(fleet)
+    ]
+    yield _list("New since then", new, most.lines, ahead=map(Say, news(fleet)))
+    rules = [(_word(line), f"{rule}  {on(line)}: {line.title}") for rule, line in lines(fleet.rules)]
+    yield _list("Rules by hosts", rules, most.lines)
+    models = [(_word(line), f"{model}  {rule}: {on(line)}") for model, rule, line in pairs(fleet.models)]
+    yield _list("Drive models by finding", models, most.few)
+    releases = [(_word(line), f"OpenZFS {one}  {rule}: {on(line)}") for one, rule, line in pairs(fleet.advisories)]
+    yield _list("Releases by advisory", releases, most.few)
+    wanted = [(Run(hosts(len(line.open)), "strong"), needs(remedy, line)) for remedy, line in remedies(fleet)]
+    yield _list("What would decide the rest", wanted, most.lines)
+
+
+def _list(
+    title: str, rows: Sequence[Row], most: int, *, ahead: Iterable[Say] = (), more: Iterable[Details] = ()
+) -> Section:
+    shown = [labelled(rows[:most], at=12, right=True)] if rows else []
+    rest = [Say(f"and {len(rows) - most:,} more", "dim")] if len(rows) > most else []
+    return section(title, [*ahead, *shown, *rest, *more])
+
+
+def _look(standing: str) -> Look:
+    return "bad" if standing in BAD else "good" if standing == "kept" else "medium"
+
+
+def _absent(fleet: Fleet, link: Link) -> Iterator[Row]:
+    missing = [each.name for each in fleet.absent if each.kind == "missing"]
+    if missing:
+        yield Run("missing", "undecided"), (f"{hosts(len(missing))}: ", *_names(missing, link))
+    yield from ((Run(word, "undecided"), said) for word, said in absent(fleet) if word != "missing")
+
+
+def _word(line: Line) -> Run:
+    return Run(line.severity, line.severity) if line.failed else Run("undecided", "undecided")
+
+
+def _alike(group: Alike, link: Link) -> Row:
+    word = Run(SHORT.get(group.standing, group.standing), _look(group.standing))
+    named = [host.seen.name for host in group.hosts]
+    if len(named) > 1:
+        return word, (f"{hosts(len(named))}  {grave(group)}: ", *_names(named, link))
+    return word, (*_names(named, link), f"  {counts(group.hosts[0])}: {grave(group)}")
+
+
+def _names(every: Sequence[str], link: Link) -> Iterator[Run | str]:
+    known = sorted(every)
+    for i, each in enumerate(known[:NAMES]):
+        yield from (", " if i else "", Run(each, link=link(each)))
+    yield f" and {len(known) - NAMES:,} more" if len(known) > NAMES else ""
+
+
+def _host(host: Host, where: str) -> Details:
+    found = Tree(tuple(Item(finding_line(each), _steps(each.command)) for each in host.worst))
+    all_of = [Say(Run(f"all of {host.seen.name}", link=where))] if where else []
+    again = [Say(command(replay(host)))] if replay(host) else []
+    standing = Run(f" {host.seen.standing} ", _look(host.seen.standing))
+    return Details((Run(host.seen.name, "strong"), standing, counts(host)), (found, *all_of, *again))
+
+
+def _steps(step: str) -> tuple[Item, ...]:
+    return (Item(command(step)),) if step else ()
+
+
+def _all(fleet: Fleet, link: Link) -> Iterator[Block]:
+    shown: dict[str, list[str]] = {}
+    for host in fleet.hosts[:NAMED]:
+        shown.setdefault(host.seen.standing, []).append(host.seen.name)
+    for standing, named in shown.items():
+        linked = (part for each in named for part in (", ", Run(each, link=link(each))))
+        yield Details(f"{hosts(len(named))}: {SAYS[standing]}", (Say(tuple(linked)[1:]),))
+    if len(fleet.hosts) > NAMED:
+        yield Say(f"and {len(fleet.hosts) - NAMED:,} more", "dim")
+
+
+# -- one host --------------------------------------------------------------------------------------------------------------
+
+FINDINGS, SENTENCES, GROUPS = 300, 10, 50  # of a host; of a finding; of datasets
+SIZE = 1 << 20  # characters of the findings of a page: all pages are held until the last row has been read
+UNSEEN = "databases that nobody could see"
+TEXT = 2000  # characters of one sentence
+LONGEST = 200  # of the name of a file; a file system takes 255
+ENDS: dict[str, Run] = {
+    "kept": Run("no loss", "kept"),
+    "word": Run("no loss, relies on others (not verified)", "word"),
+    "lost": Run("LOSES commits", "lost"),
+    "unknown": Run("not known", "unknown"),
+}
+SECTIONS = {"fail": "What fails", "unknown": "What could not be decided", "waived": "Waived, or known before"}
+
+
+@dataclass(slots=True)
+class _Page:
+    events: list[Events] = field(default_factory=list)
+    found: dict[str, list[doc.Finding]] = field(default_factory=dict)
+    count: int = 0
+    size: int = 0
+
+    def add(self, each: Found, row: Mapping[str, Any]) -> None:
+        self.count += 1
+        if self.count <= FINDINGS and self.size < SIZE:
+            finding = _finding(each, fix_of(row))
+            self.size += sum(len(doc.plain(entry.line)) for entry in finding.rows) + len(doc.plain(finding.where))
+            self.found.setdefault(each.outcome if each.counts else "waived", []).append(finding)
+
+
+def file_name(host: str) -> str:
+    """Of the page of a host: no place of its choice, and one that every file system takes."""
+    name = quote(host, safe="")
+    return f"{name if len(name) <= LONGEST else sha256(host.encode()).hexdigest()}.html"
+
+
+def host_pages(read: Read, every: Sequence[Host]) -> Iterator[tuple[str, str]]:
+    """(name of the file, page) of each of these hosts. read: gives the lines of all. Raises BadRows."""
+    found: dict[Key, _Page] = {host.seen.key: _Page() for host in every}
+    for row, line in whole(read()):
+        match row:
+            case Seen() if row.key in found:
+                found[row.key].events = events(line)[:GROUPS]
+            case Found() if row.key in found:
+                found[row.key].add(row, line)
+    for host in every:
+        yield file_name(host.seen.name), html.write(_host_page(host, found.pop(host.seen.key)))
+
+
+def _host_page(host: Host, content: _Page) -> Document:
+    shown = sum(map(len, content.found.values()))
+    more = f"and {content.count - shown:,} more findings, which are in the rows" if content.count > shown else ""
+    tone: Tone = "good" if host.seen.standing == "kept" else "bad" if host.seen.standing in BAD else "open"
+    costs = doc.Events(tuple((names(each.datasets) or UNSEEN, tuple(_ends(each))) for each in content.events))
+    blocks: tuple[Block, ...] = (
+        Verdict(tone, OF_ONE[host.seen.standing].upper(), (Say(counts(host)),)),
+        section("What each event costs", [costs] if costs.groups else []),
+        *(section(title, content.found.get(outcome, ())) for outcome, title in SECTIONS.items()),
+        section("", [Say(more, "dim")] if more else []),
+        section("All that was seen", [Code((replay(host),))] if replay(host) else []),
+    )
+    facts = (f"OpenZFS {host.seen.openzfs}", f"seen {moment(host.seen.taken)} UTC", f"rules {host.seen.rules}")
+    return Document(f"zaudit: {host.seen.name}", facts, blocks)
+
+
+def _ends(each: Events) -> Iterator[tuple[str, Run]]:
+    return ((noun, ENDS[each.outcomes[event]]) for event, noun in NOUNS.items() if each.outcomes.get(event) in ENDS)
+
+
+def _finding(each: Found, fix: Fix) -> doc.Finding:
+    says = [*fix.says[:SENTENCES], *([f"and {len(fix.says) - SENTENCES:,} more"] if len(fix.says) > SENTENCES else [])]
+    rows = labelled([*((("Seen" if not i else ""), one[:TEXT]) for i, one in enumerate(says)), *_fixes(each, fix)]).rows
+    failed = each.outcome == "fail"
+    word = Run(each.severity.upper() + ("" if failed else "?"), each.severity)
+    tone: Tone = "bad" if failed and each.severity in GRAVE else "open"
+    return doc.Finding(word, each.rule, each.place[:TEXT], each.title[:TEXT], rows, tone)
+
+
+def _fixes(each: Found, fix: Fix) -> Iterator[tuple[str, doc.Line]]:
+    """How to fix it, or what would decide it."""
+    if each.outcome == "unknown":
+        yield from (("Needs", need(remedy[:TEXT])) for remedy in each.remedies[:SENTENCES])
+        return
+    yield from (("Fix", command(one[:TEXT])) for one in fix.commands[:SENTENCES])
+    yield "Fix" if not fix.commands else "", f"{fix.text[:TEXT]}{f' [{fix.cost}]' if fix.cost else ''}"

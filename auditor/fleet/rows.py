@@ -1,0 +1,185 @@
+"""Rows of ``zaudit fleet judge``, or of ``zaudit check --format jsonl``, as what a report needs of them. They are as
+untrusted as any file: what is missing or of another type is refused with the number of its line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from auditor.codec import moment, one_of, text
+from auditor.errors import Stop
+from auditor.judge.event import SEVERITIES, Severity
+from auditor.text import harmless, unknown_headline
+
+SCHEMA = "zaudit-lines/1"
+STANDINGS = (
+    *("stalled", "damaged", "lost", "corrupted", "cannot tell", "waived", "one failure away", "at risk"),
+    *("on the word", "kept"),
+)
+Outcome = Literal["fail", "unknown", "waived"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+LISTED = 100
+Key = tuple[str, float, str]  # which look it was: at which host, when, and the recording
+
+
+class BadRows(Stop):
+    """A line that is no row, and why."""
+
+
+class Seen(NamedTuple):
+    """A look at a host. taken: seconds since the epoch."""
+
+    name: str
+    taken: float
+    recording: str
+    openzfs: str
+    standing: str
+    rules: str
+
+    @property
+    def key(self) -> Key:
+        """Which look it was."""
+        return self.name, self.taken, self.recording
+
+
+class Found(NamedTuple):
+    """A finding of one look. counts: it is neither waived nor known to a baseline. bugs: (id, severity) of
+    known ones of the release."""
+
+    key: Key
+    id: str
+    rule: str
+    outcome: Outcome
+    counts: bool
+    severity: Severity
+    place: str
+    title: str
+    command: str
+    openzfs: str
+    models: tuple[str, ...]
+    remedies: tuple[str, ...]
+    bugs: tuple[tuple[str, Severity], ...] = ()
+
+
+class Absent(NamedTuple):
+    """A recording that was not judged or was there twice, or a host that did not come."""
+
+    kind: Literal["unjudged", "duplicate", "missing"]
+    name: str
+    recording: str
+    error: str
+
+
+Row = Seen | Found | Absent
+
+
+class Fix(NamedTuple):
+    """What a finding says besides, for the page of its host. text, cost: of the fix."""
+
+    says: tuple[str, ...]
+    commands: tuple[str, ...]
+    text: str
+    cost: str
+
+
+class Events(NamedTuple):
+    """Datasets at which events end alike. outcomes: event -> how."""
+
+    datasets: tuple[str, ...]
+    outcomes: dict[str, str]
+
+
+def rows(lines: Iterable[bytes]) -> Iterator[Row]:
+    """Each row of a kind that is known. Raises BadRows."""
+    return (row for row, _ in whole(lines))
+
+
+def whole(lines: Iterable[bytes]) -> Iterator[tuple[Row, Mapping[str, Any]]]:
+    """The same, each with all that is in its line. Raises BadRows."""
+    for number, line in enumerate(lines, 1):
+        try:
+            table = json.loads(line)
+            if table["schema"] != SCHEMA:
+                raise ValueError(f"its schema is not {SCHEMA}")
+            if row := _row(table):
+                yield row, table
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+            said = harmless(f"{type(error).__name__}: {error}"[:120])
+            raise BadRows(f"line {number} is no row of zaudit fleet judge ({said})") from None
+
+
+def fix_of(table: Mapping[str, Any]) -> Fix:
+    """Of the line of a finding. Raises BadRows."""
+    try:
+        fix = table["fix"]
+        return Fix(
+            says=_texts(table.get("says", [])),
+            commands=_step(fix, _texts(fix["commands"])),
+            text=text(fix.get("text", "")),
+            cost=text(fix.get("cost", "")),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadRows(f"a finding that is none ({type(error).__name__})") from None
+
+
+def events(table: Mapping[str, Any]) -> list[Events]:
+    """Of the line of a report. Raises BadRows."""
+    try:
+        return [
+            Events(_texts(each["datasets"]), {text(name): text(how) for name, how in each["outcomes"].items()})
+            for each in table.get("events", [])[:LISTED]
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadRows(f"events that are none ({type(error).__name__})") from None
+
+
+def _row(table: Mapping[str, Any]) -> Row | None:
+    match table["kind"]:
+        case "report":
+            return Seen(
+                *_key(table), text(table["openzfs"]), one_of(table["standing"], STANDINGS), text(table["rules"])
+            )
+        case "finding":
+            return _found(table)
+        case "unjudged" | "duplicate" | "missing" as kind:
+            name, recording, error = (text(table.get(key, "")) for key in ("name", "recording", "error"))
+            return Absent(kind, name, recording, error)
+        case _:
+            return None
+
+
+def _found(table: Mapping[str, Any]) -> Found:
+    outcome = one_of(table["outcome"], OUTCOMES)
+    commands, title = _texts(table["fix"]["commands"]), text(table["title"])
+    return Found(
+        key=_key(table),
+        id=text(table["id"]),
+        rule=text(table["rule"]),
+        outcome=outcome,
+        counts=outcome != "waived" and not table.get("known"),
+        severity=one_of(table["severity"], SEVERITIES),
+        place=text(table["place"]),
+        title=unknown_headline(title) if "unknown" in (outcome, table.get("was")) else title,
+        command=_step(table["fix"], commands)[0] if commands else "",
+        openzfs=text(table.get("openzfs", "")),
+        models=_texts(table.get("models", [])),
+        remedies=_texts(table.get("remedies", [])),
+        bugs=tuple((text(bug["id"]), one_of(bug["severity"], SEVERITIES)) for bug in table.get("bugs", [])[:LISTED]),
+    )
+
+
+def _step(fix: Mapping[str, Any], commands: tuple[str, ...]) -> tuple[str, ...]:
+    """The commands, the first behind what it needs."""
+    needs = text(fix.get("needs", ""))
+    return (f"{needs}: {commands[0]}", *commands[1:]) if needs and commands else commands
+
+
+def _key(table: Mapping[str, Any]) -> Key:
+    return text(table.get("name", table["host"])), moment(table["taken"]), text(table.get("recording", ""))
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} in place of a list")
+    return tuple(map(text, value[:LISTED]))

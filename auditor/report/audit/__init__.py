@@ -1,1 +1,0 @@
-"""The report of an audit: one module a format, and what two reports say of each other."""

@@ -1,0 +1,333 @@
+"""What changed between two reports, as plain data: what is worse, what is gone, and what only looks gone because nobody
+saw it this time. Works on the JSON documents, so that a report that was kept can be compared with a new one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from auditor.facts import AGAIN
+from auditor.judge.finding import RANK, exit_code
+from auditor.judge.rule import SEVERITIES, Severity
+from auditor.report.folding import unfolded
+from auditor.report.report_json import FIRST, SCHEMA
+from auditor.text import unknown_headline
+
+# only now, only then: one of the two was recorded before the question was known
+Change = Literal["new", "worse", "only now", "changed", "not seen", "not judged", "only then", "better", "gone"]
+CHANGES: tuple[Change, ...] = get_args(Change)
+WORSE = frozenset({"new", "worse", "only now"})
+UNFIT = WORSE | {"not seen", "not judged", "only then"}  # for a ratchet
+
+
+Element = tuple[str, str, str]  # kind, pool or empty, name or id
+_WORD = re.compile(r"\w(?:[\w.:-]*\w)?")
+_PART = re.compile(r"(?:-part|(?<=\d)p)?\d+$")
+_PROCESS = re.compile(r"(?:\b(?:process|pid|ps|postgres|mariadb|mysql|mongodb|redis|valkey|etcd) |/proc/)\d+\b")
+
+
+class CompareError(ValueError):
+    """A document that is no report of zaudit; the text says why."""
+
+
+class Seen(NamedTuple):
+    """One rule on one subject that did not pass. element: what the subject is, whatever it is called. title: of the rule;
+    evidence: of a failure; reasons: of an unknown; unasked:
+    they all are that the recording was made before the question; known: to the baseline of the report. least: how severe it is
+    for certain."""
+
+    rule: str
+    subject: str
+    element: Element
+    outcome: str
+    severity: Severity
+    title: str
+    evidence: tuple[str, ...]
+    reasons: tuple[str, ...]
+    unasked: bool = False
+    known: bool = False
+    least: Severity = "low"
+
+
+class Difference(NamedTuple):
+    """One change. before, after: None where the rule passed, did not apply, or was not asked."""
+
+    change: Change
+    before: Seen | None
+    after: Seen | None
+
+    @property
+    def shown(self) -> Seen:
+        """The later of the two."""
+        seen = self.after or self.before
+        assert seen is not None
+        return seen
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is worse or can be told no more, and neither a waiver nor the baseline of the second report covers it: one
+        that is known covers a finding, and not that it is out of sight."""
+        known = self.change in WORSE and self.after is not None and self.after.known
+        covered = self.shown.outcome == "waived" or known
+        return self.change in UNFIT and not covered
+
+
+class Comparison(NamedTuple):
+    """differences: the worst first. notes: why the two may not be comparable. same: what did not pass in both alike. decided:
+    what only the second could see, and is as it should be."""
+
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+    same: int
+    decided: int = 0
+
+    def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
+        """As of a check, of what is new, worse, not seen any more or not judged any more."""
+        counted = (each for each in self.differences if each.counts)
+        found = ((each.shown.severity, each.change in WORSE and each.shown.outcome == "fail") for each in counted)
+        return exit_code(found, threshold, failed_only=failed_only)
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
+    """Two documents of ``auditor.report.report_json``. Raises CompareError."""
+    then_is, now_is = _identities(old), _identities(new)
+    before, after = _index(old, then_is.shared(now_is)), _index(new, now_is.shared(then_is))
+    other_scale = {rule for rule, _, _, _ in _moved(old, new)}
+    undecided = {seen.rule for seen in after.values() if seen.outcome == "unknown"}
+    then, now = ({seen.rule for seen in each.values() if seen.unasked} for each in (before, after))
+    left_out = set(_left_out(new))
+    found = []
+    same = decided = 0
+    for key in dict.fromkeys((*after, *before)):
+        one, other = before.get(key), after.get(key)
+        if one and other and one.known and not other.known and "baseline" in new:
+            one = None  # it was not told then, and does count now
+        same_answer = one and other and (one.outcome, one.severity) == (other.outcome, other.severity)
+        if one and other and same_answer and _alike(one.evidence, other.evidence, then_is, now_is):
+            same += 1
+        else:
+            change = _of_one(one, other, then, now) or _change(one, other, undecided)
+            if one and one.unasked and not other:
+                decided += 1
+                continue
+            if change == "gone" and key[0] in left_out:
+                change = "not judged"
+            if change in ("gone", "better") and key[0] in other_scale:
+                change = "changed"  # by another threshold nothing is mended
+            found.append(Difference(change, one, other))
+    return Comparison(tuple(sorted(found, key=_order)), tuple(_notes(old, new)), same, decided)
+
+
+def _of_one(before: Seen | None, after: Seen | None, then: set[str], now: set[str]) -> Change | None:
+    """Where only one of the two could see it; its subject may not have been listed in the other. then, now: the rules that
+    wanted what was not asked."""
+    if after and not after.unasked and (before.unasked if before else after.rule in then):
+        return "only now"
+    if (after.unasked and not (before and before.unasked)) if after else (before and before.rule in now):
+        return "only then"
+    return None
+
+
+def _change(before: Seen | None, after: Seen | None, undecided: set[str]) -> Change:
+    if after is None:
+        assert before is not None
+        # its subject may have become part of what could not be listed
+        return "not seen" if before.rule in undecided else "gone"
+    if before is None:
+        return "new"
+    if "waived" in (before.outcome, after.outcome) and before.outcome != after.outcome:
+        return "better" if after.outcome == "waived" else "worse"
+    if before.outcome == "fail" and after.outcome == "unknown":
+        return "not seen"
+    if (before.outcome, after.outcome) == ("unknown", "fail"):
+        return "worse"
+    if RANK[after.severity] > RANK[before.severity]:
+        # what is only less certain than it was counts tonight, and is no change of the host
+        certain = after.outcome == "fail" and RANK[after.least] > RANK[before.least]
+        return "worse" if certain else "not seen"
+    return "better" if RANK[after.severity] < RANK[before.severity] else "changed"
+
+
+def _order(each: Difference) -> tuple[object, ...]:
+    seen = each.shown
+    return CHANGES.index(each.change), -RANK[seen.severity], seen.outcome != "fail", seen.rule, seen.subject
+
+
+def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> dict[tuple[str, Element], Seen]:
+    """(rule, element) -> what was found. shared: what is known by more than its name. A report is as untrusted as any file."""
+    if document.get("schema") not in (SCHEMA, FIRST):
+        raise CompareError(f"its schema is neither {SCHEMA} nor {FIRST}")
+    try:
+        found = (_seen(finding, each) for finding, each in unfolded(document))
+        return {
+            (seen.rule, element): seen._replace(element=element)
+            for seen in found
+            for element in [shared.get(seen.element, seen.element)]
+        }
+    except CompareError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CompareError(f"a finding is malformed ({type(error).__name__}: {error})") from None
+
+
+def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
+    severity = each.get("severity", finding["severity"])  # of known bugs each has one, and a rule
+    if severity not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
+        raise CompareError(f"{severity!r} or {finding['outcome']!r} is not a severity or outcome")
+    least = each.get("least", finding.get("least", severity))
+    if least not in SEVERITIES:
+        raise CompareError(f"{least!r} is not a severity")
+    rule = str(each.get("rule", finding["rule"]))
+    titles = {str(bug["id"]): str(bug["title"]) for bug in finding.get("bugs", ())}
+    within = f"{each['pool']} " if "pool" in each else ""
+    evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
+    remedies = {one.get("remedy") for one in each.get("reasons", ())}
+    title = titles.get(rule, str(finding["title"]))
+    return Seen(
+        rule,
+        f"{each['kind']} {within}{each['name']}",
+        (str(each["kind"]), str(each.get("pool", "")), str(each["name"])),
+        finding["outcome"],
+        severity,
+        unknown_headline(title) if "unknown" in (finding["outcome"], finding.get("was")) else title,
+        evidence,
+        reasons,
+        remedies == {AGAIN},
+        bool(finding.get("known")),
+        least,
+    )
+
+
+class Identities(NamedTuple):
+    """Of a report. elements: subject -> what it is; names: what a text may call a drive or vdev -> what it is."""
+
+    host: str
+    elements: Mapping[Element, str]
+    names: Mapping[str, str]
+
+    def shared(self, other: Identities) -> dict[Element, Element]:
+        """Subjects that are compared by what they are: where both reports tell, of one host. A pool that was made again, and
+        what it is of, is compared by name."""
+        there, again = set(other.elements.values()), self.other_pools(other)
+        return {
+            subject: (subject[0], "", id)
+            for subject, id in self.elements.items()
+            if self.host == other.host
+            and (subject in other.elements or id in there)
+            and (subject[1] or subject[2]) not in again
+        }
+
+    def other_pools(self, other: Identities) -> set[str]:
+        """Names that another pool has there."""
+        pools = ((subject, id) for subject, id in self.elements.items() if subject[0] == "pool")
+        return {subject[2] for subject, id in pools if other.elements.get(subject, id) != id}
+
+
+def _identities(document: Mapping[str, Any]) -> Identities:
+    """None of a report of zaudit 0.2."""
+    try:
+        found = {
+            (str(each["kind"]), str(each.get("pool", "")), str(each["name"])): str(each["id"])
+            for each in document.get("identities", ())
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CompareError(f"an identity is malformed ({type(error).__name__}: {error})") from None
+    names = {name: id for (kind, _, name), id in found.items() if kind in ("disk", "leaf", "vdev")}
+    return Identities(str(document.get("host")), found, names)
+
+
+def _alike(one: tuple[str, ...], other: tuple[str, ...], then: Identities, now: Identities) -> bool:
+    """Whether two say the same, whatever drives and processes are called, and in which order they are listed."""
+    return one == other or _nameless(one, then) == _nameless(other, now)
+
+
+def _nameless(texts: tuple[str, ...], of: Identities) -> list[str]:
+    def what(word: re.Match[str]) -> str:
+        return of.names.get(word[0]) or of.names.get(_PART.sub("", word[0]), word[0])
+
+    return sorted(" ".join(sorted(_PROCESS.sub("N", _WORD.sub(what, each)).split())) for each in texts)
+
+
+def _left_out(document: Mapping[str, Any]) -> Iterator[str]:
+    """The rules that somebody left out of a report; one of an older zaudit does not say."""
+    try:
+        for each in document.get("left_out", ()):
+            if not each.get("counts_as"):
+                yield str(each["rule"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CompareError(f"what was left out is malformed ({type(error).__name__}: {error})") from None
+
+
+def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """(rule, name, before, after) of each threshold that is not the same in both. A report names those that a policy has
+    changed, with their defaults; one of an older zaudit names none."""
+    before, after = _thresholds(old), _thresholds(new)
+    for key in sorted(before.keys() | after.keys()):
+        default = (before.get(key) or after[key])[1]
+        was, now = before.get(key, (default, default))[0], after.get(key, (default, default))[0]
+        if was != now:
+            yield (*key, was, now)
+
+
+def _thresholds(document: Mapping[str, Any]) -> dict[tuple[str, str], tuple[str, str]]:
+    """(rule, name) -> (value, default), with unit."""
+    try:
+        return {
+            (str(each["rule"]), str(each["name"])): (
+                f"{each['value']} {each['unit']}",
+                f"{each['default']} {each['unit']}",
+            )
+            for each in document.get("coverage", {}).get("thresholds", ())
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CompareError(f"a threshold is malformed ({type(error).__name__}: {error})") from None
+
+
+def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for key, what in (("host", "hosts"), ("targets", "targets"), ("openzfs", "releases of OpenZFS")):
+        one, other = old.get(key), new.get(key)
+        if one != other:
+            yield f"different {what}: {_words(one)}, then {_words(other)}"
+    for pool in sorted(_identities(old).other_pools(_identities(new))):
+        yield f"pool {pool} was made again (another GUID): what it consists of is compared by name"
+    for rule, name, was, now in _moved(old, new):
+        yield f"another threshold: {rule}.{name} was {was} and is now {now}, so what it finds may differ on the same host"
+    before, after = set(_left_out(old)), set(_left_out(new))
+    for rules, when in ((before - after, "first"), (after - before, "second")):
+        if rules:
+            names = ", ".join(sorted(rules)[:5]) + (f" and {len(rules) - 5} more" if len(rules) > 5 else "")
+            yield f"left out of the {when}: {names}"
+    yield from _unasked(old, new)
+    one, other = ((each.get("zaudit"), each.get("rules")) for each in (old, new))
+    if one != other:
+        shown = [f"zaudit {release}{f' with rules {rules}' if rules else ''}" for release, rules in (one, other)]
+        yield f"judged by {shown[0]}, then by {shown[1]}: a rule that the first did not have shows as new"
+
+
+def _lacks(document: Mapping[str, Any]) -> list[str]:
+    """The questions that a recording does not know; none of a report of an older zaudit, or of a live host."""
+    try:
+        return [str(each) for each in document.get("recording", {}).get("lacks", ())]
+    except (TypeError, AttributeError) as error:
+        raise CompareError(f"recording is malformed ({type(error).__name__}: {error})") from None
+
+
+def _unasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """What one of the recordings does not know, and what neither does."""
+    first, second = dict.fromkeys(_lacks(old)), dict.fromkeys(_lacks(new))
+    for lacks, which, outcome in (
+        ([each for each in first if each not in second], "the first was recorded by {0}", "only now"),
+        ([each for each in second if each not in first], "the second was recorded by {1}", "only then"),
+        ([each for each in first if each in second], "they were recorded by {0} and {1}", "unknown in both"),
+    ):
+        if lacks:
+            recorders = (f"zaudit {each.get('recording', {}).get('zaudit')}" for each in (old, new))
+            yield (
+                f"{which.format(*recorders)}, which did not ask {len(lacks):,} of the questions asked today "
+                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what depends on them is {outcome}, record again"
+            )
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

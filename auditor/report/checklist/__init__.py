@@ -1,1 +1,0 @@
-"""A checklist in every format."""

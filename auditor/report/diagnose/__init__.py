@@ -1,1 +1,0 @@
-"""The reports of ``zaudit diagnose``: one module a format."""

@@ -1,0 +1,255 @@
+"""A page before anybody decides how it looks: what the features build, and ``terminal`` and ``html`` write.
+
+Texts are as they were found. Whoever writes them makes them harmless, so no feature can forget it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from auditor.report.markup import Element
+
+Tone = Literal["good", "bad", "open"]
+Look = (
+    Tone
+    | Literal["", "strong", "dim", "command", "repeat"]  # repeat: a command that shows the same again
+    | Literal["critical", "high", "medium", "low", "undecided", "waived", "known", "passed"]
+    | Literal["lost", "unknown", "word", "kept"]
+    | Literal["safe", "needs restart", "rebuilds the pool", "destroys data"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Text in one look. link: where a browser goes from it."""
+
+    text: str
+    look: Look = ""
+    link: str = ""
+
+
+Line = str | Run | tuple[str | Run, ...]
+
+
+def runs(line: Line) -> tuple[Run, ...]:
+    """The runs of a line, the empty ones left out."""
+    parts = line if isinstance(line, tuple) else (line,)
+    whole = (each if isinstance(each, Run) else Run(each) for each in parts)
+    return tuple(each for each in whole if each.text)
+
+
+def plain(line: Line) -> str:
+    """The text of a line."""
+    return "".join(each.text for each in runs(line))
+
+
+def command(text: str) -> Run:
+    """What is to be pasted."""
+    return Run(text, "command")
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A paragraph."""
+
+    line: Line
+    look: Look = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A word in the margin, and what it says."""
+
+    word: Run
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Words in the margin, each with what it says. at: the column of what they say; right: the words end there."""
+
+    rows: tuple[Entry, ...]
+    at: int = 10
+    right: bool = False
+
+
+def labelled(rows: Iterable[tuple[Run | str, Line]], at: int = 10, *, right: bool = False) -> Entries:
+    """Of pairs; a word without a look is dim."""
+    return Entries(
+        tuple(Entry(word if isinstance(word, Run) else Run(word, "dim"), line) for word, line in rows if plain(line)),
+        at,
+        right,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found: CRITICAL  sync-disabled  tank, a sentence, and rows as of Entries."""
+
+    word: Run
+    name: str
+    where: Line
+    says: str
+    rows: tuple[Entry, ...]
+    tone: Tone | Literal["dim"] = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Of a table. number: ends at the right; aside: below the first column where there is little room, if it
+    has a head; most: its width."""
+
+    head: str = ""
+    number: bool = False
+    aside: bool = False
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Line, ...], ...]
+
+
+def table(columns: Sequence[Column | str], rows: Iterable[Sequence[Line]]) -> Table:
+    """Columns by their heads."""
+    heads = tuple(each if isinstance(each, Column) else Column(each) for each in columns)
+    return Table(heads, tuple(tuple(row) for row in rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """(where, (what happens, what that costs) ...) ...: the costs of all groups stand below each other."""
+
+    groups: tuple[tuple[str, tuple[tuple[str, Line], ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A line of a tree, and what is below it."""
+
+    line: Line
+    below: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Lines with lines below them."""
+
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of a chain. side: it lies side by side with its neighbours of this kind; figures: (what, number)."""
+
+    name: str
+    tone: Tone
+    sign: str
+    word: str
+    text: str
+    figures: tuple[tuple[str, int], ...] = ()
+    side: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What an fsync passes, from the application down."""
+
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A file, or a command whose words may stand in lines of their own."""
+
+    lines: tuple[str, ...]
+    title: str = ""
+    continued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Lines of a picture, and how to read it."""
+
+    lines: tuple[str, ...]
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Drawn by whoever knows its room. lines: by a width; drawn: for a page, with what is below it; None: nothing."""
+
+    lines: Callable[[int], Drawing | None]
+    drawn: Callable[[], Element | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A line of a checklist. sign, letter: what is in its box, on a page and on a terminal; list: that it is on, where the
+    list is not said above."""
+
+    answer: str
+    tone: Tone | Literal["dim"]
+    sign: str
+    letter: str
+    text: str
+    list: str
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Lines of a checklist. cut: on a terminal each reason is one line, as far as there is room."""
+
+    boxes: tuple[Box, ...]
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a page opens when it is asked to, and a terminal shows at once."""
+
+    summary: Line
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer, and what belongs to it."""
+
+    tone: Tone
+    word: str
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Blocks below a title, if they have one; nothing without blocks."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+Block = Say | Entries | Finding | Table | Events | Tree | Chain | Code | Picture | Boxes | Details | Verdict | Section
+
+
+def section(title: str, blocks: Iterable[Block]) -> Section:
+    """Of what an iterator yields."""
+    return Section(title, tuple(blocks))
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page. title: of the window; facts: of what, by whom and when; signed: with room for a name, a date and a signature."""
+
+    title: str
+    facts: tuple[Line, ...]
+    blocks: tuple[Block, ...]
+    footer: str = ""
+    signed: bool = False

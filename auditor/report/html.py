@@ -1,0 +1,215 @@
+"""A document as a page for a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from auditor.report import markup
+from auditor.report.document import (
+    Block,
+    Box,
+    Boxes,
+    Chain,
+    Code,
+    Details,
+    Document,
+    Entries,
+    Entry,
+    Events,
+    Finding,
+    Item,
+    Line,
+    Link,
+    Look,
+    Picture,
+    Run,
+    Say,
+    Section,
+    Table,
+    Tree,
+    Verdict,
+    plain,
+    runs,
+)
+from auditor.report.markup import Element, element, joined
+
+# look -> its element and class; a badge is a word that stands for an answer
+LOOKS: dict[Look, tuple[str, str]] = {
+    "strong": ("b", ""),
+    "dim": ("span", "dim"),
+    "command": ("code", ""),
+    "repeat": ("code", "dim"),
+    **dict.fromkeys(("good", "kept", "safe"), ("span", "good")),
+    **dict.fromkeys(("bad", "lost", "rebuilds the pool", "destroys data"), ("span", "bad")),
+    **dict.fromkeys(("open", "unknown", "word", "needs restart"), ("span", "open")),
+    **dict.fromkeys(("critical", "high"), ("span", "badge bad")),
+    **dict.fromkeys(("medium", "undecided", "waived"), ("span", "badge open")),
+    **dict.fromkeys(("low", "known"), ("span", "badge dim")),
+    "passed": ("span", "badge good"),
+}
+LONG = (Finding, Details, Boxes, Events, Tree, Code)  # what may be divided over two sheets of paper
+
+
+def write(document: Document) -> str:
+    """The whole page."""
+    return markup.page(document.title, _content(document))
+
+
+def _content(document: Document) -> Iterator[Element]:
+    yield element("h1", document.title)
+    facts = [each for fact in document.facts for each in (" · ", _line(fact))][1:]
+    yield element("p", *facts, class_="dim small")
+    yield from _blocks(document.blocks)
+    if document.signed:
+        yield element("div", *(element("div", each) for each in ("Name", "Date", "Signature")), class_="sign")
+    if document.footer:
+        yield element("footer", document.footer)
+
+
+def _blocks(blocks: Sequence[Block]) -> Iterator[Element]:
+    return (each for each in map(_block, blocks) if each.html)
+
+
+def _block(block: Block) -> Element:
+    match block:
+        case Say():
+            look = {"dim": "dim small", "strong": ""}.get(block.look, block.look)
+            line = _line(block.line)
+            return element("p", element("b", line) if block.look == "strong" else line, class_=look)
+        case Entries():
+            return _pairs(block.rows)
+        case Finding():
+            return _finding(block)
+        case Table():
+            return _table(block)
+        case Events():
+            return joined(each for where, rows in block.groups for each in _group(where, rows))
+        case Tree():
+            return element("ul", *map(_item, block.items))
+        case Chain():
+            return _chain(block.links)
+        case Code():
+            between = " \\\n    " if block.continued else "\n"
+            return joined((_heading(block.title), element("pre", markup.lines(block.lines, between))))
+        case Picture():
+            return block.drawn() or Element("")
+        case Boxes():
+            return element("ul", *map(_box, block.boxes), class_="boxes")
+        case Details():
+            inside = tuple(_blocks(block.blocks))
+            return element("details", element("summary", _line(block.summary)), *inside)
+        case Verdict():
+            word = element("div", block.word, class_="word")
+            return element("div", word, *_blocks(block.blocks), class_=f"verdict {block.tone}")
+        case Section():
+            return _section(block)
+
+
+def _section(block: Section) -> Element:
+    inside = tuple(_blocks(block.blocks))
+    if not inside:
+        return Element("")
+    if not block.title:
+        return joined(inside)
+    long = "long" if any(isinstance(each, LONG) for each in block.blocks) else None
+    return element("section", element("h2", block.title), *inside, class_=long)
+
+
+def _heading(title: str) -> Element | None:
+    return element("h3", title) if title else None
+
+
+def _line(line: Line) -> Element:
+    return joined(map(_run, runs(line)))
+
+
+def _run(run: Run) -> Element | str:
+    if not run.text:
+        return ""
+    if run.link:
+        return element("a", run.text, href=run.link, class_="dim")
+    if not run.look:
+        return run.text
+    name, kind = LOOKS[run.look]
+    return element(name, run.text, class_=kind)
+
+
+def _pairs(rows: Sequence[Entry]) -> Element:
+    """Words of one row after the other, without the blanks that a terminal divides them with."""
+    return element(
+        "dl", *(each for row in rows for each in (element("dt", _run(row.word)), element("dd", _line(row.line))))
+    )
+
+
+def _finding(block: Finding) -> Element:
+    return element(
+        "div",
+        element("span", block.word.text, class_=f"badge {block.tone}"),
+        " ",
+        *((element("b", block.name), " ") if block.name else ()),
+        _line(block.where),
+        element("p", block.says) if block.says else None,
+        _pairs(block.rows) if block.rows else None,
+        class_=f"finding {block.tone}",
+    )
+
+
+def _table(block: Table) -> Element:
+    """Empty without rows. Whoever cannot point scrolls it with the keyboard."""
+    if not block.rows:
+        return Element("")
+    kinds = ["number" if each.number else None for each in block.columns]
+    heads = [
+        element("th", column.head, scope="col", class_=kind) if column.head else element("td")
+        for column, kind in zip(block.columns, kinds, strict=True)
+    ]
+    rows = (
+        element("tr", *(element("td", _line(cell), class_=kind) for cell, kind in zip(row, kinds, strict=True)))
+        for row in block.rows
+    )
+    head = element("tr", *heads) if any(each.head for each in block.columns) else None
+    return element("div", element("table", head, *rows), class_="table", tabindex="0")
+
+
+def _group(where: str, rows: Sequence[tuple[str, Line]]) -> Iterator[Element]:
+    yield element("h3", where)
+    shown = (element("tr", element("th", what, scope="row"), element("td", _line(cost))) for what, cost in rows)
+    yield element("table", *shown, class_="events")
+
+
+def _item(item: Item) -> Element:
+    below = element("ul", *map(_item, item.below)) if item.below else None
+    return element("li", _line(item.line), below)
+
+
+def _chain(links: Sequence[Link]) -> Element:
+    """One below the other; what lies side by side in the pool, side by side."""
+    items = []
+    for side, group in groupby(links, key=lambda each: each.side):
+        shown = [_link(each) for each in group]
+        if side:
+            items.append(element("li", *(element("div", *each, class_="link") for each in shown), class_="legs"))
+        else:
+            items += [element("li", *each, class_="link") for each in shown]
+    return element("ol", *items, class_="chain")
+
+
+def _link(link: Link) -> Iterator[Element]:
+    yield element("span", link.sign, class_=f"sign {link.tone}")
+    yield element("span", link.name, class_="name")
+    yield element("span", link.word, class_=f"badge {link.tone}")
+    yield element("div", link.text)
+    if link.figures:
+        figures = (element("div", element("b", f"{number:,}"), element("span", what)) for what, number in link.figures)
+        yield element("div", *figures, class_="figures")
+
+
+def _box(box: Box) -> Element:
+    return element(
+        "li",
+        element("span", box.sign, class_=f"box {box.tone}", role="img", aria_label=box.answer),
+        element("b", box.text),
+        element("span", box.list, class_="list") if box.list else None,
+        *(element("p", each, class_="dim small") for each in box.why if plain(each)),
+    )

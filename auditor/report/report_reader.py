@@ -1,0 +1,315 @@
+"""A report as data, of this release or an older one, taken apart for those that write it in the words of others.
+
+A report that was kept is as untrusted as any file: what is missing or of another type is refused, every text is made harmless,
+and of a finding with ten thousand subjects the first few are told, and how many there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from itertools import islice
+from typing import Any, Literal, NamedTuple, get_args
+
+from auditor.codec import moment, one_of, text
+from auditor.errors import Stop
+from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
+from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
+from auditor.judge.known_bugs import ID
+from auditor.report.folding import Room, runs, spread
+from auditor.report.report_json import FIRST, SCHEMA
+from auditor.text import harmless, unknown_headline
+
+SUBJECTS = 20
+FINDINGS = 200_000
+Outcome = Literal["fail", "unknown", "waived"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+STANDINGS = (*OUTCOMES, "known")
+CELLS = ("lost", "unknown", "word", "kept")  # the worst first
+
+
+class NoReport(Stop):
+    """A document that is no report of zaudit; the text says why."""
+
+
+class Waiver(NamedTuple):
+    """Who answers for it, why, and until which day (2027-01-31)."""
+
+    owner: str
+    reason: str
+    expires: str
+
+
+class Finding(NamedTuple):
+    """As in the report. outcome: fail, unknown or waived; was: what a waived one is without its waiver, else the outcome.
+    title: of an unknown one says that it is not known. event: the mildest at which something acknowledged goes, may go or rests
+    on a word, or empty. says: of the first subjects what was found or why nobody could tell, each once. subjects: (kind, pool
+    or empty, name) of the first; total: of all. known: the day since which a baseline knows it, or empty. page: of the rule, in
+    the repository; empty of a rule of a site. bugs: (id, severity) of each known bug of the release that it is about."""
+
+    id: str
+    rule: str
+    outcome: Outcome
+    was: Outcome
+    severity: Severity
+    harm: str
+    event: Event | Literal[""]
+    title: str
+    place: str
+    where: str
+    impact: str
+    fix: str
+    cost: str
+    needs: str
+    commands: tuple[str, ...]
+    references: tuple[str, ...]
+    says: tuple[str, ...]
+    subjects: tuple[tuple[str, str, str], ...]
+    total: int
+    waiver: Waiver | None
+    known: str
+    page: str
+    bugs: tuple[tuple[str, Severity], ...]
+
+    @property
+    def standing(self) -> str:
+        """The outcome, or known."""
+        return "known" if self.known else self.outcome
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The commands, the first behind what it needs."""
+        ahead = f"{self.needs}: " if self.needs else ""
+        return tuple(f"{ahead if not i else ''}{command}" for i, command in enumerate(self.commands))
+
+    @property
+    def more(self) -> str:
+        """What prints all of its rule, if it is one of ours."""
+        return f"zaudit explain {self.rule}" if self.page else ""
+
+
+class ReportDocument(NamedTuple):
+    """As in the report. document: the whole of it. taken: seconds since the epoch. left_out: (rule, severity, by). events: of
+    each group of datasets that fare alike (names, event -> (outcome, text)). users: of datasets, who uses them."""
+
+    document: Mapping[str, Any]
+    zaudit: str
+    rules: str
+    host: str
+    openzfs: str
+    taken: float
+    targets: tuple[str, ...]
+    standing: str
+    headline: str
+    threshold: Severity
+    exit_code: int
+    next: str
+    coverage: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    waived: tuple[Finding, ...]
+    left_out: tuple[tuple[str, Severity, str], ...]
+    events: tuple[tuple[tuple[str, ...], Mapping[Event, tuple[str, str]]], ...]
+    users: Mapping[str, tuple[str, ...]]
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        """Those that count and those that somebody answers for."""
+        return self.findings + self.waived
+
+    @property
+    def counts(self) -> Mapping[tuple[str, Severity], int]:
+        """(fail, unknown, waived or known, severity) -> how many findings; every pair is there."""
+        found = Counter((each.standing, each.severity) for each in self.all)
+        return {
+            (standing, severity): found[standing, severity]
+            for standing in STANDINGS
+            for severity in reversed(SEVERITIES)
+        }
+
+    @property
+    def nightly(self) -> bool:
+        """Whether it was held against a baseline."""
+        return "baseline" in self.document
+
+    @property
+    def cannot_tell(self) -> bool:
+        """Whether nobody can say what a power cut would cost, be it that the rules for it were left out."""
+        return self.standing == "cannot tell"
+
+    @property
+    def counting(self) -> tuple[Finding, ...]:
+        """The findings that count: at or above the threshold of the report, and not known to its baseline."""
+        return tuple(each for each in self.findings if RANK[each.severity] >= RANK[self.threshold] and not each.known)
+
+
+def parse_report(document: Any) -> ReportDocument:
+    """From the JSON. Raises NoReport."""
+    if not isinstance(document, dict):
+        raise NoReport("not a report of zaudit")
+    if document.get("schema") not in (SCHEMA, FIRST):
+        raise NoReport(f"not a report of zaudit: its schema is neither {SCHEMA} nor {FIRST}")
+    try:
+        return _report(document)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise NoReport(f"a malformed report ({harmless(f'{type(error).__name__}: {error}'[:200])})") from None
+
+
+def _report(document: Mapping[str, Any]) -> ReportDocument:
+    events = tuple(_columns(document.get("events", [])))
+    room, names = Room(), document.get("names", [])
+    strikes = _strikes(document.get("events", []))
+    findings, waived = (
+        tuple(_finding(each, names, strikes, room) for each in _list(document.get(key, [])))
+        for key in ("findings", "waived")
+    )
+    code = document["exit_code"]
+    if code not in (0, EXIT_UNDECIDED, *EXIT_CODES.values()):
+        raise ValueError("exit_code is none of ours")
+    return ReportDocument(
+        document=document,
+        zaudit=text(document["zaudit"]),
+        rules=text(document.get("rules", "")),
+        host=text(document["host"]),
+        openzfs=text(document["openzfs"]),
+        taken=moment(document["taken"]),
+        targets=tuple(map(text, _list(document["targets"]))),
+        standing=text(document["standing"]),
+        headline=text(document["headline"]),
+        threshold=one_of(document["threshold"], SEVERITIES),
+        exit_code=code,
+        next=text(document["next"]),
+        coverage={key: _count(document["coverage"][key]) for key in
+                  ("rules", "decided", "undecided", "passed", "not_applicable")},
+        findings=findings,
+        waived=waived,
+        left_out=tuple(
+            (text(each["rule"]), one_of(each["severity"], SEVERITIES), text(each["by"]))
+            for each in _list(document.get("left_out", []))
+        ),
+        events=events,
+        users={
+            text(each["dataset"]): tuple(map(text, _list(each["by"]))) for each in _list(document.get("used_by", []))
+        },
+    )  # fmt: skip
+
+
+def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], room: Room) -> Finding:
+    outcome, rule, fix = one_of(each["outcome"], OUTCOMES), text(each["rule"]), each["fix"]
+    verdicts = _list(each["verdicts"] if "verdicts" in each else each["subjects"])
+    first = list(islice(spread(verdicts, names, room), SUBJECTS))
+    place = text(each["place"])
+    named = ((text(one["kind"]), text(one.get("pool", "")), text(one["name"])) for one in first)
+    bugs = tuple((text(bug["id"]), one_of(bug["severity"], SEVERITIES)) for bug in _list(each.get("bugs", [])))
+    subjects = tuple(dict.fromkeys(named)) if bugs else tuple(named)
+    message = (text(each["message"]),) if "message" in each else ()
+    was, title = one_of(each["was"], OUTCOMES[:2]) if outcome == "waived" else outcome, text(each["title"])
+    return Finding(
+        id=text(each["id"]),
+        rule=rule,
+        outcome=outcome,
+        was=was,
+        severity=one_of(each["severity"], SEVERITIES),
+        harm=text(each["harm"]),
+        event=one_of(each["event"], EVENTS) if "event" in each else strikes.get(rule, ""),
+        title=unknown_headline(title) if was == "unknown" else title,
+        place=place,
+        where=text(each.get("where", place)),
+        impact=text(each["impact"]),
+        fix=text(fix["text"]),
+        cost=text(fix["cost"]),
+        needs=text(fix.get("needs", "")),
+        commands=tuple(map(text, _list(fix["commands"]))),
+        references=tuple(map(text, _list(each["references"]))),
+        says=tuple(dict.fromkeys((*message, *(said for one in first for said in _says(one))))),
+        subjects=subjects,
+        total=len(subjects) if bugs else _total(verdicts, names),
+        waiver=_waiver(each["waiver"]) if outcome == "waived" else None,
+        known=text(each["known"]["since"]) if "known" in each else "",
+        page=_page(each["page"], rule) if "page" in each else "",
+        bugs=bugs,
+    )
+
+
+def _total(verdicts: Sequence[Mapping[str, Any]], names: Any) -> int:
+    """How many subjects they are of."""
+    return sum(
+        sum(last - first + 1 for first, last in runs(one["names"], len(names))) if "names" in one else 1
+        for one in verdicts
+    )
+
+
+def _page(value: Any, rule: str) -> str:
+    """As a report has it, if it is of this rule; a later release may keep its pages elsewhere."""
+    page = text(value)
+    return page if page == f"docs/rules/{rule}.md" and re.fullmatch(r"[a-z0-9-]+", rule) else ""
+
+
+def _waiver(table: Mapping[str, Any]) -> Waiver:
+    expires = date.fromisoformat(text(table["expires"])).isoformat()
+    return Waiver(text(table["owner"]), text(table["reason"]), expires)
+
+
+def _says(verdict: Mapping[str, Any]) -> Iterator[str]:
+    if verdict.get("message"):
+        yield text(verdict["message"])
+        return
+    yield from (text(each["text"]) for key in ("reasons", "evidence") for each in _list(verdict.get(key, [])))
+
+
+def _strikes(columns: Any) -> dict[str, Event]:
+    """Rule -> the mildest event that it decides."""
+    found: dict[str, Event] = {}
+    for event in EVENTS:
+        for column in _list(columns):
+            for rule in _list(column["events"].get(event, {}).get("rules", [])):
+                found.setdefault(text(rule), event)
+    return found
+
+
+def _columns(columns: Any) -> Iterator[tuple[tuple[str, ...], Mapping[Event, tuple[str, str]]]]:
+    for column in _list(columns):
+        cells = {
+            event: (one_of(column["events"][event]["outcome"], CELLS), text(column["events"][event]["text"]))
+            for event in EVENTS
+            if event in column["events"]
+        }
+        yield tuple(map(text, _list(column["datasets"]))), cells
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} in place of a list")
+    if len(value) > FINDINGS:
+        raise ValueError(f"more than {FINDINGS:,} of a kind")
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= 1 << 53:
+        raise TypeError("no count")
+    return value
+
+
+def worst(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The most severe first, failures before what is undecided, known bugs of the release last."""
+    return tuple(
+        sorted(
+            findings,
+            key=lambda each: (-RANK[each.severity], each.outcome != "fail", each.rule == ID, each.rule, each.place),
+        )
+    )
+
+
+def causes(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
+    """Each failure alone, and what is undecided for the same reasons together: a command that gave no answer is one cause."""
+    groups: dict[object, list[Finding]] = {}
+    for each in findings:
+        groups.setdefault(each.says if each.outcome == "unknown" else (each.id, id(each)), []).append(each)
+    return list(map(tuple, groups.values()))
+
+
+def brief(text: str, most: int) -> str:
+    """Not more than so many characters of it."""
+    return text if len(text) <= most else text[: most - 3] + "..."

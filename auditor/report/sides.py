@@ -1,0 +1,152 @@
+"""A primary and its standby side by side: where the standby is worse, or may be, and what a failover to it would change.
+
+Their pools and datasets are called what they are called, so rules are compared and not subjects: the worst that a rule finds
+on one host with the worst that it finds on the other. Works on the JSON documents, as ``changes`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from auditor.judge.event import EVENTS, Event
+from auditor.judge.finding import RANK, exit_code
+from auditor.judge.rule import SEVERITIES, Severity
+from auditor.report.changes import CompareError
+from auditor.report.report_json import FIRST, SCHEMA
+from auditor.text import unknown_headline
+
+CELLS = ("kept", "word", "unknown", "lost")  # the worst last
+NEVER = "does not happen here"
+
+
+class Side(NamedTuple):
+    """What one rule says of one host. least, most: how bad it is and may be, 0 where it passed. places: where; title,
+    impact: of the rule; severity: the gravest that it is or may be."""
+
+    least: int = 0
+    most: int = 0
+    severity: Severity = "low"
+    places: tuple[str, ...] = ()
+    title: str = ""
+    impact: str = ""
+
+
+class Difference(NamedTuple):
+    """A rule on which the standby is worse; certain: or only may be."""
+
+    rule: str
+    certain: bool
+    primary: Side
+    standby: Side
+
+
+class Row(NamedTuple):
+    """An event, and what it costs the worst dataset of each. worse: of the standby."""
+
+    event: Event
+    primary: str
+    standby: str
+    worse: bool
+
+
+class Sides(NamedTuple):
+    """differences: the worst first. better: rules on which the standby is better. events: all of either host. waived: rules
+    that are waived on one of them, which counts as if they passed. notes: what else is not the same."""
+
+    hosts: tuple[str, str]
+    differences: tuple[Difference, ...]
+    better: tuple[str, ...]
+    events: tuple[Row, ...]
+    waived: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
+        """As of a check, of what is or may be worse on the standby."""
+        found = ((each.standby.severity, each.certain) for each in self.differences)
+        return exit_code(found, threshold, failed_only=failed_only)
+
+
+def compare(primary: Mapping[str, Any], standby: Mapping[str, Any]) -> Sides:
+    """Two documents of ``auditor.report.report_json``. Raises CompareError."""
+    for document in (primary, standby):
+        if document.get("schema") not in (SCHEMA, FIRST):
+            raise CompareError(f"schema {document.get('schema')!r} is neither {SCHEMA!r} nor {FIRST!r}")
+    try:
+        one, other = _rules(primary), _rules(standby)
+        pairs = {rule: (one.get(rule, Side()), other.get(rule, Side())) for rule in one.keys() | other.keys()}
+        return Sides(
+            hosts=(str(primary["host"]), str(standby["host"])),
+            differences=tuple(sorted(_worse(pairs), key=_order)),
+            better=tuple(sorted(rule for rule, (was, now) in pairs.items() if was.least > now.most)),
+            events=tuple(_events(primary, standby)),
+            waived=tuple(sorted({str(each["rule"]) for part in (primary, standby) for each in part.get("waived", ())})),
+            notes=tuple(_notes(primary, standby)),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CompareError(f"a part of it is malformed ({type(error).__name__}: {error})") from None
+
+
+def _rules(document: Mapping[str, Any]) -> dict[str, Side]:
+    """Rule -> the worst that it says. One that was left out may be as bad as it can be."""
+    found: dict[str, Side] = {}
+    for each in document["findings"]:
+        title = str(each["title"])
+        now = Side(
+            least=_level(each.get("least", each["severity"])) if each["outcome"] == "fail" else 0,
+            most=_level(each["severity"]),
+            severity=each["severity"],
+            places=(str(each["place"]),),
+            title=title if each["outcome"] == "fail" else unknown_headline(title),
+            impact=str(each["impact"]),
+        )
+        rule = str(each["rule"])
+        found[rule] = _both(found[rule], now) if rule in found else now
+    for each in document.get("left_out", ()):
+        if not each.get("counts_as"):
+            found[str(each["rule"])] = Side(0, _level(each["severity"]), each["severity"], title="It was left out")
+    return found
+
+
+def _level(severity: Severity) -> int:
+    """Raises CompareError."""
+    if severity not in SEVERITIES:
+        raise CompareError(f"{severity!r} is not a severity")
+    return RANK[severity] + 1
+
+
+def _both(one: Side, other: Side) -> Side:
+    worst = max(one, other, key=lambda each: (each.most, each.least))
+    places = tuple(dict.fromkeys(one.places + other.places))
+    return worst._replace(least=max(one.least, other.least), most=max(one.most, other.most), places=places)
+
+
+def _worse(pairs: Mapping[str, tuple[Side, Side]]) -> Iterator[Difference]:
+    for rule, (was, now) in pairs.items():
+        if now.most > was.least:
+            yield Difference(rule, now.least > was.most, was, now)
+
+
+def _order(each: Difference) -> tuple[object, ...]:
+    return not each.certain, -each.standby.most, each.rule
+
+
+def _events(primary: Mapping[str, Any], standby: Mapping[str, Any]) -> Iterator[Row]:
+    for event in EVENTS:
+        (was, one), (now, other) = (_worst(each, event) for each in (primary, standby))
+        if was >= 0 or now >= 0:
+            yield Row(event, one, other, now > max(was, 0))
+
+
+def _worst(document: Mapping[str, Any], event: Event) -> tuple[int, str]:
+    """(how bad, in words) of the dataset that fares worst; -1 where the event does not happen to the host."""
+    cells = (each["events"].get(event) for each in document.get("events", ()))
+    found = [(CELLS.index(each["outcome"]), str(each["text"])) for each in cells if each]
+    return max(found, key=lambda each: each[0]) if found else (-1, NEVER)
+
+
+def _notes(primary: Mapping[str, Any], standby: Mapping[str, Any]) -> Iterator[str]:
+    for key, what in (("openzfs", "OpenZFS"), ("zaudit", "zaudit"), ("rules", "rules"), ("policy", "policy")):
+        one, other = primary.get(key), standby.get(key)
+        if one != other:
+            yield f"not the same {what}: {one or 'none'} and {other or 'none'}"

@@ -1,0 +1,184 @@
+"""One host before and after a change: the cells of the table that change, the findings that go and come, and the page of
+``zaudit check --suppose``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from auditor.facts import HOST, Facts, Known, word_of, words_of
+from auditor.judge.event import SEVERITIES
+from auditor.judge.known_bugs import ID as KNOWN_BUGS
+from auditor.report import audit, finding_words, report_json, terminal
+from auditor.report.document import Block, Document, Run, Say, Verdict, labelled, section
+from auditor.report.model import Report
+from auditor.text import valid_unicode
+
+SCHEMA = "zaudit-supposed/2"
+OUTCOMES = ("kept", "word", "unknown", "lost")  # the better first
+NOTE = "Supposed, not measured: nothing on this host was changed, and this is no baseline."
+BUGS = ("bugs_fixed_later", "bugs_not_fixed")
+
+CellName = tuple[str, str, str]  # dataset, event; and what goes, or empty: whatever it is
+
+
+class Side(NamedTuple):
+    """The report, and the facts that it was made from."""
+
+    report: Report
+    facts: Facts
+
+
+class Entry(NamedTuple):
+    """A finding, or a known bug of the release. failed: else it could not be decided. rule: as zaudit explain takes it."""
+
+    rule: str
+    where: str
+    severity: str
+    failed: bool
+    text: str
+
+
+class Difference(NamedTuple):
+    """gone, new, open: entries that fail no longer, that fail now, and that can no longer be decided; stays: that fail in both.
+    better, worse: cells."""
+
+    gone: tuple[Entry, ...]
+    new: tuple[Entry, ...]
+    open: tuple[Entry, ...]
+    stays: tuple[Entry, ...]
+    better: tuple[CellName, ...]
+    worse: tuple[CellName, ...]
+
+
+def ranks(report: Report) -> dict[CellName, int]:
+    """How bad each cell is, as OUTCOMES has it; and for each thing that certainly goes. Of an event that cannot happen here,
+    too: where there is no log device, to lose one as well costs no more than the power cut."""
+    found: dict[CellName, int] = {}
+    for column in report.columns:
+        for event, cell in column.cells.items():
+            rank = OUTCOMES.index(cell.outcome)
+            for name in column.names:
+                found[name, event, ""] = rank
+                if cell.outcome == "lost":
+                    found |= {(name, event, take): rank for take in cell.takes}
+    return found
+
+
+def difference(before: Side, after: Side) -> Difference:
+    old, new = entries(before), entries(after)
+    then, now = ranks(before.report), ranks(after.report)
+
+    def failed(found: Mapping[object, Entry]) -> dict[object, Entry]:
+        return {key: each for key, each in found.items() if each.failed}
+
+    was, has = failed(old), failed(new)
+    listed = all(isinstance(after.facts.get(HOST, name), Known) for name in BUGS)  # else none is known to be gone
+    graver = {key for key in was.keys() & has.keys() if _graver(has[key], was[key])}
+    cells = {name: (then.get(name, 0), now.get(name, 0)) for name in (*then, *now)}
+    return Difference(
+        gone=tuple(each for key, each in was.items() if key not in new and (each.rule != KNOWN_BUGS or listed)),
+        new=tuple(each for key, each in has.items() if key not in was or key in graver),
+        open=tuple(each for key, each in new.items() if not each.failed and (key not in old or old[key].failed)),
+        stays=tuple(each for key, each in has.items() if key in was and key not in graver),
+        better=tuple(name for name, (first, second) in cells.items() if second < first),
+        worse=tuple(name for name, (first, second) in cells.items() if second > first),
+    )
+
+
+def _graver(one: Entry, other: Entry) -> bool:
+    return _rank(one) > _rank(other)
+
+
+def _rank(entry: Entry) -> int:
+    return [str(each) for each in SEVERITIES].index(entry.severity)
+
+
+def entries(side: Side) -> dict[object, Entry]:
+    """Each finding by rule and place, each known bug of the release by itself; of equal ones the worst."""
+    found: dict[object, Entry] = {}
+    for finding in side.report.findings:
+        if finding.rule.id != KNOWN_BUGS:
+            key = (finding.rule.id, finding.place)
+            text = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
+            entry = Entry(finding.rule.id, finding_words.where(finding), finding.severity, finding.failed, text)
+            if key not in found or (entry.failed, _rank(entry)) > (found[key].failed, _rank(found[key])):
+                found[key] = entry
+    for verdict in side.report.verdicts:
+        if verdict.rule.head and verdict.outcome in ("fail", "unknown"):
+            failed = verdict.outcome == "fail"
+            found[verdict.rule.id] = Entry(verdict.rule.id, "", verdict.severity, failed, verdict.rule.title)
+        elif verdict.rule.id == KNOWN_BUGS and verdict.outcome == "unknown":
+            why = verdict.reasons[0].text if verdict.reasons else verdict.rule.title
+            found[verdict.rule.id] = Entry(verdict.rule.id, "", verdict.severity, False, why)
+    if any(each.rule.id == KNOWN_BUGS for each in side.report.verdicts):
+        release = _release(side)
+        for words in (each for name in BUGS for each in words_of(side.facts.get(HOST, name))):
+            bug = words.rpartition(" (")[0]
+            found[KNOWN_BUGS, bug] = Entry(KNOWN_BUGS, "", "low", True, f"OpenZFS {release} {words}")
+    return found
+
+
+def _release(side: Side) -> str:
+    return word_of(side.facts.get(HOST, "zfs_version_text"), "of an unknown release")
+
+
+def page(before: Side, after: Side, supposed: Sequence[str], **look: Any) -> str:
+    """For a person: the table before and after, and what it does to the findings."""
+    return terminal.write(_page(before, after, supposed), **look)
+
+
+def _page(before: Side, after: Side, supposed: Sequence[str]) -> Document:
+    report, words = after.report, "; ".join(supposed)
+    where = f"{finding_words.listed(report.targets)} on {report.hostname}"
+    blocks = (
+        Verdict(audit.TONES.get(report.standing, "open"), f"{report.headline} (if {words})"),
+        section(f"Now: {before.report.headline}", audit.events(before.report, audit.COLUMNS_SHOWN)),
+        section(f"Supposed: {report.headline}", audit.events(report, audit.COLUMNS_SHOWN)),
+        section("", _changes(before, after)),
+        Say(f"{NOTE} Exit code {report.exit_code}, now {before.report.exit_code}.", "dim"),
+    )
+    return Document(f"zaudit: supposed, {where}", (f"SUPPOSED: {words}", where, f"OpenZFS {report.release}"), blocks)
+
+
+def _changes(before: Side, after: Side) -> Iterator[Block]:
+    changed = difference(before, after)
+    stays = changed.stays
+    if _release(before) == _release(after):
+        stays = tuple(each for each in stays if each.where)
+    lists = (("gone", changed.gone), ("new", changed.new), ("open", changed.open), ("stays", stays))
+    yield labelled((Run(word, "strong"), _line(each)) for word, found in lists for each in found)
+    if not (changed.gone or changed.new or changed.open):
+        yield Say("No finding goes, and none comes.")
+
+
+def _line(entry: Entry) -> str:
+    where = f"{entry.where}: " if entry.where and not entry.text.startswith(entry.where) else ""
+    return f"{entry.severity}{'' if entry.failed else '?'}  {entry.rule}  {where}{entry.text}"
+
+
+def document(before: Side, after: Side, supposed: Sequence[str]) -> str:
+    """For a program: both reports whole, and what differs. It is no report itself: no command takes it for one."""
+    changed = difference(before, after)
+    whole: dict[str, Any] = {
+        "schema": SCHEMA,
+        "supposed": list(map(valid_unicode, supposed)),
+        **{name: [_entry(each) for each in getattr(changed, name)] for name in ("gone", "new", "open", "stays")},
+        **{
+            name: [
+                {"dataset": valid_unicode(dataset), "event": event}
+                for dataset, event in dict.fromkeys(each[:2] for each in getattr(changed, name))
+            ]
+            for name in ("better", "worse")
+        },
+        "exit_code": after.report.exit_code,
+        "now": report_json.document(before.report),
+        "then": report_json.document(after.report),
+    }
+    return json.dumps(whole, indent=1) + "\n"
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    texts = {name: valid_unicode(getattr(entry, name)) for name in ("rule", "where", "severity", "text")}
+    return {**texts, "outcome": "fail" if entry.failed else "unknown"}

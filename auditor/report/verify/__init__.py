@@ -1,1 +1,0 @@
-"""The report of a verification: one module a format, and its parts."""

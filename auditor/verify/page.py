@@ -1,0 +1,534 @@
+"""The page of a verification: was every sync followed to a flush, then how long it took; as JSON for programs, too."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from auditor.codec import plain
+from auditor.report import audit, event_words, finding_words, html, report_json, terminal
+from auditor.report.document import (
+    Block,
+    Chain,
+    Code,
+    Column,
+    Document,
+    Drawing,
+    Line,
+    Link,
+    Look,
+    Picture,
+    Run,
+    Say,
+    Section,
+    Tone,
+    Verdict,
+    labelled,
+    section,
+    table,
+)
+from auditor.report.finding_words import listed
+from auditor.report.markup import Element, element, joined
+from auditor.report.model import Report
+from auditor.text import quoted, valid_unicode
+from auditor.units import duration, size
+from auditor.verify import charts, result
+from auditor.verify.charts import Bar
+from auditor.verify.comparison import TIMES, Comparison, Row, Step, Sweep, document, find, named
+from auditor.verify.result import (
+    CANNOT_EXCLUDE,
+    JOB_FILE,
+    KERNEL_LOG,
+    Latency,
+    Percentile,
+    Verification,
+    percentile_name,
+)
+
+TONES: dict[result.Status, Tone] = {"accounts": "good", "contradicts": "bad", "unseen": "open"}
+SIGNS: dict[Tone, str] = {"good": "✓", "bad": "✗", "open": "?"}
+JUDGED: dict[str, Look] = {"met": "good", "missed": "bad", "not judged": "open"}
+CHANGES: dict[str, Look] = {"slower": "bad", "faster": "good", "within noise": "dim", "cannot tell": "open"}
+SCALE = tuple("some" if share == 0 else f"over {share * 100:g} %" for share in charts.LEVELS)
+
+STATUS = {"accounts": "agrees", "contradicts": "CONTRADICTS", "unseen": "not seen"}
+JUDGEMENT = {"met": "met", "missed": "MISSED", "not judged": "?"}
+ABOVE = ("dataset", "system calls", "fio", "ZIL")
+TRACED = "every sync was followed to a flush that completed"
+
+
+def answer(chain: result.Chain) -> tuple[str, str]:
+    """Was every sync followed to a flush? The verdict, and why."""
+    if chain.outcome == "TRACED":
+        return "TRACED", TRACED
+    if chain.outcome == "CONTRADICTED":
+        broken = [link for link in chain.links if link.status == "contradicts"]
+        if not broken:
+            return "CONTRADICTED", "; ".join(chain.reasons) or "no link is named"
+        # what is lost above is missing below as well; disks lie side by side
+        named = broken[:1] if broken[0].name in ABOVE else broken
+        return f"CONTRADICTED at {listed([link.name for link in named])}", broken[0].text
+    return "INCONCLUSIVE", f"because {'; '.join(chain.reasons) or 'a link was not seen'}"
+
+
+def left_to_believe(chain: result.Chain, report: Report | None) -> str:
+    """What a power cut rests on where every sync was followed: the word of the software is proved on this host, as it is now,
+    and that of others is not. Empty where it was not followed, or where the table says that something goes anyway."""
+    if chain.outcome != "TRACED" or report is None:
+        return ""
+    power = event_words.of_a_cut(report.columns)
+    match power.outcome:
+        case "word":
+            return f"What is left to rely on at a power cut: {event_words.parties(power)}."
+        case "unknown":
+            return f"What else a power cut would take is not known: {listed(power.rules)}."
+        case "kept":
+            return "At a power cut nothing else is relied on, in all that was seen."
+    return ""
+
+
+def kind(chain: result.Chain, report: Report | None) -> Tone:
+    """The colour of the answer: that of the worse one, of the chain and of the audit. A pool on which every sync was followed
+    and which loses commits at the next failure all the same is not green."""
+    standing = report.standing if report else "kept"
+    if chain.outcome == "CONTRADICTED" or standing in ("damaged", "lost", "corrupted", "stalled"):
+        return "bad"
+    return "good" if chain.outcome == "TRACED" and standing == "kept" else "open"
+
+
+def shown(percentile: Percentile) -> str:
+    """The latency, or a dash where too few samples lie beyond it."""
+    return "-" if percentile.ns is None else duration(percentile.ns)
+
+
+def objectives(latencies: Sequence[Latency]) -> dict[tuple[tuple[float, int], ...], list[str]]:
+    """(percentile, limit) of each set of objectives that some runs share -> these runs."""
+    sets: dict[tuple[tuple[float, int], ...], list[str]] = {}
+    for each in latencies:
+        limits = tuple((one.q, one.limit_ns) for one in each.percentiles if one.limit_ns is not None)
+        if limits:
+            sets.setdefault(limits, []).append(each.run)
+    return sets
+
+
+def verdicts(latency: Latency) -> str:
+    """p99 2 ms of 5 ms met, p99.9 not judged; or why nothing is judged."""
+    if latency.why_not:
+        return f"not judged: {latency.why_not}"
+    words = []
+    for each in latency.percentiles:
+        if each.limit_ns is not None:
+            value = "" if each.ns is None else f" {duration(each.ns)}"
+            word = "MISSED" if each.judgement == "missed" else each.judgement
+            words.append(f"{percentile_name(each.q)}{value} of {duration(each.limit_ns)} {word}")
+    return ", ".join(words) or "no objective"
+
+
+def sentences(latency: Latency) -> Iterator[str]:
+    """What a run says beside its percentiles, most important first."""
+    if latency.why_not:
+        yield f"Not judged: {latency.why_not}."
+    for each in latency.percentiles:
+        if each.judgement == "not judged" and each.limit_ns is not None and each.why and each.why != latency.why_not:
+            yield f"{percentile_name(each.q)} is not judged: {each.why}."
+    if latency.commits_per_s is not None:
+        kept = f"; {latency.at_slo:,.0f} syncs/s in the seconds that kept the objective" if latency.at_slo else ""
+        yield f"One session reaches {latency.commits_per_s:,.0f} commits/s (1/p50){kept}."
+    for what, said in (("Tail", latency.tail), ("Bottleneck", latency.bottleneck)):
+        if said:
+            yield f"{what}: {said.removesuffix('.')}."
+
+
+def pictured(verification: Verification, every: bool = False) -> list[tuple[result.Run, Sequence[Percentile]]]:
+    """The runs to be drawn, with their percentiles: that of the log, or every one with a latency."""
+    latencies = {each.run: each.percentiles for each in verification.latencies}
+    runs = [run for run in verification.runs if run.latency.samples and run.name in latencies]
+    first = [run for run in runs if run.purpose == "log"][:1] or runs[:1]
+    return [(run, latencies[run.name]) for run in (runs if every else first)]
+
+
+def samples(verification: Verification, name: str) -> int | None:
+    """How many syncs a run has; None when there is no such run."""
+    return next((run.latency.samples for run in verification.runs if run.name == name), None)
+
+
+def _command(run: result.Run) -> tuple[str, ...]:
+    """The exact command of fio, to be pasted in the place, with the job file beside it, which fio may read from its standard
+    input."""
+    words = tuple(map(quoted, run.argv))
+    return (*words[:-1], f"{words[-1]} <{JOB_FILE}") if words[-1:] == ("-",) else words
+
+
+def next_step(verification: Verification, report: Report | None) -> str:
+    """What to do after it: durability first, then what was not seen, then latency."""
+    target = quoted(verification.target)
+    again = f"zaudit verify {target} --profile {quoted(verification.profile)}"
+    if verification.chain.outcome == "CONTRADICTED":
+        return f"fix the link that is named, then zaudit check {target}, then {again}"
+    if verification.chain.outcome == "INCONCLUSIVE":
+        return f"fix what kept it from being seen, then {again}"
+    if report and any(each.failed and each.severity in ("critical", "high") for each in report.findings):
+        return f"fix what was found, then zaudit check {target}, then {again}"
+    if any(each.judgement == "missed" for latency in verification.latencies for each in latency.percentiles):
+        return f"remove the bottleneck, then {again} --compare FILE (this result, written with --format json)"
+    if verification.length == "quick":
+        return f"{again} --standard before it goes live"
+    return f"zaudit check {target} every night"
+
+
+def faults(verification: Verification) -> list[str]:
+    """What could not be read during the runs, each once."""
+    return list(dict.fromkeys(fault for run in verification.runs for fault in run.faults))
+
+
+def when(seconds: float) -> str:
+    """A time as the reports write it; as a bare number where no calendar reaches."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds:.0f} s since 1970"
+
+
+# -- the page --------------------------------------------------------------------------------------------------------------
+
+
+def write_text(
+    verification: Verification,
+    report: Report | None = None,
+    *,
+    comparison: Comparison | None = None,
+    sweep: Sweep | None = None,
+    zaudit: str = "",
+    width: int = 100,
+    color: bool = False,
+    ascii_only: bool = False,
+    verbose: bool = False,
+) -> str:
+    """For a terminal. verbose: with pictures of every run, and the commands of fio."""
+    page = built(verification, report, comparison, sweep, zaudit, whole=verbose)
+    return terminal.write(page, width=width, color=color, ascii_only=ascii_only)
+
+
+def write_html(
+    verification: Verification,
+    report: Report | None = None,
+    *,
+    comparison: Comparison | None = None,
+    sweep: Sweep | None = None,
+    zaudit: str = "",
+) -> str:
+    """For a browser."""
+    return html.write(built(verification, report, comparison, sweep, zaudit, whole=True))
+
+
+def built(
+    verification: Verification,
+    report: Report | None,
+    comparison: Comparison | None,
+    sweep: Sweep | None,
+    zaudit: str,
+    *,
+    whole: bool,
+) -> Document:
+    """report: the audit whose findings are part of it. zaudit: the version, where there is no audit."""
+    host = f" on {report.hostname}" if report else ""
+    facts = (
+        f"zaudit {report.zaudit if report else zaudit}".rstrip(),
+        f"{verification.target}{host}",
+        *([f"OpenZFS {report.release}"] if report else []),
+        f"verify {verification.profile} {verification.length}",
+        verification.fio,
+    )
+    blocks: tuple[Block, ...] = (
+        _verdict(verification, report),
+        section("The chain, from the application down", [_chain(verification.chain)]),
+        section("How long a sync took", _latency(verification)),
+        section("Findings of zaudit check", _findings(report) if report else ()),
+        *_pictures(verification, whole),
+        *([compared(comparison)] if comparison else []),
+        *([swept(sweep)] if sweep else []),
+        section("What was run", _commands(verification) if whole else ()),
+        section("What this shows, and what it does not", _limits(verification, report)),
+        section("", [Say(("Next: ", _next(verification, report)))]),
+    )
+    return Document(f"zaudit verify: {verification.target}{host}", facts, blocks)
+
+
+def _verdict(verification: Verification, report: Report | None) -> Verdict:
+    verdict, why = answer(verification.chain)
+    blocks = [Say(why, "strong")]
+    if left := left_to_believe(verification.chain, report):
+        blocks.append(Say(left))
+    blocks += [Say((Run(f"{each.run}: ", "strong"), verdicts(each))) for each in verification.latencies]
+    if report:
+        blocks.append(Say((Run(report.headline, "strong"), "   ", *audit.count_line(report))))
+    return Verdict(kind(verification.chain, report), verdict, tuple(blocks))
+
+
+def _chain(chain: result.Chain) -> Chain:
+    """The disks, which lie side by side in the pool, side by side."""
+    ends = (*ABOVE, KERNEL_LOG)
+    links = sorted(chain.links, key=lambda each: each.name == KERNEL_LOG)
+    return Chain(tuple(_link(each, side=each.name not in ends) for each in links))
+
+
+def _link(link: result.Link, *, side: bool) -> Link:
+    tone = TONES[link.status]
+    return Link(link.name, tone, SIGNS[tone], STATUS[link.status], link.text, link.figures, side)
+
+
+def _latency(verification: Verification) -> Iterator[Block]:
+    latencies = verification.latencies
+    if not latencies:
+        return
+    asked = sorted({each.q for latency in latencies for each in latency.percentiles})
+    rows: list[Sequence[Line]] = []
+    for latency in latencies:
+        count = samples(verification, latency.run)
+        cells = (_cell(latency, q) for q in asked)
+        rows.append((Run(latency.run, "strong"), "?" if count is None else f"{count:,}", *cells))
+    sets = objectives(latencies)
+    for limits, runs in sets.items():
+        name = "objective" if len(sets) == 1 else f"objective of {', '.join(runs)}"
+        of = dict(limits)
+        rows.append((Run(name, "dim"), "", *(Run(duration(of[q]) if q in of else "", "dim") for q in asked)))
+    yield table((Column(most=16), Column("samples", number=True), *map(percentile_name, asked)), rows)
+    for latency in latencies:
+        yield labelled((Run("" if i else latency.run, "strong"), each) for i, each in enumerate(sentences(latency)))
+
+
+def _cell(latency: Latency, q: float) -> Line:
+    found = next((each for each in latency.percentiles if each.q == q), None)
+    if found is None:
+        return ""
+    if found.limit_ns is None:
+        return shown(found)
+    return shown(found), " ", Run(JUDGEMENT[found.judgement], JUDGED[found.judgement])
+
+
+def _findings(report: Report) -> Iterator[Block]:
+    yield from audit.findings(report)
+    covered = report.coverage
+    yield Say(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim")
+    yield from (Say(f"{what}: {rules}.", "dim") for what, rules in finding_words.left_out(report))
+
+
+def _pictures(verification: Verification, whole: bool) -> Iterator[Section]:
+    runs = pictured(verification, whole)
+    for run, percentiles in runs:
+        yield section(f"When syncs were slow ({run.name})", [heat(run, percentiles, "syncs")])
+    drawn = [charts.Curve(run.name, run.latency, percentiles) for run, percentiles in runs]
+    yield section(
+        f"How many were slow ({', '.join(run.name for run, _ in runs)})" if runs else "", [curve(drawn, "syncs")]
+    )
+
+
+def heat(run: result.Run, percentiles: Sequence[Percentile], what: str) -> Picture:
+    """When they were slow, with what the colours mean. what: syncs, commits."""
+
+    def drawn() -> Element | None:
+        picture = charts.latency_map(run, percentiles)
+        synced = any(each.sync_s > 0 for each in run.txgs)
+        keys = [element("span", element("i", class_=f"s{i}"), share) for i, share in enumerate(SCALE)]
+        if synced:
+            keys.append(element("span", element("i", class_="t"), "a transaction group was synced"))
+        scale = element("div", element("span", f"share of the {what} of that moment:"), *keys, class_="scale")
+        return joined((picture, scale)) if picture else None
+
+    return Picture(partial(charts.heat_map_lines, run), drawn)
+
+
+def curve(curves: Sequence[charts.Curve], what: str, rows: int = 14) -> Picture:
+    """How many were slow, with how to read it. what: syncs, commits."""
+    says = f"The latency that a share of the {what} did not exceed; dotted where too few samples lie beyond it to be judged."
+
+    def drawn() -> Element | None:
+        picture = charts.percentile_curves(curves)
+        return joined((picture, element("p", says, class_="dim small"))) if picture else None
+
+    def lines(width: int) -> Drawing | None:
+        return charts.percentile_curve(curves[0].latency, curves[0].percentiles, width, rows) if curves else None
+
+    return Picture(lines, drawn)
+
+
+def _commands(verification: Verification) -> Iterator[Block]:
+    yield Say(f"Written to {verification.place}", "dim")
+    if verification.job_file:
+        yield Code(tuple(verification.job_file.splitlines()), f"job file of {verification.profile}")
+    yield from (Code(_command(run), run.name, continued=True) for run in verification.runs)
+
+
+def _limits(verification: Verification, report: Report | None) -> Iterator[Block]:
+    yield labelled(
+        (
+            ("Proves", verification.proves),
+            ("Does not", verification.does_not),
+            ("Not read", "; ".join(faults(verification))),
+            ("Never", CANNOT_EXCLUDE),
+        )
+    )
+
+
+def _next(verification: Verification, report: Report | None) -> str:
+    code = f", exit code {report.exit_code}" if report else ""
+    return f"{next_step(verification, report)}   (seen {when(verification.taken)}{code})"
+
+
+# -- before and after ------------------------------------------------------------------------------------------------------
+
+
+COMPARISON_TITLE = "Before and after"
+COMPARISON_HEADS = ("run", "", "before", "after", "ratio", "between", "")
+
+
+def comparison_summary(comparison: Comparison) -> str:
+    """The answer: what became slower, what faster, or that it cannot be told."""
+    if comparison.differs:
+        return "Not compared: they answer different questions."
+    if not comparison.rows:
+        return "Cannot tell: no run has syncs in both."
+    said = []
+    for change in ("slower", "faster", "cannot tell"):
+        names = [f"{row.run} {percentile_name(row.q)}" for row in comparison.rows if row.change == change]
+        if names:
+            said.append(f"{change}: {', '.join(names)}")
+    noise = sum(row.change == "within noise" for row in comparison.rows)
+    if noise:
+        said.append(f"{noise} of {len(comparison.rows)} within noise")
+    whole = "; ".join(said)
+    return f"{whole[:1].upper()}{whole[1:]}."
+
+
+def comparison_cells(row: Row) -> tuple[str, ...]:
+    """Percentile, before, after, ratio, between which it lies, change."""
+    between = ""
+    if row.low is not None:
+        between = f"{row.low:.2f} to {row.high:.2f}" if row.high is not None else f"{row.low:.2f} or more"
+    return (
+        percentile_name(row.q),
+        "-" if row.before_ns is None else duration(row.before_ns),
+        "-" if row.after_ns is None else duration(row.after_ns),
+        "" if row.ratio is None else f"{row.ratio:.2f}",
+        between,
+        row.change,
+    )
+
+
+def comparison_notes(comparison: Comparison) -> Iterator[str]:
+    """What differs, why something cannot be told (each reason once), and what to know beside."""
+    yield from (f"Differs: {each}." for each in comparison.differs)
+    reasons: dict[str, list[str]] = {}
+    for row in comparison.rows:
+        if row.why:
+            reasons.setdefault(row.why, []).append(f"{row.run} {percentile_name(row.q)}")
+    yield from (f"Cannot tell {', '.join(which)}: {why}." for why, which in reasons.items())
+    yield from comparison.notes
+    if any(row.low is not None for row in comparison.rows):
+        yield "The ratios lie between these figures, all of them together with 95 % confidence."
+
+
+def compared(comparison: Comparison) -> Section:
+    """The section of a page."""
+    heads = ("before", "after", "ratio")
+    columns = [Column(head, number=head in heads, most=14 if head == "run" else None) for head in COMPARISON_HEADS]
+    rows, last = list[Sequence[Line]](), None
+    for row in comparison.rows:
+        *figures, change = comparison_cells(row)
+        again = row.run == last
+        rows.append((Run("" if again else row.run, "strong"), *figures, Run(change, CHANGES[row.change])))
+        last = row.run
+    return Section(
+        COMPARISON_TITLE,
+        (
+            Say(comparison_summary(comparison), "strong"),
+            Say(f"{comparison.before} -> {comparison.after}", "dim"),
+            table(columns, rows),
+            *(Say(note) for note in comparison_notes(comparison)),
+        ),
+    )
+
+
+# -- ``--sweep`` -----------------------------------------------------------------------------------------------------------
+
+
+SWEEP_TITLE = "What a sync costs"
+MARK = f"{TIMES:g} times one sync at the end"
+
+
+def spread(step: Step) -> str:
+    """2.04 s (2 to 2.07); a single trial has no spread."""
+    if not step.seconds:
+        return "not tried"
+    between = f" ({min(step.seconds):.3g} to {max(step.seconds):.3g})" if len(step.seconds) > 1 else ""
+    return f"{step.median_s:.3g} s{between}"
+
+
+def sweep_rows(sweep: Sweep) -> list[Bar]:
+    """A bar for each step, in times of "at the end"; none where that was not measured."""
+    ends = [step for step in sweep.steps if step.every == 0 and _drawable(step)]
+    if len(ends) != 1:
+        return []
+    unit = ends[0].median_s
+    return [
+        Bar(named(step.every), step.median_s / unit, min(step.seconds) / unit, max(step.seconds) / unit, spread(step))
+        for step in sweep.steps
+        if _drawable(step)
+    ]
+
+
+def _drawable(step: Step) -> bool:
+    return bool(step.seconds) and all(math.isfinite(each) and each > 0 for each in step.seconds)
+
+
+def sweep_data(sweep: Sweep) -> dict[str, Any]:
+    """What was measured and the knee in it, as JSON data."""
+    return {"sweep": plain(sweep), "knee": plain(find(sweep))}
+
+
+def swept(sweep: Sweep) -> Section:
+    """The section of a page."""
+    first, *others = find(sweep).says
+    drawn = sweep_rows(sweep)
+    blocks: list[Block] = [Say(first, "strong"), Say(f"{size(sweep.amount)} written with a sync …", "dim")]
+    if drawn:
+        says = f"Bars on a log axis from one sync at the end; ┊ {MARK}, ─ slower trials."
+        picture = element("p", f"Bars on a log axis from one sync at the end, by the medians; the line is {MARK}.")
+        blocks.append(
+            Picture(
+                lambda width: Drawing(tuple(charts.bar_lines(drawn, width, TIMES)), says),
+                lambda: joined((charts.bars(drawn, TIMES, MARK), picture)),
+            )
+        )
+    else:
+        blocks.append(table(("", ""), ((named(step.every), spread(step)) for step in sweep.steps)))
+    return Section(SWEEP_TITLE, (*blocks, *map(Say, others)))
+
+
+# -- for a program: ``verify_schema.json``. What this writes, ``--compare`` reads ------------------------------------------
+
+
+def write_json(
+    verification: Verification,
+    report: Report | None = None,
+    *,
+    comparison: Comparison | None = None,
+    sweep: Sweep | None = None,
+    zaudit: str = "",
+    verbose: bool = False,
+) -> str:
+    """JSON text that ends with a newline. The rest as for a terminal. verbose: the audit with its passes."""
+    found = document(verification)
+    found["zaudit"] = report.zaudit if report else zaudit
+    if report is not None:
+        found["report"] = report_json.document(report, verbose)
+    if sweep is not None:
+        found["sweep"] = sweep_data(sweep)
+    if comparison is not None:
+        found["comparison"] = plain(comparison, valid_unicode)
+    # one line: with one a bucket, two minutes of latencies would have ten thousand
+    return json.dumps(found, ensure_ascii=True, allow_nan=False) + "\n"
