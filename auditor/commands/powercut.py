@@ -79,7 +79,7 @@ def plan(target: str | None, raw: str, production: tuple[str, ...]) -> NoReturn:
 @click.option("--cut", type=Local(dir_okay=False), metavar="FILE",
               help="A program that cuts the power of the host: run once a session, at a random moment.")  # fmt: skip
 def witness(listen: tuple[str, int], store: Path, key: Path, limit: int, cut: Path | None) -> NoReturn:
-    """Listen, keep each acknowledgement in a log that is synced before the host is told, and compute nothing else. Give it
+    """Listen, keep each acknowledgement in a log that is synced before it answers the host, and compute nothing else. Give it
     a machine on another circuit than the host."""
     from auditor.powercut import witness as server
 
