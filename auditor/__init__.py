@@ -23,7 +23,7 @@ audit; ``verify``, ``diagnose``, ``checklist`` and ``fleet`` have a ``page`` tha
 
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off. ``plan``
-judges again and again what a fix would make of the facts.
+judges again and again what a fix would make of the facts. ``powercut`` is apart: it writes, cuts and counts.
 
 Imports point downwards: each room knows those below it and none next to it, as ``LAYERS`` of ``tests/test_layers.py`` has
 them. Few modules touch the machine. So a rule cannot, a parser cannot run a command, and a report cannot look anything up.

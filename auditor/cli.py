@@ -29,6 +29,7 @@ COMMANDS = (
         "baseline",
         "plan",
         "verify",
+        "powercut",
         "diagnose",
         "checklist",
         "clean",

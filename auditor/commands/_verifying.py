@@ -135,12 +135,19 @@ def summary(found: Found) -> str:
     return f"{found.verification.chain.outcome} (exit code {found.report.exit_code})"
 
 
-def clean() -> int:
-    """Remove what dead runs left; the number of places that could not be removed."""
+def clean(*, powercut: bool) -> int:
+    """Remove what dead runs left; the number of places that could not be removed. powercut: also what waits for its check."""
     failed = 0
-    for left, wrong in place.clean(ledger.call):
+    for left, wrong in place.clean(ledger.call, runs=powercut):
         say(f"{harmless(left.path)}: {wrong or 'removed'}")
         failed += bool(wrong)
+    if powercut:
+        from auditor.powercut import campaign
+
+        campaign.forget()
+    for each in ledger.places() if not powercut else ():
+        if each.run:
+            say(f"{harmless(each.path)}: left for zaudit powercut check; --powercut removes it")
     for name, wrong in tracing.clean():
         say(f"{tracing.ROOT}: {name}: {wrong or 'removed'}")
         failed += bool(wrong)

@@ -119,7 +119,8 @@ class Place(NamedTuple):
     dataset is mounted. dataset: a scratch one's own name, else the file system. pid, started: of the process that uses it
     (clock ticks since boot); boot: id of the boot. uid, gid: who acts there, -1 in records of old, whose places belong to
     who ran zaudit. inode: of the directory, 0 as long as it is not made (its device number is given anew at each mount).
-    guid: of the scratch dataset or zvol, in decimal; empty as long as it is not made, and in records of old.
+    guid: of the scratch dataset or zvol, in decimal; empty as long as it is not made, and in records of old. run: of
+    ``powercut``, whose files are checked after the next boot; empty of a verification.
     """
 
     id: str
@@ -134,6 +135,7 @@ class Place(NamedTuple):
     gid: int = -1
     inode: int = 0
     guid: str = ""
+    run: str = ""
 
 
 def new(kind: str, path: str, dataset: str, id: str, uid: int, gid: int) -> Place:

@@ -223,13 +223,14 @@ def _open(mount_point: str) -> Iterator[int]:
         yield folder
 
 
-def directory(mount_point: str, dataset: str) -> Place:
-    """A new directory below a mount point, which its owner alone may enter. Raises PlaceError."""
+def directory(mount_point: str, dataset: str, run: str = "") -> Place:
+    """A new directory below a mount point, which its owner alone may enter. run: of ``powercut``. Raises PlaceError."""
     id = secrets.token_hex(8)
     name = f"{PREFIX}{id}"
     with _open(mount_point) as parent:
         actor = owner_of(parent, mount_point)
         place = ledger.new("directory", os.path.join(mount_point, name), dataset, id, *_numbers(actor))
+        place = place._replace(run=run)
         ledger.record(place)
         code, said = ledger.act(actor, parent, ("mkdir", "-m", "700", "--", name))
         if code:
@@ -418,11 +419,11 @@ def _unmount(where: str) -> None:
     raise PlaceError(f"{where} could not be unmounted: {os.strerror(ctypes.get_errno())}")
 
 
-def clean(zfs: Command) -> Iterator[tuple[Place, str]]:
-    """Remove what dead runs left; (place, what is wrong, or empty)."""
+def clean(zfs: Command, *, runs: bool = False) -> Iterator[tuple[Place, str]]:
+    """Remove what dead runs left; (place, what is wrong, or empty). runs: what those of ``powercut`` left, too."""
     ledger.forget_parts()
     for place in ledger.places():
-        if not ledger.in_use(place):
+        if not ledger.in_use(place) and (runs or not place.run):
             try:
                 remove(place, zfs)
                 yield place, ""

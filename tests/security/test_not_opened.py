@@ -92,8 +92,24 @@ LINES = {
     "fleet report.rows": "fleet report NODE",
     "fleet report.since": "fleet report ROWS --since NODE",
     "fleet report.output": "fleet report ROWS -o NODE",
+    "powercut witness.store": "powercut witness --store NODE --key KEY",
+    "powercut witness.key": "powercut witness --store NEW --key NODE",
+    "powercut witness.cut": "powercut witness --store NEW --key KEY --cut NODE",
+    "powercut start.key": "powercut start NEW --witness localhost --key NODE",
+    "powercut check.key": "powercut check --key NODE",
+    "powercut resume.key": "powercut resume --key NODE",
+    "powercut report.stores": "powercut report NODE",
+    "powercut report.output": "powercut report -o NODE",
 }
 MORE = ("fleet judge NODE -o NEW", "verify tank/db --profile NODE --dry-run")  # parameters that may be something else
+
+
+def key(folder: Path) -> Path:
+    """One that a witness takes."""
+    path = folder / "key"
+    path.write_bytes(b"0123456789abcdef")
+    path.chmod(0o600)
+    return path
 
 
 def fifo(path: Path) -> None:
@@ -171,6 +187,7 @@ def test_no_command_line_asks_a_file_system_of_another_user(zaudit: CommandLine,
         "KNOWN": tmp_path / "known",
         "REPORT": report,
         "ROWS": rows,
+        "KEY": key(tmp_path),
     }
     (tmp_path / "some" / "host").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "some" / "host" / "file")
@@ -203,6 +220,7 @@ def test_no_command_line_opens_it(zaudit: CommandLine, node: tuple[Path, Watch],
         "KNOWN": tmp_path / "known",
         "REPORT": report,
         "ROWS": rows,
+        "KEY": key(tmp_path),
     }
     wrong = []
     for line in (*LINES.values(), *MORE):

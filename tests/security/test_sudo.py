@@ -118,6 +118,8 @@ HOSTILE = (
     ("-q", "check", "tank/db"),
     ("alert", "x", "--hook", "/home/x/hook"),
     ("clean",),
+    ("powercut", "start", "tank/db", "--witness", "x", "--key", "/home/x/key"),
+    ("powercut", "witness", "--cut", "/home/x/cut", "--key", "/home/x/key"),
     ("record", "tank/db", "-o", "/etc/x"),
     ("verify", "tank/db"),
 )

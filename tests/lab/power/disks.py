@@ -8,6 +8,9 @@ honest  volatile cache that obeys: a FLUSH (or FUA) is acknowledged when FILE ho
 lying   volatile cache that acknowledges FLUSH and FUA and ignores them
 failing volatile cache that answers each FLUSH with an error, and does not empty
 plp     power-loss protection: every write is in FILE before it is acknowledged
+half    volatile cache that writes back half of its blocks at a FLUSH, any of them, and acknowledges it
+late    volatile cache that acknowledges each FLUSH at once, and obeys it 10 ms later
+first   volatile cache that obeys the first FLUSH and ignores all others
 
 Between flushes a volatile cache writes back block by block in an order of its own (random, from SEED): half of the blocks
 within a second, within a fifth of one on a lying drive. Blocks of 4 KiB are written whole or not at all. Counters of each disk
@@ -36,8 +39,9 @@ from pathlib import Path
 
 from ..vm import die_with_parent
 
-MODELS = {"honest": 1.0, "lying": 0.2, "failing": 1.0, "plp": 0.0}
+MODELS = {"honest": 1.0, "lying": 0.2, "failing": 1.0, "plp": 0.0, "half": 1.0, "late": 1.0, "first": 1.0}
 """Model and the half-life of a block in its cache, in seconds."""
+LATE_S = 0.01
 BLOCK = 4096
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -65,6 +69,8 @@ class Disk:
         self.stopped = 0.0  # when it was stopped last
         self.left = 0  # writes until the trap is called
         self.trap: Callable[[], None] | None = None
+        self.clock = 0.0  # seconds of write_back()
+        self.late: list[tuple[float, dict[int, bytes]]] = []  # when a FLUSH is obeyed, and what it was for
 
     def write(self, offset: int, data: bytes, fua: bool = False) -> None:
         """Whole blocks only: the server tells its client so."""
@@ -98,8 +104,12 @@ class Disk:
         """An honest drive empties its cache; a lying one says that it did; the error of a failing one."""
         with self.lock:
             self.count["flush"] += 1
-            if self.model == "honest":
+            if self.model == "honest" or (self.model == "first" and self.count["flush"] == 1):
                 self._destage(self.cache)
+            elif self.model == "half":
+                self._destage([number for number in self.cache if self.random.random() < 0.5])
+            elif self.model == "late":
+                self.late.append((self.clock + LATE_S, dict(self.cache)))
         return EIO if self.model == "failing" else 0
 
     def write_back(self, seconds: float) -> None:
@@ -108,6 +118,10 @@ class Disk:
             return
         stays = 0.5 ** (seconds / self.half_life)
         with self.lock:
+            self.clock += seconds
+            while self.late and self.late[0][0] <= self.clock:
+                flushed = self.late.pop(0)[1]
+                self._destage([number for number, block in flushed.items() if self.cache.get(number) is block])
             self._destage([number for number in self.cache if self.random.random() > stays])
 
     def stats(self) -> dict[str, int]:

@@ -1,0 +1,483 @@
+"""The host's side of a run: what stands against it, a session, the check after the boot, and the record of both."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from auditor import __version__, codec
+from auditor.errors import EXIT_NOTHING, Stop
+from auditor.host import user_files
+from auditor.host.live import Host
+from auditor.host.request import Run as Question
+from auditor.host.trust import held
+from auditor.powercut import target, verdict, witness
+from auditor.powercut.book import Session, runs, streams_of
+from auditor.powercut.record import Acknowledged, Layout, Left, check, mark_of
+from auditor.powercut.target import PROFILES, Folder, Medium, Partition, TargetError
+from auditor.powercut.verdict import Campaign, Drive
+from auditor.powercut.wire import NO_RUN, Kind, encoded
+from auditor.powercut.writer import Link, Writer, child
+from auditor.text import harmless
+from auditor.verify import ledger, place
+from auditor.verify.ledger import PlaceError
+
+SCHEMA = "zaudit-cuts/1"
+STATE, CALIBRATION, CUTS, LOCK = "powercut.json", "powercut-reboot.json", "cuts", "powercut.lock"
+LONGEST = 16 << 20  # bytes of a file of ours
+LARGEST = 10_000  # runs
+EXAMPLES = 5  # of each stream, in words
+BOOT, MACHINE = Path("/proc/sys/kernel/random/boot_id"), Path("/etc/machine-id")
+BLOCK = Path("/sys/block")
+DISK = re.compile(r"nvme\d+n\d+|sd[a-z]+")
+
+
+class NoRun(Stop):
+    """There is nothing to check or to go on with."""
+
+    exit_code = EXIT_NOTHING
+
+
+class Refused(Stop):
+    """Why nothing is begun."""
+
+
+class State(NamedTuple):
+    """The run of this host, as it is on disk. folder: id of its place in the ledger, empty where it has none. uuid: PARTUUID of
+    raw. session: the last one that wrote, 0 before the first; checked: it was."""
+
+    run: str
+    host: str
+    port: int
+    key: str
+    target: str
+    raw: str
+    profile: str
+    writers: int
+    folder: str = ""
+    uuid: str = ""
+    session: int = 0
+    checked: bool = True
+
+    @property
+    def layer(self) -> str:
+        """What its result may be used for."""
+        return "pool" if self.target else "drive"
+
+
+# -- what is kept here --------------------------------------------------------------------------------------------
+
+
+def load_state() -> State:
+    """Raises NoRun, and PlaceError where others could have changed it."""
+    document = _read(ledger.folder() / STATE)
+    if document is None:
+        raise NoRun("no run on this host: begin one with zaudit powercut start")
+    return codec.load(State, document, STATE)
+
+
+def save_state(state: State) -> None:
+    """It is on the disk then, as far as that keeps its word."""
+    user_files.replace(ledger.folder() / STATE, json.dumps(codec.plain(state)).encode())
+
+
+def _read(path: Path) -> Any:
+    """A JSON file of ours; None where there is none."""
+    if not path.exists():
+        return None
+    try:
+        return json.loads(user_files.read(path, LONGEST, trusted=True))
+    except (OSError, ValueError, RecursionError) as error:
+        raise PlaceError(f"{path}: {getattr(error, 'strerror', '') or 'it is damaged'}") from None
+
+
+def record_of(run: str) -> Path:
+    """Where the results of a run are kept on this host."""
+    return ledger.folder() / CUTS / f"{run}.json"
+
+
+def load_record(path: Path) -> Campaign | None:
+    """What was found so far. Raises PlaceError, CodecError."""
+    document = _read(path)
+    if not isinstance(document, dict):
+        return None
+    if document.get("schema") != SCHEMA:
+        raise PlaceError(f"{path} is of a later version of zaudit")
+    return codec.load(Campaign, document.get("campaign"))
+
+
+def _keep(found: Campaign) -> None:
+    path = record_of(found.run)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    before = load_record(path)
+    trials = [each for each in (before.trials if before else ()) if each.session != found.trials[0].session]
+    whole = (before or found)._replace(trials=(*trials, *found.trials))
+    user_files.replace(path, json.dumps({"schema": SCHEMA, "campaign": codec.plain(whole)}, indent=1).encode())
+
+
+# -- the host -----------------------------------------------------------------------------------------------------
+
+
+def boot() -> str:
+    """Of this host; it changes with each."""
+    with contextlib.suppress(OSError):
+        return BOOT.read_text().strip()
+    return ""
+
+
+def machine() -> str:
+    """A hash that tells this host from others, and nothing more."""
+    with contextlib.suppress(OSError):
+        return hashlib.sha256(b"zaudit powercut" + MACHINE.read_bytes()).hexdigest()[:16]
+    return hashlib.sha256(b"zaudit powercut" + os.uname().nodename.encode()).hexdigest()[:16]
+
+
+def disks() -> list[str]:
+    """All drives of this host that may count power cycles."""
+    with contextlib.suppress(OSError):
+        return sorted(each for each in os.listdir(BLOCK) if DISK.fullmatch(each))
+    return []
+
+
+def look_at(host: Host, names: Iterable[str], key: bytes) -> Iterator[Drive]:
+    """What drives are and count now."""
+    for name in names:
+        if not re.fullmatch(r"[a-z][a-z0-9]{0,30}", name):
+            continue
+        answer = host.run(Question(("smartctl", "-j", "-x", f"/dev/{name}")))
+        told = verdict.parse_counters(answer.stdout.decode("utf-8", "replace"))
+        serial = str(told.pop("serial", ""))
+        identity = hmac.digest(key, serial.encode(), hashlib.sha256).hex()[:16] if serial else ""
+        yield Drive(name, identity=identity, **{name: each for name, each in told.items() if name in Drive._fields})
+
+
+def under(state: State) -> list[str]:
+    """The kernel's names of the drives that a run is about."""
+    if state.target:
+        return target.disks_below(target.folder_of(state.target))
+    with target.partition(state.raw, write=False) as found:
+        return [found.disk]
+
+
+def standing(state: State, host: Host, production: Sequence[str]) -> list[target.Hazard]:
+    """What stands against a run. Raises Stop where the target itself cannot be used."""
+    drives = list(look_at(host, under(state), NO_RUN))
+    return list(target.hazards(target.pools(), production, drives))
+
+
+def describe(state: State, host: Host, production: Sequence[str]) -> tuple[str, list[target.Hazard]]:
+    """(what would be written, what stands against it, what so many cuts prove; the second apart)."""
+    found = standing(state, host, production)
+    profile = PROFILES[state.profile]
+    size = state.writers * profile.slots * profile.sectors >> 11
+    lines = []
+    if state.target:
+        where = target.folder_of(state.target)
+        lines.append(f"writes {state.writers} files, {size} MiB in all, into a new folder below {harmless(where.path)}")
+    if state.raw:
+        with target.partition(state.raw, write=False) as raw:
+            layouts = target.raw_layouts(raw, "0" * 32, state.writers, control_only=bool(state.target))
+            total = sum(layout.size for layout, _ in layouts) >> 20
+            lines.append(f"overwrites {total} MiB of {harmless(state.raw)} on {raw.disk}, from its first MiB on")
+    else:
+        lines.append(
+            "no control stream (--raw): no cut shows that the drive's cache held anything, so none counts as a trial"
+        )
+    lines += [f"stands against it: {each.text}" for each in found]
+    lines += [
+        "put the witness on another circuit; set the firmware to power on after AC loss; have a way in without this host",
+        "a drive may die of it: of fifteen tried in 2013 one was dead after 136 cuts (Zheng and others, FAST '13)",
+    ]
+    for share in (0.1, 0.05, 0.01):
+        lines.append(
+            f"{verdict.cuts_for(share)} informative cuts without a loss: fewer than {share:.0%} of such cuts lose (95 %)"
+        )
+    for rate in (10, 100, 1000):
+        words = ", ".join(f"{ms} ms {verdict.window(rate, ms / 1000):.0%}" for ms in (1, 10, 50))
+        lines.append(
+            f"at {rate} commits a second a cut catches a drive that ignores flushes and writes back within {words}"
+        )
+    return "\n".join(lines) + "\n", found
+
+
+def collect(stores: Sequence[Path]) -> list[Campaign]:
+    """The runs of witnesses, or those of this host. Of a run in several stores the one that knows most counts."""
+    found: dict[str, Campaign] = {}
+    if not stores:
+        kept = (load_record(each) for each in user_files.list_trusted(ledger.folder() / CUTS, ".json", LARGEST))
+        found = {each.run: each for each in kept if each}
+    for store in stores:
+        with held(str(store)) as folder:
+            for _, run in runs(folder, LONGEST << 10):
+                new = verdict.campaign(run)
+                if len(new.trials) >= len(found[new.run].trials if new.run in found else ()):
+                    found[new.run] = new
+    return [found[each] for each in sorted(found)]
+
+
+# -- a session ----------------------------------------------------------------------------------------------------
+
+
+def write(state: State, key: bytes, host: Host, say: Callable[[str], object]) -> int:
+    """A session of writing, until a signal or the power ends it: the exit code. Raises Stop before anything is written."""
+    if not state.checked:
+        raise Refused("a session waits for its check: zaudit powercut check (or: zaudit powercut resume)")
+    drives = list(look_at(host, under(state), key))
+    with contextlib.ExitStack() as stack:
+        raw = stack.enter_context(target.partition(state.raw)) if state.raw else None
+        if raw and state.uuid and raw.uuid != state.uuid:
+            raise TargetError(f"{harmless(state.raw)} is another partition than before: its PARTUUID is {raw.uuid}")
+        state = state._replace(uuid=raw.uuid if raw else "")
+        folder = stack.enter_context(place.hold(_place(state))) if state.target else None
+        link = Link((state.host, state.port), key, bytes.fromhex(state.run), {"boot": boot(), "machine": machine()})
+        stack.callback(link.close)
+        if link.known.get("session", 0) != state.session:
+            raise Refused("the witness knows another session than this host as the last one: begin a new run")
+        mark = mark_of(link.run, link.session)
+        layouts = list(_layouts(state, mark, raw))
+        manifest = {
+            "layer": state.layer,
+            "subject": harmless(state.target or state.raw),
+            "profile": state.profile,
+            "zaudit": __version__,
+            "kernel": os.uname().release,
+            "streams": [codec.plain(layout) for layout, _, _ in layouts],
+            "drives": [codec.plain(each) for each in drives],
+            "orderly": _orderly(),
+            "seed": secrets.randbits(32),
+        }
+        save_state(state._replace(session=link.session, checked=False))
+
+        def work(ended: Callable[[], bool]) -> None:
+            if folder:
+                target.become(folder.actor)
+            media = [_medium(layout, flush, raw if on_raw else None, folder) for layout, flush, on_raw in layouts]
+            for each in media:
+                each.fill()
+            if folder:
+                os.fsync(folder.folder)
+            link.send(Kind.OPEN, encoded(manifest))
+            link.settle()
+            say(
+                f"session {link.session} writes to {manifest['subject']}: cut the power when you like; Ctrl-C ends it in order"
+            )
+            writer = Writer(link, media, int(str(manifest["seed"])))
+            writer.run(ended)
+            link.send(Kind.STOP)
+            link.settle()
+            say(f"ended in order after {writer.commits:,} commits: this was no cut")
+
+        return child(work)
+
+
+def _layouts(state: State, mark: str, raw: Partition | None) -> Iterator[tuple[Layout, str, bool]]:
+    """(stream, how it flushes, whether it lies on the partition)."""
+    if state.target:
+        profile = PROFILES[state.profile]
+        for number in range(state.writers):
+            yield target.layout_of(profile, mark, number), profile.flush, False
+    if raw:
+        for layout, flat in target.raw_layouts(raw, mark, state.writers, control_only=bool(state.target)):
+            yield layout, flat.flush, True
+
+
+def _medium(layout: Layout, flush: str, raw: Partition | None, folder: place.Held | None) -> Medium:
+    if raw:
+        return Medium(raw.fd, layout, flush)
+    assert folder
+    return target.create(folder.folder, layout, flush)
+
+
+def _place(state: State) -> ledger.Place:
+    found = next((each for each in ledger.places() if each.id == state.folder and each.run == state.run), None)
+    if found is None:
+        raise PlaceError("the folder of this run is not on record any more: begin a new run")
+    return found
+
+
+def _mounted(found: ledger.Place) -> ledger.Place:
+    """Raises Refused where its dataset only has to be mounted, TargetError where it did not come back."""
+    if found.dataset:
+        code, text = ledger.call(("zfs", "list", "-H", "-o", "mounted", "--", found.dataset))
+        if code:
+            raise TargetError(f"{harmless(found.dataset)}: {harmless(text.strip())}")
+        if text.strip() != "yes":
+            raise Refused(f"{harmless(found.dataset)} is not mounted: mount it first, then check")
+    return found
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """No other process of this host writes or checks meanwhile. Raises Refused."""
+    lock = os.open(ledger.folder() / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with place.closing(lock):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refused("a run of this host still writes: end it first (Ctrl-C, or the cut)") from None
+        yield
+
+
+def forget() -> None:
+    """A session that waits for its check waits no more; what was found before stays."""
+    with alone():
+        (ledger.folder() / STATE).unlink(missing_ok=True)
+
+
+def begin(state: State) -> State:
+    """A new run, with its folder; the one before must have been checked. Raises Stop."""
+    with contextlib.suppress(NoRun):
+        before = load_state()
+        if not before.checked:
+            raise Refused("a session of an earlier run waits for its check: zaudit powercut check")
+        for each in [each for each in ledger.places() if each.run == before.run]:
+            place.remove(each, ledger.call)
+    state = state._replace(run=secrets.token_hex(16))
+    if state.target:
+        where: Folder = target.folder_of(state.target)
+        made = place.directory(where.path, where.dataset, state.run)
+        state = state._replace(folder=made.id)
+    save_state(state)
+    return state
+
+
+# -- after the boot -----------------------------------------------------------------------------------------------
+
+
+def examine(state: State, key: bytes, host: Host) -> Campaign:
+    """Check what is left of the last session, tell the witness, keep the record. Raises Stop."""
+    if not state.session:
+        raise NoRun("this run has not written yet: zaudit powercut start")
+    hello = {"boot": boot(), "machine": machine(), "checks": True}
+    link = Link((state.host, state.port), key, bytes.fromhex(state.run), hello)
+    try:
+        known = link.known
+        if known.get("session") != state.session:
+            raise Refused(
+                f"the witness has session {harmless(str(known.get('session', 'none'))[:20])} as the last one that wrote, this "
+                f"host {state.session}: nothing is judged by another session's log"
+            )
+        acknowledged = witness.acknowledged(known)
+        left, gone = _left(state, acknowledged)
+        manifest = known.get("manifest")
+        names = [each.name for each in verdict.drives(manifest.get("drives") if isinstance(manifest, dict) else None)]
+        drives = list(look_at(host, (each for each in names if (BLOCK / each).exists()), key))
+        found = {
+            "session": state.session,
+            "boot": boot(),
+            "gone": gone,
+            "drives": [codec.plain(each) for each in drives],
+            "streams": [_summary(each) for each in left],
+        }
+        link.send(Kind.FOUND, encoded(found))
+        link.send(Kind.STOP)
+        link.settle()
+    finally:
+        link.close()
+    session = Session(state.session, {"boot": known.get("boot"), "machine": machine()}, _object(manifest))
+    session.stopped = known.get("stopped") is True
+    session.streams = streams_of(session.manifest, mark_of(bytes.fromhex(state.run), state.session))
+    for number, stream in session.streams.items():
+        stream.newest = acknowledged.get(number, Acknowledged()).newest
+        stream.failed = set(acknowledged.get(number, Acknowledged()).failed)
+    result = verdict.campaign_of(state.run, machine(), [(session, found)], ())
+    _keep(result)
+    save_state(state._replace(checked=True))
+    whole = load_record(record_of(state.run))
+    assert whole
+    return whole
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _left(state: State, acknowledged: dict[int, Acknowledged]) -> tuple[list[Left], str]:
+    """What is left of each stream, and what did not come back, in words."""
+    mark = mark_of(bytes.fromhex(state.run), state.session)
+    made = _place(state) if state.target else None
+    left: list[Left] = []
+    try:
+        with contextlib.ExitStack() as stack:
+            raw = stack.enter_context(target.partition(state.raw, write=False)) if state.raw else None
+            if raw and raw.uuid != state.uuid:
+                raise TargetError(f"{harmless(state.raw)} is another partition than the one that was written")
+            folder = stack.enter_context(place.hold(_mounted(made))) if made else None
+            for layout, flush, on_raw in _layouts(state, mark, raw):
+                if on_raw:
+                    assert raw
+                    medium = Medium(raw.fd, layout, flush)
+                else:
+                    assert folder
+                    medium = target.open_file(folder.folder, layout)
+                    stack.callback(os.close, medium.fd)
+                left.append(check(layout, acknowledged.get(layout.stream, Acknowledged()), medium.read))
+    except target.Unusable:
+        raise
+    except (TargetError, PlaceError) as error:
+        return left, str(error)
+    except PermissionError as error:
+        raise Refused(
+            f"{harmless(state.target or state.raw)}: {error.strerror}: run it as the user who began"
+        ) from None
+    except OSError as error:
+        return left, f"{harmless(state.target or state.raw)}: {error.strerror}"
+    return left, ""
+
+
+def _summary(left: Left) -> dict[str, Any]:
+    damage: dict[str, int] = {}
+    for each in left.damage:
+        damage[each.kind] = damage.get(each.kind, 0) + 1
+    examples = [
+        f"{each.kind}: stream {each.stream}, slot {each.slot}: {each.expected} was acknowledged; there is: {each.found}"
+        for each in left.damage[:EXAMPLES]
+    ]
+    return {
+        "stream": left.stream,
+        "flushed": left.flushed,
+        "checked": left.checked,
+        "missing": left.missing,
+        "newest": left.newest,
+        "damage": damage,
+        "examples": examples,
+    }
+
+
+# -- calibration --------------------------------------------------------------------------------------------------
+
+
+def calibrate(host: Host) -> str:
+    """What an orderly reboot moves: before it, note the counters; after it, keep the difference. In words."""
+    path = ledger.folder() / CALIBRATION
+    before = _object(_read(path))
+    now = {each.name: each for each in look_at(host, disks(), NO_RUN) if each.cycles is not None}
+    if not now:
+        raise Refused("no drive of this host shows a count of power cycles (smartctl, as root)")
+    if before.get("boot") in (None, boot()) or "counters" not in before:
+        noted = {name: [each.identity, each.cycles, each.unsafe or 0] for name, each in now.items()}
+        user_files.replace(path, json.dumps({"boot": boot(), "counters": noted}).encode())
+        return f"noted {len(noted)} drives: reboot this host in order now, then run zaudit powercut calibrate again"
+    moved = {}
+    for name, each in now.items():
+        match before["counters"].get(name):
+            case [identity, int(cycles), int(unsafe)] if identity == each.identity:
+                moved[name] = [(each.cycles or 0) - cycles, (each.unsafe or 0) - unsafe]
+    user_files.replace(path, json.dumps({"boot": boot(), "moved": moved}).encode())
+    words = ", ".join(
+        f"{name} {cycles} power cycles and {unsafe} unsafe shutdowns" for name, (cycles, unsafe) in moved.items()
+    )
+    return f"an orderly reboot moves: {words or 'nothing that is known'}"
+
+
+def _orderly() -> dict[str, Any]:
+    return _object(_object(_read(ledger.folder() / CALIBRATION)).get("moved"))

@@ -1,0 +1,347 @@
+"""Was it a power cut, could it have shown a lie, and what do so many cuts prove. Arithmetic alone; the witness's log decides.
+
+A cut is a trial of FLUSH only if the drive lost its power and some of the control stream, which was completed and never
+flushed: then its cache was volatile and not empty. What was acknowledged and is gone counts whatever the cut was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from auditor.powercut.book import Run, Session
+from auditor.powercut.record import CLASSES
+from auditor.text import harmless
+
+CutKind = Literal["power", "drive", "reset", "none", "unclear"]
+LOST_POWER = frozenset({"power", "drive"})
+ENOUGH = 10  # informative cuts; before that no loss proves little
+CONFIDENCE = 0.95
+VERDICTS = (*CLASSES, "HELD", "TOO FEW CUTS", "NOT TESTED", "NO CUT")
+_NVME = "nvme_smart_health_information_log"
+POWER_CYCLES, POWER_OFF_RETRACT, UNEXPECTED_LOSS = "12", "192", "174"  # ATA attributes
+
+
+# -- counters -----------------------------------------------------------------------------------------------------
+
+
+class Drive(NamedTuple):
+    """A drive, and what it counts. identity: a hash of its serial number. cycles: how often it got power. unsafe: how often
+    it lost it without notice. None where it does not say."""
+
+    name: str
+    model: str = ""
+    firmware: str = ""
+    identity: str = ""
+    cycles: int | None = None
+    unsafe: int | None = None
+
+
+def parse_counters(text: str) -> dict[str, Any]:
+    """cycles, unsafe, model, firmware and serial of ``smartctl -j -x``; nothing of what it does not say. (smartmontools
+    ataprint.cpp, nvmeprint.cpp, scsiprint.cpp; NVM Express Base Specification, SMART / Health Information)"""
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(told, dict):
+        return {}
+    nvme = _object(told.get(_NVME))
+    found = {
+        "cycles": _number(told.get("power_cycle_count")),
+        "unsafe": _number(nvme.get("unsafe_shutdowns")),
+        **{key: told[name] for key, name in _WORDS.items() if isinstance(told.get(name), str)},
+    }
+    rows = map(_object, _list(_object(told.get("ata_smart_attributes")).get("table")))
+    attributes = {str(row.get("id")): _number(_object(row.get("raw")).get("value")) for row in rows}
+    found["cycles"] = attributes.get(POWER_CYCLES) if found["cycles"] is None else found["cycles"]
+    if found["unsafe"] is None:
+        found["unsafe"] = attributes.get(UNEXPECTED_LOSS, attributes.get(POWER_OFF_RETRACT))
+    return {key: value for key, value in found.items() if value is not None}
+
+
+_WORDS = {"model": "model_name", "firmware": "firmware_version", "serial": "serial_number"}
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 48 else None
+
+
+class Cut(NamedTuple):
+    """What happened to one drive. why: in words."""
+
+    kind: CutKind
+    why: str
+
+
+def classify(
+    before: Drive, after: Drive | None, *, same_boot: bool, stopped: bool, orderly: tuple[int, int] = (0, 0)
+) -> Cut:
+    """orderly: by how much cycles and unsafe go up at an orderly reboot of this drive (``powercut calibrate``)."""
+    if stopped:
+        return Cut("none", "the run had ended in order")
+    if after is None:
+        return Cut("unclear", "the drive is not there")
+    if before.identity != after.identity:
+        return Cut("unclear", "another drive is in its place")
+    if before.cycles is None or after.cycles is None:
+        return (
+            Cut("none", "the host was not restarted") if same_boot else Cut("unclear", "it does not count power cycles")
+        )
+    cycles = after.cycles - before.cycles
+    if same_boot:
+        words = f"power cycles {before.cycles} to {after.cycles}, while the host ran"
+        return Cut("drive", words) if cycles > 0 else Cut("none", "the host was not restarted")
+    if cycles - orderly[0] <= 0:
+        return Cut("reset", f"it kept its power: power cycles {before.cycles} to {after.cycles}")
+    if before.unsafe is None or after.unsafe is None:
+        return Cut("power", f"power cycles {before.cycles} to {after.cycles}; it does not count unsafe shutdowns")
+    if after.unsafe - before.unsafe - orderly[1] <= 0:
+        return Cut("none", "the drive was shut down in order before its power went")
+    return Cut("power", f"unsafe shutdowns {before.unsafe} to {after.unsafe}")
+
+
+def together(cuts: Sequence[Cut]) -> Cut:
+    """Of all drives under a pool: a cut of all of them, or not one that tests the pool."""
+    kinds = {each.kind for each in cuts}
+    if not cuts:
+        return Cut("unclear", "no drive of this host counts power cycles")
+    if kinds <= LOST_POWER:
+        return Cut("power", cuts[0].why)
+    worst = next(kind for kind in ("unclear", "reset", "none") if kind in kinds)
+    why = next(each.why for each in cuts if each.kind == worst)
+    return Cut("unclear", f"not every drive lost its power: {why}") if kinds & LOST_POWER else Cut(worst, why)
+
+
+# -- trials -------------------------------------------------------------------------------------------------------
+
+
+class Trial(NamedTuple):
+    """One session and what was found after it. damage: class -> how many. examples: in words. control: completed writes that
+    were to be there, and those that were not."""
+
+    session: int
+    cut: Cut
+    acknowledged: int
+    missing: int
+    damage: Mapping[str, int]
+    examples: tuple[str, ...]
+    control: tuple[int, int]
+
+    @property
+    def worst(self) -> str:
+        """The most severe class; empty where nothing is damaged."""
+        return next((kind for kind in CLASSES if self.damage.get(kind)), "")
+
+    @property
+    def informative(self) -> bool:
+        """It could have shown a lie: the drive had a volatile cache with something in it, and lost its power."""
+        return self.cut.kind in LOST_POWER and self.control[1] > 0
+
+
+class Campaign(NamedTuple):
+    """What a run came to. gaps: sessions that wrote and were never checked."""
+
+    run: str
+    layer: str
+    subject: str
+    machine: str
+    drives: tuple[Drive, ...]
+    trials: tuple[Trial, ...]
+    gaps: tuple[int, ...]
+
+
+def campaign(run: Run) -> Campaign:
+    """From the witness's log alone; whoever has a copy comes to the same."""
+    wrote = [each for each in run.sessions if each.streams]
+    last = run.sessions[-1].number if run.sessions else 0
+    checked = [(each, run.found[each.number]) for each in wrote if each.number in run.found]
+    gaps = [each.number for each in wrote if each.number not in run.found and not each.stopped and each.number != last]
+    found = campaign_of(run.run.hex(), run.sessions[0]["machine"] if run.sessions else "", checked, gaps)
+    return found if checked or not wrote else found._replace(**_about(wrote[0]))
+
+
+def campaign_of(
+    run: str, machine: str, checked: Sequence[tuple[Session, Mapping[str, Any]]], gaps: Sequence[int]
+) -> Campaign:
+    """Of sessions and what was found after each."""
+    trials = tuple(_trial(session, found) for session, found in checked)
+    about = _about(checked[0][0]) if checked else {"layer": "", "subject": "", "drives": ()}
+    return Campaign(run, machine=machine, trials=trials, gaps=tuple(gaps), **about)
+
+
+def _about(session: Session) -> dict[str, Any]:
+    manifest = session.manifest
+    words = {key: _word(manifest.get(key)) for key in ("layer", "subject")}
+    return {**words, "drives": tuple(drives(manifest.get("drives")))}
+
+
+def _trial(session: Session, found: Mapping[str, Any]) -> Trial:
+    left = [each for each in _list(found.get("streams")) if isinstance(each, dict)]
+    flushed = [each for each in left if each.get("flushed") is not False]
+    control = [each for each in left if each.get("flushed") is False]
+    damage: dict[str, int] = {}
+    for each in flushed:
+        for kind, count in _object(each.get("damage")).items():
+            if kind in CLASSES:
+                damage[kind] = damage.get(kind, 0) + (_number(count) or 0)
+    if found.get("gone"):
+        damage["GONE"] = damage.get("GONE", 0) + 1
+    examples = [_word(text) for each in flushed for text in _list(each.get("examples"))]
+    return Trial(
+        session.number,
+        cut_of(session, found),
+        sum(each.newest - len(each.failed) for each in session.streams.values() if each.layout.flushed),
+        _sum(flushed, "missing"),
+        damage,
+        tuple(examples[:5]) or ((_word(found["gone"]),) if found.get("gone") else ()),
+        (_sum(control, "checked"), _sum(control, "missing")),
+    )
+
+
+def cut_of(session: Session, found: Mapping[str, Any]) -> Cut:
+    """What the counters of the drives before and after say."""
+    same_boot = session["boot"] == found.get("boot")
+    after = {each.name: each for each in drives(found.get("drives"))}
+    orderly = {
+        name: (_number(each[0]) or 0, _number(each[1]) or 0)
+        for name, each in _object(session.manifest.get("orderly")).items()
+        if isinstance(each, list) and len(each) == 2
+    }
+    cuts = [
+        classify(
+            each,
+            after.get(each.name),
+            same_boot=same_boot,
+            stopped=session.stopped,
+            orderly=orderly.get(each.name, (0, 0)),
+        )
+        for each in drives(session.manifest.get("drives"))
+    ]
+    if not cuts and (session.stopped or same_boot):
+        return Cut("none", "the run had ended in order" if session.stopped else "the host was not restarted")
+    return together(cuts)
+
+
+def drives(value: object) -> Iterable[Drive]:
+    """Those of a document; what is none is left out."""
+    for each in _list(value):
+        if isinstance(each, dict) and each.get("name"):
+            words = {key: _word(each.get(key)) for key in ("name", "model", "firmware", "identity")}
+            yield Drive(**words, cycles=_number(each.get("cycles")), unsafe=_number(each.get("unsafe")))
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _word(value: object) -> str:
+    return harmless(value)[:200] if isinstance(value, str) else ""
+
+
+def _sum(rows: Iterable[Mapping[str, Any]], key: str) -> int:
+    return sum(_number(each.get(key)) or 0 for each in rows)
+
+
+# -- what it proves -----------------------------------------------------------------------------------------------
+
+
+class Verdict(NamedTuple):
+    """word: one of VERDICTS. n: trials that count for the bound; lost: of these. low, high: bounds of the share of such cuts
+    that lose something, with 95 %."""
+
+    word: str
+    cuts: int
+    n: int
+    lost: int
+    low: float
+    high: float
+    why: str
+
+
+def judge(trials: Sequence[Trial]) -> Verdict:
+    """What the trials of one drive or pool prove. Damage is never outweighed by trials that held."""
+    cuts = [each for each in trials if each.cut.kind in LOST_POWER]
+    damaged = [each for each in trials if each.worst]
+    counting = [each for each in cuts if each.informative or each.worst]
+    lost = sum(bool(each.worst) for each in counting)
+    low, high = bounds(lost, len(counting))
+
+    def verdict(word: str, why: str) -> Verdict:
+        return Verdict(word, len(cuts), len(counting), lost, low, high, why)
+
+    if damaged:
+        word = next(kind for kind in CLASSES if any(each.damage.get(kind) for each in damaged))
+        kinds = ", ".join(sorted({each.cut.kind for each in damaged} - LOST_POWER))
+        return verdict(word, f"also where the drive kept its power ({kinds})" if kinds else "")
+    if not cuts:
+        whys = sorted({each.cut.why for each in trials})
+        return verdict("NO CUT", "; ".join(whys[:3]) or "nothing was checked")
+    if not counting:
+        survived = [each for each in cuts if each.control[0]]
+        why = (
+            f"every unflushed write survived in {len(survived)} of {len(cuts)} cuts: the cache was empty or is protected"
+            if survived
+            else "no control stream: nothing shows that the cache held anything"
+        )
+        return verdict("NOT TESTED", why)
+    if len(counting) < ENOUGH:
+        return verdict("TOO FEW CUTS", f"{len(counting)} of {ENOUGH} informative cuts")
+    return verdict("HELD", "")
+
+
+def bounds(lost: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The exact bounds of a share of which lost of n were seen (Clopper and Pearson, 1934): one-sided where nothing or all was
+    lost, else two-sided."""
+    if not n:
+        return 0.0, 1.0
+    error = 1 - confidence
+    if lost == 0:
+        return 0.0, 1 - error ** (1 / n)
+    if lost == n:
+        return error ** (1 / n), 1.0
+    low = _solve(lambda share: 1 - _at_most(lost - 1, n, share), error / 2)
+    return low, _solve(lambda share: 1 - _at_most(lost, n, share), 1 - error / 2)
+
+
+def _solve(rising: Any, value: float) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rising(middle) < value else (low, middle)
+    return (low + high) / 2
+
+
+def _at_most(count: int, n: int, share: float) -> float:
+    """The chance of no more than count of n."""
+    if not 0 < share < 1:
+        return float(share <= 0)
+    logs = math.log(share), math.log1p(-share)
+    first = math.lgamma(n + 1)
+    return sum(
+        math.exp(first - math.lgamma(each + 1) - math.lgamma(n - each + 1) + each * logs[0] + (n - each) * logs[1])
+        for each in range(count + 1)
+    )
+
+
+def cuts_for(share: float, confidence: float = CONFIDENCE) -> int:
+    """Informative cuts without a loss after which the share of such cuts that lose is below this."""
+    return math.ceil(math.log(1 - confidence) / math.log1p(-share))
+
+
+def window(rate: float, half_life_s: float) -> float:
+    """The chance that a cut loses an acknowledged commit of a drive that ignores flushes and writes back half of its cache in
+    half_life_s, at so many commits a second: 1 - prod(1 - 2^(-i / (rate half_life)))."""
+    if rate <= 0 or half_life_s <= 0:
+        return 0.0
+    kept, number = 1.0, 1
+    while (there := 2 ** (-number / (rate * half_life_s))) > 1e-12 and kept > 1e-12:
+        kept *= 1 - there
+        number += 1
+    return 1 - kept
