@@ -153,7 +153,8 @@ class Stores:
         caches = reading.words(leaf, "stack_write_cache")
         passes = None if caches is None else not any(each.endswith("=write through") for each in caches)
         rearranges = reading.flag(leaf, "stack_rearranges")
-        name = f"{reading.word(leaf, 'stack') or 'what is'} below {leaf}"
+        stack = (reading.word(leaf, "stack") or "what is").split(", ")
+        name = f"{' '.join(each for each in stack if each not in PASSING)} below {leaf}"
         cache: Cache = "volatile" if reading.flag(leaf, "stack_caches") else "none"
         self._add(Store(name, "layer", cache=cache, passes=passes, honours=True if rearranges is False else None), leaf)
         return flushes.name, name

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
+from auditor.judge.rule import Fix
 from auditor.judge.verdict import Verdict as Judged
 from auditor.report import document, event_words, finding_words, html, terminal
 from auditor.report.document import (
@@ -231,12 +232,14 @@ def _first_step(finding: Finding) -> tuple[str | Run, ...]:
     fix, commands = finding.fix, finding_words.commands(finding)
     step = command(commands[0]) if commands else finding_words.first_sentence(fix.text)
     more = Run(f"  and {len(commands) - 1} more like it" if len(commands) > 1 else "", "dim")
-    return finding_words.condition(finding), step, more, _cost(fix.cost, f"  [{fix.cost}]")
+    return finding_words.condition(finding), step, more, _cost(fix, "  ")
 
 
-def _cost(cost: str, text: str) -> Run:
-    """What a fix costs, in its colour."""
-    return Run(text, COSTS[cost])
+def _cost(fix: Fix, before: str = "") -> Run:
+    """What a fix costs, in its colour. What is safe on a condition is not green: nobody has checked that it holds."""
+    if fix.needs and fix.cost == "safe":
+        return Run(f"{before}[safe if that holds]", COSTS["needs restart"])
+    return Run(f"{before}[{fix.cost}]", COSTS[fix.cost])
 
 
 def _undecided_line(report: Report) -> str:
@@ -396,7 +399,7 @@ def _fix(finding: Finding) -> Iterator[Line]:
         yield "" if i else finding_words.condition(finding), command(each)
     if len(commands) > COMMANDS_SHOWN:
         yield Run(f"and {len(commands) - COMMANDS_SHOWN} more like it (--format json has all)", "dim")
-    yield _cost(fix.cost, f"[{fix.cost}]"), f" {fix.text}"
+    yield _cost(fix), f" {fix.text}"
 
 
 def _waived(finding: Finding) -> document.Finding:
