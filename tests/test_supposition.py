@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -357,6 +358,14 @@ def test_the_page_has_both_tables_and_the_exit_code_of_the_supposed_one(zaudit: 
     )
     assert any(line.startswith("gone      critical  sync-disabled") for line in lines)
     assert (done.code, done.err) == (13, "")
+
+
+def test_known_bugs_of_a_release_are_one_line_with_the_worst(zaudit: CommandLine) -> None:
+    page = " ".join(check(zaudit, DISABLED, "--suppose", "host release=2.1.5").out.split())
+    assert re.search(
+        r"new high known-bugs \d+ known bugs of OpenZFS 2\.1\.5; the worst: [^;]+ \(advisory-[a-z-]+\) open", page
+    )
+    assert page.count("known bugs of OpenZFS 2.3.9") == 1
 
 
 def test_a_target_of_the_recording_alone(zaudit: CommandLine) -> None:

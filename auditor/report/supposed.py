@@ -148,9 +148,23 @@ def _changes(before: Side, after: Side) -> Iterator[Block]:
     if _release(before) == _release(after):
         stays = tuple(each for each in stays if each.where)
     lists = (("gone", changed.gone), ("new", changed.new), ("open", changed.open), ("stays", stays))
-    yield labelled((Run(word, "strong"), _line(each)) for word, found in lists for each in found)
+    sides = {"gone": before}
+    yield labelled(
+        (Run(word, "strong"), line) for word, found in lists for line in _lines(found, _release(sides.get(word, after)))
+    )
     if not (changed.gone or changed.new or changed.open):
         yield Say("No finding goes, and none comes.")
+
+
+def _lines(found: Sequence[Entry], release: str) -> Iterator[str]:
+    """One for each finding, and one for all known bugs of a release: those have no place."""
+    bugs = sorted((each for each in found if each.failed and not each.where), key=_rank, reverse=True)
+    yield from (_line(each) for each in found if each not in bugs)
+    if len(bugs) == 1:
+        yield _line(bugs[0])
+    elif bugs:
+        worst = f"; the worst: {bugs[0].text} ({bugs[0].rule})" if bugs[0].rule != KNOWN_BUGS else ""
+        yield f"{bugs[0].severity}  {KNOWN_BUGS}  {len(bugs)} known bugs of OpenZFS {release}{worst}"
 
 
 def _line(entry: Entry) -> str:
