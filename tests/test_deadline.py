@@ -73,6 +73,8 @@ def test_every_command_that_reads_a_recording_has_a_deadline() -> None:
         "advise db",
         "advise log",
         "alert",
+        "baseline accept",
+        "baseline update",
         "check",
         "checklist",
         "diagnose",

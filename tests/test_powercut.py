@@ -131,7 +131,8 @@ def test_the_matrix() -> None:
     pages = matrix.everything(matrix.PAGES_FILE)
     assert {each.workload for each in (*settings, *pages)} == set(matrix.WORKLOADS)
     assert all(each.within is not None for each in pages)
-    assert {model for each in settings for model in each.drives} == set(MODELS)
+    flushing = {"half", "late", "first"}  # which tests/powercut tries without a guest
+    assert {model for each in settings for model in each.drives} == set(MODELS) - flushing
     assert sum(bool(each.disputed) for each in settings) >= 12
 
 

@@ -34,7 +34,6 @@ ANSWERS: Mapping[Rank, str] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.
 UNSEEN = {  # what decides a cell and has no rule
     "circle": "pool {} lies on itself",
     "dataset": "the dataset of {} was not seen",
-    "virtual": "whether this is a virtual machine was not seen",
 }
 IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name tells their pool
 

@@ -16,6 +16,7 @@ from auditor.facts import (
     Known,
     Subject,
     Unknown,
+    flag,
     is_true,
     join,
     known,
@@ -26,10 +27,22 @@ from auditor.facts import (
     unknown,
     value_of,
     word,
+    word_of,
     words,
     words_of,
 )
-from auditor.model.derivation import about, about_each, catch_missing, derivation, every, gaps, linked, need, numbers
+from auditor.model.derivation import (
+    about,
+    about_each,
+    catch_missing,
+    derivation,
+    every,
+    evidence,
+    gaps,
+    linked,
+    need,
+    numbers,
+)
 
 NO_DATA = ("indirect", "hole", "missing")
 BEFORE_NORMAL = (2, 4)  # from here on the special class comes before the normal one
@@ -276,3 +289,28 @@ def _window(pools: tuple[Subject, ...], facts: Facts) -> Judged:
 def _ms(found: Known) -> float:
     assert isinstance(found.value, float)
     return found.value
+
+
+MANY_DIRECT = 100  # counters since the import or mount may hold a few from a setting of before
+
+
+@derivation("dataset", commits_directly=flag("its commits are of Direct I/O, which goes past the log device"))
+def commits_directly(dataset: Subject, facts: Facts) -> Judged:
+    """Does anybody commit with Direct I/O?
+
+    No where the pool counted no such write, or the dataset no write at all. With logbias=latency and a log device only Direct
+    I/O makes commits of which the log holds a pointer (zfs_log.c zfs_log_write() of 2.3.9): yes where both were counted.
+    """
+    pool = Subject("pool", dataset.name.partition("/")[0])
+    direct, own = facts.get(pool, "direct_write_count"), facts.get(dataset, "writes")
+    for each in (direct, own):
+        if value_of(each) == 0:
+            return Known(False, evidence(each))
+    pointers = facts.get(dataset, "zil_itx_indirect_count")
+    counted, logged = every((direct, pointers)), (facts.get(dataset, "logbias"), facts.get(pool, "zil_class"))
+    past_the_log = tuple(map(word_of, logged)) == ("latency", "log")
+    if past_the_log and min(map(number_of, counted)) >= MANY_DIRECT:
+        return Known(True, evidence(*counted, *logged))
+    return unknown(
+        f"{dataset.name}: {number_of(counted[0]):,} writes of the pool were Direct I/O, maybe some of this dataset"
+    )

@@ -39,7 +39,7 @@ FACTS_OF: Mapping[str, tuple[str, ...]] = {
     "reach": ("dataset.type", "dataset.flushes_dropped"),
     "commit": ("dataset.sync", "dataset.readonly"),
     "indirect": ("dataset.logbias", "dataset.direct", "host.zfs_dio_enabled", "host.zfs_version"),
-    "direct": ("dataset.direct", "host.zfs_dio_enabled", "host.zfs_version", "pool.direct_write_count"),
+    "direct": ("dataset.direct", "host.zfs_dio_enabled", "host.zfs_version", "dataset.commits_directly"),
     "recover": ("database.redo_log",),
     "close": (),
     "remote": (),

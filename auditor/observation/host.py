@@ -93,6 +93,7 @@ class Kinds:
 
     READ = (
         *("sync", "readonly", "type", "logbias", "direct", "role", "encryption", "keylocation", "key_inside"),
+        "commits_directly",
         *("flushes_dropped", "flushes_dropped_at_start", "carries", "flushes_lost", "nfs_async", "smb_flush_ignored"),
     )
 
@@ -192,7 +193,7 @@ class Datasets:
         return None if direct else direct
 
     def _direct(self, dataset: Subject) -> bool | None:
-        """Where programs ask for it, the pool has counted such writes."""
+        """Where programs ask for it, the counters of pool and dataset show it."""
         reading, line = self._reading, self._reading.line()
         asked = reading.word(dataset, "direct")
         if asked == "disabled" or reading.number(HOST, "zfs_dio_enabled") == 0 or (line and line < (2, 3)):
@@ -201,8 +202,7 @@ class Datasets:
             return False
         if asked == "always":
             return True
-        written = reading.number(Subject("pool", dataset.name.partition("/")[0]), "direct_write_count")
-        return False if written == 0 and asked else None
+        return reading.flag(dataset, "commits_directly") if asked else None
 
     def _sound(self, dataset: Subject, sync: Sync | None) -> bool | None:
         """Releases that drop the flushes of volumes; with sync=always no flush is needed."""

@@ -215,6 +215,10 @@ def headline(columns: Sequence[Column]) -> str:
     for event in ("power", "below", *BROKEN):
         if worst(columns, event).outcome == "unknown":
             return f"CANNOT TELL {_doubt(columns, event).removeprefix('NOT KNOWN ')}"
+    if alone := one_copy(columns):
+        lost = "ACKNOWLEDGED COMMITS" if alone in ("log", "power+log") else "THE POOL"
+        kept = parties(worst(columns, alone), str.upper)
+        return f"{NOUNS[alone].upper()} LOSES {lost} UNLESS THERE IS A COPY BELOW: RELIES ON {kept} (NOT VERIFIED)"
     cut = of_a_cut(columns)
     relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
     for noun, cell in relied.items():
@@ -230,6 +234,16 @@ def _doubt(columns: Sequence[Column], event: Event, certain: Sequence[Take] = ()
     takes = worst(columns, event).takes
     happens = HAPPENS.get(event) or NOUNS[event].upper()
     return f"NOT KNOWN WHETHER {happens} {'DOES' if set(takes) <= set(certain) else _capital(takes)}"
+
+
+def one_copy(columns: Sequence[Column]) -> Event | None:
+    """The loss of a device that only a copy below what this host sees makes good, where a severe failure stands behind it."""
+    for event in BROKEN:
+        cell = worst(columns, event)
+        severe = (each for each in cell.verdicts if each.outcome == "fail" and each.severity in ("high", "critical"))
+        if cell.outcome == "word" and any("redundancy" in each.rule.elements for each in severe):
+            return event
+    return None
 
 
 def of_a_cut(columns: Sequence[Column]) -> Cell:

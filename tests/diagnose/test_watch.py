@@ -245,7 +245,7 @@ def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatc
     assert [len(each) for each in lines[5:7]] == [len(lines[4])] * 2
     assert lines[7] == ""
     assert lines[8].startswith("zaudit ")
-    assert lines[10] == "NOBODY COMMITS"  # a recording stands still
+    assert lines[9] == "NOBODY COMMITS"  # a recording stands still
     assert done.code == 0
     done = zaudit("diagnose", "tank/db", "--watch", "--seconds", "1", "--no-trace", "--format", "json")
     assert json.loads(done.out)["schema"] == "zaudit-diagnosis/1"

@@ -96,7 +96,7 @@ def without(tables: Mapping[State, Ranks]) -> Iterator[tuple[State, Fault, State
 
 
 def test_states(everything: Mapping[State, Ranks]) -> None:
-    assert (len(EVERY), len(SERIES)) == (159, 36)
+    assert (len(EVERY), len(SERIES)) == (165, 36)
     assert len(everything) == 19_498
     assert set(everything[GOOD].values()) == {Rank.SAFE}
 

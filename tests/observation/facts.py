@@ -25,6 +25,7 @@ PROPERTIES: Mapping[str, Value] = {
     "type": "filesystem",
     "sync": "standard",
     "logbias": "latency",
+    "commits_directly": False,
     "direct": "standard",
     "readonly": "off",
     "encryption": "off",
@@ -81,7 +82,6 @@ class Made:
         pool = Subject("pool", name)
         leaves = tuple(leaf for vdev in vdevs for leaf in self.facts.linked(vdev, "leaves"))
         self.put(pool, vdevs=vdevs, leaves=leaves, hostid_mismatch=False, datasets=(), scan_function="none")
-        self.put(pool, direct_write_count=0)
         self.put(pool, scan_state="none")
         return self._also(HOST, "pools", pool)
 

@@ -16,7 +16,11 @@ from tests.golden import CANONICAL, HOSTS
 from tests.test_options import named_commands
 
 REC = HOSTS / CANONICAL
-WRITES = {"check --record", "verify --record", "diagnose --record", "record --output", "alert --hook"}  # or runs
+WRITES = {  # or runs
+    *("check --record", "verify --record", "diagnose --record", "record --output", "alert --hook"),
+    *("powercut witness --store", "powercut witness --cut"),
+    *("powercut check --key", "powercut resume --key"),  # the same reader as that of start, once there is a run
+}
 SECRET = "S3CRET"
 HASH = f"root:$y$j9T${SECRET}$abc:19000:0:99999:7:::\n"
 # a file of plain words is an inventory, and each is named as a host that is missing
@@ -108,6 +112,9 @@ READS = {
     "fleet report rows": ("fleet", "report", "FILE"),
     "fleet report --since": ("fleet", "report", "ROWS", "--since", "FILE"),
     "selftest --rules": ("selftest", "--rules", "FOLDER"),
+    "powercut start --key": ("powercut", "start", "tank", "--witness", "localhost", "--key", "FILE"),
+    "powercut witness --key": ("powercut", "witness", "--key", "FILE", "--store", "NEW"),
+    "powercut report stores": ("powercut", "report", "FOLDER"),
 }
 
 

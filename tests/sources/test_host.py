@@ -419,9 +419,9 @@ def test_after_the_deadline_nothing_is_asked(tools: Callable[[str, str], None], 
 def test_what_was_not_asked_is_unknown_and_says_what_helps() -> None:
     late = "not asked: the deadline of 900 s was over"
     reason = fault_of(VERSION, Capture(None, fault=late), "zfs version", 0)
-    assert reason == Reason(f"zfs version: {late}", "--deadline")
+    assert reason == Reason(f"zfs version: {late}", "--deadline", True)
     assert unread(Files({}, errors={"/proc/x": late}), "/proc/x", ReplayHost(Recording(0.0, 0, ()))).reasons == (
-        Reason(f"/proc/x: {late}", "--deadline"),
+        Reason(f"/proc/x: {late}", "--deadline", True),
     )
 
 
