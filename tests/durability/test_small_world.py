@@ -97,7 +97,7 @@ def without(tables: Mapping[State, Ranks]) -> Iterator[tuple[State, Fault, State
 
 def test_states(everything: Mapping[State, Ranks]) -> None:
     assert (len(EVERY), len(SERIES)) == (165, 36)
-    assert len(everything) == 19_498
+    assert len(everything) == 20_473
     assert set(everything[GOOD].values()) == {Rank.SAFE}
 
 
