@@ -263,11 +263,13 @@ def test_on_a_recorded_host_a_fact_that_is_lost_overturns_nothing(name: str) -> 
 
 
 def _outcomes(facts: Facts) -> dict[tuple[str, Event], str]:
+    """Of the rows that the table has: without the class of a vdev there is no row of a log device."""
+    table = EventTable(facts)
     return {
-        (name, event): found.outcome
-        for each in columns(facts)
+        (name, event): each.cells[event].outcome
+        for each in table.columns((), Answers(NONE, facts))
         for name in each.names
-        for event, found in each.cells.items()
+        for event in table.events
     }
 
 
