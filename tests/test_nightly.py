@@ -120,13 +120,14 @@ def test_every_format_says_what_is_known(zaudit: CommandLine, known: Path) -> No
         (["show", "{}"], "there is no baseline yet"),
         (["remove", "{}", "sync-disabled"], "there is no baseline yet"),
         (["accept", "{}/known.json"], "{}: No such file or directory"),
-        (["update", "/etc/hostname"], "not a baseline of zaudit"),
+        (["update", "{0.parent}/other"], "not a baseline of zaudit"),
         (["update", "/dev/zero"], "zaudit writes plain files only"),
         (["accept", "/dev/zero"], "zaudit writes plain files only"),
     ],
 )
 def test_what_cannot_be(words: list[str], said: str, zaudit: CommandLine, tmp_path: Path) -> None:
     """Before the audit, which may take minutes."""
+    (tmp_path / "other").write_text("db1\n")
     replay = [] if words[0] in ("show", "remove") else ["--replay", REC]
     done = zaudit("baseline", *(word.format(tmp_path / "none") for word in words), *replay)
     assert (done.code, done.out) == (2, "")
