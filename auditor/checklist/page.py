@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Unpack
 
 from auditor.checklist.lists import (
     ANSWERS,
@@ -200,13 +201,11 @@ def write_text(
     found: Checklist,
     *,
     zaudit: str = "",
-    width: int = 100,
-    color: bool = False,
-    ascii_only: bool = False,
     verbose: bool = False,
+    **screen: Unpack[terminal.Screen],
 ) -> str:
     """For a terminal. verbose: everything that a line rests on."""
-    return terminal.write(built(found, zaudit, verbose), width=width, color=color, ascii_only=ascii_only)
+    return terminal.write(built(found, zaudit, verbose), **screen)
 
 
 def write_html(found: Checklist, *, zaudit: str = "") -> str:

@@ -57,9 +57,8 @@ def _audit(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--was", default="", metavar="NAME", help="The name that this host had when FILE was made.")
 def accept(was: str, **options: Any) -> NoReturn:
     """Audit TARGETs (all imported pools when none is named) and write all that fails into FILE, with what is unknown for a
-    reason
-    that lasts: a virtual disk, a build of a distribution. What timed out or was refused may have an answer tomorrow and is not
-    accepted. With --rule, of these rules alone.
+    reason that lasts: a virtual disk, a build of a distribution. What timed out or was refused may have an answer tomorrow and
+    is not accepted. With --rule, of these rules alone.
 
     The report and the exit code are those of the next night, if nothing happens: 0 when all of it is accepted.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Unpack
 
 from auditor.codec import plain
 from auditor.diagnose.diagnosis import Calls, Cause, Committer, Diagnosis, Outcome, Row, View, Waiter
@@ -228,14 +229,12 @@ def write_text(
     report: Report | None = None,
     *,
     zaudit: str = "",
-    width: int = 100,
-    color: bool = False,
-    ascii_only: bool = False,
     verbose: bool = False,
+    **screen: Unpack[terminal.Screen],
 ) -> str:
     """For a terminal. report: the audit of the same pool."""
     page = built(found, report, zaudit, EVERY if verbose else MOST)
-    return terminal.write(page, width=width, color=color, ascii_only=ascii_only)
+    return terminal.write(page, **screen)
 
 
 def write_html(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 from urllib.parse import quote
 
 from auditor.fleet.counting import GRAVE, Fleet, Host, Line, Read
@@ -257,12 +257,12 @@ def nowhere(host: str) -> str:
     return ""
 
 
-def write_text(fleet: Fleet, *, width: int = 100, color: bool = False, ascii_only: bool = False) -> str:
+def write_text(fleet: Fleet, **screen: Unpack[terminal.Screen]) -> str:
     """For a terminal: one screen, the worst first; what does not fit on it is counted."""
     blocks = _blocks(fleet, nowhere, Most(8, 5))
     step = next((line for host in fleet.hosts if (line := replay(host))), "")
     last = [section("", [Say(("Next: ", command(step)))])] if step and kind(fleet) != "good" else []
-    return terminal.write(_document(fleet, [*blocks, *last]), width=width, color=color, ascii_only=ascii_only)
+    return terminal.write(_document(fleet, [*blocks, *last]), **screen)
 
 
 def write_html(fleet: Fleet, link: Link = nowhere) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Unpack
 
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
@@ -52,12 +53,10 @@ SEVERAL = {"leaf": "leaves"}  # of all other kinds of subjects with an s
 NEVER = "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it"
 
 
-def write_text(
-    report: Report, *, width: int = 100, color: bool = False, ascii_only: bool = False, verbose: bool = False
-) -> str:
+def write_text(report: Report, *, verbose: bool = False, **screen: Unpack[terminal.Screen]) -> str:
     """For a terminal. verbose: the whole page, else in brief."""
     page = whole(report, passed=True) if verbose else brief(report)
-    return terminal.write(page, width=width, color=color, ascii_only=ascii_only)
+    return terminal.write(page, **screen)
 
 
 def write_html(report: Report, *, verbose: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from auditor.facts import HOST, Facts, Known, word_of, words_of
 from auditor.judge.event import SEVERITIES
@@ -124,9 +124,9 @@ def _release(side: Side) -> str:
     return word_of(side.facts.get(HOST, "zfs_version_text"), "of an unknown release")
 
 
-def page(before: Side, after: Side, supposed: Sequence[str], **look: Any) -> str:
+def page(before: Side, after: Side, supposed: Sequence[str], **screen: Unpack[terminal.Screen]) -> str:
     """For a person: the table before and after, and what it does to the findings."""
-    return terminal.write(_page(before, after, supposed), **look)
+    return terminal.write(_page(before, after, supposed), **screen)
 
 
 def _page(before: Side, after: Side, supposed: Sequence[str]) -> Document:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypedDict, Unpack
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -67,9 +68,18 @@ EVENTS_LEAST = 30  # columns at least for that; below the event where there are 
 BESIDE = 72  # columns, from which on words have room beside the numbers of a table
 
 
-def write(document: Document, *, width: int = 100, color: bool = False, ascii_only: bool = False) -> str:
-    """Text that ends with a newline. width: columns; color: with ANSI styles."""
-    width = max(width, 40)
+class Screen(TypedDict, total=False):
+    """width: columns, 100 of a pipe; color: with ANSI styles; ascii_only: no other characters."""
+
+    width: int
+    color: bool
+    ascii_only: bool
+
+
+def write(document: Document, **screen: Unpack[Screen]) -> str:
+    """Text that ends with a newline."""
+    width = max(screen.get("width", 100), 40)
+    color, ascii_only = screen.get("color", False), screen.get("ascii_only", False)
     facts = (Text.assemble(" · " if i else "", _text(fact), style="dim") for i, fact in enumerate(document.facts))
     return printed((Whole(facts), *_blocks(document.blocks, width)), width=width, color=color, ascii_only=ascii_only)
 

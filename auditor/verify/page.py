@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from auditor.codec import plain
 from auditor.report import audit, event_words, finding_words, html, report_json, terminal
@@ -202,14 +202,12 @@ def write_text(
     comparison: Comparison | None = None,
     sweep: Sweep | None = None,
     zaudit: str = "",
-    width: int = 100,
-    color: bool = False,
-    ascii_only: bool = False,
     verbose: bool = False,
+    **screen: Unpack[terminal.Screen],
 ) -> str:
     """For a terminal. verbose: with pictures of every run, and the commands of fio."""
     page = built(verification, report, comparison, sweep, zaudit, whole=verbose)
-    return terminal.write(page, width=width, color=color, ascii_only=ascii_only)
+    return terminal.write(page, **screen)
 
 
 def write_html(
