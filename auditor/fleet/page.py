@@ -38,30 +38,26 @@ from auditor.text import is_url, quoted
 
 RULES = 4
 WORST = "Worst hosts, similar ones together"
-SAYS = {
-    "damaged": "have damage now",
-    "lost": "lose acknowledged commits when the power fails",
-    "corrupted": "can lose the consistency of their data",
-    "stalled": "have a pool that does not work",
-    "cannot tell": "nobody can tell what a power cut loses",
-    "waived": "what a power cut can lose is waived",
-    "on the word": "lose nothing when the power fails, if what they rely on keeps its promise (not verified)",
-    "one failure away": "lose nothing when the power fails, and some with one failure more",
-    "at risk": "have a severe fault that no power cut causes",
-    "kept": "show no loss in what zaudit saw",
+SAYS = {  # of many hosts and of one
+    "damaged": ("have", "has", "damage now"),
+    "lost": ("lose", "loses", "acknowledged commits when the power fails"),
+    "corrupted": ("can lose", "can lose", "the consistency of data"),
+    "stalled": ("have", "has", "a pool that does not work"),
+    "cannot tell": ("are", "is", "not known to keep commits when the power fails"),
+    "waived": ("have", "has", "a waiver for what a power cut can lose"),
+    "on the word": ("lose", "loses", "nothing when the power fails, if what zaudit could not verify keeps its promise"),
+    "one failure away": ("can lose", "can lose", "data when one device fails"),
+    "at risk": ("have", "has", "a severe fault that no power cut causes"),
+    "kept": ("show", "shows", "no loss in what zaudit saw"),
 }
-OF_ONE = {
-    "damaged": "has damage now",
-    "lost": "loses acknowledged commits when the power fails",
-    "corrupted": "can lose the consistency of its data",
-    "stalled": "has a pool that does not work",
-    "cannot tell": "nobody can tell what a power cut loses",
-    "waived": "what a power cut can lose is waived",
-    "on the word": "loses nothing when the power fails, if what it relies on keeps its promise (not verified)",
-    "one failure away": "loses nothing when the power fails, and some with one failure more",
-    "at risk": "has a severe fault that no power cut causes",
-    "kept": "shows no loss in what zaudit saw",
-}
+
+
+def says(name: str, count: int = 2) -> str:
+    """Of so many hosts: lose acknowledged commits when the power fails."""
+    many, one, what = SAYS[name]
+    return f"{one if count == 1 else many} {what}"
+
+
 BAD = ("damaged", "lost", "corrupted", "stalled")
 
 
@@ -79,7 +75,7 @@ def headline(fleet: Fleet) -> str:
         return "NO HOST"
     standing, count = next(iter(fleet.standings.items()))
     every = "1 HOST" if fleet.total == 1 else f"{fleet.total:,} HOSTS"
-    said = f"{SAYS[standing].upper()}: {count:,} OF {every}"
+    said = f"{says(standing).upper()}: {count:,} OF {every}"
     return f"{fleet.aside:,} NOT COUNTED, WHICH CLAIM NAMES OF OTHERS; OF THE REST {said}" if fleet.aside else said
 
 
@@ -192,9 +188,7 @@ def news(fleet: Fleet) -> Iterator[str]:
     """What changed beside new failures, in sentences."""
     if not (now := fleet.news):
         return
-    gone = [f"{now.gone:,} are gone"] * bool(now.gone) + [f"of {now.unseen:,} nobody can tell any more"] * bool(
-        now.unseen
-    )
+    gone = [f"{now.gone:,} are gone"] * bool(now.gone) + [f"{now.unseen:,} are unknown now"] * bool(now.unseen)
     yield "; ".join((f"{len(now.fresh):,} new failures", *gone))
     if now.came:
         yield f"{hosts(len(now.came))} more than then: {names(now.came)}"
@@ -285,7 +279,7 @@ def opened(fleet: Fleet) -> list[Host]:
 
 
 def _blocks(fleet: Fleet, link: Link, most: Most, shown: Sequence[Host] = ()) -> Iterator[Section]:
-    stand = [(Run(f"{count:,}", _look(name)), SAYS[name]) for name, count in fleet.standings.items()]
+    stand = [(Run(f"{count:,}", _look(name)), says(name)) for name, count in fleet.standings.items()]
     yield _list("How they stand", stand, len(SAYS))
     yield _list("Not judged, or missing", list(_absent(fleet, link)), most.few)
     bad = sum(host.seen.standing != "kept" for host in fleet.hosts)
@@ -363,7 +357,7 @@ def _all(fleet: Fleet, link: Link) -> Iterator[Block]:
         shown.setdefault(host.seen.standing, []).append(host.seen.name)
     for standing, named in shown.items():
         linked = (part for each in named for part in (", ", Run(each, link=link(each))))
-        yield Details(f"{hosts(len(named))}: {SAYS[standing]}", (Say(tuple(linked)[1:]),))
+        yield Details(f"{hosts(len(named))}: {says(standing)}", (Say(tuple(linked)[1:]),))
     if len(fleet.hosts) > NAMED:
         yield Say(f"and {len(fleet.hosts) - NAMED:,} more", "dim")
 
@@ -424,7 +418,7 @@ def _host_page(host: Host, content: _Page) -> Document:
     tone: Tone = "good" if host.seen.standing == "kept" else "bad" if host.seen.standing in BAD else "open"
     costs = doc.Events(tuple((names(each.datasets) or UNSEEN, tuple(_ends(each))) for each in content.events))
     blocks: tuple[Block, ...] = (
-        Verdict(tone, OF_ONE[host.seen.standing].upper(), (Say(counts(host)),)),
+        Verdict(tone, says(host.seen.standing, 1).upper(), (Say(counts(host)),)),
         section("What each event costs", [costs] if costs.groups else []),
         *(section(title, content.found.get(outcome, ())) for outcome, title in SECTIONS.items()),
         section("", [Say(more, "dim")] if more else []),

@@ -71,7 +71,7 @@ def test_nobody_is_well_of_whom_nothing_is_known() -> None:
     assert fleet(KEEPS).exit_code("low") == 0
     for absent in (missing("db9"), unjudged("db9.tar.gz", "not whole")):
         found = fleet(KEEPS, [absent])
-        assert fleet_page.headline(found) == "NOBODY CAN TELL WHAT A POWER CUT LOSES: 1 OF 2 HOSTS"
+        assert fleet_page.headline(found) == "ARE NOT KNOWN TO KEEP COMMITS WHEN THE POWER FAILS: 1 OF 2 HOSTS"
         assert fleet_page.kind(found) == "open"
         assert (found.exit_code("low"), found.exit_code("low", failed_only=True)) == (14, 10)
         assert "db9" in fleet_page.write_text(found)
