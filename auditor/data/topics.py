@@ -6,7 +6,6 @@ from functools import cache
 from typing import NamedTuple
 
 from auditor import data
-from auditor.data import TableError
 
 SYNONYMS, QUESTIONS = "synonyms.toml", "questions.toml"
 WORDS = ("words", "means")
@@ -52,12 +51,10 @@ def questions() -> tuple[Question, ...]:
 
 
 def _text(value: object, where: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise TableError(f"{where}: expected a text")
-    return " ".join(value.split())
+    (text,) = _texts([value], where)
+    return text
 
 
 def _texts(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value:
-        raise TableError(f"{where}: expected a list of texts")
-    return tuple(_text(each, where) for each in value)
+    """Each on one line."""
+    return tuple(" ".join(each.split()) for each in data.texts(where, value))
