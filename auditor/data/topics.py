@@ -56,5 +56,5 @@ def _text(value: object, where: str) -> str:
 
 
 def _texts(value: object, where: str) -> tuple[str, ...]:
-    """Each on one line."""
-    return tuple(" ".join(each.split()) for each in data.texts(where, value))
+    """One at least, each on one line."""
+    return tuple(" ".join(each.split()) for each in data.texts(where, value or None))

@@ -180,6 +180,6 @@ def test_a_name_that_holds_the_word_counts_before_one_that_is_spelt_alike() -> N
 def test_a_table_that_is_wrong_is_refused(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "table", lambda name: data.toml(name, f"[[synonym]]\n{wrong}\n"))
     topics.synonyms.cache_clear()
-    with pytest.raises(TableError, match="expected a"):
+    with pytest.raises(TableError, match="is a list of texts"):
         topics.synonyms()
     topics.synonyms.cache_clear()
