@@ -210,7 +210,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
             in_file("/iostats$", r"(?<=direct_write_count {14}4 {4})0", "500"),
         ),
         "dataset tank/db",
-        "medium",
+        "high",
     ),
     ("direct-io-einval", HEALTHY, (option("database", "mysql"),), "dataset tank/db", "medium"),
     ("slog-unused", HEALTHY, (row("zil_itx_metaslab_normal_count", 500),), "dataset tank/db", "medium"),
