@@ -117,7 +117,7 @@ def why_not(first: Audited, facts: Facts, target: Subject) -> str:
             if mine.value != other.value:
                 return f"it is of {what} {_shown(other)}, and the audit of {what} {_shown(mine)}"
             same = True
-    return "" if same else "neither its host nor its pool is known, so that nobody can tell whether it is of this host"
+    return "" if same else "neither its host nor its pool is known, so it may be of another host"
 
 
 def changes(first: Audited, facts: Facts) -> Iterator[str]:
@@ -299,7 +299,7 @@ def _asked(seen: Audited) -> Iterator[Said]:
         else:
             do = f"zaudit checklist {quoted(seen.target.name)} --db {engine}=DSN"
             yield Said(
-                "open", "check", f"{engine} was not asked itself: roles and sessions may differ from its files", do
+                "open", "check", f"{engine} was not queried: roles and sessions may differ from its files", do
             )
 
 

@@ -91,7 +91,7 @@ def server(word: str) -> Engine | None:
 
 
 def arguments(engine: Engine, text: str) -> list[Line] | None:
-    """The words of the command line of such a server, read anew from what was kept; None: it is another's, or withheld."""
+    """The words of the command line of such a server, read again from what was kept; None: it is another's, or withheld."""
     words = text.rstrip("\0").split("\0")
     found = server(words[0])
     return engine.arguments(words[1:]) if found and type(found).arguments is type(engine).arguments else None

@@ -366,7 +366,7 @@ def _all(fleet: Fleet, link: Link) -> Iterator[Block]:
 
 FINDINGS, SENTENCES, GROUPS = 300, 10, 50  # of a host; of a finding; of datasets
 SIZE = 1 << 20  # characters of the findings of a page: all pages are held until the last row has been read
-UNSEEN = "databases that nobody could see"
+UNSEEN = "databases that were not seen"
 TEXT = 2000  # characters of one sentence
 LONGEST = 200  # of the name of a file; a file system takes 255
 ENDS: dict[str, Run] = {

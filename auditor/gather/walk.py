@@ -482,7 +482,7 @@ def _not_asked(facts: Facts, database: Subject) -> Judged:
     engine = word_of(facts.get(HOST, "connected_engine"))
     if engine and isinstance(connected, Unknown) and database.name.startswith(f"{engine} "):
         return connected
-    return Known(False, (Evidence("its files were read, and it was not asked itself"),))
+    return Known(False, (Evidence("its files were read; the server was not queried"),))
 
 
 def _not_reached(facts: Facts, engine: str) -> None:

@@ -239,7 +239,7 @@ class Log:
             raise StoreFull(f"{self.name}: {error.strerror}") from None
 
     def _recover(self, folder: int, run: bytes) -> tuple[Run, int]:
-        """What the log has; what is not whole behind it is kept in a file of its own, and cut off."""
+        """What the log has; what is not whole behind it is kept in a separate file, and cut off."""
         with os.fdopen(os.dup(self._fd), "rb") as file:
             try:
                 known, whole = read(file)

@@ -117,7 +117,7 @@ def _sector(layout: Layout, slot: int, generation: int, previous: int, index: in
 
 
 class Sector(NamedTuple):
-    """state: own; absent, of an earlier session, of zeros or of nobody; torn, begun anew and not finished; wrong, with why."""
+    """state: own; absent, of an earlier session, of zeros or of nobody; torn, begun again and not finished; wrong, with why."""
 
     state: Literal["own", "absent", "torn", "wrong"]
     generation: int = NOTHING
