@@ -298,9 +298,7 @@ def _asked(seen: Audited) -> Iterator[Said]:
             yield Said("yes", "check", f"{engine} was asked itself")
         else:
             do = f"zaudit checklist {quoted(seen.target.name)} --db {engine}=DSN"
-            yield Said(
-                "open", "check", f"{engine} was not queried: roles and sessions may differ from its files", do
-            )
+            yield Said("open", "check", f"{engine} was not queried: roles and sessions may differ from its files", do)
 
 
 def of_facts(line: Line, seen: Audited) -> Iterator[Said]:

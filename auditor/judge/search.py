@@ -75,7 +75,8 @@ def _fields(rule: Rule) -> Iterator[tuple[int, str]]:
     yield 8, rule.id
     yield 7, rule.title
     yield 6, " ".join(_settings(fixes))
-    yield 5, " ".join([*(read - {"host", "all", "any", "for", "in", "not", "and", "or", "len"}), *_of_databases(read)])
+    facts = sorted(read - {"host", "all", "any", "for", "in", "not", "and", "or", "len"})
+    yield 5, " ; ".join([*facts, *_of_databases(facts)])
     yield 3, " ".join([*(each.source for each in _messages(rule)), *(each.needs for each in fixes)])
     yield STRONG, " ".join((rule.impact, *(each.text for each in fixes)))
     yield 1, " ".join((rule.why, *rule.references, *rule.conflicts))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import hashlib
 import json
 import os
@@ -142,6 +144,14 @@ def gpt(size: int, label: str, start: int = MIB) -> tuple[bytes, bytes]:
     return first, entries + header(sectors - 1, 1, sectors - 33)
 
 
+def add_partition(device: str, start: int, length: int) -> None:
+    """The first one, in bytes, as addpart does, which not every Debian has. (include/uapi/linux/blkpg.h)"""
+    values = array.array("B", struct.pack("<qqi64s64s4x", start, length, 1, b"", b""))
+    address, size = values.buffer_info()
+    with open(device, "rb") as file:
+        fcntl.ioctl(file, 0x1269, struct.pack("<iiiiQ", 1, 0, size, 0, address))  # BLKPG, BLKPG_ADD_PARTITION
+
+
 class Loop:
     """A drive in a file, with one partition; the file outlives it."""
 
@@ -167,7 +177,7 @@ class Loop:
         self.device = done.stdout.strip()
         node = Path("/sys/class/block", os.path.basename(self.device) + "p1", "dev")
         if not node.exists():  # a kernel without EFI partitions
-            subprocess.run(["addpart", self.device, "1", "2048", str(self.size // SECTOR - 4096)], check=True)
+            add_partition(self.device, MIB, self.size - 2 * MIB)
         number = node.read_text().strip().split(":")
         (self.run / f"b{':'.join(number)}").write_text(f"E:ID_PART_ENTRY_NAME={self.label}\nE:ID_PART_ENTRY_UUID=1-2\n")
         self.part.unlink(missing_ok=True)
