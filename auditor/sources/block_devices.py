@@ -35,7 +35,6 @@ TRANSPORTS = (
     "virtio", "virtio-scsi", "xen", "hyperv",
     "loop", "dm", "md", "bcache", "zvol", "ram", "zram", "nbd", "rbd", "drbd",
 )  # fmt: skip
-VIRTUAL_BUSES = frozenset({"virtio", "virtio-scsi", "xen", "hyperv"})
 NO_DRIVE = frozenset({"loop", "dm", "md", "bcache", "zvol", "ram", "zram", "nbd", "rbd", "drbd"})
 
 

@@ -47,12 +47,7 @@ UNIT = "zfs-zed.service"  # etc/systemd/system/zfs-zed.service.in; zed.service i
     "host",
     ask=Run(("systemctl", "show", PROPERTIES, UNIT), package="systemd"),
     runs=(show(PROPERTIES, UNIT),),
-    facts={
-        "zed_active": flag("the ZFS Event Daemon runs"),
-        "zed_unit_file_state": word(
-            "whether it is started at boot: enabled, disabled, masked, ... or empty without a unit"
-        ),
-    },
+    facts={"zed_active": flag("the ZFS Event Daemon runs")},
 )
 def zed(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemctl show zfs-zed.service``: whether the ZFS Event Daemon runs, which tells people and replaces failed disks.
@@ -67,7 +62,6 @@ def zed(reply: Output, host: Subject) -> Iterator[Fact]:
         raise ValueError(f"ActiveState={active} is no state of a unit")
     text = f"{UNIT}: " + ("no such unit" if load == "not-found" else f"{active}, {state}")
     yield Fact(HOST, "zed_active", known(active in ("active", "reloading"), text, f"systemctl status {UNIT}"))
-    yield Fact(HOST, "zed_unit_file_state", known(state, text, f"systemctl status {UNIT}"))
 
 
 SCRIPTS = f"{FOLDER}*.sh"

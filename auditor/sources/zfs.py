@@ -415,29 +415,25 @@ def ancestors(reply: Output, target: Subject) -> Facts:
     return parse(reply.text, frozenset(above(target.name)).__contains__, FACTS)
 
 
+MODULE_VERSION = "/sys/module/zfs/version"
+
+
 @source(
     "zfs_version",
     "host",
-    ask=Read(("/sys/module/zfs/version", "/sys/module/spl/version")),
+    ask=Read((MODULE_VERSION,)),
     facts={
         "zfs_version": words("version of the loaded zfs module: three numbers, and a mark where it is no release"),
         "zfs_version_text": word("the same with the distribution's suffix"),
-        "spl_version": words("version of the loaded spl module, in the same way"),
-        "spl_version_text": word("the same with the distribution's suffix"),
     },
 )
 def loaded(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/sys/module/{zfs,spl}/version``: the release of the kernel modules that are loaded. Absent when they are not.
-
-    Two facts a module.
-    """
-    for module in ("zfs", "spl"):
-        path = f"/sys/module/{module}/version"
-        if path in reply.text:
-            text = reply.text[path]
-            if not text.endswith("\n"):
-                raise ValueError(f"{path} is cut off")
-            yield from versions(f"{module}_version", text[:-1], f"cat {path}")
+    """``/sys/module/zfs/version``: the release of the kernel module that is loaded. Absent when it is not."""
+    if MODULE_VERSION in reply.text:
+        text = reply.text[MODULE_VERSION]
+        if not text.endswith("\n"):
+            raise ValueError(f"{MODULE_VERSION} is cut off")
+        yield from versions("zfs_version", text[:-1], f"cat {MODULE_VERSION}")
 
 
 def versions(name: str, text: str, command: str) -> Iterator[Fact]:

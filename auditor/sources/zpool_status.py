@@ -59,11 +59,8 @@ def pools(text: str) -> list[PoolStatus]:
     facts={
         "pool.state": word("state of the pool", *POOL_STATES),
         "pool.status_text": word("the status: paragraph: what is wrong; empty when nothing"),
-        "pool.action_text": word("the action: paragraph: what to do; empty when nothing"),
         "pool.suspended": flag("I/O is suspended after failures (SUSPENDED, or the status text says so)"),
         "pool.data_errors": number("blocks or files that are known to be damaged for good"),
-        "pool.data_damaged": flag("at least one file or object is known to be damaged for good"),
-        "pool.error_files": words("the damaged files; known when there are none, or the list was asked for"),
         "pool.scan_function": word("the running scan, or the last", "scrub", "resilver", "errorscrub", "none"),
         "pool.scan_state": word("how it stands", "finished", "in progress", "canceled", "paused", "none"),
         "pool.scan_end_s": number("when it ended, seconds since the epoch; from text up to a time zone off"),
@@ -97,9 +94,7 @@ def pools(text: str) -> list[PoolStatus]:
         "leaf.allocation_class": word("of its top-level vdev", *_CLASSES, "cache", "spare"),
         "leaf.guid": GUID,
         "leaf.slow_ios": number("I/Os that took longer than zio_slow_io_ms (30 s)"),
-        "leaf.configured_ashift": number("ashift in use, where it is smaller than the disk's"),
         "leaf.physical_ashift": number("ashift that fits the disk, where a smaller one is in use"),
-        "leaf.configured_block_bytes": number("block size in use, where it is smaller than the disk's"),
         "leaf.native_block_bytes": number("physical block size of the disk, where a smaller one is in use"),
         "leaf.block_size_non_native": flag("the block size in use is smaller than the disk's"),
         "leaf.being_replaced": flag("it is the old or the new disk of a replacement that runs"),
@@ -140,19 +135,13 @@ def _of_pool(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]:
         return Fact(pool, name, known(value, text, command))
 
     yield fact("state", status.state, f"state: {status.state}")
-    for name in ("status", "action"):
-        text = status.headers.get(name, "")
-        yield fact(f"{name}_text", " ".join(text.split()), f"{name}: {text}" if text else f"no {name}: line")
-    reason = " ".join(status.headers.get("status", "").split()).lower()
+    text = status.headers.get("status", "")
+    yield fact("status_text", " ".join(text.split()), f"status: {text}" if text else "no status: line")
+    reason = " ".join(text.split()).lower()
     stuck = status.state == "SUSPENDED" or "suspended" in status.errors or any(each in reason for each in _STUCK)
     yield fact("suspended", stuck, reason if stuck and reason else f"state: {status.state}")
-    if status.data_errors >= 0 or status.errors.startswith("Permanent"):
-        text = " ".join((f"errors: {status.errors}", *status.listed[:3]))
-        yield fact("data_damaged", status.data_errors != 0, text)
     if status.data_errors >= 0:
         yield fact("data_errors", status.data_errors, f"errors: {status.errors}")
-    if status.files is not None:
-        yield fact("error_files", status.files, ", ".join(status.files[:3]) or f"errors: {status.errors}")
     if status.guid:
         yield fact("guid", status.guid, status.guid)
     yield from _of_scan(status, pool, command)
@@ -284,8 +273,8 @@ def _leaf(row: Row, allocation: str, replacing: bool) -> dict[str, Value]:
     if "slow" in row.counts:
         values["slow_ios"] = row.counts["slow"]
     if row.ashifts:
-        values["configured_ashift"], values["physical_ashift"] = row.ashifts
-        values["configured_block_bytes"], values["native_block_bytes"] = (1 << each for each in row.ashifts)
+        values["physical_ashift"] = row.ashifts[1]
+        values["native_block_bytes"] = 1 << row.ashifts[1]
     if row.ashifts or (row.state == "ONLINE" and row.counts and allocation != "spare" and not _fault(row.note)):
         values["block_size_non_native"] = bool(row.ashifts)  # the note is left out only where another takes its place
     return values

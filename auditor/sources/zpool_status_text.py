@@ -103,8 +103,6 @@ def _pool(lines: list[str]) -> PoolStatus:
         errors=errors,
         # a list may be cut off anywhere: it counts only when something follows it
         data_errors=0 if none else integer(counted[1]) if counted else len(listed) if permanent and ended else -1,
-        listed=tuple(listed) if permanent else (),
-        files=() if none else tuple(listed) if permanent and ended else None,
         complete=bool(none or counted or permanent or errors.startswith("List of errors unavailable")),
     )
     return _rows(pool, table) if table else pool
