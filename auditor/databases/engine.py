@@ -110,7 +110,7 @@ class Engine(ABC):
     """All that zaudit knows of one database engine. One that lacks what has no default here cannot be made.
 
     name: the word that --db takes. title: as people write it. page_bytes: default page of its data files, 0 where they have
-    none; page_source: where that is written. processes: names of its server. starters: other programs of its packages that
+    none. processes: names of its server. starters: other programs of its packages that
     start it. before: regular expressions of programs that its service runs first, and that look at no mount.
 
     settings: that are asked for. files: name (a pattern, as fnmatch has it) and form of its files. taken_over: how what a file
@@ -131,7 +131,6 @@ class Engine(ABC):
     name: str
     title: str
     page_bytes: int
-    page_source: str
     processes: tuple[str, ...]
     starters: tuple[str, ...] = ()
     before: tuple[str, ...] = ()

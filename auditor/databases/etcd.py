@@ -22,8 +22,7 @@ from auditor.facts import flag
 class Etcd(Engine):
     name = "etcd"
     title = "etcd bbolt"
-    page_bytes = 4096
-    page_source = "etcd-io/bbolt: the page size is that of the operating system, 4096 bytes on x86-64"
+    page_bytes = 4096  # etcd-io/bbolt: that of the operating system, on x86-64
     processes = ("etcd",)
     settings = (
         Setting("unsafe-no-fsync", word, "no_fsync", flag("etcd --unsafe-no-fsync"), "false", boolean),

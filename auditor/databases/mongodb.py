@@ -46,8 +46,7 @@ _SAME = {
 class MongoDB(Engine):
     name = "mongodb"
     title = "MongoDB WiredTiger"
-    page_bytes = 32768
-    page_source = "WiredTiger manual: leaf_page_max, 32 KiB by default"
+    page_bytes = 32768  # WiredTiger manual: leaf_page_max
     processes = ("mongod",)
     settings = (
         Setting("storage.journal.enabled", word, "journal", flag("MongoDB keeps a journal"), "true", boolean),

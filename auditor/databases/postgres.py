@@ -110,8 +110,7 @@ def task(text: str) -> str:
 class PostgreSQL(Engine):
     name = "postgres"
     title = "PostgreSQL"
-    page_bytes = 8192
-    page_source = "PostgreSQL manual, Preset Options: block_size, 8192 bytes unless built otherwise"
+    page_bytes = 8192  # PostgreSQL manual, Preset Options: block_size, unless it was built otherwise
     processes = ("postgres",)
     starters = ("postmaster", "pg_ctl", "pg_ctlcluster")
     before = (r"/[\w./+-]*/postgresql(?:-\d+)?-check-db-dir ;",)

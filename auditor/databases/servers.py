@@ -49,7 +49,6 @@ PROCESSES_FACTS = {
 }
 _STAT = re.compile(r"/proc/\d+/stat")
 LATEST = str(1 << 62)
-NOT_RUNNING = "self"  # its files are looked for below our own root directory
 
 
 def request_processes(host: Subject, facts: Facts) -> Read:

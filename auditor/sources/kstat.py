@@ -107,10 +107,7 @@ ROWS = {
     },
 )
 def arcstats(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/proc/spl/kstat/zfs/arcstats``: how much memory the ARC has and may have. (OpenZFS include/sys/arc_impl.h)
-
-    The rows that matter here, under clearer names.
-    """
+    """``/proc/spl/kstat/zfs/arcstats``: how much memory the ARC has and may have. (OpenZFS include/sys/arc_impl.h)"""
     for text in only(reply, PATH):
         for name, value in counts(text, PATH, ROWS):
             yield Fact(HOST, name, value)
@@ -132,10 +129,7 @@ DMU_TX_PATH = f"{ROOT}/dmu_tx"
     },
 )
 def dmu_tx(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/proc/spl/kstat/zfs/dmu_tx``: how often writes of any pool were held back. (OpenZFS include/sys/dmu_tx.h)
-
-    Each row under its own name.
-    """
+    """``/proc/spl/kstat/zfs/dmu_tx``: how often writes of any pool were held back. (OpenZFS include/sys/dmu_tx.h)"""
     return of_rows(reply, DMU_TX_PATH, HOST, dmu_tx.facts)
 
 
@@ -168,8 +162,6 @@ def zil(reply: Files, host: Subject) -> Iterator[Fact]:
 
     2.1 has the counts only; ``*_write`` and ``*_alloc`` came with 2.2, error, stall and suspend with 2.3, crash with 2.4.
     (OpenZFS include/sys/zil.h, zil_stats)
-
-    Each row under its own name.
     """
     return of_rows(reply, ZIL_PATH, HOST, zil.facts)
 
@@ -206,8 +198,6 @@ def state(reply: Files, pool: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/POOL/state``: the state of the pool without asking it anything, so never hangs.
 
     SUSPENDED shows here; ``zpool status`` says so in its text only. (OpenZFS module/zfs/spa_misc.c, spa_state_to_name)
-
-    One word on one line.
     """
     path = f"{ROOT}/{pool.name}/state"
     for text in only(reply, path):

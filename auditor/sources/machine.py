@@ -129,8 +129,6 @@ def virtualization(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemd-detect-virt``: the hypervisor or container that we run in; "none" (with exit code 1) on bare metal.
 
     Prints the innermost: inside a container on a virtual machine it names the container.
-
-    One word on one line.
     """
     if re.fullmatch(r"[a-z][a-z0-9-]*\n", reply.text) is None:
         raise ValueError("it is not one word")
@@ -325,8 +323,6 @@ def hibernation(reply: Files, host: Subject) -> Iterator[Fact]:
 
     "disk" in ``state`` is left out where hibernation is not available, as in a kernel that is locked down. ``resume`` is 0:0
     until the command line or the initramfs has named a device. A kernel without hibernation has no such files.
-
-    One line each.
     """
     reply.witness()
     if STATE in reply.text:

@@ -90,8 +90,6 @@ def config(reply: Output, pool: Subject) -> Iterator[Fact]:
     The names are made of type, id and path as zpool makes them. is_log is in it; special and dedup are not (they are in the
     vdev's ZAP), so the class of other vdevs is not told from here. Without root zdb dies in an ASSERT; on a pool whose only
     disk is gone it aborts. (man 8 zdb; dump_nvlist() in lib/libnvpair)
-
-    The facts of one pool.
     """
     found = [each for each in configs(reply.text) if each.values.get("name") == pool.name]
     if len(found) != 1:

@@ -296,8 +296,6 @@ def properties(reply: Output, target: Subject) -> Facts:
     kind are asked for apart (:mod:`.zfs_get_text`). (man 8 zfs-get)
 
     Text, not ``-j``: the JSON of 10,000 datasets is many times larger, and 2.1 and 2.2 have none.
-
-    All facts of the target and of what is below it.
     """
     return of_subtree(reply, target, properties.facts)
 
@@ -382,8 +380,6 @@ def free_text(reply: Output, target: Subject) -> Facts:
 
     Asked apart from all others, so that no line that somebody has put into one of them stands next to a property that decides
     (:mod:`.zfs_properties`). The last property is one that nobody chooses the text of: where its records end is seen by that.
-
-    These properties of the target and of what is below it.
     """
     return of_subtree(reply, target, free_text.facts)
 
@@ -408,10 +404,7 @@ def _ask_ancestors(target: Subject, facts: Facts) -> Request:
     title="properties of the datasets above",
 )
 def ancestors(reply: Output, target: Subject) -> Facts:
-    """``zfs get``: the properties of the datasets above a target, from which their new children inherit. (man 8 zfs-get)
-
-    All facts of the ancestors.
-    """
+    """``zfs get``: the properties of the datasets above a target, from which their new children inherit. (man 8 zfs-get)"""
     return parse(reply.text, frozenset(above(target.name)).__contains__, FACTS)
 
 

@@ -98,10 +98,7 @@ _FEATURE = ("disabled", "enabled", "active")
 _PROPERTIES = {  # property -> fact, where they are not called the same
     "size": "size_bytes",
     "capacity": "capacity_percent",
-    "allocated": "allocated_bytes",
-    "free": "free_bytes",
     "fragmentation": "fragmentation_percent",
-    "ashift": "ashift_property",
     "checkpoint": "checkpoint_bytes",
     "freeing": "freeing_bytes",
     "bcloneused": "bcloneused_bytes",
@@ -132,8 +129,6 @@ def _ask_properties(pool: Subject, facts: Facts) -> Request:
     facts={
         "size_bytes": number("size of the pool"),
         "capacity_percent": number("how much of it is allocated"),
-        "allocated_bytes": number("space that is allocated"),
-        "free_bytes": number("space that is not"),
         "fragmentation_percent": number("fragmentation of the free space"),
         "health": word("state of the pool", *POOL_STATES),
         "guid": GUID,
@@ -145,7 +140,6 @@ def _ask_properties(pool: Subject, facts: Facts) -> Request:
         "cachefile": word(
             "where it is written down for the next import: the usual file, nowhere, or elsewhere", *CACHED
         ),
-        "ashift_property": number("ashift for vdevs that are added; 0 asks the disk"),
         "checkpoint_bytes": number("space held by the checkpoint; 0 without one"),
         "freeing_bytes": number("space that is still being freed"),
         "bcloneused_bytes": number("space in cloned blocks"),

@@ -114,8 +114,6 @@ def status(reply: Output, pool: Subject) -> Iterator[Fact]:
     partition (``nvme-X-part1``) would read the same; ``zpool_status_paths`` gives the paths where this one does not. Not
     -v: listing damaged files reads the damaged pool, and nothing shows where such a list is cut off. -p: exact counts; -s:
     slow I/Os. A text without its ``errors:`` line is cut off and gives nothing. (man 8 zpool-status)
-
-    The facts of one pool of the output.
     """
     found = [each for each in pools(reply.text) if each.name == pool.name]
     if len(found) != 1:
