@@ -89,11 +89,7 @@ def count_of(kind: str, value: str) -> int | None:
 
 
 PATH = f"{ROOT}/arcstats"
-ROWS = {
-    "size": "arc_size_bytes",
-    "c_max": "arc_max_bytes",
-    "arc_no_grow": "arc_no_grow",
-}
+ROWS = {"size": "arc_size_bytes", "c_max": "arc_max_bytes"}
 
 
 @source(
@@ -103,7 +99,6 @@ ROWS = {
     facts={
         "arc_size_bytes": number("memory the ARC takes"),
         "arc_max_bytes": number("the most the ARC grows to"),
-        "arc_no_grow": number("1: the ARC may not grow now"),
     },
 )
 def arcstats(reply: Files, host: Subject) -> Iterator[Fact]:

@@ -250,34 +250,21 @@ def edac(reply: Files, host: Subject) -> Iterator[Fact]:
             yield Fact(HOST, name, known(count, f"{file} {count}", f"grep . {EDAC_FOLDER}/mc*/{file}"))
 
 
-ROWS = {"MemTotal": "memory_bytes", "MemAvailable": "memory_available_bytes"}
-
-
 @source(
     "memory",
     "host",
     ask=Read(("/proc/meminfo",)),
-    facts={
-        "memory_bytes": number("memory that the kernel has (MemTotal)"),
-        "memory_available_bytes": number("memory that can be had without swapping (MemAvailable; leaves out the ARC)"),
-    },
+    facts={"memory_bytes": number("memory that the kernel has (MemTotal)")},
 )
 def memory(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/meminfo``: how much memory. (man 5 proc)
 
     kB there means 1024 bytes.
     """
-    found = dict(re.findall(r"^(\w+): +(\d+) kB\n", reply.text.get("/proc/meminfo", ""), re.M))
-    for row, name in ROWS.items():
-        if row in found:
-            yield Fact(HOST, name, known(_bytes(found[row]), f"{row} {found[row]} kB", f"grep {row} /proc/meminfo"))
-
-
-def _bytes(kib: str) -> int:
-    number = integer(kib) * 1024
-    if number > LARGEST:
-        raise ValueError(f"{kib} kB is more than any machine has")
-    return number
+    if found := re.search(r"^MemTotal: +(\d+) kB\n", reply.text.get("/proc/meminfo", ""), re.M):
+        if (count := integer(found[1]) * 1024) > LARGEST:
+            raise ValueError(f"{found[1]} kB is more than any machine has")
+        yield Fact(HOST, "memory_bytes", known(count, f"MemTotal {found[1]} kB", "grep MemTotal /proc/meminfo"))
 
 
 PATH = "/proc/swaps"

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, flag, known, links, number, word
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known, links, number, word
 from auditor.host.request import NAME, Output, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
 from auditor.sources import zfs
@@ -189,7 +189,7 @@ def _value(fact: str, text: str, measured: bool) -> Value | None:
     return text if text.isdigit() else None
 
 
-_VDEV_PROPERTIES_PROPERTIES = ("ashift", "guid", "parity", "path", "parent", "numchildren", "failfast")
+_VDEV_PROPERTIES_PROPERTIES = ("ashift", "guid", "parity", "path", "parent", "numchildren")
 _LAYOUT = re.compile(r"^(raidz|draid)[\d:a-z]+")
 
 
@@ -214,7 +214,6 @@ def _ask_vdev_properties(pool: Subject, facts: Facts) -> Request:
         "vdev.parity": PARITY,
         "leaf.guid": GUID,
         "leaf.path": PATH,
-        "leaf.failfast": flag("I/O to it fails fast while others can take over"),
     },
     after=("zdb_config",),
     title="properties of the vdevs of",
@@ -289,8 +288,6 @@ def _vdev(name: str, vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:
     if _leaf(vdev):
         if vdev["guid"] not in (name, "-"):  # a missing device: another disk may have the path now
             values["path"] = vdev["path"]
-        if vdev["failfast"] in ("on", "off"):
-            values["failfast"] = vdev["failfast"] == "on"
         yield from _facts(Subject("leaf", name, pool.name), values, vdev, pool)
 
 
