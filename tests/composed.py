@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from auditor.facts import HOST, Facts
-from auditor.host.allowed import allowed_part
+from auditor.host.files import allowed_part
 from auditor.host.request import NOTHING, WITNESS, Capture, Files, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording

@@ -26,11 +26,11 @@ NUMBERS = "what stands before the mark, or behind the last one, is a number or o
 LEFT = "a fact of several words, all of them chosen by root; a row is still to be made of it"
 TAKEN_APART = {
     "model/database.py: pairs_of(held)": NUMBERS,
-    "model/database_settings.py: each.partition(' = ')": "a setting has a name of ours before it",
+    "model/database.py: each.partition(' = ')": "a setting has a name of ours before it",
     "model/release.py: pairs_of(judged[kind])": NUMBERS,
     "model/release.py: trace.split()": LEFT,
     "model/flushes.py: disk.name.rpartition('n')": NUMBERS,
-    "model/database_settings.py: database.name.split()": "an engine is before the first blank",
+    "model/database.py: database.name.split()": "an engine is before the first blank",
     "model/next_boot.py: each.partition(' ')": LEFT,
     "model/next_boot.py: line.split(' ', 2)": LEFT,
     "model/kernel_log.py: pairs_of(faults)": OURS,
@@ -51,7 +51,7 @@ TAKEN_APART = {
     "model/dataset.py: str(line).partition(' - zfs ')[2].partition(' ')": OUTSIDE,
     "model/pool.py: pairs_of(log)": NUMBERS,
     "model/shares.py: line.split(' ')": LEFT,
-    "model/database_settings.py: line.partition(' ')": NUMBERS,
+    "model/database.py: line.partition(' ')": NUMBERS,
     "model/next_boot.py: str(option).partition('=')": LEFT,
     "model/database_start.py: condition.partition('=')": LEFT,
     "gather/answer.py: decoded(capture.stderr + b'\\n' + capture.stdout).splitlines()": OUTSIDE,

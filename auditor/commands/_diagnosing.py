@@ -21,7 +21,7 @@ from auditor.host import sql
 from auditor.host.live import HidingHost, Host, LiveHost
 from auditor.host.sql_watch import Connection
 from auditor.judge.policy import Policy
-from auditor.recording import recording, replacing
+from auditor.recording import archive, recording
 from auditor.report.model import Report
 from auditor.text import harmless
 from auditor.verify.run import Progress
@@ -65,7 +65,7 @@ class CannotDiagnose(Stop):
 def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: Progress | None) -> Found:
     """Diagnose on this host. Raises what the parts raise."""
     if wanted.record:
-        replacing.possible(wanted.record)
+        archive.possible(wanted.record)
     options, asked = _database(audit.Options(policy=wanted.policy), wanted.database)
     looked_at = HidingHost(LiveHost(wanted.timeout, wanted.deadline), asked.dsn if asked else "")
     machine = LiveHost(wanted.timeout)

@@ -15,7 +15,7 @@ from auditor.errors import Stop
 from auditor.facts import Known, Subject
 from auditor.judge.policy import NONE, Policy
 from auditor.text import harmless, size
-from auditor.verify import plan, run
+from auditor.verify import fio, run
 from auditor.verify.ledger import Actor
 from auditor.verify.profile import Profile, size_bytes
 from auditor.verify.result import JOB_FILE
@@ -28,7 +28,7 @@ class VerifyRequest(NamedTuple):
 
     target: str
     profile: str
-    length: plan.Length
+    length: fio.Length
     slo: str
     size: str
     limit: str
@@ -53,18 +53,18 @@ class Refused(Stop):
     """A run that would harm or say nothing."""
 
 
-def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> plan.Plan:
+def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> fio.Plan:
     if len(seen.roots) != 1:
         raise Refused("one target at a time: each is written to")
-    limit = size_bytes(request.limit) if request.limit else plan.LIMIT
-    planned = plan.make(seen.roots[0], seen.facts, asked, request.length, request.size, limit)
+    limit = size_bytes(request.limit) if request.limit else fio.LIMIT
+    planned = fio.make(seen.roots[0], seen.facts, asked, request.length, request.size, limit)
     if request.sweep:
         if planned.kind != "directory":
             raise Refused("--sweep writes files: it needs a file system")
-        amount = size_bytes(request.sweep_size) if request.sweep_size else plan.AMOUNT
+        amount = size_bytes(request.sweep_size) if request.sweep_size else fio.AMOUNT
         planned = planned._replace(
             sweep=amount,
-            steps=(*planned.steps, *plan.sweep_steps(amount, limit)),
+            steps=(*planned.steps, *fio.sweep_steps(amount, limit)),
             bytes_on_disk=planned.bytes_on_disk + amount,
         )
     elif request.sweep_size:
@@ -82,11 +82,11 @@ def has_slog(seen: audit.Look) -> bool:
     return isinstance(class_, Known) and class_.value == "log"
 
 
-def reason(each: plan.Refusal) -> str:
+def reason(each: fio.Refusal) -> str:
     return each.text + (f" (--despite {each.override} overrides it)" if each.override else "")
 
 
-def confirm(planned: plan.Plan) -> None:
+def confirm(planned: fio.Plan) -> None:
     text = f"up to {size(planned.most_bytes)} will be written to {harmless(planned.dataset)}"
     if not sys.stdin.isatty():
         raise Refused(f"not run: {text}; --yes says that this is meant")
@@ -94,10 +94,10 @@ def confirm(planned: plan.Plan) -> None:
 
 
 def described(
-    planned: plan.Plan,
+    planned: fio.Plan,
     actor: Actor,
     seen: audit.Look,
-    refused: Sequence[plan.Refusal],
+    refused: Sequence[fio.Refusal],
     despite: Sequence[str],
 ) -> str:
     """What would be done, exactly; for ``--dry-run``."""
@@ -115,10 +115,10 @@ def described(
         "",
     ]
     for step in planned.steps:
-        job = plan.JOB_FILE if step.purpose == "sweep" else JOB_FILE
+        job = fio.JOB_FILE if step.purpose == "sweep" else JOB_FILE
         lines += [
             f"# {step.name}: {step.seconds} s",
-            f"cd PLACE && {shlex.join(plan.command(planned, step, actor, run.preloads()))} <{job}",
+            f"cd PLACE && {shlex.join(fio.command(planned, step, actor, run.preloads()))} <{job}",
         ]
     for each in refused:
         overridden = each.override in despite and each.override
@@ -126,7 +126,7 @@ def described(
     return "\n".join(lines) + "\n"
 
 
-def _wear(planned: plan.Plan, seen: audit.Look) -> list[str]:
+def _wear(planned: fio.Plan, seen: audit.Look) -> list[str]:
     """The share of one full write of each drive that the run can take: endurance is rated in drive writes a day."""
     pool = Subject("pool", planned.dataset.partition("/")[0])
     disks = dict.fromkeys(

@@ -15,9 +15,9 @@ from auditor.errors import Stop
 from auditor.host import user_files
 from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import NONE, Policy
-from auditor.recording import recording, replacing
+from auditor.recording import archive, recording
 from auditor.text import harmless
-from auditor.verify import comparison, ledger, place, plan, profile, run, trial, verification
+from auditor.verify import comparison, fio, ledger, place, profile, run, trial, verification
 from auditor.verify.comparison import compare
 from auditor.verify.ledger import UNSEEN, Actor
 from auditor.verify.result import Verification
@@ -33,7 +33,7 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
     chosen = request.chosen or rules(request.policy)
     before = earlier(request.compare) if request.compare else None
     if request.record:
-        replacing.possible(request.record)
+        archive.possible(request.record)
     for left, wrong in place.clean(ledger.call):
         note(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}")
     machine = LiveHost(request.timeout)  # while fio runs no deadline ends what is read: it would spoil the run
@@ -41,7 +41,7 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
     host: Host = recording.RecordingHost(looked_at) if request.record else looked_at
     seen = audit.look(host, (request.target,), options, progress)
     planned = make_plan(request, asked, seen)
-    refused = list(plan.refusals(planned, seen.facts))
+    refused = list(fio.refusals(planned, seen.facts))
     actor, stands = _actor(machine, planned)
     refused += stands
     if request.dry_run:
@@ -68,16 +68,16 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
     return found if before is None else found._replace(comparison=compare(before, found.verification))
 
 
-def _actor(machine: Host, planned: plan.Plan) -> tuple[Actor, list[plan.Refusal]]:
+def _actor(machine: Host, planned: fio.Plan) -> tuple[Actor, list[fio.Refusal]]:
     """Who fio is to run as, or why it cannot be run."""
     try:
         return run.actor_for(machine, planned), []
     except Stop as error:
-        return UNSEEN, [plan.Refusal(str(error))]
+        return UNSEEN, [fio.Refusal(str(error))]
 
 
 def _trial(
-    request: VerifyRequest, machine: Host, planned: plan.Plan, seen: audit.Look, steps: run.Progress | None
+    request: VerifyRequest, machine: Host, planned: fio.Plan, seen: audit.Look, steps: run.Progress | None
 ) -> trial.Trial:
     """With --ab slog the same twice: OpenZFS has no property that keeps a dataset off the SLOG (zio_alloc_zil() asks the log
     class first, always); logbias=throughput is what comes nearest, it leaves pointers there and puts the data elsewhere."""
@@ -108,7 +108,7 @@ def replayed(
 
 def earlier(path: Path) -> Verification:
     """The result that a new one is compared with: a JSON report, or a recording of a verification."""
-    if path.is_file() and not replacing.is_archive(path):
+    if path.is_file() and not archive.is_archive(path):
         return comparison.load(user_files.read(path, comparison.LARGEST * 4).decode("utf-8", "surrogateescape"))
     return replayed(path, "low", None).verification
 

@@ -95,7 +95,7 @@ def check(
     databases on the target use elsewhere.
     """
     from auditor.judge import supposition
-    from auditor.recording import recording, replacing
+    from auditor.recording import archive, recording
 
     changes = [supposition.parse(each) for each in supposed]
     if changes and (verifying or record or any(each.name not in ("json", "terminal") for each in wanted)):
@@ -112,7 +112,7 @@ def check(
         if chosen.past and record:
             raise click.UsageError("--record needs a live check; here is a recording already")
         if record:
-            replacing.possible(record)
+            archive.possible(record)
         looked = _auditing.look(chosen, targets, timeout, deadline, quiet, record=bool(record))
         if changes:
             from auditor.report import supposed as comparison

@@ -84,9 +84,9 @@ def _side_by_side(
 def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
     """The report of a recording, or one that was written to a file."""
     from auditor.commands._reports import read
-    from auditor.recording import replacing
+    from auditor.recording import archive
 
-    if path.is_file() and not replacing.is_archive(path):
+    if path.is_file() and not archive.is_archive(path):
         return read(path)
     from auditor import audit, rulebook
     from auditor.recording import recording

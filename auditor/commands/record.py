@@ -56,9 +56,9 @@ def record(
     from auditor.host.live import LiveHost
     from auditor.judge import policy_file as files
     from auditor.judge import rule
-    from auditor.recording import recording, redaction, replacing
+    from auditor.recording import archive, recording, redaction
 
-    replacing.possible(path)
+    archive.possible(path)
     if replay:
         _alone_with_replay(click.get_current_context())
         recording.write(recording.load(replay), path)

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 from collections.abc import Sequence
 
-from auditor.databases.engine import Engine, Line, Setting, boolean, path, word
-from auditor.databases.forms import dashed, yaml
+from auditor.databases.engine import Engine, Line, Setting, boolean, dashed, path, word, yaml
 from auditor.facts import flag
 
 

@@ -15,14 +15,15 @@ from auditor.databases.engine import (
     Setting,
     Shape,
     boolean,
+    dashed,
     is_on,
     path,
     place,
     setting,
     setting_facts,
     word,
+    yaml,
 )
-from auditor.databases.forms import dashed, yaml
 from auditor.facts import Evidence, Known, Value, flag, number
 from auditor.text import argument
 

@@ -38,6 +38,7 @@ from auditor.databases.engine import (
     Shape,
     by_line,
     from_server,
+    getopt,
     is_on,
     kept,
     path,
@@ -46,7 +47,6 @@ from auditor.databases.engine import (
     valued,
     word,
 )
-from auditor.databases.forms import getopt
 from auditor.facts import Evidence, Known, Value, known, number
 from auditor.sources.replies import integer, is_integer, texts
 from auditor.text import argument

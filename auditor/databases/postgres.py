@@ -26,6 +26,7 @@ from auditor.databases.engine import (
     boolean,
     by_line,
     from_server,
+    getopt,
     is_on,
     kept,
     names,
@@ -36,7 +37,6 @@ from auditor.databases.engine import (
     valued,
     word,
 )
-from auditor.databases.forms import getopt
 from auditor.facts import Evidence, Known, Value, flag, known, words
 from auditor.facts import word as one_of
 from auditor.sources.replies import integer, rows, texts

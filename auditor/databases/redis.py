@@ -28,6 +28,7 @@ from auditor.databases.engine import (
     Shape,
     boolean,
     by_line,
+    dashed,
     kept,
     path,
     place,
@@ -35,7 +36,6 @@ from auditor.databases.engine import (
     setting_facts,
     word,
 )
-from auditor.databases.forms import dashed
 from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, Value, flag, known, unknown, words
 from auditor.facts import word as one_of
 from auditor.host.request import Output, Run, Skip

@@ -22,11 +22,10 @@ from auditor.host.request import Read, Run
 from auditor.sources import mounts
 from auditor.text import harmless
 from auditor.verify import fio, ledger, place
-from auditor.verify import plan as verify_plan
 from auditor.verify import trial as verify_trial
+from auditor.verify.fio import ENV, IDLE_S, Plan, Step, command
 from auditor.verify.ledger import CALLER, ROOT, Actor, Place, PlaceError
 from auditor.verify.place import Held, Replaced
-from auditor.verify.plan import ENV, IDLE_S, Plan, Step, command
 from auditor.verify.profile import Profile
 from auditor.verify.trial import UNSEEN, Ran, Reading, Trial
 
@@ -370,8 +369,8 @@ def _steps(host: Host, plan: Plan, here: Held, patterns: list[str], progress: Pr
             continue
         job = plan.profile.text
         if what.purpose == "sweep":
-            job = verify_plan.sweep_job_file(plan.sweep)
-            here.remove(verify_plan.FILE)
+            job = fio.sweep_job_file(plan.sweep)
+            here.remove(fio.FILE)
         ran = step(host, plan, what._replace(limit=left), here, job, patterns, progress)
         yield ran
         left -= _written(ran)
