@@ -19,7 +19,7 @@ from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.request import WITNESS, Capture, Files, Run, Skip
 from auditor.recording import recording
 from auditor.recording.recording import Recording
-from auditor.sources import guests, kernel_module, mounts, shares, upkeep, zpool
+from auditor.sources import guests, kernel_module, mounts, shares, zpool
 from auditor.sources import machine as machine_source
 from auditor.sources import units as unit_source
 from tests import incidents, question, second_looks
@@ -199,8 +199,8 @@ def _around() -> dict[tuple[str, ...], Files]:
         (offered := patterns(shares.nvme_targets)): Files(
             filesystems, errors=dict.fromkeys(offered[:-1], "no such file")
         ),
-        patterns(upkeep.zed_rc): Files(
-            filesystems | {f"{upkeep.FOLDER}statechange-notify.sh": "", upkeep.PATH: "ZED_EMAIL_ADDR\n"}
+        patterns(units.zed_rc): Files(
+            filesystems | {f"{units.ZED_FOLDER}statechange-notify.sh": "", units.ZED_RC: "ZED_EMAIL_ADDR\n"}
         ),
         (machine_source.PATH,): Files({machine_source.PATH: heading}),
         patterns(mounts.fstab): Files(filesystems | {mounts.PATH: "- / - defaults\n"}),
