@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from auditor.data import drives
-from auditor.databases import redis, services
+from auditor.databases import redis, servers
 from auditor.host.process import branches
 from auditor.recording import identities
 from auditor.sources import kernel_log, zpool_history, zpool_status
@@ -139,7 +139,7 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
             zpool_history.KEEP,
             zpool_history.ALL_EVENTS_KEEP,
             *map(redis.keep, redis.FAMILY),
-            services.KEEP,
+            servers.KEEP,
         )
         for each in branches(keep)
     ],

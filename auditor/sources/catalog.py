@@ -8,7 +8,7 @@ from fnmatch import translate
 from functools import cache
 from types import ModuleType
 
-from auditor.databases import paths, redis, servers, services, settings, sqlite
+from auditor.databases import paths, redis, servers, settings, sqlite
 from auditor.host.request import Command, Read
 from auditor.sources import (
     block_devices,
@@ -45,7 +45,6 @@ MODULES: tuple[ModuleType, ...] = (
     raid,
     redis,
     servers,
-    services,
     settings,
     shares,
     smartctl,

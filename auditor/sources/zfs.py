@@ -288,7 +288,7 @@ def below(target: Subject, facts: Facts) -> tuple[str, ...]:
     runs=(_GET,),
     facts={name: spec for name, spec in FACTS.items() if name not in FREE_TEXT},
     after=("zfs_channel_program",),  # which reads all datasets in one transaction group
-    part=True,  # of thousands of datasets some are known when the time is over: see gather/by_name.py
+    part=True,  # of thousands of datasets some are known when the time is over: see gather/answer.py
     title="properties of {datasets} of",
 )
 def properties(reply: Output, target: Subject) -> Facts:
