@@ -189,15 +189,15 @@ def verified(found: Found) -> dict[str, Any]:
 
 
 def fio_output(path: Path) -> str:
-    """What fio printed; packed where it printed its state every second."""
-    return gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+    """What fio printed."""
+    return gzip.decompress(path.read_bytes()).decode()
 
 
 def fio_outputs(folder: Path) -> dict[str, Any]:
     """What is read from the outputs of fio and strace for one profile: file -> jobs and what each interval added."""
     syncs = {each.name: each.sync for each in profile.load(folder.name).sections}
     found: dict[str, Any] = {}
-    for path in sorted(folder.glob("*.out*")):
+    for path in sorted(folder.glob("*.out.gz")):
         documents = fio.documents(fio_output(path))
         began = documents[0]["timestamp_ms"] / 1000 - 1
         slices = fio.timeline_of(documents, syncs, began, "log")

@@ -106,7 +106,7 @@ def targets() -> Iterator[Texts]:
         lambda: _texts(_files("auditor", "verify/profiles/*.fio")),
         _of(lambda text: profile.parse(text, "x.fio")),
     )
-    yield Texts("fio", lambda: _texts([fio_output(path) for path in sorted(FIO.glob("*/*.out*"))]), _of(_fio))
+    yield Texts("fio", lambda: _texts([fio_output(path) for path in sorted(FIO.glob("*/*.out.gz"))]), _of(_fio))
     yield Texts("strace", lambda: _texts(_files("fixtures/fio", "*/*.strace")), _of(_strace))
 
 

@@ -15,8 +15,8 @@ from auditor.verify.fio import FioError
 from auditor.verify.result import Histogram
 from tests.golden import FIO, fio_output, fio_outputs
 
-OUTPUTS = sorted(FIO.glob("*/*.out*"))
-ONE = (FIO / "postgres" / "log.out").read_text()
+OUTPUTS = sorted(FIO.glob("*/*.out.gz"))
+ONE = fio_output(FIO / "postgres" / "log.out.gz")
 MANY = fio_output(FIO / "postgres" / "log-every-second.out.gz")
 SYNCS = {"log": "fdatasync", "data": "fsync"}
 
