@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import rows as table
-from .rows import Row
+from .rows import Row as Row
 from .scenario import Scenario
 from .verdict import Outcome
 
