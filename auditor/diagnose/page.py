@@ -18,6 +18,7 @@ from auditor.report.document import (
     Column,
     Document,
     Line,
+    Picture,
     Say,
     Section,
     Tone,
@@ -27,8 +28,10 @@ from auditor.report.document import (
     section,
     table,
 )
+from auditor.report.markup import joined
 from auditor.report.model import Report
 from auditor.text import duration, quoted, size, valid_unicode
+from auditor.verify import charts
 from auditor.verify.page import curve, heat
 from auditor.verify.result import LEAST_BEYOND, Histogram, Run
 
@@ -351,12 +354,14 @@ def _pictures(found: Diagnosis) -> Iterator[Section]:
     run = pictured(found)
     if run is None:
         return
-    yield section("When commits were slow", [heat(run)])
+    yield section("When commits were slow", [heat(run, (), "commits")])
+    drawn = curve([charts.Curve(found.target, found.latency, ())], "commits", rows=10)
+    bars = charts.histogram(found.latency, "commits")
     told = ", ".join(f"{name} {value}" for name, value in percentiles(found.latency))
     yield section(
         "How many were slow",
         [
-            curve(found.latency, (), rows=10),
+            Picture(drawn.lines, lambda: joined((bars, drawn.drawn()))),
             Say(f"{found.latency.samples:,} commits: {told}"),
             Say(BY_POWERS, "dim"),
         ],

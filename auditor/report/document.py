@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from auditor.report.markup import Element
 
 Tone = Literal["good", "bad", "open"]
 Look = (
@@ -180,9 +183,10 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Drawn by whoever knows its room. lines: by a width; None: nothing."""
+    """Drawn by whoever knows its room. lines: by a width; drawn: for a page, with what is below it; None: nothing."""
 
     lines: Callable[[int], Drawing | None]
+    drawn: Callable[[], Element | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,6 @@ LOOKS: dict[Look, tuple[str, str]] = {
     **dict.fromkeys(("low", "known"), ("span", "badge dim")),
     "passed": ("span", "badge good"),
 }
-WIDE = 124  # columns of a drawing
 LONG = (Finding, Details, Boxes, Events, Tree, Code)  # what may be divided over two sheets of paper
 
 
@@ -94,7 +93,7 @@ def _block(block: Block) -> Element:
             between = " \\\n    " if block.continued else "\n"
             return joined((_heading(block.title), element("pre", markup.lines(block.lines, between))))
         case Picture():
-            return _picture(block)
+            return block.drawn() or Element("")
         case Boxes():
             return element("ul", *map(_box, block.boxes), class_="boxes")
         case Details():
@@ -105,14 +104,6 @@ def _block(block: Block) -> Element:
             return element("div", word, *_blocks(block.blocks), class_=f"verdict {block.tone}")
         case Section():
             return _section(block)
-
-
-def _picture(block: Picture) -> Element:
-    """Empty where there is nothing to draw. Whoever cannot point scrolls it with the keyboard."""
-    if not (drawing := block.lines(WIDE)):
-        return Element("")
-    drawn = element("pre", markup.lines(drawing.lines), class_="drawing", role="img", aria_label=drawing.says)
-    return joined((element("div", drawn, class_="table", tabindex="0"), element("p", drawing.says, class_="dim small")))
 
 
 def _section(block: Section) -> Element:

@@ -13,17 +13,19 @@ from auditor.text import harmless
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 LIGHT = """
   --back: #fff; --card: #f6f8fa; --line: #d6dbe1; --text: #1c2128; --dim: #59636e; --good: #1a7f37; --bad: #c5221f;
-  --open: #7a3fc0;"""
+  --open: #7a3fc0; --mark: #b45309; --h0: #b3d0ec; --h1: #8db8e0; --h2: #659dd1; --h3: #3f7fbd; --h4: #20609f; --h5: #0b3a6e;
+  --c0: #1f6feb; --c1: #c2410c; --c2: #15803d; --c3: #8a3ffc; --c4: #a16207; --c5: #be185d;"""
 DARK = """
   --back: #12161b; --card: #1b2027; --line: #333b45; --text: #e4e8ec; --dim: #9aa5b1; --good: #4cc36b; --bad: #ff7b72;
-  --open: #c69bff;"""
+  --open: #c69bff; --mark: #f0a04b; --h0: #27517d; --h1: #2f669c; --h2: #3b7dbc; --h3: #5798d8; --h4: #86bff0; --h5: #d2e9ff;
+  --c0: #6cb0ff; --c1: #ff9a5c; --c2: #56d07a; --c3: #c69bff; --c4: #e3b341; --c5: #ff8ac0;"""
 STYLE = f"""
 :root {{ color-scheme: light dark; {LIGHT} }}
 @media (prefers-color-scheme: dark) {{ :root {{ {DARK} }} }}
 @media print {{ :root {{ color-scheme: light; {LIGHT} --card: #fff; --text: #000; }} }}
 """
 STYLE += """@media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; }
-  section, .verdict, .link, .finding, .drawing { break-inside: avoid; } section.long { break-inside: auto; } }
+  section, .verdict, .link, .finding, svg { break-inside: avoid; } section.long { break-inside: auto; } }
 * { box-sizing: border-box; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 body { margin: 0; background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 main { max-width: 1040px; margin: 0 auto; padding: 28px 24px 48px; }
@@ -61,7 +63,22 @@ dl { display: grid; grid-template-columns: minmax(84px, max-content) 1fr; gap: 3
 dt { color: var(--dim); } dd { margin: 0; } ul { margin: 0; padding-left: 22px; }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: 10px 12px; white-space: pre-wrap;
   font: 12.5px/1.5 ui-monospace, monospace; margin: 4px 0 12px; } code { font: 13px ui-monospace, monospace; }
-pre.drawing { white-space: pre; line-height: 1.15; border: 0; background: none; padding: 0; margin: 4px 0; }
+svg { width: 100%; min-width: 620px; height: auto; display: block; margin: 4px 0; }
+svg text { font: 12px system-ui, sans-serif; fill: var(--dim); }
+svg .grid { stroke: var(--line); stroke-width: 1; fill: none; } svg .txg { fill: var(--mark); }
+svg .txgline { stroke: var(--mark); stroke-width: 1; opacity: .35; fill: none; }
+svg .limit { stroke: var(--bad); stroke-width: 1.3; stroke-dasharray: 5 3; fill: none; }
+svg text.limitname { fill: var(--bad); paint-order: stroke; stroke: var(--back); stroke-width: 4px; stroke-linejoin: round; }
+svg text.runname { fill: var(--text); } svg .bar { fill: var(--c0); } svg .spread { stroke: var(--text); stroke-width: 2; }
+""" + "".join(
+    f"svg .h{i} {{ fill: var(--h{i}); }} svg .c{i} {{ stroke: var(--c{i}); stroke-width: 2; fill: none; }} "
+    f".s{i} {{ background: var(--h{i}); }}\n"
+    for i in range(6)
+)
+STYLE += """svg .beyond { stroke-dasharray: 2 4; }
+.scale { display: flex; flex-wrap: wrap; gap: 4px 14px; font-size: 12px; color: var(--dim); }
+.scale i { display: inline-block; width: 14px; height: 11px; margin-right: 5px; vertical-align: -1px; }
+.scale i.t { background: var(--mark); }
 footer { margin-top: 40px; padding-top: 12px; border-top: 1px solid var(--line); color: var(--dim); font-size: 13px; }
 details { margin: 8px 0; } summary { cursor: pointer; } a { color: inherit; }
 ul.boxes { list-style: none; padding: 0; margin: 6px 0 14px; }
@@ -74,7 +91,7 @@ ul.boxes p { margin: 0; } h3 code { font-weight: 600; }
 .sign div { border-top: 1px solid var(--dim); padding-top: 4px; color: var(--dim); font-size: 13px; }
 @media (max-width: 40rem) { dl { grid-template-columns: 1fr; } dt:empty { display: none; } }
 """
-VOID = ("meta", "br")
+VOID = ("meta", "br", "path", "rect")
 
 
 class Element(NamedTuple):

@@ -32,6 +32,7 @@ from auditor.report.document import (
     table,
 )
 from auditor.report.finding_words import listed
+from auditor.report.markup import Element, element, joined
 from auditor.report.model import Report
 from auditor.text import duration, quoted, size, valid_unicode
 from auditor.verify import charts, result
@@ -41,7 +42,6 @@ from auditor.verify.result import (
     CANNOT_EXCLUDE,
     JOB_FILE,
     KERNEL_LOG,
-    Histogram,
     Latency,
     Percentile,
     Verification,
@@ -52,6 +52,7 @@ TONES: dict[result.Status, Tone] = {"accounts": "good", "contradicts": "bad", "u
 SIGNS: dict[Tone, str] = {"good": "✓", "bad": "✗", "open": "?"}
 JUDGED: dict[str, Look] = {"met": "good", "missed": "bad", "not judged": "open"}
 CHANGES: dict[str, Look] = {"slower": "bad", "faster": "good", "within noise": "dim", "cannot tell": "open"}
+SCALE = tuple("some" if share == 0 else f"over {share * 100:g} %" for share in charts.LEVELS)
 
 STATUS = {"accounts": "agrees", "contradicts": "CONTRADICTS", "unseen": "not seen"}
 JUDGEMENT = {"met": "met", "missed": "MISSED", "not judged": "?"}
@@ -314,19 +315,42 @@ def _findings(report: Report) -> Iterator[Block]:
 
 
 def _pictures(verification: Verification, whole: bool) -> Iterator[Section]:
-    for run, percentiles in pictured(verification, whole):
-        yield section(f"When syncs were slow ({run.name})", [heat(run)])
-        yield section(f"How many were slow ({run.name})", [curve(run.latency, percentiles)])
+    runs = pictured(verification, whole)
+    for run, percentiles in runs:
+        yield section(f"When syncs were slow ({run.name})", [heat(run, percentiles, "syncs")])
+    drawn = [charts.Curve(run.name, run.latency, percentiles) for run, percentiles in runs]
+    yield section(
+        f"How many were slow ({', '.join(run.name for run, _ in runs)})" if runs else "", [curve(drawn, "syncs")]
+    )
 
 
-def heat(run: result.Run) -> Picture:
-    """When they were slow, with what the shades mean."""
-    return Picture(partial(charts.heat_map_lines, run))
+def heat(run: result.Run, percentiles: Sequence[Percentile], what: str) -> Picture:
+    """When they were slow, with what the colours mean. what: syncs, commits."""
+
+    def drawn() -> Element | None:
+        picture = charts.latency_map(run, percentiles)
+        synced = any(each.sync_s > 0 for each in run.txgs)
+        keys = [element("span", element("i", class_=f"s{i}"), share) for i, share in enumerate(SCALE)]
+        if synced:
+            keys.append(element("span", element("i", class_="t"), "a transaction group was synced"))
+        scale = element("div", element("span", f"share of the {what} of that moment:"), *keys, class_="scale")
+        return joined((picture, scale)) if picture else None
+
+    return Picture(partial(charts.heat_map_lines, run), drawn)
 
 
-def curve(latency: Histogram, percentiles: Sequence[Percentile], rows: int = 14) -> Picture:
-    """How many were slow, with how to read it."""
-    return Picture(lambda width: charts.percentile_curve(latency, percentiles, width, rows))
+def curve(curves: Sequence[charts.Curve], what: str, rows: int = 14) -> Picture:
+    """How many were slow, with how to read it. what: syncs, commits."""
+    says = f"The latency that a share of the {what} did not exceed; dotted where too few samples lie beyond it to be judged."
+
+    def drawn() -> Element | None:
+        picture = charts.percentile_curves(curves)
+        return joined((picture, element("p", says, class_="dim small"))) if picture else None
+
+    def lines(width: int) -> Drawing | None:
+        return charts.percentile_curve(curves[0].latency, curves[0].percentiles, width, rows) if curves else None
+
+    return Picture(lines, drawn)
 
 
 def _commands(verification: Verification) -> Iterator[Block]:
@@ -470,7 +494,13 @@ def swept(sweep: Sweep) -> Section:
     blocks: list[Block] = [Say(first, "strong"), Say(f"{size(sweep.amount)} written with a sync …", "dim")]
     if drawn:
         says = f"Bars on a log axis from one sync at the end; ┊ {MARK}, ─ slower trials."
-        blocks.append(Picture(lambda width: Drawing(tuple(charts.bar_lines(drawn, width, TIMES)), says)))
+        picture = element("p", f"Bars on a log axis from one sync at the end, by the medians; the line is {MARK}.")
+        blocks.append(
+            Picture(
+                lambda width: Drawing(tuple(charts.bar_lines(drawn, width, TIMES)), says),
+                lambda: joined((charts.bars(drawn, TIMES, MARK), picture)),
+            )
+        )
     else:
         blocks.append(table(("", ""), ((named(step.every), spread(step)) for step in sweep.steps)))
     return Section(SWEEP_TITLE, (*blocks, *map(Say, others)))

@@ -167,15 +167,14 @@ def test_calls_that_were_not_seen_are_told_as_not_seen() -> None:
         assert "flush, FUA" not in text
 
 
-def test_a_page_draws_the_distribution_as_a_curve() -> None:
+def test_a_page_draws_the_distribution_as_a_histogram_and_a_curve() -> None:
     page = diagnose_page.write_html(worlds.canonical())
     drawn = page.split("<h2>How many were slow</h2>")[1].split("</section>")[0]
-    assert drawn.count('<pre class="drawing"') == 1
-    assert "○ with too few samples beyond it" in drawn
+    assert drawn.count("<svg") == 2
+    assert 'aria-label="Commits by latency: 150 up to 16.4 ms, 250 up to 32.8 ms"' in drawn
+    assert "dotted where too few samples lie beyond it" in drawn
     assert "p99 needs 1,000 commits" in drawn
-    assert 'class="drawing"' not in diagnose_page.write_html(
-        diagnose(worlds.observation(worlds.load(), None), worlds.facts())
-    )
+    assert "<svg" not in diagnose_page.write_html(diagnose(worlds.observation(worlds.load(), None), worlds.facts()))
 
 
 def test_a_name_in_a_command_ends_no_word_in_the_shell_that_watch_starts() -> None:

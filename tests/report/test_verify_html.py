@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import re
 import subprocess
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 
-from auditor.report.html import WIDE
-from auditor.report.markup import POLICY, STYLE
+from auditor.report.markup import POLICY, STYLE, Element
 from auditor.verify import charts
 from auditor.verify import page as verify_page
 from auditor.verify.comparison import Comparison, Sweep, compare
-from auditor.verify.result import CANNOT_EXCLUDE, Verification
+from auditor.verify.result import CANNOT_EXCLUDE, Histogram, Verification
 from tests import shared
 from tests.golden import CANONICAL, HOSTS, OLDER, report_of
 from tests.report.test_json import HOSTILE
@@ -45,10 +44,11 @@ TAGS = {
         "i",
     ),
     *("ol", "ul", "li", "table", "tr", "th", "td", "dl", "dt", "dd", "pre", "code", "footer"),
+    *("svg", "path", "rect", "text"),
 }
 ATTRIBUTES = {
     *("lang", "charset", "http-equiv", "content", "name", "class", "scope"),
-    *("role", "aria-label", "tabindex"),
+    *("viewbox", "role", "aria-label", "tabindex", "d", "x", "y", "width", "height", "text-anchor"),
 }
 
 
@@ -98,6 +98,9 @@ def read(verification: Verification, **more: object) -> Reader:
         "something is loaded"
     )
     assert f'content="{POLICY}"' in page
+    for drawing in re.findall("<svg .*?</svg>", page, re.DOTALL):
+        ElementTree.fromstring(drawing)
+        assert not re.search(r' (d|x|y|width)="[^"]*(nan|inf)', drawing)
     return reader
 
 
@@ -184,25 +187,52 @@ def test_any_verification_is_a_page(verification: Verification, comparison: Comp
 # -- drawings ------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_draws_what_a_terminal_draws() -> None:
-    verification = made("traced")
-    page = html.unescape(verify_page.write_html(verification))
-    for run, latency in zip(verification.runs, verification.latencies, strict=True):
-        for drawn in (
-            charts.heat_map_lines(run, WIDE),
-            charts.percentile_curve(run.latency, latency.percentiles, WIDE),
-        ):
-            assert drawn
-            assert "\n".join(drawn.lines) in page
-            assert drawn.says in page
+def picture(drawn: Element | None) -> str:
+    assert drawn
+    return drawn.html
 
 
+def test_a_map_shows_the_transaction_groups_and_the_objectives() -> None:
+    run = samples.run()
+    drawn = picture(charts.latency_map(run, samples.latency(run).percentiles))
+    (strip,) = re.findall('class="txg" d="([^"]*)"', drawn)
+    assert strip.count("M") == 24  # the one that was synced as the run began, and 23 in it
+    assert drawn.count('class="limit"') == 2
+    assert "p99.9 objective 25 ms" in drawn
+    shades = {int(level): path.count("M") for level, path in re.findall('class="h([0-5])" d="([^"]*)"', drawn)}
+    assert shades[0] > 100  # single slow syncs
+    assert len(shades) >= 5
+    assert len(drawn) < 100_000
+
+
+@pytest.mark.slow
 def test_a_map_stays_small_over_hours() -> None:
     run = samples.run()
     hours = run._replace(
         timeline=tuple(each._replace(at_s=float(i), to_s=i + 1.0) for i, each in enumerate(run.timeline * 60)),
         txgs=samples.txgs(7200),
     )
-    drawn = charts.heat_map_lines(hours, WIDE)
-    assert drawn
-    assert max(map(len, drawn.lines)) <= WIDE
+    drawn = picture(charts.latency_map(hours, ()))
+    assert len(drawn) < 250_000
+    assert "txgline" not in drawn
+
+
+def test_a_curve_for_each_run_dotted_where_it_is_not_judged() -> None:
+    verification = made("traced")
+    runs = [(run, latency.percentiles) for run, latency in zip(verification.runs, verification.latencies, strict=True)]
+    drawn = picture(charts.percentile_curves([charts.Curve(run.name, run.latency, each) for run, each in runs]))
+    assert re.findall('class="(c[0-9] beyond|c[0-9])"', drawn) == ["c0", "c0 beyond", "c1", "c1 beyond", "c0", "c1"]
+    assert drawn.count('class="limit"') == 2
+    assert charts.percentile_curves([]) is None
+    assert charts.latency_map(verification.runs[0]._replace(timeline=()), ()) is None
+
+
+def test_a_histogram_is_drawn_by_powers_of_two_and_told_in_words() -> None:
+    latency = Histogram.of({900: 5, 1001: 3, 2000: 2, 4_100_000: 1_000_000})
+    drawn = picture(charts.histogram(latency, "commits"))
+    told = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+    assert told[:6] == ["≤ 1 µs", "5 (0.0005 %)", "≤ 2 µs", "5 (0.0005 %)", "≤ 4 µs", "0 (0 %)"]
+    assert told[-2:] == ["≤ 8.19 ms", "1,000,000 (100 %)"]
+    assert 'aria-label="Commits by latency: 5 up to 1 µs, 5 up to 2 µs, 0 up to 4 µs' in drawn
+    assert len(told) == 2 * drawn.count("<rect") == 28
+    assert charts.histogram(Histogram(), "commits") is None
