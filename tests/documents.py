@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auditor.recording import recording, redaction
+from tests import shared
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = "/srv/host.zaudit"  # in the root
-HOST = ROOT / "fixtures" / "hosts" / "2.4-healthy-physical-protected-cache.zaudit"
+HOST = "2.4-healthy-physical-protected-cache"
 DOCUMENTS = (
     "README.md",
     *sorted(f"docs/{each.name}" for each in (ROOT / "docs").glob("*.md")),
@@ -174,7 +175,7 @@ def run(document: str) -> tuple[int, list[str], list[str]]:
         Path(scratch, "script.zaudit").write_text(
             FAKE.format(host=HERE, program=BIN / "zaudit", python=BIN / "python", checkout=ROOT)
         )
-        recording.write(replace(recording.load(HOST), taken=time.time()), Path(scratch, "script.host.zaudit"))
+        recording.write(replace(shared.host(HOST), taken=time.time()), Path(scratch, "script.host.zaudit"))
         Path(scratch, "layer").mkdir()
         done = subprocess.run(
             ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "bash", "-c", INSIDE, "bash",
