@@ -8,14 +8,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain, groupby
+from typing import Literal
 
 from auditor.judge.event import EVENTS
 from auditor.report import event_words
 from auditor.report.audit import TONES
-from auditor.report.document import Block, Document, Entry, Events, Line, Run, Say, Verdict, command, section
+from auditor.report.document import (
+    Block,
+    Document,
+    Entry,
+    Events,
+    Line,
+    Look,
+    Run,
+    Say,
+    Tone,
+    Verdict,
+    command,
+    section,
+)
 from auditor.report.document import Finding as Shown
 from auditor.report.report_reader import Finding, ReportDocument, brief, worst
 
+LOOKS: dict[str, Look] = {"lost": "lost", "unknown": "unknown", "word": "word", "kept": "kept"}  # of cells
 SAYS, COMMANDS = 4, 4  # sentences and commands of a finding
 NAMES = 4  # datasets that fare alike
 
@@ -57,7 +72,7 @@ def _events(report: ReportDocument) -> Iterator[Block]:
         due = [event for event in EVENTS if event in cells]
         rows: list[tuple[str, Line]] = []
         for (outcome, text), alike in groupby(due, cells.__getitem__):
-            rows.append((event_words.happening(tuple(alike)), Run(text, outcome)))
+            rows.append((event_words.happening(tuple(alike)), Run(text, LOOKS.get(outcome, ""))))
         groups.append((f"{shown}{more}", tuple(rows)))
     if groups:
         yield Events(tuple(groups))
@@ -75,7 +90,7 @@ def _finding(each: Finding) -> Shown:
         _rows("Waived", who),
         _rows("Known", (f"since {each.known}",) if each.known else ()),
     )
-    tone = "dim" if aside else "open" if unknown else "bad"
+    tone: Tone | Literal["dim"] = "dim" if aside else "open" if unknown else "bad"
     where = brief(each.where, 300)
     says = f"{'Unknown: ' * (unknown and not each.title.startswith('Unknown'))}{each.title}"
     return Shown(
