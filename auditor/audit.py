@@ -19,7 +19,7 @@ from auditor.gather.walk import LookOptions, gather
 from auditor.gather.walk import NothingToAudit as NothingToAudit
 from auditor.host import sql
 from auditor.host.live import Host
-from auditor.judge import baseline, finding, policy_files, supposition, verdict, waivers
+from auditor.judge import baseline, finding, policy_file, supposition, verdict, waivers
 from auditor.judge.answers import Answers
 from auditor.judge.baseline import Baseline
 from auditor.judge.event_table import EventTable
@@ -69,7 +69,7 @@ class Options(NamedTuple):
         if connection and name not in sql.DRIVERS:
             raise OptionsError(f"recorded with a connection to {name or 'no database'}, which cannot be asked")
         path = words.get("policy_path", "")
-        policy = policy_files.parse(words.get("policy", ""), path) if path else NONE
+        policy = policy_file.parse(words.get("policy", ""), path) if path else NONE
         return cls(
             words.get("consistent") == "yes",
             name,

@@ -26,7 +26,7 @@ from auditor.judge.finding import Finding
 from auditor.recording import recording
 from auditor.registry import registry, sources
 from auditor.report import audit as audit_page
-from auditor.report import formats, question_page, report_reader
+from auditor.report import formats, report_reader, rule_page
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from auditor.sources import catalog
@@ -373,7 +373,7 @@ def main() -> None:
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     for document in blocks():
         document.write_text(filled(document))
-    QUESTIONS.write_text(question_page.markdown())
+    QUESTIONS.write_text(rule_page.markdown())
     tables.write()
 
 

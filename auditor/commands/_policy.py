@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from auditor.host import user_files
-from auditor.judge import policy_files
+from auditor.judge import policy_file
 from auditor.judge.policy import NONE, Policy, PolicyError
 from auditor.judge.policy_file import LIMIT, PATH
 
@@ -19,8 +19,8 @@ MOST = 100  # files
 def read(path: Path | None) -> Policy:
     """The policy of a file, or of /etc/zaudit where there is one. Raises PolicyError."""
     if path:
-        return policy_files.parse(_text(path, trusted=False), str(path))
-    main, folder = Path(PATH), Path(policy_files.FOLDER)
+        return policy_file.parse(_text(path, trusted=False), str(path))
+    main, folder = Path(PATH), Path(policy_file.FOLDER)
     hint = f" (--policy {main} follows that file alone, --policy /dev/null goes without one)"
     try:
         beside = user_files.list_trusted(folder, ".toml", MOST)
@@ -33,8 +33,8 @@ def read(path: Path | None) -> Policy:
     if sum(len(text) for _, text in texts) > LIMIT:
         raise PolicyError(f"{folder}: more than {LIMIT >> 10} KiB in all files together")
     if not beside:
-        return policy_files.parse(texts[0][1], str(main))
-    return policy_files.parse(policy_files.joined(texts), policy_files.HOME)
+        return policy_file.parse(texts[0][1], str(main))
+    return policy_file.parse(policy_file.joined(texts), policy_file.HOME)
 
 
 def _is_there(path: Path) -> bool:

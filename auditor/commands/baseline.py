@@ -97,7 +97,7 @@ def remove(file: Path, rule: str, subject: str | None) -> None:
     """Remove RULE from what FILE knows, of SUBJECT alone where one is named: a dataset, pool, drive or server as zaudit
     baseline show prints it. It counts again from the next audit on."""
     from auditor.host import user_files
-    from auditor.judge import baseline_file
+    from auditor.judge import baseline as judging
 
     found = _read(file, trusted=False)
     gone = [
@@ -109,7 +109,7 @@ def remove(file: Path, rule: str, subject: str | None) -> None:
         of = f" of {subject}" if subject else ""
         raise click.UsageError(f"{file}: {rule}{of} is not known (zaudit baseline show {file} lists what is)")
     left = {key: each for key, each in found.entries.items() if key not in gone}
-    user_files.replace(file, baseline_file.text(found._replace(entries=left)).encode())
+    user_files.replace(file, judging.text(found._replace(entries=left)).encode())
     written(file, f"{len(gone)} removed, {len(left)} known")
 
 
@@ -136,7 +136,6 @@ def _run(
 ) -> NoReturn:
     from auditor.host import user_files
     from auditor.judge import baseline as judging
-    from auditor.judge import baseline_file
 
     looks("auto", quiet)
     wanted = settled(wanted, output, "summary")
@@ -149,7 +148,7 @@ def _run(
         if before and was == before.host:
             before = before._replace(host=judging.host(facts))
         if before:
-            baseline_file.must_fit(before, judging.host(facts), looked.targets, str(file))
+            judging.must_fit(before, judging.host(facts), looked.targets, str(file))
         known = before or judging.empty(facts, looked.targets)
         report = _auditing.judge(choice, looked, fail_on, failed_only, known)
         assert report.night
@@ -160,7 +159,7 @@ def _run(
             report = _auditing.judge(choice, looked, fail_on, failed_only, tomorrow)
     done = Done(report, False, "low")
     try:
-        user_files.replace(file, baseline_file.text(tomorrow).encode())
+        user_files.replace(file, judging.text(tomorrow).encode())
         failed = sum(each.outcome == "fail" for each in tomorrow.entries.values())
         written(file, f"{failed} failures and {len(tomorrow.entries) - failed} unknowns are known")
     finally:  # a disk that is full costs the baseline, and not the report
@@ -177,10 +176,10 @@ def _read(file: Path, *, trusted: bool, missing: bool = False) -> Any:
     be silenced by whoever may write its folder.
     """
     from auditor.host import user_files
-    from auditor.judge import baseline_file
+    from auditor.judge import baseline as judging
 
     try:
-        return baseline_file.parse(user_files.read(file, baseline_file.LIMIT, trusted=trusted), str(file))
+        return judging.parse(user_files.read(file, judging.LIMIT, trusted=trusted), str(file))
     except FileNotFoundError:
         if missing:
             return None

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import unknown
-from auditor.judge import baseline_file, policy_file, rule_file, strict_toml
+from auditor.judge import baseline, policy_file, rule_file, strict_toml
 from auditor.judge.compiler import compile_condition
-from auditor.judge.expression import Budget
+from auditor.judge.expression import Budget, ExpressionError
 from auditor.judge.policy import PolicyError
 from auditor.judge.rule import RuleError
 from auditor.judge.strict_toml import TomlError
-from auditor.judge.types import ExpressionError
 from auditor.registry import registry
 from tests.test_rules import MINIMAL
 
@@ -22,7 +21,7 @@ def test_how_long_a_text_may_be() -> None:
         strict_toml.loads("#" * 262_145)
     assert rule_file.LIMIT == policy_file.LIMIT == 262_144
     assert rule_file.FILES == 1000
-    assert baseline_file.LIMIT == 67_108_864
+    assert baseline.LIMIT == 67_108_864
 
 
 def test_how_many_parts_a_key_may_have() -> None:

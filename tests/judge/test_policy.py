@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from auditor import audit, data, rulebook
-from auditor.judge import example, policy
+from auditor.judge import policy
 from auditor.judge.event import SEVERITIES
 from auditor.judge.policy import NONE, PolicyError, vain
 from auditor.judge.policy_file import bare, parse
@@ -24,6 +24,7 @@ from auditor.report import audit as audit_page
 from auditor.report import changes
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
+from auditor.selftest import law
 from tests import shared
 from tests.golden import HOSTS, OLDER
 from tests.report.test_json import SCHEMA
@@ -210,7 +211,7 @@ def test_no_threshold_makes_its_rule_vacuous(rule: Any, threshold: Any, bound: s
     decided = {threshold.name: Decided(getattr(threshold, bound), 1, "")}
     data = Path(rule.path).read_bytes()
     moved = load(rule.id, rule.path, data, registry(), decided=decided)
-    outcomes = {example.run(moved, each, registry()).outcome for each in rule.examples}
+    outcomes = {law.run_example(moved, each, registry()).outcome for each in rule.examples}
     assert outcomes >= {"pass", "fail"}
 
 

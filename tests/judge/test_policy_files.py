@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from auditor.commands import _policy
-from auditor.judge import policy_file, policy_files
+from auditor.judge import policy_file
 from auditor.judge.policy import NONE, Policy, PolicyError, select
 from tests import shared
 
@@ -32,7 +32,7 @@ def etc(monkeypatch: pytest.MonkeyPatch, folder: Path, **texts: str) -> Path:
         path.write_text(text)
         path.chmod(0o644)
     monkeypatch.setattr(_policy, "PATH", str(home / "zaudit.toml"))
-    monkeypatch.setattr(policy_files, "FOLDER", str(home / "conf.d"))
+    monkeypatch.setattr(policy_file, "FOLDER", str(home / "conf.d"))
     return home
 
 
@@ -46,7 +46,7 @@ def test_all_files_are_one_policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert found.place(found.waivers[0].line) == (str(home / "conf.d" / "storage.toml"), 2)
     assert found.place(found.rules["zfs-recover"][1]) == (str(home / "conf.d" / "db.toml"), 2)
     assert found.files == tuple(str(home / name) for name in ("zaudit.toml", "conf.d/db.toml", "conf.d/storage.toml"))
-    assert policy_files.parse(found.text, found.path) == found, "as a recording reads it"
+    assert policy_file.parse(found.text, found.path) == found, "as a recording reads it"
     bare = policy_file.parse(policy_file.bare(found), "redacted")
     assert bare.rules.keys() == found.rules.keys()
 
@@ -71,7 +71,7 @@ def test_every_entry_knows_its_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_each_file_begins_with_its_name_and_ends_with_one_line_break() -> None:
-    text = policy_files.joined([("a", "x = 1\n\n"), ("b", "y = 2")])
+    text = policy_file.joined([("a", "x = 1\n\n"), ("b", "y = 2")])
     assert text == "#= file: a\nx = 1\n#= file: b\ny = 2\n"
 
 
