@@ -13,8 +13,8 @@ from typing import Any, NoReturn, cast
 import click
 
 from auditor import __version__
-from auditor.commands._terminal import note
 from auditor.errors import DISK, EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, NO_MEMORY, Stop
+from auditor.screen import note
 from auditor.text import harmless, near
 
 CONTEXT: Any = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

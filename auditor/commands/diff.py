@@ -14,7 +14,7 @@ import click
 
 from auditor import __version__
 from auditor.commands._options import SEVERITIES, Local, deadline, fail_on, folders, formats
-from auditor.commands._terminal import say, width
+from auditor.screen import say, width
 
 if TYPE_CHECKING:
     from auditor.report.changes import Comparison, Difference
@@ -83,19 +83,18 @@ def _side_by_side(
 
 def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
     """The report of a recording, or one that was written to a file."""
-    from auditor.commands._reports import read
+    from auditor.commands._auditing import read_report
     from auditor.recording import replacing
 
     if path.is_file() and not replacing.is_archive(path):
-        return read(path)
+        return read_report(path)
     from auditor import audit, rulebook
     from auditor.recording import recording
     from auditor.report import report_json as report
 
     past = recording.load(path)
-    options = audit.Options.from_words(past.options)
-    seen = audit.look(recording.ReplayHost(past), past.targets, options)
-    return report.document(audit.judge(seen, rulebook.select(folders, (), (), options.policy), past.targets, "low"))
+    seen = audit.replay(past)
+    return report.document(audit.judge(seen, rulebook.select(folders, (), (), seen.policy), past.targets, "low"))
 
 
 def as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int) -> dict[str, Any]:

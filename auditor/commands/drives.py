@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auditor.commands._options import formats
-from auditor.commands._terminal import say, width
+from auditor.screen import say, width
 
 if TYPE_CHECKING:
     from auditor.data.drives import Drive, Shingled

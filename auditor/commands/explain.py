@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from auditor.commands import _complete
+from auditor.commands import _options
 from auditor.commands._options import folders
-from auditor.commands._terminal import say, width
 from auditor.judge.event import EVENTS
+from auditor.screen import say, width
 
 if TYPE_CHECKING:
     from auditor.judge.rule import Rule
@@ -20,7 +20,7 @@ SHOWN = 10  # rules that speak of a word
 
 
 @click.command(short_help="Show a rule, an event, or what speaks of a setting or symptom.")
-@click.argument("words", metavar="[ID | WORD]...", nargs=-1, shell_complete=_complete.rule_ids)
+@click.argument("words", metavar="[ID | WORD]...", nargs=-1, shell_complete=_options.rule_ids)
 @click.option("--event", type=click.Choice(EVENTS), help="How zaudit judges what this event would cost.")
 @click.option("--questions", is_flag=True, help="The questions that people ask most, each with its answer.")
 @folders

@@ -18,9 +18,9 @@ from auditor import __version__
 from auditor.commands._fleet_output import Place, Source, write
 from auditor.commands._fleet_pages import Pages
 from auditor.commands._options import Local, Output, Seconds, fail_on, folders, formats_of
-from auditor.commands._terminal import look, note
-from auditor.commands._terminal import write as emitted
 from auditor.errors import Stop
+from auditor.screen import look, note
+from auditor.screen import write as emitted
 from auditor.streams import progress
 
 if TYPE_CHECKING:
@@ -137,13 +137,13 @@ def report(
     from auditor.fleet import counting, page
 
     own = Pages(pages if format_ == "html" else "", output)
-    read = partial(lines, rows)
-    found = counting.fleet(read, partial(lines, (since,)) if since else None, time.time())
+    read_policy = partial(lines, rows)
+    found = counting.fleet(read_policy, partial(lines, (since,)) if since else None, time.time())
     if format_ == "html":
         opened = page.opened(found)
         text = page.write_html(found, own.link(opened))
         if own.written:
-            note(own.write(read, opened))
+            note(own.write(read_policy, opened))
     else:
         text = page.write_text(found, **look(output))
     code = found.exit_code(fail_on, failed_only=failed_only)
@@ -196,11 +196,11 @@ def _blocks(
 
 def _how(folders: tuple[Path, ...], policy_file: Path | None) -> tuple[How, str]:
     """By what is judged, and a digest of it. Raises RuleError or PolicyError."""
-    from auditor.commands._policy import read
+    from auditor.commands._auditing import read_policy
     from auditor.fleet import workers
     from auditor.judge import rule
 
-    policy = read(policy_file) if policy_file else None
+    policy = read_policy(policy_file) if policy_file else None
     how = workers.How(
         tuple(str(each.absolute()) for each in folders),
         policy.text if policy else "",

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from auditor import audit, data, rulebook
+from auditor.gather.walk import LookOptions
 from auditor.judge import policy
 from auditor.judge.event import SEVERITIES
 from auditor.judge.policy import NONE, PolicyError, vain
@@ -480,7 +481,9 @@ def test_what_is_declared_rebuildable_is_judged_as_that() -> None:
 def test_the_database_of_a_dataset_comes_before_that_of_the_command_line() -> None:
     past = recording.load(CASE)
     followed = parse('[datasets."tank/db"]\ndatabase = "mysql"\n', "p")
-    facts = audit.look(recording.ReplayHost(past), past.targets, audit.Options(False, "postgres", "", followed)).facts
+    facts = audit.look(
+        recording.ReplayHost(past), past.targets, audit.Options(LookOptions(database="postgres"), followed)
+    ).facts
     pages: dict[str, Any] = {each.name: facts.get(each, "db_page_bytes") for each in facts.subjects("dataset")}
     assert {name: each.value for name, each in pages.items()} == {
         "tank": 8192, "tank/db": 16384, "tank/db/wal": 16384, "tank/other": 8192,
@@ -488,7 +491,7 @@ def test_the_database_of_a_dataset_comes_before_that_of_the_command_line() -> No
 
 
 def test_a_recording_keeps_the_policy_and_replays_to_the_same_report() -> None:
-    options = audit.Options(False, "", "", parse(WAIVER, "/etc/zaudit/zaudit.toml"))
+    options = audit.Options(policy=parse(WAIVER, "/etc/zaudit/zaudit.toml"))
     again = audit.Options.from_words(json.loads(json.dumps(options.words())))
     assert again == options
     assert audit.Options.from_words(audit.Options().words()).policy == NONE

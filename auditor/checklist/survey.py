@@ -10,7 +10,6 @@ from auditor import __version__, audit, interrupt, rulebook
 from auditor.checklist import lists, page, responses
 from auditor.checklist.lists import Audited, Checklist, Evidence, Runs, Source
 from auditor.checklist.responses import Verified
-from auditor.commands import _recorded
 from auditor.databases import ENGINES
 from auditor.diagnose import conclusion, observation
 from auditor.diagnose.diagnosis import Diagnosis
@@ -22,7 +21,7 @@ from auditor.recording import recording
 from auditor.recording.recording import Recording
 from auditor.report.model import Report
 from auditor.text import harmless
-from auditor.verify import trial, verification
+from auditor.verify import session, trial, verification
 from auditor.verify.result import Verification
 
 KINDS: dict[Source, str] = {"check": "an audit alone", "verify": "a verification", "diagnose": "a diagnosis"}
@@ -62,7 +61,7 @@ class _Looked(NamedTuple):
 def draw(wanted: Wanted, progress: Callable[..., None] | None) -> Checklist:
     """The checklist of one target. Raises what the parts raise."""
     kept = _by_kind(wanted.replays)
-    if wanted.options.database and ("check" in kept or not wanted.target):
+    if wanted.options.wanted.database and ("check" in kept or not wanted.target):
         raise CannotList("--db goes with a TARGET of this host; zaudit record --db makes a recording that knows it")
     measured = _measured(kept["verify"], wanted.policy) if "verify" in kept else None
     watched = _watched(kept["diagnose"], wanted.policy) if "diagnose" in kept else None
@@ -107,11 +106,10 @@ def _by_kind(paths: Sequence[Path]) -> dict[str, _Kept]:
 def _audit(wanted: Wanted, kept: _Kept | None, progress: Callable[..., None] | None) -> _Looked | None:
     """That of a recording, narrowed to the target if one is named, or of this host; None where neither is asked for."""
     if kept:
-        again = _recorded.again(kept.past, wanted.policy)
-        seen = again.seen
+        seen = audit.replay(kept.past, wanted.policy)
         if wanted.target:
             seen = audit.focus(seen, recording.ReplayHost(kept.past), (wanted.target,))
-        return _looked(seen, again.policy, str(kept.path))
+        return _looked(seen, str(kept.path))
     if not wanted.target:
         return None
     from auditor.host.live import LiveHost
@@ -124,11 +122,11 @@ def _audit(wanted: Wanted, kept: _Kept | None, progress: Callable[..., None] | N
         if wanted.replays:
             raise audit.NothingToAudit(f"{error}. Without a TARGET the youngest recording is audited") from None
         raise
-    return _looked(seen, wanted.options.policy, wanted.target)
+    return _looked(seen, wanted.target)
 
 
-def _looked(seen: audit.Look, policy: Policy, of: str) -> _Looked:
-    chosen = rulebook.choose((), (), (), policy)
+def _looked(seen: audit.Look, of: str) -> _Looked:
+    chosen = rulebook.choose((), (), (), seen.policy)
     report = audit.judge(seen, chosen.rules, (), "low", left_out=chosen.left_out)
     return _Looked(seen, _target(seen, of), report)
 
@@ -142,21 +140,21 @@ def _target(seen: audit.Look, of: str) -> Subject:
 
 
 def _measured(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Verification]:
-    again = _recorded.again(kept.past, policy)
-    target = _target(again.seen, str(kept.path))
-    chosen = rulebook.choose((), (), (), again.policy, runs=True)
+    seen = audit.replay(kept.past, policy)
+    target = _target(seen, str(kept.path))
+    chosen = session.rules(seen.policy)
     tried = trial.from_text(kept.text)
-    found = verification.judge(again.seen, tried, chosen.rules, again.targets, "low", left_out=chosen.left_out)
-    return _Looked(again.seen, target, found.report), found.verification
+    found = verification.judge(seen, tried, chosen.rules, kept.past.targets, "low", left_out=chosen.left_out)
+    return _Looked(seen, target, found.report), found.verification
 
 
 def _watched(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Diagnosis]:
-    again = _recorded.again(kept.past, policy)
+    seen = audit.replay(kept.past, policy)
     try:
-        found = conclusion.diagnose(observation.from_text(kept.text), again.seen.facts)
+        found = conclusion.diagnose(observation.from_text(kept.text), seen.facts)
     except ValueError as error:
         raise CannotList(f"{kept.path}: {error}") from None
-    return _looked(again.seen, again.policy, str(kept.path)), found
+    return _looked(seen, str(kept.path)), found
 
 
 def _youngest(measured: tuple[_Looked, Verification] | None, watched: tuple[_Looked, Diagnosis] | None) -> _Looked:
