@@ -45,7 +45,6 @@ class Options(NamedTuple):
     policy: Policy = NONE
 
     def words(self) -> dict[str, str]:
-        """For a recording."""
         words = self.wanted.words()
         return words | ({"policy": self.policy.text, "policy_path": self.policy.path} if self.policy.path else {})
 

@@ -107,7 +107,6 @@ def _record(type_: Any, data: Any, where: str) -> Any:
 
 @cache
 def hints_of(type_: Any) -> dict[str, Any]:
-    """The fields of a record and their types."""
     return {name: get_type_hints(type_)[name] for name in type_._fields}
 
 

@@ -43,7 +43,6 @@ class Advice(NamedTuple):
 
 @cache
 def load() -> tuple[Advice, ...]:
-    """All entries of advice.toml."""
     return parse(data.table(FILE))
 
 
@@ -144,7 +143,6 @@ def commands(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[str]
 
 
 def page(engine: str, dataset: Subject, part: str, facts: Facts, wide: int, short: bool = False) -> Iterator[str]:
-    """Lines."""
     found = told(engine, dataset, part, facts)
     what = {"both": "its data and its log", "data": "its data", "log": "its log"}[part]
     yield f"{ENGINES[engine].title} on {harmless(dataset.name)}: {what}. Nothing is changed by this."
@@ -175,7 +173,6 @@ def _reasons(each: Advice, wide: int, short: bool) -> Iterator[str]:
 
 
 def _to_do(found: Sequence[Told], dataset: Subject, facts: Facts, wide: int) -> Iterator[str]:
-    """How many differ, and the commands."""
     by = {stand: [each for each in found if each.stand == stand] for stand in ("as advised", "differs", "not known")}
     some = "differ" if len(by["differs"]) > 1 else "differs"
     counts = [f"{len(each)} {some if stand == 'differs' else stand}" for stand, each in by.items() if each]
@@ -365,7 +362,6 @@ def _off_here(dataset: Subject, facts: Facts) -> bool:
 
 
 def _origin(dataset: Subject, facts: Facts) -> Subject:
-    """Where its sync is set."""
     sync = facts.get(dataset, "sync")
     name = sync.evidence[0].origin if isinstance(sync, Known) and sync.evidence else ""
     return Subject("dataset", name) if name else dataset
@@ -434,7 +430,6 @@ class Pool(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What spreads the blocks."""
         return "dRAID" if all(each.draid for each in self.spread) else "raidz"
 
     def passes(self, block: int) -> bool:

@@ -51,7 +51,6 @@ class Answered(NamedTuple):
 
     @property
     def deciding(self) -> tuple[Said, ...]:
-        """What made the answer what it is."""
         return tuple(each for each in self.said if each.answer == self.answer)
 
     @property

@@ -120,7 +120,6 @@ def of_diagnosis(found: Diagnosis) -> str:
 
 
 def title(found: Checklist, line: Answered) -> str:
-    """Of the list that a line is on."""
     return dict(found.titles)[line.list]
 
 
@@ -209,7 +208,6 @@ def write_text(
 
 
 def write_html(found: Checklist, *, zaudit: str = "") -> str:
-    """For a browser, and for paper."""
     return html.write(built(found, zaudit, False))
 
 
@@ -239,7 +237,6 @@ def _section(found: Checklist, answer: Answer, blocks: Iterable[Block]) -> Secti
 
 
 def _no(found: Checklist, verbose: bool) -> Iterator[Block]:
-    """By what is wrong."""
     for fault, lines in no_by(found):
         yield Say(fault.text, "strong")
         yield Say(("Fix: ", *_do(fault.do)))
@@ -247,7 +244,6 @@ def _no(found: Checklist, verbose: bool) -> Iterator[Block]:
 
 
 def _open(found: Checklist, verbose: bool) -> Iterator[Block]:
-    """By what would answer them."""
     for do, lines in open_by(found):
         yield Say(do if do == PERSON else _do(do), "dim" if do == PERSON else "strong")
         yield _boxes(found, ((line, [each.text for each in shown(line, verbose)]) for line in lines))
@@ -291,7 +287,6 @@ LONGEST = 300
 
 
 def write_markdown(found: Checklist, *, zaudit: str = "") -> str:
-    """The text, which ends with a newline."""
     return "\n".join(_markdown(found, zaudit)) + "\n"
 
 
@@ -346,6 +341,5 @@ SCHEMA = "zaudit-checklist/1"
 
 
 def write_json(found: Checklist, *, zaudit: str = "") -> str:
-    """JSON text that ends with a newline."""
     document = {"schema": SCHEMA, "zaudit": zaudit, "checklist": plain(found, valid_unicode)}
     return json.dumps(document, ensure_ascii=True, allow_nan=False) + "\n"

@@ -210,7 +210,6 @@ LONGER = " --seconds 300"
 
 
 def diagnose_command(target: str, more: str = "") -> str:
-    """What makes a diagnosis."""
     return f"zaudit diagnose {quoted(target)}{more} --record diagnose.tar.gz"
 
 

@@ -175,7 +175,6 @@ def _profiles(facts: Facts) -> dict[str, str]:
 
 
 def rendered(found: Checklist, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
-    """The checklist in a format."""
     if format_ == "json":
         return page.write_json(found, zaudit=__version__)
     if format_ == "html":
@@ -186,5 +185,4 @@ def rendered(found: Checklist, format_: str, terminal: Mapping[str, Any], *, ver
 
 
 def summary(found: Checklist) -> str:
-    """One line for whoever wrote the list to a file."""
     return f"{page.counts(found)} (exit code {found.exit_code})"

@@ -133,7 +133,6 @@ class Looked(NamedTuple):
     focus: tuple[str, ...]
 
     def suppose(self, changes: Sequence[Change]) -> Looked:
-        """The same with these changes."""
         from auditor import audit
 
         return self._replace(seen=audit.suppose(self.seen, changes))

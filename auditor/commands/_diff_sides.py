@@ -18,7 +18,6 @@ OPEN = 8  # undecided rules that the page names
 
 
 def as_json(found: Sides, code: int) -> str:
-    """For a program."""
     differences = [
         {"rule": each.rule, "certain": each.certain, "primary": _side(each.primary), "standby": _side(each.standby)}
         for each in found.differences
@@ -42,7 +41,6 @@ def _side(side: Side) -> dict[str, Any]:
 
 
 def page(found: Sides, code: int, columns: int) -> str:
-    """For a terminal."""
     return "\n".join(line for text, margin in _lines(found, code) for line in _wrapped(text, margin, columns))
 
 

@@ -159,7 +159,6 @@ class Done:
         return format_.render(self.data())
 
     def data(self) -> ReportDocument:
-        """As data."""
         from auditor.report import report_json
         from auditor.report.report_reader import parse_report
 

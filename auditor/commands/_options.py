@@ -221,7 +221,6 @@ ASK_S = 1.0
 
 
 def rule_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Our rules, with their titles."""
     from auditor import rulebook
 
     rules = rulebook.load(examples=False)

@@ -193,7 +193,6 @@ def _mind(file: Path, before: Baseline | None, report: Report, facts: Facts) -> 
 
 
 def _not_accepted(report: Report, facts: Facts) -> Iterator[str]:
-    """What counts tomorrow all the same, and why."""
     from auditor.judge import baseline as judging
 
     causes: dict[str, set[str]] = {}

@@ -122,7 +122,6 @@ def check(
 
 
 def _compare(looked: Looked, changes: Sequence[Change], wanted: Sequence[FormatChoice]) -> NoReturn:
-    """The table before and after changes."""
     from auditor.report import supposed
 
     before, after = (supposed.Side(each.judge(), each.seen.facts) for each in (looked, looked.suppose(changes)))

@@ -115,14 +115,12 @@ def _range(text: str) -> Range:
 
 
 def within(bounds: Range, release: tuple[object, ...]) -> bool:
-    """Whether a release is in the range."""
     numbers = tuple(part for part in release if isinstance(part, int))
     first, last = bounds
     return first <= numbers and numbers[: len(last)] <= last
 
 
 def after(last: Release) -> Release:
-    """The next release."""
     return (*last[:-1], last[-1] + 1)
 
 

@@ -55,7 +55,6 @@ class Line:
     open: set[str] = field(default_factory=set)
 
     def add(self, found: Found) -> None:
-        """One finding more."""
         if RANK[found.severity] >= RANK[self.severity]:
             self.severity = found.severity
         if not self.title or (found.outcome == "fail" and not self.failed):

@@ -77,7 +77,6 @@ class _Walk:
         self.too_deep: list[str] = []
 
     def word(self, word: str) -> Iterator[Input]:
-        """What one word means."""
         if is_url(word):
             for url, stamp in store.listed(word):
                 if url.endswith(ENDINGS):

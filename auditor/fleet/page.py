@@ -80,7 +80,6 @@ def headline(fleet: Fleet) -> str:
 
 
 def seen(fleet: Fleet) -> str:
-    """When the hosts were looked at."""
     moments = sorted(host.seen.taken for host in fleet.hosts)
     if not moments:
         return "no look at any host"
@@ -185,7 +184,6 @@ def needs(remedy: str, line: Line) -> str:
 
 
 def news(fleet: Fleet) -> Iterator[str]:
-    """What changed beside new failures, in sentences."""
     if not (now := fleet.news):
         return
     gone = [f"{now.gone:,} are gone"] * bool(now.gone) + [f"{now.unseen:,} are unknown now"] * bool(now.unseen)
@@ -214,7 +212,6 @@ def finding_line(found: Found) -> str:
 
 
 def replay(host: Host) -> str:
-    """What shows all of a host."""
     recording = host.seen.recording
     return f"zaudit check --replay {quoted(recording)}" if recording and not is_url(recording) else ""
 
@@ -247,7 +244,6 @@ class Most(NamedTuple):
 
 
 def nowhere(host: str) -> str:
-    """No host has a page."""
     return ""
 
 
@@ -442,7 +438,6 @@ def _finding(each: Found, fix: Fix) -> doc.Finding:
 
 
 def _fixes(each: Found, fix: Fix) -> Iterator[tuple[str, doc.Line]]:
-    """How to fix it, or what would decide it."""
     if each.outcome == "unknown":
         yield from (("Needs", need(remedy[:TEXT])) for remedy in each.remedies[:SENTENCES])
         return

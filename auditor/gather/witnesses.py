@@ -82,7 +82,6 @@ class Difference(NamedTuple):
 
 
 def compare_vdevs(facts: Facts) -> Iterator[Fact]:
-    """All witnesses of all pools."""
     for pool in facts.linked(HOST, "pools"):
         status = facts.get(pool, "vdevs")
         for name in TREES:
@@ -411,7 +410,6 @@ _COMMAND = re.compile(zpool_history.COMMANDS)
 
 
 def compare_commands(facts: Facts) -> Iterator[Fact]:
-    """All pools."""
     for pool in facts.linked(HOST, "pools"):
         first, second = (_lines(pool, name, facts) for name in ("history", "history_again"))
         if first is not None and second is not None and first != second:
@@ -482,7 +480,6 @@ LAYERS = ("overlay", "aufs", "fuse-overlayfs")
 
 
 def compare_mounts_of_databases(facts: Facts) -> Iterator[Fact]:
-    """All databases."""
     points = {
         dataset.name: point
         for dataset in facts.subjects("dataset")

@@ -65,7 +65,6 @@ class Baseline(NamedTuple):
 
     @property
     def newest(self) -> str:
-        """The last day of which it tells."""
         return max((self.made, *(each.last for each in self.entries.values())))
 
 
@@ -239,7 +238,6 @@ def nameless(verdicts: Iterable[Verdict], facts: Facts) -> list[Subject]:
 
 
 def empty(facts: Facts, targets: tuple[str, ...]) -> Baseline:
-    """Of a host of which nothing is known yet."""
     return Baseline(host(facts), targets, pools_of(facts), day(facts), {})
 
 
@@ -255,7 +253,6 @@ def _subject(verdict: Verdict) -> Subject:
 
 
 def pools_of(facts: Facts) -> tuple[str, ...]:
-    """The pools that are audited."""
     return tuple(sorted(pool.name for pool in facts.linked(HOST, "pools")))
 
 

@@ -223,7 +223,6 @@ class _Compiler:
         return expression.of_fact(spec), evaluate
 
     def nearest(self, kind: Kind, name: str) -> str:
-        """The fact that was perhaps meant."""
         from difflib import get_close_matches
 
         near = get_close_matches(name, [fact for of, fact in self.registry if of == kind], n=1)

@@ -78,7 +78,6 @@ def fact(subject: Subject, name: str, scope: Scope) -> Judged:
 
 
 def subject_of(scope: Scope, name: str) -> Known:
-    """The subject that a name stands for."""
     subject = scope.names[name]
     if subject == scope.root:
         scope.read[""] = None

@@ -148,7 +148,6 @@ def _by_harm(bugs: Sequence[Bug]) -> str:
 
 
 def _fix(bugs: Sequence[Bug], facts: Facts) -> str:
-    """One upgrade, and what helps until then."""
     told = [bug for bug in bugs if bug.remedy or bug.until != f"{NO_WORKAROUND}."]
     ways = (f"({bug.id}) {f'{bug.remedy} {bug.until}'.strip()}" for bug in told)
     count = sum(bug.harm in DOES and not bug.until.startswith(NO_WORKAROUND) for bug in told)

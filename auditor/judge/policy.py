@@ -110,12 +110,10 @@ class Policy(NamedTuple):
         return (above[head].removeprefix(FILE), line - head - 1) if head >= 0 else (self.path, line)
 
     def where(self, line: int) -> str:
-        """Where a line stands, for an error."""
         return "{}, line {}".format(*self.place(line))
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that it is made of."""
         if not self.text.startswith(FILE):
             return (self.path,)
         return tuple(line.removeprefix(FILE) for line in self.text.split("\n") if line.startswith(FILE))

@@ -108,7 +108,6 @@ class _Lines:
         return keys.get(key, start)
 
     def error(self, head: str, key: str, text: str, nth: int = 0) -> PolicyError:
-        """An error at a key."""
         return PolicyError(f"{self._path}, line {self.of(head, key, nth)}: {strict_toml.brief(text)}")
 
 
@@ -275,7 +274,6 @@ def bare(policy: Policy) -> str:
 
 
 def quoted(text: str) -> str:
-    """A basic string of TOML."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", escaped) + '"'
 

@@ -150,7 +150,6 @@ class Rule(NamedTuple):
 
     @property
     def decided(self) -> tuple[Evidence, ...]:
-        """What the site has changed of its thresholds."""
         return tuple(piece for each in self.thresholds for piece in each.evidence)
 
     @property
@@ -165,7 +164,6 @@ class Rule(NamedTuple):
 
     @property
     def fix(self) -> Fix:
-        """How to mend it."""
         return self.said(self.platform).fix
 
     @property

@@ -109,7 +109,6 @@ def trusted(
 
 
 def _check_sets(fix: Fix, kind: Kind, registry: Registry) -> None:
-    """What it sets can be supposed."""
     from auditor.judge import supposition
 
     try:

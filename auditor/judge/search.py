@@ -64,7 +64,6 @@ def similar(rules: Iterable[Rule], words: Sequence[str]) -> str:
 
 
 def fields(rule: Rule) -> list[Field]:
-    """The index of one rule."""
     return [Field(weight, _plain(text)) for weight, text in _fields(rule)]
 
 

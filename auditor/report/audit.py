@@ -98,7 +98,6 @@ def _heading(report: Report) -> str:
 
 
 def taken(report: Report) -> str:
-    """When the host was looked at."""
     return datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -164,7 +163,6 @@ def _disk(disk: Disk) -> Item:
 
 
 def _used(report: Report) -> Iterator[Block]:
-    """Who uses the datasets, and what shows it."""
     for used in report.used[:USED_SHOWN]:
         for each in used.seen[:USERS_SHOWN]:
             yield Say((f"{used.dataset} is used by {each.text}", Run(f"   {each.command}", "repeat")))

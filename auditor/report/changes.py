@@ -59,7 +59,6 @@ class Difference(NamedTuple):
 
     @property
     def shown(self) -> Seen:
-        """The later of the two."""
         seen = self.after or self.before
         assert seen is not None
         return seen
@@ -219,7 +218,6 @@ class Identities(NamedTuple):
         }
 
     def other_pools(self, other: Identities) -> set[str]:
-        """Names that another pool has there."""
         pools = ((subject, id) for subject, id in self.elements.items() if subject[0] == "pool")
         return {subject[2] for subject, id in pools if other.elements.get(subject, id) != id}
 

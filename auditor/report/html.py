@@ -52,7 +52,6 @@ LONG = (Finding, Details, Boxes, Events, Tree, Code)  # what may be divided over
 
 
 def write(document: Document) -> str:
-    """The whole page."""
     return markup.page(document.title, _content(document))
 
 

@@ -42,12 +42,10 @@ def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0, *, ra
 
 
 def as_json(rules: Sequence[Rule]) -> str:
-    """All rules as a JSON list."""
     return json.dumps([document(rule) for rule in rules], indent=1) + "\n"
 
 
 def document(rule: Rule) -> dict[str, Any]:
-    """One rule as plain data."""
     return {
         "id": rule.id,
         "title": rule.title,
@@ -218,7 +216,6 @@ A rule passes, fails, is not applicable (its *When* does not hold), or is *unkno
 
 
 def markdown_index(rules: Sequence[Rule]) -> str:
-    """The index."""
     return "\n".join(_index(rules)) + "\n"
 
 
@@ -284,7 +281,6 @@ def short(question: Question, width: int) -> str:
 
 
 def text(width: int) -> str:
-    """All questions."""
     return "\n".join(short(each, width) for each in all_questions())
 
 

@@ -77,7 +77,6 @@ class Screen(TypedDict, total=False):
 
 
 def write(document: Document, **screen: Unpack[Screen]) -> str:
-    """Text that ends with a newline."""
     width = max(screen.get("width", 100), 40)
     color, ascii_only = screen.get("color", False), screen.get("ascii_only", False)
     facts = (Text.assemble(" · " if i else "", _text(fact), style="dim") for i, fact in enumerate(document.facts))

@@ -212,7 +212,6 @@ def host() -> Recording:
 
 
 def run(rules: Sequence[Rule], progress: Callable[[int, int, str, float], None] | None = None) -> list[Row]:
-    """All rules, with their examples, by id."""
     past = host()
     trials = Trials.of(rules, past)
     assert trials is not None

@@ -38,7 +38,6 @@ class Format(NamedTuple):
     mode: int = 0o600
 
     def render(self, report: ReportDocument) -> str:
-        """Its text of data, of one that is made of data."""
         assert self.text
         return self.text(report)
 
@@ -49,7 +48,6 @@ def names() -> tuple[str, ...]:
 
 
 def named(name: str) -> Format:
-    """One of them."""
     found: Format = import_module(f"{__name__}.{MODULES[name]}").FORMATS[name]
     return found
 

@@ -23,7 +23,6 @@ def render(report: ReportDocument) -> str:
 
 
 def rows(report: ReportDocument) -> list[dict[str, Any]]:
-    """What the lines say."""
     taken = datetime.fromtimestamp(report.taken, UTC).isoformat(timespec="seconds")
     common = {"schema": SCHEMA, "host": report.host, "taken": taken, "zaudit": report.zaudit, "rules": report.rules}
     found = ({**common, "kind": "finding", **_finding(each)} for each in report.all)

@@ -17,7 +17,6 @@ NAME = 300
 
 
 def render(report: ReportDocument) -> str:
-    """One suite."""
     cases = [_case(each) for each in report.all]
     if report.cannot_tell:
         cases.append(

@@ -20,7 +20,6 @@ GROUPS, FAILURES, OPEN = 5, 50, 50
 
 
 def render(report: ReportDocument) -> str:
-    """The ticket."""
     return "\n".join(_lines(report)) + "\n"
 
 

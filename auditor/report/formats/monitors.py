@@ -97,7 +97,6 @@ NAGIOS_MOST = 3500
 
 
 def nagios(report: ReportDocument) -> str:
-    """What the plugin prints."""
     numbers = " ".join(f"{name}={value};;;0" for name, value in figures(report).items())
     text, length = [f"{line(report)} | {numbers}"], 0
     for row in rows(report):
@@ -108,7 +107,6 @@ def nagios(report: ReportDocument) -> str:
 
 
 def nagios_status(report: ReportDocument) -> int:
-    """The exit code of the plugin."""
     return state(report)
 
 
@@ -123,7 +121,6 @@ CHECKMK_SERVICE = '"zaudit"'
 
 
 def checkmk(report: ReportDocument) -> str:
-    """The line."""
     numbers = "|".join(f"zaudit_{name}={value}" for name, value in figures(report).items())
     text = r"\n".join([line(report), *rows(report)])
     return f"{state(report)} {CHECKMK_SERVICE} {numbers} {text}\n"
@@ -150,7 +147,6 @@ def npd(report: ReportDocument) -> str:
 
 
 def npd_status(report: ReportDocument) -> int:
-    """The exit code of the plugin."""
     return {OK: FINE, UNKNOWN: NOT_KNOWN}.get(state(report), PROBLEM)
 
 

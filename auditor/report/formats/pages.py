@@ -29,7 +29,6 @@ def _json(report: Report, verbose: bool, look: Mapping[str, Any]) -> str:
 
 
 def _again(report: ReportDocument) -> str:
-    """As it was, key by key."""
     return json.dumps(report.document, indent=1, ensure_ascii=True) + "\n"
 
 

@@ -23,7 +23,6 @@ Series = Iterable[tuple[Mapping[str, str], float]]
 
 
 def render(report: ReportDocument) -> str:
-    """All families of a report."""
     return "".join(_families(report))
 
 

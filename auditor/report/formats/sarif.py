@@ -118,7 +118,6 @@ def _result(each: Finding, report: ReportDocument, place: int) -> dict[str, Any]
 
 
 def render_whole(report: ReportDocument) -> str:
-    """One run."""
     return document(report, report.all, _whole_outcome)
 
 
