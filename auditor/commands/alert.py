@@ -96,7 +96,6 @@ def _document(report: Path, max_age: float | None) -> tuple[dict[str, Any] | Non
 
 def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
     """What there is to tell; empty when nothing is."""
-    from auditor.commands import diff
     from auditor.commands._auditing import read_report
     from auditor.report import changes
     from auditor.report.formats.monitors import summary as summarize
@@ -109,7 +108,7 @@ def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
     except (OSError, click.UsageError, changes.CompareError):
         return {"summary": summary, "difference": None} if document["exit_code"] else {}
     code = found.exit_code(fail_on)
-    return {"summary": summary, "difference": diff.as_json(found, before, document, code)} if code else {}
+    return {"summary": summary, "difference": changes.as_json(found, before, document, code)} if code else {}
 
 
 def _tell(program: str, file: Path, news: dict[str, Any], timeout: float) -> None:

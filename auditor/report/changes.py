@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
 from typing import Any, Literal, NamedTuple, get_args
 
+from auditor import __version__
 from auditor.facts import AGAIN
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
+from auditor.report.document import Block, Finding, Look, Run, Say, labelled, plain, section
 from auditor.report.folding import unfolded
 from auditor.report.report_json import FIRST, SCHEMA
 from auditor.text import unknown_headline
@@ -329,3 +333,140 @@ def _unasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 def _words(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+# -- what a reader and a program get of it ---------------------------------------------------------------------------------
+
+
+EVIDENCE_SHOWN = 3
+RULES_SHOWN, FAILED_SHOWN = 3, 8
+CAUSE = 3  # rules that cannot tell for the same reasons are told together
+MIND: Mapping[Change, str] = {
+    "not judged": "Its rule was left out this time: that does not mean that it is fixed.",
+    "only now": "It may have been so before: the first recording does not know the question.",
+    "only then": "The second recording does not know the question: that does not mean that it is fixed.",
+    "not seen": "It was not seen this time: that does not mean that it is fixed.",
+}
+
+
+def as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int) -> dict[str, Any]:
+    """``zaudit-diff/1``."""
+    heads = [
+        {key: each.get(key) for key in ("host", "openzfs", "taken", "targets", "zaudit", "rules", "recording")}
+        for each in (before, after)
+    ]
+    changes = [
+        {
+            "change": each.change,
+            "rule": each.shown.rule,
+            "subject": each.shown.subject,
+            "title": each.shown.title,
+            **{
+                when: {
+                    "outcome": seen.outcome,
+                    "severity": seen.severity,
+                    "evidence": list(seen.evidence),
+                    **({"known": True} if seen.known else {}),
+                }
+                for when, seen in (("before", each.before), ("after", each.after))
+                if seen
+            },
+        }
+        for each in found.differences
+    ]
+    return {
+        "schema": "zaudit-diff/1",
+        "zaudit": __version__,
+        "before": heads[0],
+        "after": heads[1],
+        "notes": list(found.notes),
+        "changes": changes,
+        "same": found.same,
+        "decided": found.decided,
+        "exit_code": code,
+    }
+
+
+def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any], code: int) -> Iterator[Block]:
+    yield Say(" to ".join(f"{each.get('host')} {each.get('taken')}" for each in (before, after)))
+    yield from (Say(f"Mind: {note}") for note in found.notes)
+    then = [each.shown.rule for each in found.differences if _quiet_then(each)]
+    alone, causes = _causes([each for each in found.differences if not _quiet_then(each)])
+    yield from map(_cause, causes)
+    for first, alike in groupby(alone, _finding):  # subjects for which a change is the same are shown together
+        where = ", ".join(each.shown.subject for each in alike)
+        yield replace(first, where=f"{where}   {plain(first.where)}")
+    last = [Say(f"Only OLD could decide, and found nothing: {', '.join(dict.fromkeys(then))}.")] if then else []
+    if found.decided:
+        last.append(Say(f"Only NEW could decide, and found nothing: {found.decided} that OLD was not asked."))
+    worse = sum(each.counts and each.change in WORSE for each in found.differences)
+    unseen = sum(each.counts for each in found.differences) - worse  # may be as bad as the exit code says
+    others = len(found.differences) - worse - unseen
+    counts = [
+        f"{worse} new or worse",
+        *([f"{unseen} that NEW cannot tell"] if unseen else []),
+        f"{others} other changes",
+    ]
+    yield section("", [*last, Say(f"{', '.join(counts)}, {found.same} as before   (exit code {code})")])
+
+
+def _quiet_then(each: Difference) -> bool:
+    """What was as it should be, and cannot be told from the second recording."""
+    return each.change == "only then" and each.before is None
+
+
+def _causes(found: list[Difference]) -> tuple[list[Difference], list[list[Difference]]]:
+    """Those that stand alone, and those that have one cause: what several rules cannot tell any more, or can tell again, for
+    the same reasons."""
+    groups: dict[tuple[bool, tuple[str, ...]], list[Difference]] = {}
+    for each in found:
+        if each.after and each.after.outcome == "unknown":
+            groups.setdefault((True, each.after.reasons), []).append(each)
+        elif each.before and each.before.outcome == "unknown" and not each.after:
+            groups.setdefault((False, each.before.reasons), []).append(each)
+    causes = [group for group in groups.values() if len({each.shown.rule for each in group}) >= CAUSE]
+    together = {id(each) for group in causes for each in group}
+    return [each for each in found if id(each) not in together], causes
+
+
+def _cause(group: list[Difference]) -> Finding:
+    """How many rules, the most severe of them, why, and what had failed before."""
+    first = group[0]
+    rules = list(dict.fromkeys(each.shown.rule for each in group))
+    worst = max((each.shown.severity for each in group), key=SEVERITIES.index)
+    more = f" and {len(rules) - RULES_SHOWN} more" if len(rules) > RULES_SHOWN else ""
+    word, may, why = ("NOT SEEN", "may be", "Because") if first.after else ("SEEN", "would have been", "It was")
+    where = f"{len(rules)} rules on {len(group)} subjects, {may} {worst}: {', '.join(rules[:RULES_SHOWN])}{more}"
+    rows = [(why, text) for text in first.shown.reasons[:EVIDENCE_SHOWN]]
+    failed = [each.shown for each in group if each.before and each.before.outcome == "fail"]
+    sentence = "had failed: that does not mean that it is fixed."
+    rows += [("Mind", f"{each.rule} {each.subject} {sentence}") for each in failed[:FAILED_SHOWN]]
+    if len(failed) > FAILED_SHOWN:
+        rows.append(("", f"and {len(failed) - FAILED_SHOWN} more had failed (--format json names all)"))
+    return Finding(Run(word, "undecided"), "", where, "", labelled(rows).rows)
+
+
+def _finding(each: Difference) -> Finding:
+    """A change without its subject: the title, and the evidence that came, went or changed."""
+    rows = [("Mind", MIND[each.change])] if each.change in MIND else []
+    if each.after and each.after.outcome == "unknown":
+        rows += [("Because", text) for text in each.after.reasons[:EVIDENCE_SHOWN]]
+    old, new = (seen.evidence if seen else () for seen in (each.before, each.after))
+    changed = [("Was", text) for text in old if text not in new] + [("Now", text) for text in new if text not in old]
+    rows += changed[:EVIDENCE_SHOWN]
+    if len(changed) > EVIDENCE_SHOWN:
+        rows.append(("", f"and {len(changed) - EVIDENCE_SHOWN} more (--format json has all)"))
+    look: Look = "bad" if each.change in WORSE else "undecided" if each.change in UNFIT else "known"
+    word = Run(each.change.upper(), look)
+    return Finding(word, each.shown.rule, _states(each), each.shown.title, labelled(rows).rows)
+
+
+def _states(each: Difference) -> str:
+    """ "high, failed" or "undecided, high if it fails", before and after."""
+    words = [
+        (f"{seen.severity}, failed" if seen.outcome == "fail" else f"undecided, {seen.severity} if it fails")
+        + (", known to the baseline" if seen.known else "")
+        for seen in (each.before, each.after)
+        if seen
+    ]
+    return " -> ".join(dict.fromkeys(words))

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from auditor.commands._fleet_pages import Pages
+from auditor.commands.fleet import Pages
 from auditor.fleet import counting
 from auditor.fleet import page as fleet_page
 from auditor.fleet.rows import BadRows
