@@ -13,7 +13,7 @@ from auditor import __version__
 from auditor.facts import AGAIN
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
-from auditor.report.document import Block, Finding, Look, Run, Say, labelled, plain, section
+from auditor.report import document as doc
 from auditor.report.folding import unfolded
 from auditor.report.report_json import FIRST, SCHEMA
 from auditor.text import unknown_headline
@@ -387,18 +387,18 @@ def as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], co
     }
 
 
-def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any], code: int) -> Iterator[Block]:
-    yield Say(" to ".join(f"{each.get('host')} {each.get('taken')}" for each in (before, after)))
-    yield from (Say(f"Mind: {note}") for note in found.notes)
+def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any], code: int) -> Iterator[doc.Block]:
+    yield doc.Say(" to ".join(f"{each.get('host')} {each.get('taken')}" for each in (before, after)))
+    yield from (doc.Say(f"Mind: {note}") for note in found.notes)
     then = [each.shown.rule for each in found.differences if _quiet_then(each)]
     alone, causes = _causes([each for each in found.differences if not _quiet_then(each)])
     yield from map(_cause, causes)
     for first, alike in groupby(alone, _finding):  # subjects for which a change is the same are shown together
         where = ", ".join(each.shown.subject for each in alike)
-        yield replace(first, where=f"{where}   {plain(first.where)}")
-    last = [Say(f"Only OLD could decide, and found nothing: {', '.join(dict.fromkeys(then))}.")] if then else []
+        yield replace(first, where=f"{where}   {doc.plain(first.where)}")
+    last = [doc.Say(f"Only OLD could decide, and found nothing: {', '.join(dict.fromkeys(then))}.")] if then else []
     if found.decided:
-        last.append(Say(f"Only NEW could decide, and found nothing: {found.decided} that OLD was not asked."))
+        last.append(doc.Say(f"Only NEW could decide, and found nothing: {found.decided} that OLD was not asked."))
     worse = sum(each.counts and each.change in WORSE for each in found.differences)
     unseen = sum(each.counts for each in found.differences) - worse  # may be as bad as the exit code says
     others = len(found.differences) - worse - unseen
@@ -407,7 +407,7 @@ def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any],
         *([f"{unseen} that NEW cannot tell"] if unseen else []),
         f"{others} other changes",
     ]
-    yield section("", [*last, Say(f"{', '.join(counts)}, {found.same} as before   (exit code {code})")])
+    yield doc.section("", [*last, doc.Say(f"{', '.join(counts)}, {found.same} as before   (exit code {code})")])
 
 
 def _quiet_then(each: Difference) -> bool:
@@ -429,7 +429,7 @@ def _causes(found: list[Difference]) -> tuple[list[Difference], list[list[Differ
     return [each for each in found if id(each) not in together], causes
 
 
-def _cause(group: list[Difference]) -> Finding:
+def _cause(group: list[Difference]) -> doc.Finding:
     """How many rules, the most severe of them, why, and what had failed before."""
     first = group[0]
     rules = list(dict.fromkeys(each.shown.rule for each in group))
@@ -443,10 +443,10 @@ def _cause(group: list[Difference]) -> Finding:
     rows += [("Mind", f"{each.rule} {each.subject} {sentence}") for each in failed[:FAILED_SHOWN]]
     if len(failed) > FAILED_SHOWN:
         rows.append(("", f"and {len(failed) - FAILED_SHOWN} more had failed (--format json names all)"))
-    return Finding(Run(word, "undecided"), "", where, "", labelled(rows).rows)
+    return doc.Finding(doc.Run(word, "undecided"), "", where, "", doc.labelled(rows).rows)
 
 
-def _finding(each: Difference) -> Finding:
+def _finding(each: Difference) -> doc.Finding:
     """A change without its subject: the title, and the evidence that came, went or changed."""
     rows = [("Mind", MIND[each.change])] if each.change in MIND else []
     if each.after and each.after.outcome == "unknown":
@@ -456,9 +456,9 @@ def _finding(each: Difference) -> Finding:
     rows += changed[:EVIDENCE_SHOWN]
     if len(changed) > EVIDENCE_SHOWN:
         rows.append(("", f"and {len(changed) - EVIDENCE_SHOWN} more (--format json has all)"))
-    look: Look = "bad" if each.change in WORSE else "undecided" if each.change in UNFIT else "known"
-    word = Run(each.change.upper(), look)
-    return Finding(word, each.shown.rule, _states(each), each.shown.title, labelled(rows).rows)
+    look: doc.Look = "bad" if each.change in WORSE else "undecided" if each.change in UNFIT else "known"
+    word = doc.Run(each.change.upper(), look)
+    return doc.Finding(word, each.shown.rule, _states(each), each.shown.title, doc.labelled(rows).rows)
 
 
 def _states(each: Difference) -> str:

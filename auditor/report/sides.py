@@ -13,8 +13,8 @@ from auditor import __version__
 from auditor.judge.event import EVENTS, MEANS, Event
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
+from auditor.report import document as doc
 from auditor.report.changes import CompareError
-from auditor.report.document import Block, Finding, Run, Say, labelled, section
 from auditor.report.report_json import FIRST, SCHEMA
 from auditor.text import unknown_headline
 
@@ -184,38 +184,38 @@ def _side(side: Side) -> dict[str, Any]:
     return {"state": _state(side), "severity": side.severity, "places": list(side.places)}
 
 
-def page(found: Sides, code: int) -> Iterator[Block]:
+def page(found: Sides, code: int) -> Iterator[doc.Block]:
     primary, standby = found.hosts
     if primary == standby:
         primary, standby = f"{primary} (primary)", f"{standby} (standby)"
     certain = [each for each in found.differences if each.certain]
     open_ = [each for each in found.differences if not each.certain]
-    yield Say(f"{primary}, and {standby} as its standby")
-    yield from (Say(f"Mind: {note}") for note in found.notes)
+    yield doc.Say(f"{primary}, and {standby} as its standby")
+    yield from (doc.Say(f"Mind: {note}") for note in found.notes)
     if found.waived:
-        yield Say(f"Mind: waived on one of them, which counts as passed: {', '.join(found.waived)}")
+        yield doc.Say(f"Mind: waived on one of them, which counts as passed: {', '.join(found.waived)}")
     worse = (each for each in found.events if each.worse)
-    yield section(
-        "After a failover", (Say(f"{MEANS[each.event]}: {each.standby} (now {each.primary})") for each in worse)
+    yield doc.section(
+        "After a failover", (doc.Say(f"{MEANS[each.event]}: {each.standby} (now {each.primary})") for each in worse)
     )
     for each in certain:
-        word = Run(each.standby.severity.upper(), each.standby.severity)
+        word = doc.Run(each.standby.severity.upper(), each.standby.severity)
         rows = (
             ("Primary", f"{primary}: {_told(each.primary)}"),
             ("Standby", f"{standby}: {_told(each.standby)}"),
             ("Failover", each.standby.impact),
         )
-        yield Finding(word, each.rule, each.standby.title, "", labelled(rows).rows)
+        yield doc.Finding(word, each.rule, each.standby.title, "", doc.labelled(rows).rows)
     if open_:
         names = ", ".join(f"{each.rule} ({each.standby.severity})" for each in open_[:OPEN])
         more = f" and {len(open_) - OPEN} more, which --format json names" if len(open_) > OPEN else ""
         text = f"Nobody can tell whether {standby} is worse in {_count(len(open_))}: {names}{more}"
         alike = sum(_state(each.primary) == _state(each.standby) == UNDECIDED for each in open_)
         too = f"{alike} of these {'is' if alike == 1 else 'are'} undecided on {primary}, too" if alike else ""
-        yield Finding(Run("UNKNOWN", "undecided"), "", text, too, ())
+        yield doc.Finding(doc.Run("UNKNOWN", "undecided"), "", text, too, ())
     better = f"; better in {len(found.better)}: {', '.join(found.better)}" if found.better else ""
     counts = f"{standby} is worse in {_count(len(certain))}, may be in {len(open_)}{better}"
-    yield section("", [Say(f"{counts}   (exit code {code})")])
+    yield doc.section("", [doc.Say(f"{counts}   (exit code {code})")])
 
 
 def _count(rules: int) -> str:
