@@ -12,6 +12,7 @@ from auditor.advice.properties import Layout, Pool, chosen
 from auditor.data import TableError
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Fact, Facts, Known, Reason, Subject, Unknown
+from auditor.report import terminal
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER
 
@@ -299,7 +300,7 @@ def counted(
 
 def told(facts: Facts, before: Facts | None = None) -> str:
     """In one line: where lines are broken is not what these tests are about."""
-    return " ".join("\n".join(log_device.page(Subject("pool", "tank"), facts, before)).split())
+    return " ".join(terminal.fragment(log_device.page(Subject("pool", "tank"), facts, before), width=100).split())
 
 
 BUSY = {

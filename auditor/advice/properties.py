@@ -5,7 +5,6 @@ set them. Pure. The sizes of records and blocks are those that suit the vdevs of
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -14,7 +13,8 @@ from auditor import data, rulebook
 from auditor.data import TableError
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown, unknown, value_of
-from auditor.text import harmless, quoted
+from auditor.report import document as doc
+from auditor.text import quoted
 
 FILE = "advice.toml"
 TEXTS = ("type", "property", "value", "reason", "cost", "source")
@@ -142,71 +142,53 @@ def commands(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[str]
     return lines
 
 
-def page(engine: str, dataset: Subject, part: str, facts: Facts, wide: int, short: bool = False) -> Iterator[str]:
+def page(engine: str, dataset: Subject, part: str, facts: Facts, short: bool = False) -> Iterator[doc.Block]:
     found = told(engine, dataset, part, facts)
     what = {"both": "its data and its log", "data": "its data", "log": "its log"}[part]
-    yield f"{ENGINES[engine].title} on {harmless(dataset.name)}: {what}. Nothing is changed by this."
+    yield doc.Say(f"{ENGINES[engine].title} on {dataset.name}: {what}. Nothing is changed by this.")
     pool = pool_of(dataset, facts)
     spread = pool.spread if isinstance(pool, Pool) else ()
     if spread and part != "log" and ENGINES[engine].page_bytes:
-        yield ""
-        yield from _wrapped(
-            f"layout: {harmless(str(spread[0]))}; for small pages a pool of mirrors is the better answer", wide, ""
-        )
-        yield from _reasons(MIRRORS, wide, short)
+        layout = f"layout: {spread[0]}; for small pages a pool of mirrors is the better answer"
+        yield doc.section("", [doc.Say(layout), _reasons(MIRRORS, short)])
     for each in found:
-        yield ""
-        yield from _wrapped(f"{each.advice.property}: {each.said}", wide, "")
-        yield from _reasons(each.advice, wide, short)
-        if not short:
-            for name, text in each.beside:
-                yield from [f"  {name:8} {text}"] if "  " in text else _wrapped(text, wide, f"  {name:8} ")
-    yield ""
-    yield from _to_do(found, dataset, facts, wide)
+        reasons = _reasons(each.advice, short, () if short else each.beside)
+        yield doc.section("", [doc.Say(f"{each.advice.property}: {each.said}"), reasons])
+    yield doc.section("", _to_do(found, dataset, facts))
 
 
-def _reasons(each: Advice, wide: int, short: bool) -> Iterator[str]:
-    lines = [("why", each.reason), ("cost", each.cost), ("source", each.source)]
-    lines.append(("dispute", each.dispute or "None is known."))
-    for name, text in lines[:1] if short else lines:
-        yield from _wrapped(text, wide, f"  {name:8} ")
+def _reasons(each: Advice, short: bool, more: Sequence[tuple[str, str]] = ()) -> doc.Entries:
+    rows = [("why", each.reason), ("cost", each.cost), ("source", each.source)]
+    rows.append(("dispute", each.dispute or "None is known."))
+    return doc.labelled(((f"  {name}", text) for name, text in (*(rows[:1] if short else rows), *more)), at=11)
 
 
-def _to_do(found: Sequence[Told], dataset: Subject, facts: Facts, wide: int) -> Iterator[str]:
+def _to_do(found: Sequence[Told], dataset: Subject, facts: Facts) -> Iterator[doc.Block]:
     by = {stand: [each for each in found if each.stand == stand] for stand in ("as advised", "differs", "not known")}
     some = "differ" if len(by["differs"]) > 1 else "differs"
     counts = [f"{len(each)} {some if stand == 'differs' else stand}" for stand, each in by.items() if each]
-    yield from _wrapped(f"Of {len(found)} properties: {', '.join(counts)}.", wide, "")
+    yield doc.Say(f"Of {len(found)} properties: {', '.join(counts)}.")
     lines = commands(found, dataset, facts)
     guards = unguarded(found, dataset, facts) if lines else []
     for database, setting in guards:
-        text = f"First {setting} in {harmless(database.name)}: the log may split pages that nothing else keeps whole"
-        yield from _wrapped(f"{text} (zaudit explain torn-page-guard-off).", wide, "")
+        text = f"First {setting} in {database.name}: the log may split pages that nothing else keeps whole"
+        yield doc.Say(f"{text} (zaudit explain torn-page-guard-off).")
     if lines:
-        yield "Then what would set them:" if guards else "What would set them:"
-        yield from (f"  {line}" for line in lines)
+        yield doc.Say("Then what would set them:" if guards else "What would set them:")
+        yield doc.Code(tuple(lines))
     if len(_places(found, dataset, facts)) > 1:
-        yield from _wrapped(
-            "sync is off in more places than this one: whatever is below them then honours fsync.", wide, ""
-        )
+        yield doc.Say("sync is off in more places than this one: whatever is below them then honours fsync.")
     volume = next((each for each in by["differs"] if each.advice.property == "volblocksize" and each.wanted), None)
     if volume:
-        text = f"A volume keeps its blocks: zfs create -V SIZE -o volblocksize={volume.wanted} NAME, and copy in the guest."
-        yield from _wrapped(text, wide, "")
+        made = f"zfs create -V SIZE -o volblocksize={volume.wanted} NAME"
+        yield doc.Say(f"A volume keeps its blocks: {made}, and copy in the guest.")
     if any(line.startswith("zfs set recordsize=") for line in lines):
-        yield from _wrapped("recordsize acts on files that are made from now on: dump and restore, or copy.", wide, "")
-
-
-def _wrapped(text: str, wide: int, first: str) -> list[str]:
-    rest = " " * (len(first) or 2)
-    return textwrap.wrap(
-        text, wide, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
-    )
+        yield doc.Say("recordsize acts on files that are made from now on: dump and restore, or copy.")
 
 
 def _seen(found: Known, name: str) -> str:
     """The value and where it is set, as the evidence has it; sizes as people write them."""
-    text = harmless(found.evidence[0].text) if found.evidence else harmless(str(found.value))
+    text = found.evidence[0].text if found.evidence else str(found.value)
     text = text.removeprefix(f"{name}=")
     if name in SIZES and isinstance(found.value, int):
         text = text.replace(str(found.value), spoken(found.value), 1)
@@ -226,7 +208,7 @@ def _word(each: Advice, dataset: Subject, facts: Facts) -> Told:
 
 
 def _unseen(each: Advice, why: Unknown, wanted: str) -> Told:
-    return Told(each, "not known", "", wanted, f"not known ({harmless(why.reasons[0].text)}); advised: {wanted}")
+    return Told(each, "not known", "", wanted, f"not known ({why.reasons[0].text}); advised: {wanted}")
 
 
 def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Told:
@@ -234,7 +216,7 @@ def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Told:
     now, pool = facts.get(dataset, each.property), pool_of(dataset, facts)
     if isinstance(pool, Unknown):
         seen = "not known" if isinstance(now, Unknown) else _seen(now, each.property)
-        why = harmless(pool.reasons[0].text)
+        why = pool.reasons[0].text
         said = (
             f"{seen}; not compared, for what the pool is made of is not known ({why}); advised on mirrors: {each.shown}"
         )
@@ -295,7 +277,7 @@ def _beside(pool: Pool, each: Advice, best: int) -> Iterator[tuple[str, str]]:
         yield "mirrors", each.reason
         yield "see", "zaudit explain raidz-small-blocks"
     for layout in pool.spread:
-        yield "space", f"{harmless(str(layout))}; large blocks are {layout.best:.0%} data"
+        yield "space", f"{layout}; large blocks are {layout.best:.0%} data"
         yield from (("", line) for line in _table(layout))
     if pool.spread:
         yield "", "A block that compresses takes what the smaller size does, into which it then fits."

@@ -3,6 +3,7 @@ would help a pool. It changes nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,12 @@ from auditor.commands import _options
 from auditor.commands._auditing import Request, gathered
 from auditor.commands._options import Local, looking
 from auditor.databases import ENGINES
-from auditor.screen import say, width
+from auditor.screen import ascii_only, say, width
 from auditor.text import harmless
 
 if TYPE_CHECKING:
     from auditor.audit import Look
+    from auditor.report.document import Block
 
 PARTS = ("both", "data", "log")
 
@@ -45,7 +47,7 @@ def db(asked: Request, engine: str, dataset: str, part: str, short: bool) -> Non
     seen = _look(asked, dataset)
     found = [each for each in seen.roots if each.kind == "dataset"]
     subject = found[0] if found else Subject("dataset", dataset)
-    say("\n".join(properties.page(engine, subject, part, seen.facts, min(width(), 110), short)))
+    _print(properties.page(engine, subject, part, seen.facts, short))
 
 
 @advise.command(short_help="Whether a log device would help, which kind, and how large.")
@@ -68,11 +70,16 @@ def log(asked: Request, pool: str, since: Path | None) -> None:
     before = _look(asked._replace(replay=since), pool).facts if since else None
     seen = _look(asked, pool)
     try:
-        lines = log_device.page(Subject("pool", pool.partition("/")[0]), seen.facts, before, min(width(), 110))
-        say("\n".join(lines))
+        _print(log_device.page(Subject("pool", pool.partition("/")[0]), seen.facts, before))
     except log_device.NotMeasured as why:
         say(f"Nothing can be said of a log device for {harmless(pool)}: {harmless(str(why))}")
         raise SystemExit(EXIT_UNDECIDED) from None
+
+
+def _print(blocks: Iterator[Block]) -> None:
+    from auditor.report import terminal
+
+    say(terminal.fragment(blocks, width=min(width(), 110), ascii_only=ascii_only()))
 
 
 def _look(asked: Request, name: str) -> Look:
