@@ -61,7 +61,7 @@ def failing(facts: Facts, rules: tuple[Rule, ...]) -> set[tuple[str, Subject]]:
 
 def apply(engine: str, dataset: Subject, part: str, facts: Facts) -> None:
     """What is advised is done: the guard first, then each command; what is below inherits it. A volume is made anew."""
-    found = properties.told(engine, dataset, part, facts)
+    found = properties.compare(engine, dataset, part, facts)
     lines = properties.commands(found, dataset, facts)
     assert not any("disabled" in line for line in lines)
     for database, _ in properties.unguarded(found, dataset, facts) if lines else ():
@@ -166,7 +166,7 @@ def test_on_no_layout_is_advised_what_check_objects_to(name: str, width: int, as
             case = (kind, engine, part, start["recordsize"])
             apply(engine, DB, part, facts)
             assert {rule for rule, _ in failing(facts, chosen())} == set(), case
-            assert {each.stand for each in properties.told(engine, DB, part, facts)} == {"as advised"}, case
+            assert {each.stand for each in properties.compare(engine, DB, part, facts)} == {"as advised"}, case
 
 
 CASES = [(name, engine) for engine in ENGINES for name in HOSTS.names()]
@@ -186,7 +186,7 @@ def test_with_the_guard_off_and_a_log_that_holds_pointers() -> None:
     put(facts, DB, recordsize=16 << 10, logbias="throughput", compression="off")
     for database in facts.subjects("database"):
         put(facts, database, page_within_block=True, log_splits_page=False)
-    found = properties.told("mariadb", DB, "both", facts)
+    found = properties.compare("mariadb", DB, "both", facts)
     assert [(each.name, setting) for each, setting in properties.unguarded(found, DB, facts)] == [
         ("mariadb 388", "innodb_doublewrite = ON")
     ]
@@ -198,7 +198,7 @@ def test_a_log_apart_is_set_with_its_data() -> None:
     facts, data = copied(seen("2.3-db-postgres-healthy")), Subject("dataset", "tank/pg")
     for name in ("tank/pg", "tank/pg/wal"):
         put(facts, Subject("dataset", name), sync="disabled")
-    found = properties.told("postgres", data, "data", facts)
+    found = properties.compare("postgres", data, "data", facts)
     assert "zfs set sync=standard tank/pg/wal" in properties.commands(found, data, facts)
     assert newly("postgres", data, "data", facts, audited()) == set()
 

@@ -119,7 +119,7 @@ def test_on_mirrors_the_page_is_advised(zaudit: CommandLine) -> None:
 def test_where_the_vdevs_are_not_known_no_size_is_set() -> None:
     facts, db = Facts(), Subject("dataset", "tank/db")
     facts.put_all([Fact(db, "recordsize", Known(16384, ()))])
-    (size,) = (each for each in properties.told("mysql", db, "data", facts) if each.advice.property == "recordsize")
+    (size,) = (each for each in properties.compare("mysql", db, "data", facts) if each.advice.property == "recordsize")
     assert size.stand == "not known"
     assert size.said.startswith("16K; not compared, for what the pool is made of is not known (")
     assert size.said.endswith("advised on mirrors: 16K")
@@ -166,7 +166,7 @@ def test_why_another_size(more: dict[str, object], says: str, why: str) -> None:
     of_db = {"recordsize": 8192, "special_small_blocks": 0} | {key: more[key] for key in more if key not in of_vdev}
     values = {pool: {"data_vdevs": (vdev,), "special_vdevs": (vdev,)}, vdev: of_vdev, db: of_db}
     facts.put_all(Fact(each, name, Known(value, ())) for each, of in values.items() for name, value in of.items())  # type: ignore[attr-defined]
-    (size,) = (each for each in properties.told("mysql", db, "data", facts) if each.advice.property == "recordsize")
+    (size,) = (each for each in properties.compare("mysql", db, "data", facts) if each.advice.property == "recordsize")
     assert size.said == says
     assert size.advice.reason.startswith(why)
     assert len(size.advice.reason) <= 69

@@ -111,7 +111,7 @@ MIRRORS = Advice(
 )  # fmt: skip
 
 
-class Told(NamedTuple):
+class Comparison(NamedTuple):
     """One property. now: what it is set to, in words; wanted: the value to set, as zfs set takes it, empty where none fits;
     beside: other things to say of it here, each a heading and a text."""
 
@@ -123,7 +123,7 @@ class Told(NamedTuple):
     beside: tuple[tuple[str, str], ...] = ()
 
 
-def told(engine: str, dataset: Subject, part: str, facts: Facts) -> list[Told]:
+def compare(engine: str, dataset: Subject, part: str, facts: Facts) -> list[Comparison]:
     """Each property that is advised, and how what is set compares."""
     kind = value_of(facts.get(dataset, "type"))
     found = of(engine, part, str(kind or "filesystem"))
@@ -132,7 +132,7 @@ def told(engine: str, dataset: Subject, part: str, facts: Facts) -> list[Told]:
     ]
 
 
-def commands(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[str]:
+def commands(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> list[str]:
     """What would set what differs, in an order in which each is right after the ones before. A volume keeps its blocks."""
     lines = []
     for each in found:
@@ -143,7 +143,7 @@ def commands(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[str]
 
 
 def page(engine: str, dataset: Subject, part: str, facts: Facts, short: bool = False) -> Iterator[doc.Block]:
-    found = told(engine, dataset, part, facts)
+    found = compare(engine, dataset, part, facts)
     what = {"both": "its data and its log", "data": "its data", "log": "its log"}[part]
     yield doc.Say(f"{ENGINES[engine].title} on {dataset.name}: {what}. Nothing is changed by this.")
     pool = pool_of(dataset, facts)
@@ -163,7 +163,7 @@ def _reasons(each: Advice, short: bool, more: Sequence[tuple[str, str]] = ()) ->
     return doc.labelled(((f"  {name}", text) for name, text in (*(rows[:1] if short else rows), *more)), at=11)
 
 
-def _to_do(found: Sequence[Told], dataset: Subject, facts: Facts) -> Iterator[doc.Block]:
+def _to_do(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> Iterator[doc.Block]:
     by = {stand: [each for each in found if each.stand == stand] for stand in ("as advised", "differs", "not known")}
     some = "differ" if len(by["differs"]) > 1 else "differs"
     counts = [f"{len(each)} {some if stand == 'differs' else stand}" for stand, each in by.items() if each]
@@ -195,23 +195,23 @@ def _seen(found: Known, name: str) -> str:
     return text
 
 
-def _word(each: Advice, dataset: Subject, facts: Facts) -> Told:
+def _word(each: Advice, dataset: Subject, facts: Facts) -> Comparison:
     now = facts.get(dataset, each.property)
     if isinstance(now, Unknown):
         return _unseen(each, now, each.shown)
     seen = _seen(now, each.property)
     if now.value == each.value:
-        return Told(each, "as advised", seen, each.shown, f"{seen}: as advised")
+        return Comparison(each, "as advised", seen, each.shown, f"{seen}: as advised")
     if now.value in each.also:
-        return Told(each, "as advised", seen, each.shown, f"{seen}: does as well as {each.shown}")
-    return Told(each, "differs", seen, each.shown, f"{seen}; advised: {each.shown}")
+        return Comparison(each, "as advised", seen, each.shown, f"{seen}: does as well as {each.shown}")
+    return Comparison(each, "differs", seen, each.shown, f"{seen}; advised: {each.shown}")
 
 
-def _unseen(each: Advice, why: Unknown, wanted: str) -> Told:
-    return Told(each, "not known", "", wanted, f"not known ({why.reasons[0].text}); advised: {wanted}")
+def _unseen(each: Advice, why: Unknown, wanted: str) -> Comparison:
+    return Comparison(each, "not known", "", wanted, f"not known ({why.reasons[0].text}); advised: {wanted}")
 
 
-def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Told:
+def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Comparison:
     """recordsize or volblocksize: by the vdevs of the pool, and no smaller than the page of the database."""
     now, pool = facts.get(dataset, each.property), pool_of(dataset, facts)
     if isinstance(pool, Unknown):
@@ -220,7 +220,7 @@ def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Told:
         said = (
             f"{seen}; not compared, for what the pool is made of is not known ({why}); advised on mirrors: {each.shown}"
         )
-        return Told(each, "not known", seen, "", said)
+        return Comparison(each, "not known", seen, "", said)
     assert isinstance(each.value, int)
     also = [size for size in each.also if isinstance(size, int)]
     page = _page(each, engine, dataset, facts)
@@ -232,16 +232,16 @@ def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Told:
     if not best:
         text = f"no size of {spoken(BLOCK_SIZES[0])} to {spoken(BLOCK_SIZES[-1])} fits"
         seen = "not known" if isinstance(now, Unknown) else _seen(now, each.property)
-        return Told(each, "differs", seen, "", f"{seen}; {text}", beside)
+        return Comparison(each, "differs", seen, "", f"{seen}; {text}", beside)
     wanted = spoken(best) + (f" here, {each.shown} on mirrors" if pool.spread and best != each.value else "")
     if isinstance(now, Unknown):
         return _unseen(each, now, wanted)._replace(wanted=spoken(best), beside=beside)
     seen = _seen(now, each.property)
     if now.value == best:
-        return Told(each, "as advised", seen, spoken(best), f"{seen}: as advised", beside)
+        return Comparison(each, "as advised", seen, spoken(best), f"{seen}: as advised", beside)
     if now.value in suiting:
-        return Told(each, "as advised", seen, spoken(best), f"{seen}: does as well as {spoken(best)}", beside)
-    return Told(each, "differs", seen, spoken(best), f"{seen}; advised: {wanted}", beside)
+        return Comparison(each, "as advised", seen, spoken(best), f"{seen}: does as well as {spoken(best)}", beside)
+    return Comparison(each, "differs", seen, spoken(best), f"{seen}; advised: {wanted}", beside)
 
 
 def _why_here(each: Advice, best: int, pool: Pool) -> str:
@@ -301,7 +301,7 @@ def _below(dataset: Subject, other: Subject) -> bool:
     return other == dataset or other.name.startswith(f"{dataset.name}/")
 
 
-def unguarded(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[tuple[Subject, str]]:
+def unguarded(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> list[tuple[Subject, str]]:
     """(database, setting) of those with data where something is set, whose pages nothing keeps whole. (torn-page-guard-off)"""
     places = _places(found, dataset, facts)
     return [
@@ -321,7 +321,7 @@ def _databases(places: Sequence[Subject], link: str, facts: Facts) -> list[Subje
     ]
 
 
-def _places(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[Subject]:
+def _places(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> list[Subject]:
     """Where sync is to be set: on what is above and has it off, lest whatever is made there has it off, too; on the dataset,
     where it does not get it from there; on the others of its databases. (rules sync-ancestor-trap, sync-mixed-log-data)"""
     if not any(each.advice.property == "sync" and each.stand == "differs" for each in found):
@@ -449,10 +449,10 @@ def _layout(vdev: Subject, facts: Facts) -> Layout | int | Unknown:
     sector = 1 << _number(ashift)
     word = str(kind.value) if isinstance(kind, Known) else ""
     if word == "draid":
-        told = _DRAID.match(vdev.name)
-        if not told or not int(told[2]):
+        compare = _DRAID.match(vdev.name)
+        if not compare or not int(compare[2]):
             return unknown(f"{vdev}: its name does not say how many data disks a stripe has")
-        parity, data = int(told[1]), int(told[2])
+        parity, data = int(compare[1]), int(compare[2])
         return Layout(vdev.name, True, data + parity, data, parity, sector)
     if not word.startswith("raidz"):
         return sector

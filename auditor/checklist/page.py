@@ -16,7 +16,7 @@ from auditor.checklist.lists import (
     Answered,
     Checklist,
     Evidence,
-    Said,
+    Statement,
     wrong,
 )
 from auditor.codec import plain
@@ -110,7 +110,7 @@ def title(found: Checklist, line: Answered) -> str:
     return dict(found.titles)[line.list]
 
 
-def shown(line: Answered, verbose: bool) -> tuple[Said, ...]:
+def shown(line: Answered, verbose: bool) -> tuple[Statement, ...]:
     """What a reader is shown of what decided it; that nothing was measured is said above the line."""
     if verbose:
         return line.said
@@ -148,9 +148,9 @@ def inapplicable(found: Checklist) -> list[tuple[str, int, str]]:
     return [(name, count, why) for (name, why), count in by.items()]
 
 
-def no_by(found: Checklist) -> list[tuple[Said, list[Answered]]]:
+def no_by(found: Checklist) -> list[tuple[Statement, list[Answered]]]:
     """What is wrong, the gravest first, and the lines that it makes a no."""
-    groups: dict[str, tuple[Said, list[Answered]]] = {each.text: (each, []) for each in wrong(found.lines)}
+    groups: dict[str, tuple[Statement, list[Answered]]] = {each.text: (each, []) for each in wrong(found.lines)}
     for line in found.of("no"):
         first = next(text for text in groups if any(each.text == text for each in line.deciding))
         groups[first][1].append(line)
@@ -307,7 +307,7 @@ def _markdown(found: Checklist, zaudit: str) -> Iterator[str]:
     yield f"\nNext: {_markdown_do(then(found))}"
 
 
-def _markdown_line(line: Answered, said: tuple[Said, ...] | list[Said]) -> Iterator[str]:
+def _markdown_line(line: Answered, said: tuple[Statement, ...] | list[Statement]) -> Iterator[str]:
     why = "; ".join(_text(each.text) for each in said)
     yield f"- [ ] {_text(line.text)}{f': {why}' if why else ''}"
 

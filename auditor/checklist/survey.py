@@ -77,7 +77,7 @@ def draw(wanted: Wanted, progress: Callable[..., None] | None) -> Checklist:
             raise CannotList(f"{kept[by].path}: {why}")
         stale[by] = () if other is looked else tuple(lists.changes(audited, other.seen.facts))
         evidence.append(Evidence(by, other.seen.facts.now, text + page.minds(other.report), stale[by]))
-    seen = responses.Seen(
+    seen = responses.Looks(
         audited,
         Runs(measured[0].report, lists.by_rule(measured[0].report)) if measured else None,
         Verified(measured[1], _profiles(looked.seen.facts)) if measured else None,

@@ -101,7 +101,7 @@ class Audit(NamedTuple):
     options: Options
     rules: Chosen
 
-    def look(self) -> Looked:
+    def look(self) -> Inspected:
         """Raises Stop or OSError."""
         from auditor import audit
         from auditor.host.live import LiveHost
@@ -120,10 +120,10 @@ class Audit(NamedTuple):
         except audit.NothingToAudit as nothing:
             raise _with_host_findings(nothing, self.rules.rules, quiet=asked.quiet) from None
         focus = asked.targets if past and asked.targets and asked.targets != named else ()
-        return Looked(self, host, seen, focus or named, focus)
+        return Inspected(self, host, seen, focus or named, focus)
 
 
-class Looked(NamedTuple):
+class Inspected(NamedTuple):
     """What was seen of the host. targets: that are meant; focus: of a recording, those that narrow it."""
 
     audit: Audit
@@ -132,7 +132,7 @@ class Looked(NamedTuple):
     targets: tuple[str, ...]
     focus: tuple[str, ...]
 
-    def suppose(self, changes: Sequence[Change]) -> Looked:
+    def suppose(self, changes: Sequence[Change]) -> Inspected:
         from auditor import audit
 
         return self._replace(seen=audit.suppose(self.seen, changes))

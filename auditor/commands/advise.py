@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PARTS = ("both", "data", "log")
 
 
-@click.group(short_help="Recommended properties for a database; whether a log device would help.")
+@click.group(short_help="Properties for a database; whether a log device would help.")
 def advise() -> None:
     """Recommend, and say why; nothing is ever changed."""
 

@@ -11,7 +11,7 @@ import click
 
 from auditor import __version__
 from auditor.commands import _options
-from auditor.commands._auditing import Audit, Looked, Request, gathered
+from auditor.commands._auditing import Audit, Inspected, Request, gathered
 from auditor.commands._formats import Done, FormatChoice, code, emit, promised, report_formats, settled
 from auditor.commands._options import SEVERITIES, Local, fail_on, looking, policy, rules_of
 from auditor.commands._options import database as database_option
@@ -121,7 +121,7 @@ def check(
     sys.exit(code(wanted, report.exit_code, done.data))
 
 
-def _compare(looked: Looked, changes: Sequence[Change], wanted: Sequence[FormatChoice]) -> NoReturn:
+def _compare(looked: Inspected, changes: Sequence[Change], wanted: Sequence[FormatChoice]) -> NoReturn:
     from auditor.report import supposed
 
     before, after = (supposed.Side(each.judge(), each.seen.facts) for each in (looked, looked.suppose(changes)))

@@ -17,7 +17,7 @@ from auditor.screen import look, write
 from auditor.streams import progress
 
 
-@click.command(short_help="Tick off what a log device, figures and a benchmark need, as far as it was seen.")
+@click.command(short_help="Fill in readiness checklists for a SLOG or a benchmark.")
 @click.argument("target", required=False, shell_complete=_options.targets)
 @click.option("--replay", "replays", type=Local(), multiple=True, metavar="REC",
               help="A recording of check, verify or diagnose; one of each at most (repeat for more).")  # fmt: skip

@@ -16,7 +16,7 @@ from auditor.streams import progress
 SECONDS, LONGEST = 30, 3600
 
 
-@click.command(short_help="Who commits under the current load, how long it takes, and where the time goes.")
+@click.command(short_help="Who commits now, how long it takes, where the time goes.")
 @click.argument("target", required=False)
 @click.option("--seconds", type=Seconds(1, LONGEST), metavar="SECONDS",
               help=f"Look for this long.  [default: {SECONDS}; with --watch until Ctrl-C, at most {LONGEST}]")  # fmt: skip

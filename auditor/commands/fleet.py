@@ -25,7 +25,7 @@ from auditor.text import is_url
 
 if TYPE_CHECKING:
     from auditor.fleet.counting import Host, Read
-    from auditor.fleet.inputs import Account, Found, Journal
+    from auditor.fleet.inputs import Account, Inputs, Journal
     from auditor.fleet.workers import How
 
 Judge = Callable[[Iterable[str], "How"], Iterator[str]]
@@ -113,7 +113,7 @@ def judge(
 
     how, told = _how(folders, policy_file)
     account = inputs.Account(frozenset(_expected(inventory)), time.time())
-    found = inputs.found(recordings)
+    found = inputs.find(recordings)
     found = found._replace(recordings=account.in_order(found.recordings))
     bounds = workers.Bounds(min(jobs or workers.processors(), len(found.recordings)), timeout)
 
@@ -188,7 +188,7 @@ def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
 
 
 def _blocks(
-    found: Found, journal: Journal | None, judge: Judge, how: How, account: Account, quiet: bool, deadline: float
+    found: Inputs, journal: Journal | None, judge: Judge, how: How, account: Account, quiet: bool, deadline: float
 ) -> Iterator[str]:
     """The rows of each recording in their order, and then who is missing. All are judged before the first is written:
     which names are claimed twice decides what each host is called. Raises TooLate."""

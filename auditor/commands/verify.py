@@ -15,7 +15,7 @@ from auditor.screen import look, steps, write
 from auditor.streams import progress
 
 
-@click.command(short_help="Follow every fsync down to the flush on the device, with a short honest fio run.")
+@click.command(short_help="Follow every fsync down to the device, with a short fio run.")
 @click.argument("target", required=False, shell_complete=_options.targets)
 @click.option("--profile", default="postgres", show_default=True, metavar="NAME|FILE.fio",
               help="postgres, mysql-innodb, sqlite, mongodb, etcd, or an fio job file.")  # fmt: skip

@@ -129,7 +129,7 @@ def spelt(release: Release) -> str:
     return ".".join(map(str, release))
 
 
-def told(bounds: tuple[Range, ...]) -> str:
+def in_words(bounds: tuple[Range, ...]) -> str:
     """``all of 2.1, 2.2.1 and later of 2.2, 2.3.0 to 2.3.3``."""
     return ", ".join(map(_told, bounds))
 

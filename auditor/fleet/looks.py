@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from auditor.fleet.rows import Absent, BadRows, Row, Seen
+from auditor.fleet.rows import Absent, BadRows, HostLook, Row
 
 NAMES = 6  # of a list, before the rest is counted
 HOSTS = 1_000_000  # more is no fleet
@@ -28,7 +28,7 @@ class Looks:
     in the future. claimed: names that recordings of several places have, of which at least one is not called so, and of
     how many places none counts."""
 
-    newest: dict[str, Seen] = field(default_factory=dict)
+    newest: dict[str, HostLook] = field(default_factory=dict)
     absent: list[Absent] = field(default_factory=list)
     total: int = 0
     ahead: set[str] = field(default_factory=set)
@@ -42,7 +42,7 @@ def looks(rows: Iterable[Row], now: float) -> Looks:
     for row in rows:
         if isinstance(row, Absent):
             found.absent.append(row)
-        elif isinstance(row, Seen):
+        elif isinstance(row, HostLook):
             found.total += 1
             if ahead(row.taken, now):
                 found.ahead.add(row.name)
@@ -60,7 +60,7 @@ def ahead(taken: float, now: float) -> bool:
     return taken - now > AHEAD
 
 
-def _rank(look: Seen, now: float) -> tuple[bool, tuple[str, float, str]]:
+def _rank(look: HostLook, now: float) -> tuple[bool, tuple[str, float, str]]:
     return not ahead(look.taken, now), look.key
 
 

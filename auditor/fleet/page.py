@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from auditor.fleet.counting import GRAVE, Fleet, Host, Line, Read
 from auditor.fleet.looks import NAMES, names
-from auditor.fleet.rows import Events, Fix, Found, Key, Seen, events, fix_of, whole
+from auditor.fleet.rows import Events, FindingRow, Fix, HostLook, Key, events, fix_of, whole
 from auditor.judge.finding import RANK
 from auditor.report import document as doc
 from auditor.report import html, terminal
@@ -62,7 +62,7 @@ def headline(fleet: Fleet) -> str:
     return f"{fleet.aside:,} NOT COUNTED, WHICH CLAIM NAMES OF OTHERS; OF THE REST {said}" if fleet.aside else said
 
 
-def seen(fleet: Fleet) -> str:
+def looked_at(fleet: Fleet) -> str:
     moments = sorted(host.seen.taken for host in fleet.hosts)
     if not moments:
         return "no look at any host"
@@ -130,9 +130,9 @@ def grave(group: Alike) -> str:
     return ", ".join(group.rules[:RULES]) + (", ..." if len(group.rules) > RULES else "") or "nothing grave that fails"
 
 
-def fresh(fleet: Fleet) -> list[tuple[Found, list[str]]]:
+def fresh(fleet: Fleet) -> list[tuple[FindingRow, list[str]]]:
     """(one of them, hosts) of each rule that fails where it did not, the gravest first."""
-    found: dict[tuple[str, str], tuple[Found, dict[str, None]]] = {}
+    found: dict[tuple[str, str], tuple[FindingRow, dict[str, None]]] = {}
     for each in fleet.news.fresh if fleet.news else ():
         found.setdefault((each.severity, each.rule), (each, {}))[1][each.key[0]] = None
     ranked = sorted(found.values(), key=lambda each: (-RANK[each[0].severity], -len(each[1]), each[0].rule))
@@ -188,7 +188,7 @@ def absent(fleet: Fleet) -> Iterator[tuple[str, str]]:
             yield "not judged", f"{each.name or each.recording}: {each.error}"
 
 
-def finding_line(found: Found) -> str:
+def finding_line(found: FindingRow) -> str:
     """A finding of a host in one line."""
     word = found.severity if found.outcome == "fail" else f"undecided, {found.severity} if it fails"
     return f"{found.rule} {found.place} ({word}): {found.title}"
@@ -245,7 +245,7 @@ def write_html(fleet: Fleet, link: Link = nowhere) -> str:
 
 
 def _document(fleet: Fleet, blocks: Iterable[doc.Block]) -> doc.Document:
-    facts = ("zaudit fleet", hosts(fleet.total), seen(fleet))
+    facts = ("zaudit fleet", hosts(fleet.total), looked_at(fleet))
     more = [doc.Say("; ".join(told), "dim")] if (told := list(notes(fleet))) else []
     return doc.Document(
         "zaudit: the fleet", facts, (doc.Verdict(kind(fleet), headline(fleet), tuple(more)), *blocks), FOOTER
@@ -366,7 +366,7 @@ class _Page:
     count: int = 0
     size: int = 0
 
-    def add(self, each: Found, row: Mapping[str, Any]) -> None:
+    def add(self, each: FindingRow, row: Mapping[str, Any]) -> None:
         self.count += 1
         if self.count <= FINDINGS and self.size < SIZE:
             finding = _finding(each, fix_of(row))
@@ -385,9 +385,9 @@ def host_pages(read: Read, every: Sequence[Host]) -> Iterator[tuple[str, str]]:
     found: dict[Key, _Page] = {host.seen.key: _Page() for host in every}
     for row, line in whole(read()):
         match row:
-            case Seen() if row.key in found:
+            case HostLook() if row.key in found:
                 found[row.key].events = events(line)[:GROUPS]
-            case Found() if row.key in found:
+            case FindingRow() if row.key in found:
                 found[row.key].add(row, line)
     for host in every:
         yield file_name(host.seen.name), html.write(_host_page(host, found.pop(host.seen.key)))
@@ -413,7 +413,7 @@ def _ends(each: Events) -> Iterator[tuple[str, doc.Run]]:
     return ((noun, ENDS[each.outcomes[event]]) for event, noun in NOUNS.items() if each.outcomes.get(event) in ENDS)
 
 
-def _finding(each: Found, fix: Fix) -> doc.Finding:
+def _finding(each: FindingRow, fix: Fix) -> doc.Finding:
     says = [*fix.says[:SENTENCES], *([f"and {len(fix.says) - SENTENCES:,} more"] if len(fix.says) > SENTENCES else [])]
     rows = doc.labelled(
         [*((("Seen" if not i else ""), one[:TEXT]) for i, one in enumerate(says)), *_fixes(each, fix)]
@@ -424,7 +424,7 @@ def _finding(each: Found, fix: Fix) -> doc.Finding:
     return doc.Finding(word, each.rule, each.place[:TEXT], each.title[:TEXT], rows, tone)
 
 
-def _fixes(each: Found, fix: Fix) -> Iterator[tuple[str, doc.Line]]:
+def _fixes(each: FindingRow, fix: Fix) -> Iterator[tuple[str, doc.Line]]:
     if each.outcome == "unknown":
         yield from (("Needs", need(remedy[:TEXT])) for remedy in each.remedies[:SENTENCES])
         return

@@ -27,7 +27,7 @@ class BadRows(Stop):
     """A line that is no row, and why."""
 
 
-class Seen(NamedTuple):
+class HostLook(NamedTuple):
     """A look at a host. taken: seconds since the epoch."""
 
     name: str
@@ -43,7 +43,7 @@ class Seen(NamedTuple):
         return self.name, self.taken, self.recording
 
 
-class Found(NamedTuple):
+class FindingRow(NamedTuple):
     """A finding of one look. counts: it is neither waived nor known to a baseline. bugs: (id, severity) of
     known ones of the release."""
 
@@ -71,7 +71,7 @@ class Absent(NamedTuple):
     error: str
 
 
-Row = Seen | Found | Absent
+Row = HostLook | FindingRow | Absent
 
 
 class Fix(NamedTuple):
@@ -137,7 +137,7 @@ def events(table: Mapping[str, Any]) -> list[Events]:
 def _row(table: Mapping[str, Any]) -> Row | None:
     match table["kind"]:
         case "report":
-            return Seen(
+            return HostLook(
                 *_key(table), text(table["openzfs"]), one_of(table["standing"], STANDINGS), text(table["rules"])
             )
         case "finding":
@@ -149,10 +149,10 @@ def _row(table: Mapping[str, Any]) -> Row | None:
             return None
 
 
-def _found(table: Mapping[str, Any]) -> Found:
+def _found(table: Mapping[str, Any]) -> FindingRow:
     outcome = one_of(table["outcome"], OUTCOMES)
     commands, title = _texts(table["fix"]["commands"]), text(table["title"])
-    return Found(
+    return FindingRow(
         key=_key(table),
         id=text(table["id"]),
         rule=text(table["rule"]),

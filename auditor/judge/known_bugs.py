@@ -52,7 +52,7 @@ class Bug(NamedTuple):
     @property
     def releases(self) -> str:
         """That have it, in words."""
-        return releases.told(self.affected)
+        return releases.in_words(self.affected)
 
     @property
     def fixed_in(self) -> tuple[str, ...]:
@@ -268,7 +268,7 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         **({} if "elements" in entry else {"outside": OUTSIDE}),
         "subject": "host",
         "expect": f"not (({affected}) and host.{releases.build_fact(name)}{condition})",
-        "message": f"{entry['title']}: OpenZFS {{host.zfs_version_text}} is affected ({releases.told(_ranges(entry))})",
+        "message": f"{entry['title']}: OpenZFS {{host.zfs_version_text}} is affected ({releases.in_words(_ranges(entry))})",
     }
 
 

@@ -31,8 +31,8 @@ from auditor.judge.rule import (
     Place,
     Rule,
     RuleError,
-    Said,
     Template,
+    Texts,
 )
 from auditor.judge.threshold import Decided, Threshold, ThresholdError, constants, of_rule
 
@@ -124,7 +124,7 @@ def _judged(
     table: Mapping[str, Any],
     registry: Registry,
     compilers: _Compilers,
-    said: Callable[[str], Said],
+    said: Callable[[str], Texts],
 ) -> Rule:
     kind, condition, elements = _kind(table), compilers.condition, _elements(table)
     origin = _text(table, "origin") if "origin" in table else ""
@@ -166,9 +166,9 @@ def _kind(table: Mapping[str, Any]) -> Kind:
     return cast(Kind, _one_of(table, "subject", KINDS))
 
 
-def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, compilers: _Compilers, platform: str) -> Said:
+def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, compilers: _Compilers, platform: str) -> Texts:
     """In words of a platform, which are not known when the rule is loaded."""
-    return Said(
+    return Texts(
         impact=_text(table, "impact"),
         why=_text(table, "why"),
         fix=_fix(table["fix"], kind, registry, compilers, platform),

@@ -35,7 +35,7 @@ class CompareError(ValueError):
     """A document that is no report of zaudit; the text says why."""
 
 
-class Seen(NamedTuple):
+class Outcome(NamedTuple):
     """One rule on one subject that did not pass. element: what the subject is, whatever it is called. title: of the rule;
     evidence: of a failure; reasons: of an unknown; unasked:
     they all are that the recording was made before the question; known: to the baseline of the report. least: how severe it is
@@ -58,11 +58,11 @@ class Difference(NamedTuple):
     """One change. before, after: None where the rule passed, did not apply, or was not asked."""
 
     change: Change
-    before: Seen | None
-    after: Seen | None
+    before: Outcome | None
+    after: Outcome | None
 
     @property
-    def shown(self) -> Seen:
+    def shown(self) -> Outcome:
         seen = self.after or self.before
         assert seen is not None
         return seen
@@ -122,7 +122,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
     return Comparison(tuple(sorted(found, key=_order)), tuple(_notes(old, new)), same, decided)
 
 
-def _of_one(before: Seen | None, after: Seen | None, then: set[str], now: set[str]) -> Change | None:
+def _of_one(before: Outcome | None, after: Outcome | None, then: set[str], now: set[str]) -> Change | None:
     """Where only one of the two could see it; its subject may not have been listed in the other. then, now: the rules that
     wanted what was not asked."""
     if after and not after.unasked and (before.unasked if before else after.rule in then):
@@ -132,7 +132,7 @@ def _of_one(before: Seen | None, after: Seen | None, then: set[str], now: set[st
     return None
 
 
-def _change(before: Seen | None, after: Seen | None, undecided: set[str]) -> Change:
+def _change(before: Outcome | None, after: Outcome | None, undecided: set[str]) -> Change:
     if after is None:
         assert before is not None
         # its subject may have become part of what could not be listed
@@ -157,7 +157,7 @@ def _order(each: Difference) -> tuple[object, ...]:
     return CHANGES.index(each.change), -RANK[seen.severity], seen.outcome != "fail", seen.rule, seen.subject
 
 
-def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> dict[tuple[str, Element], Seen]:
+def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> dict[tuple[str, Element], Outcome]:
     """(rule, element) -> what was found. shared: what is known by more than its name. A report is as untrusted as any file."""
     if document.get("schema") not in (SCHEMA, FIRST):
         raise CompareError(f"its schema is neither {SCHEMA} nor {FIRST}")
@@ -174,7 +174,7 @@ def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> di
         raise CompareError(f"a finding is malformed ({type(error).__name__}: {error})") from None
 
 
-def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
+def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Outcome:
     severity = each.get("severity", finding["severity"])  # of known bugs each has one, and a rule
     if severity not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
         raise CompareError(f"{severity!r} or {finding['outcome']!r} is not a severity or outcome")
@@ -187,7 +187,7 @@ def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
     evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
     remedies = {one.get("remedy") for one in each.get("reasons", ())}
     title = titles.get(rule, str(finding["title"]))
-    return Seen(
+    return Outcome(
         rule,
         f"{each['kind']} {within}{each['name']}",
         (str(each["kind"]), str(each.get("pool", "")), str(each["name"])),
