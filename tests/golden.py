@@ -14,8 +14,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from auditor import audit, codec, rulebook
-from auditor.checklist import page as checklist_page
-from auditor.checklist import survey
+from auditor.checklist import checklist_page, survey
 from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
 from auditor.diagnose import page as diagnose_page
@@ -25,8 +24,7 @@ from auditor.judge import rule_file
 from auditor.judge.finding import Finding
 from auditor.recording import recording
 from auditor.registry import registry, sources
-from auditor.report import audit as audit_page
-from auditor.report import formats, report_reader, rule_page
+from auditor.report import audit_page, formats, report_reader, rule_page
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from auditor.sources import catalog

@@ -16,8 +16,7 @@ from auditor.gather.walk import LOADERS
 from auditor.host import live as seam
 from auditor.host.request import Capture
 from auditor.recording import recording
-from auditor.report import audit as audit_page
-from auditor.report import folding, rule_page
+from auditor.report import audit_page, folding, rule_page
 from tests import shared
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, EXPECTED, HOSTS, OLDER, cases, report_of
@@ -625,7 +624,7 @@ def test_an_internal_error_is_one_line(text: str, zaudit: CommandLine) -> None:
 def test_version_and_what_it_does_not_import() -> None:
     done = shell("--version")
     assert done.stdout.decode() == f"zaudit {__version__}\n"
-    names = {"rich", "pyudev", "tomllib", "auditor.audit", "auditor.report.audit"}
+    names = {"rich", "pyudev", "tomllib", "auditor.audit", "auditor.report.audit_page"}
     script = (
         "import sys\nfrom auditor import cli\nsys.argv = ['zaudit', {words}]\n"
         "try: cli.run()\nexcept SystemExit: pass\n"

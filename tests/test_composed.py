@@ -11,7 +11,7 @@ from auditor import audit
 from auditor.facts import HOST, KINDS, Unknown, word_of
 from auditor.host.request import Capture
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import audit as audit_page
+from auditor.report import audit_page
 from auditor.report.model import Report
 from tests import shared
 from tests.answered import answered

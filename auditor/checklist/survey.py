@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor import __version__, audit, interrupt, rulebook
-from auditor.checklist import lists, page, responses
+from auditor.checklist import checklist_page, lists, responses
 from auditor.checklist.lists import Audited, Checklist, Evidence, Runs, Source
 from auditor.checklist.responses import Verified
 from auditor.databases import ENGINES
@@ -67,16 +67,20 @@ def draw(wanted: Wanted, progress: Callable[..., None] | None) -> Checklist:
     watched = _watched(kept["diagnose"], wanted.policy) if "diagnose" in kept else None
     looked = _audit(wanted, kept.get("check"), progress) or _youngest(measured, watched)
     audited = _audited(looked)
-    evidence = [Evidence("check", looked.seen.facts.now, page.of_audit(looked.report) + page.minds(looked.report))]
+    evidence = [
+        Evidence(
+            "check", looked.seen.facts.now, checklist_page.of_audit(looked.report) + checklist_page.minds(looked.report)
+        )
+    ]
     stale: dict[str, tuple[str, ...]] = {}
     beside: list[tuple[Source, _Looked, str]] = []
-    beside += [("verify", measured[0], page.of_verification(measured[1]))] if measured else []
-    beside += [("diagnose", watched[0], page.of_diagnosis(watched[1]))] if watched else []
+    beside += [("verify", measured[0], checklist_page.of_verification(measured[1]))] if measured else []
+    beside += [("diagnose", watched[0], checklist_page.of_diagnosis(watched[1]))] if watched else []
     for by, other, text in beside:
         if why := lists.why_not(audited, other.seen.facts, other.target):
             raise CannotList(f"{kept[by].path}: {why}")
         stale[by] = () if other is looked else tuple(lists.changes(audited, other.seen.facts))
-        evidence.append(Evidence(by, other.seen.facts.now, text + page.minds(other.report), stale[by]))
+        evidence.append(Evidence(by, other.seen.facts.now, text + checklist_page.minds(other.report), stale[by]))
     seen = responses.Looks(
         audited,
         Runs(measured[0].report, lists.by_rule(measured[0].report)) if measured else None,
@@ -176,13 +180,13 @@ def _profiles(facts: Facts) -> dict[str, str]:
 
 def rendered(found: Checklist, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
     if format_ == "json":
-        return page.write_json(found, zaudit=__version__)
+        return checklist_page.write_json(found, zaudit=__version__)
     if format_ == "html":
-        return page.write_html(found, zaudit=__version__)
+        return checklist_page.write_html(found, zaudit=__version__)
     if format_ == "markdown":
-        return page.write_markdown(found, zaudit=__version__)
-    return page.write_text(found, zaudit=__version__, verbose=verbose, **terminal)
+        return checklist_page.write_markdown(found, zaudit=__version__)
+    return checklist_page.write_text(found, zaudit=__version__, verbose=verbose, **terminal)
 
 
 def summary(found: Checklist) -> str:
-    return f"{page.counts(found)} (exit code {found.exit_code})"
+    return f"{checklist_page.counts(found)} (exit code {found.exit_code})"

@@ -159,7 +159,7 @@ def _with_host_findings(nothing: NothingToAudit, rules: Sequence[Rule], *, quiet
     whole on standard error, unless quiet."""
     from auditor import audit
     from auditor.report import terminal
-    from auditor.report.audit import failed
+    from auditor.report.audit_page import failed
 
     found = audit.alone(nothing.facts, rules) if nothing.facts else ()
     if not found:

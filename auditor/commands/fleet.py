@@ -157,20 +157,20 @@ def report(
 
     Exit code: as of zaudit check, for the worst host; a host that is missing or was not judged may be as bad as any.
     """
-    from auditor.fleet import counting, page
+    from auditor.fleet import counting, fleet_page
 
     own = Pages(pages if format_ == "html" else "", output)
     read_policy = partial(lines, rows)
     found = counting.fleet(read_policy, partial(lines, (since,)) if since else None, time.time())
     if format_ == "html":
-        opened = page.opened(found)
-        text = page.write_html(found, own.link(opened))
+        opened = fleet_page.opened(found)
+        text = fleet_page.write_html(found, own.link(opened))
         if own.written:
             note(own.write(read_policy, opened))
     else:
-        text = page.write_text(found, **look(output))
+        text = fleet_page.write_text(found, **look(output))
     code = found.exit_code(fail_on, failed_only=failed_only)
-    emitted(text, output, f"{page.headline(found)} (exit code {code})", encoded=format_ == "html")
+    emitted(text, output, f"{fleet_page.headline(found)} (exit code {code})", encoded=format_ == "html")
     sys.exit(code)
 
 
@@ -332,7 +332,7 @@ class Pages:
 
     def link(self, hosts: Sequence[Host]) -> Link:
         """hosts: those that have a page, where they are written here."""
-        from auditor.fleet.page import file_name
+        from auditor.fleet.fleet_page import file_name
 
         if self.written:
             names = {host.seen.name for host in hosts}
@@ -348,7 +348,7 @@ class Pages:
 
     def write(self, read: Read, hosts: Sequence[Host]) -> str:
         """Those of these hosts, and where they are. Raises NoPlace, CannotWrite or BadRows."""
-        from auditor.fleet.page import host_pages
+        from auditor.fleet.fleet_page import host_pages
         from auditor.host import trust, user_files
 
         where = self._beside / self._said

@@ -38,13 +38,13 @@ def plan(asked: Request, format_: str, output: Path | None) -> None:
     decision, are marked as made by hand. zaudit runs none of them.
     """
     from auditor import audit
-    from auditor.plan import pages, steps
+    from auditor.plan import plan_page, steps
 
     looked = asked._replace(quiet=bool(asked.replay)).choose().look()
     rules, left_out = looked.audit.rules
     names = asked.targets or looked.targets
     found = steps.make(looked.narrowed(), lambda look: audit.judge(look, rules, names, "low", left_out=left_out))
-    page = {"markdown": pages.markdown, "json": pages.document, "sh": pages.script}[format_](found)
+    page = {"markdown": plan_page.markdown, "json": plan_page.document, "sh": plan_page.script}[format_](found)
     write(page, output, f"{len(found.steps)} steps", encoded=format_ == "sh")
 
 

@@ -8,7 +8,7 @@ import re
 import jsonschema
 import pytest
 
-from auditor.checklist import page as checklist_page
+from auditor.checklist import checklist_page
 from auditor.checklist.lists import ANSWERS, Checklist, Statement
 from tests.checklist import schema, worlds
 from tests.golden import CHECKLIST_SCHEMA, CHECKLISTS, checklist_reports

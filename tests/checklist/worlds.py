@@ -7,8 +7,7 @@ from datetime import date
 from functools import cache
 from typing import Literal
 
-from auditor.checklist import lists, responses
-from auditor.checklist import page as checklist_page
+from auditor.checklist import checklist_page, lists, responses
 from auditor.checklist.lists import Audited, Checklist, Evidence, Runs
 from auditor.checklist.responses import Verified
 from auditor.diagnose.conclusion import diagnose

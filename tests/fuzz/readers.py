@@ -25,8 +25,7 @@ from auditor.judge import baseline, policy_file, rule_file
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.registry import registry, sources, specs
-from auditor.report import audit as audit_page
-from auditor.report import formats, report_json, report_reader
+from auditor.report import audit_page, formats, report_json, report_reader
 from auditor.sources.source import Source
 from auditor.verify import comparison, fio, profile, trial
 from auditor.verify.fio import FILES

@@ -21,8 +21,7 @@ from auditor.judge.rule_file import load
 from auditor.judge.threshold import Decided, Threshold, is_number
 from auditor.recording import recording
 from auditor.registry import registry
-from auditor.report import audit as audit_page
-from auditor.report import changes
+from auditor.report import audit_page, changes
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from auditor.selftest import law

@@ -6,7 +6,7 @@ import re
 
 from rich.text import Text
 
-from auditor.report import audit as audit_page
+from auditor.report import audit_page
 from auditor.report.terminal import Whole, printed
 from tests.golden import HOSTS, report_of
 

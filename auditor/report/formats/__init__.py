@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from auditor.report.report_reader import ReportDocument
 
 MODULES = {
-    **dict.fromkeys(("terminal", "html", "json"), "pages"),
+    **dict.fromkeys(("terminal", "html", "json"), "documents"),
     **dict.fromkeys(("checkmk", "nagios", "npd", "summary"), "monitors"),
     **dict.fromkeys(("sarif", "sarif-github"), "sarif"),
     **{name: name for name in ("jsonl", "junit", "markdown", "prometheus")},

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.report import audit, report_json
+from auditor.report import audit_page, report_json
 from auditor.report.formats import Format
 from auditor.report.model import Report
 from auditor.report.report_reader import ReportDocument
@@ -15,12 +15,12 @@ from auditor.report.report_reader import ReportDocument
 
 def _terminal(report: Report, verbose: bool, look: Mapping[str, Any]) -> str:
     """look: width, color, ascii_only."""
-    return audit.write_text(report, verbose=verbose, **look)
+    return audit_page.write_text(report, verbose=verbose, **look)
 
 
 def _html(report: Report, verbose: bool, look: Mapping[str, Any]) -> str:
     """The whole page; it looks the same everywhere."""
-    return audit.write_html(report, verbose=verbose)
+    return audit_page.write_html(report, verbose=verbose)
 
 
 def _json(report: Report, verbose: bool, look: Mapping[str, Any]) -> str:
