@@ -141,7 +141,7 @@ def _run(
         if accept:
             lines += _not_accepted(report, facts)
             report = looked.judge(tomorrow)
-    done = Done(report, False, "low")
+    done = Done(report, 0, "low")
     try:
         user_files.replace(file, judging.text(tomorrow).encode())
         failed = sum(each.outcome == "fail" for each in tomorrow.entries.values())
