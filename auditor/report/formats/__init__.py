@@ -22,7 +22,6 @@ MODULES = {
 class Format(NamedTuple):
     """A format.
 
-    media: its media type.
     text: of a report as data, so that it can be made of a report that was kept.
     page: its text of the report itself (report, verbose, look), if it is more than data.
     failed: of one that a monitor reads, what is said when there is no report (why, when).
@@ -30,7 +29,6 @@ class Format(NamedTuple):
     mode: who may read the file, if not its owner alone.
     """
 
-    media: str
     text: Callable[[ReportDocument], str] | None = None
     page: Callable[[Report, int, Mapping[str, Any]], str] | None = None
     failed: Callable[[str, float], str] | None = None

@@ -4,35 +4,15 @@ programs, from which all others can be made again."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from auditor.report import audit_page, report_json
 from auditor.report.formats import Format
-from auditor.report.model import Report
-from auditor.report.report_reader import ReportDocument
-
-
-def _terminal(report: Report, verbose: int, look: Mapping[str, Any]) -> str:
-    """look: width, color, ascii_only."""
-    return audit_page.write_text(report, verbose=verbose, **look)
-
-
-def _html(report: Report, verbose: int, look: Mapping[str, Any]) -> str:
-    """The whole page; it looks the same everywhere."""
-    return audit_page.write_html(report, verbose=verbose)
-
-
-def _json(report: Report, verbose: int, look: Mapping[str, Any]) -> str:
-    return report_json.render(report, passed=verbose > 1)
-
-
-def _again(report: ReportDocument) -> str:
-    return json.dumps(report.document, indent=1, ensure_ascii=True) + "\n"
-
 
 FORMATS = {
-    "terminal": Format("text/plain; charset=utf-8", page=_terminal),
-    "html": Format("text/html; charset=utf-8", page=_html),
-    "json": Format("application/json", page=_json, text=_again),
+    "terminal": Format(page=lambda report, verbose, look: audit_page.write_text(report, verbose=verbose, **look)),
+    "html": Format(page=lambda report, verbose, _: audit_page.write_html(report, verbose=verbose)),
+    "json": Format(
+        page=lambda report, verbose, _: report_json.render(report, passed=verbose > 1),
+        text=lambda report: json.dumps(report.document, indent=1, ensure_ascii=True) + "\n",  # as it was, key by key
+    ),
 }

@@ -13,7 +13,6 @@ from typing import Any
 from auditor.report.formats import Format
 from auditor.report.report_reader import Finding, ReportDocument
 
-MEDIA = "application/x-ndjson"
 SCHEMA = "zaudit-lines/1"
 
 
@@ -70,4 +69,4 @@ def _finding(each: Finding) -> dict[str, Any]:
     }
 
 
-FORMATS = {"jsonl": Format(MEDIA, text=render)}
+FORMATS = {"jsonl": Format(text=render)}

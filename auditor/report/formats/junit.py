@@ -12,7 +12,6 @@ from xml.sax.saxutils import escape, quoteattr
 from auditor.report.formats import Format
 from auditor.report.report_reader import STANDINGS, Finding, ReportDocument, brief
 
-MEDIA = "application/xml"
 NAME = 300
 
 
@@ -69,4 +68,4 @@ def _coverage(report: ReportDocument) -> str:
     return "\n".join([report.headline, covered, *waived, *out])
 
 
-FORMATS = {"junit": Format(MEDIA, text=render)}
+FORMATS = {"junit": Format(text=render)}

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from auditor.report.formats import Format
 from auditor.report.report_reader import Finding, ReportDocument, brief, causes, worst
 
-MEDIA = "text/plain; charset=utf-8"
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 LINE, NAMED, ROWS = 800, 3, 20
@@ -106,10 +105,6 @@ def nagios(report: ReportDocument) -> str:
     return "\n".join(text) + "\n"
 
 
-def nagios_status(report: ReportDocument) -> int:
-    return state(report)
-
-
 def nagios_failed(text: str, now: float) -> str:
     """When there is no report; it goes with exit code 3."""
     return f"ZAUDIT UNKNOWN - {brief(plain(text), LINE)}\n"
@@ -179,8 +174,8 @@ def summary(report: ReportDocument) -> str:
 
 
 FORMATS = {
-    "nagios": Format(MEDIA, text=nagios, failed=nagios_failed, status=nagios_status),
-    "checkmk": Format(MEDIA, text=checkmk, failed=checkmk_failed),
-    "npd": Format(MEDIA, text=npd, failed=npd_failed, status=npd_status),
-    "summary": Format(MEDIA, text=summary),
+    "nagios": Format(text=nagios, failed=nagios_failed, status=state),
+    "checkmk": Format(text=checkmk, failed=checkmk_failed),
+    "npd": Format(text=npd, failed=npd_failed, status=npd_status),
+    "summary": Format(text=summary),
 }
