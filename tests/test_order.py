@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from auditor import audit, data, registry
+from auditor import audit, codec, data, registry
 from auditor.data import releases
 from auditor.facts import Facts, Known
-from auditor.judge import rule_file, strict_toml
+from auditor.judge import rule_file
 from auditor.judge.rule import digest
 from auditor.recording import recording
 from auditor.selftest import law
@@ -81,7 +81,7 @@ def shuffled(value: Any) -> Any:
 
 @for_each("path", sorted(data.RULES.glob("*.toml")), ids=lambda path: path.stem)
 def test_no_rule_hangs_on_the_order_of_its_keys(path: Path) -> None:
-    table = strict_toml.loads(path.read_text())
+    table = codec.loads_toml(path.read_text())
     one, other = (rule_file.from_table(path.stem, "", each, registry.registry()) for each in (table, shuffled(table)))
     assert digest([one]) == digest([other])
     for each in other.examples:

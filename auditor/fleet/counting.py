@@ -9,8 +9,7 @@ from sys import intern
 from typing import NamedTuple, TypeVar
 
 from auditor.errors import EXIT_USAGE
-from auditor.fleet.looks import ahead, looks
-from auditor.fleet.rows import STANDINGS, Absent, BadRows, FindingRow, HostLook, rows
+from auditor.fleet.rows import STANDINGS, Absent, BadRows, FindingRow, HostLook, ahead, looks, rows
 from auditor.judge.event import Severity
 from auditor.judge.finding import RANK, exit_code
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Unpack
 from urllib.parse import quote
 
 from auditor.fleet.counting import GRAVE, Fleet, Host, Line, Read
-from auditor.fleet.looks import NAMES, names
-from auditor.fleet.rows import Events, FindingRow, Fix, HostLook, Key, events, fix_of, whole
+from auditor.fleet.rows import NAMES, Events, FindingRow, Fix, HostLook, Key, events, fix_of, names, whole
 from auditor.judge.finding import RANK
 from auditor.report import document as doc
 from auditor.report import html, terminal

@@ -35,8 +35,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, cast
 
+from auditor import codec
 from auditor.databases import ENGINES
-from auditor.judge import strict_toml
 from auditor.judge.event import ANSWER, ANSWERING
 from auditor.judge.policy import (
     CLASSES,
@@ -56,7 +56,7 @@ from auditor.judge.threshold import Decided, is_number
 from auditor.text import argument
 
 PATH = "/etc/zaudit/zaudit.toml"
-LIMIT = strict_toml.LIMIT  # bytes of a file
+LIMIT = codec.TOML_LIMIT  # bytes of a file
 WAIVERS = 1000  # and as many answers
 TABLES = ("rules", "thresholds", "datasets", "waiver", "answer")
 FIELDS = ("owner", "reason", "expires")
@@ -66,8 +66,8 @@ Fail = Callable[[str, str], PolicyError]
 def _parse(text: str, path: str) -> Policy:
     """That of one file; raises PolicyError with path, line and cause."""
     try:
-        table = strict_toml.loads(text)
-    except strict_toml.TomlError as error:
+        table = codec.loads_toml(text)
+    except codec.TomlError as error:
         raise PolicyError(f"{path}: {error}") from None
     lines = _Lines(text, path)
     for name in table:
@@ -108,7 +108,7 @@ class _Lines:
         return keys.get(key, start)
 
     def error(self, head: str, key: str, text: str, nth: int = 0) -> PolicyError:
-        return PolicyError(f"{self._path}, line {self.of(head, key, nth)}: {strict_toml.brief(text)}")
+        return PolicyError(f"{self._path}, line {self.of(head, key, nth)}: {codec.brief_error(text)}")
 
 
 def _names(line: str) -> Iterator[str]:

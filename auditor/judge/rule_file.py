@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
+from auditor import codec
 from auditor.data import platforms
 from auditor.data.durability import ROWS
 from auditor.data.platforms import ANY, WORD, filled
 from auditor.facts import KINDS, Kind
-from auditor.judge import strict_toml
 from auditor.judge.compiler import Registry, compile_condition, compile_words, deferred
 from auditor.judge.event import ANSWER, ANSWERING, SEVERITIES, Severity
 from auditor.judge.expression import Expression, ExpressionError
@@ -39,7 +39,7 @@ from auditor.judge.threshold import Decided, Threshold, ThresholdError, constant
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-LIMIT, FILES = strict_toml.LIMIT, 1000  # bytes of a rule; files of a folder
+LIMIT, FILES = codec.TOML_LIMIT, 1000  # bytes of a rule; files of a folder
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 Compile = Callable[..., Expression]  # (source, kind, registry, constants)
 DecidedBy = Mapping[str, Decided]  # name of the threshold -> what a policy makes of it
@@ -365,6 +365,6 @@ def load(id: str, path: str, data: bytes, registry: Registry, decided: DecidedBy
     try:
         if not NAME.fullmatch(id):
             raise RuleError("the file name is the rule's id: lower-case words joined by hyphens")
-        return from_table(id, path, strict_toml.loads(data.decode("utf-8")), registry, decided)
-    except (RuleError, ExpressionError, ThresholdError, strict_toml.TomlError, UnicodeDecodeError) as error:
-        raise RuleError(f"{path}: {strict_toml.brief(error)}") from None
+        return from_table(id, path, codec.loads_toml(data.decode("utf-8")), registry, decided)
+    except (RuleError, ExpressionError, ThresholdError, codec.TomlError, UnicodeDecodeError) as error:
+        raise RuleError(f"{path}: {codec.brief_error(error)}") from None

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor import data, rulebook
+from auditor import codec, data, rulebook
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
-from auditor.judge import expression, policy_file, rule_file, strict_toml, verdict
+from auditor.judge import expression, policy_file, rule_file, verdict
 from auditor.judge.compiler import compile_expression
 from auditor.judge.expression import Budget, ExpressionError, Scope
 from auditor.judge.policy import PolicyError
@@ -270,7 +270,7 @@ def test_a_policy_twice_as_long_takes_no_more_than_twice_as_many_steps(make: Any
 
 def test_which_policy_is_too_much() -> None:
     for text, says in (
-        ("#" * (strict_toml.LIMIT + 1), "longer than 256 KiB"),
+        ("#" * (codec.TOML_LIMIT + 1), "longer than 256 KiB"),
         ("a." * 101 + "a = 1", "more than 100 dots"),
         ("a = " + "9" * 5000, "too many digits"),
         ("a = " + "[" * 50_000, "nested too deeply"),
