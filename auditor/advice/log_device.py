@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of
 from auditor.report import document as doc
-from auditor.text import duration, quoted, size
+from auditor.text import duration, few, quoted, size
 
 ALLOCATED = "zil_itx_metaslab_normal_alloc", "zil_itx_metaslab_slog_alloc"
 SHORT_S = 3600.0  # less is little to judge by, and no commits in less say nothing
@@ -130,15 +130,15 @@ def _seen(pool: Subject, found: Measured) -> Iterator[tuple[str, str]]:
         yield "bursts", text
     if found.unseen:
         why = "not counted at both times, or mounted anew" if found.between else "not mounted, or without counters"
-        yield "not counted", f"{_some(found.unseen)}: {why}"
+        yield "not counted", f"{few(found.unseen, 3)}: {why}"
     if found.unsynced:
         yield (
             "not counted",
-            f"{_some(found.unsynced)}: with sync=disabled no commit reaches the log. A log device does nothing there until "
+            f"{few(found.unsynced, 3)}: with sync=disabled no commit reaches the log. A log device does nothing there until "
             "sync=standard is set.",
         )
     if found.past:
-        yield "bypassing", f"{_some(found.past)}: with logbias=throughput the data does not go to a log device"
+        yield "bypassing", f"{few(found.past, 3)}: with logbias=throughput the data does not go to a log device"
 
 
 def _txgs(pool: Subject, facts: Facts) -> tuple[str, str]:
@@ -253,11 +253,6 @@ def _number(subject: Subject, name: str, facts: Facts) -> float | None:
 
 def _several(count: int) -> str:
     return f"{count} dataset{'s' if count > 1 else ''}"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def _rate(number: float) -> str:

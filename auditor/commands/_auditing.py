@@ -15,6 +15,7 @@ from auditor import interrupt
 from auditor.commands._options import with_database
 from auditor.screen import ascii_only, note, width
 from auditor.streams import progress
+from auditor.text import few
 
 if TYPE_CHECKING:
     from auditor.audit import Look, NothingToAudit, Options
@@ -167,8 +168,7 @@ def _with_host_findings(nothing: NothingToAudit, rules: Sequence[Rule], *, quiet
     if not quiet:
         note(terminal.fragment(map(failed, found), width=width(), ascii_only=ascii_only()))
     names = [f"{each.severity} {each.rule.id}" for each in found]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return audit.NothingToAudit(f"{nothing}; of the host: {', '.join(names[:NAMED])}{more}")
+    return audit.NothingToAudit(f"{nothing}; of the host: {few(names, NAMED)}")
 
 
 def read_report(path: Path, *, trusted: bool = False) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from auditor.codec import moment, one_of, text
 from auditor.errors import Stop
 from auditor.judge.event import SEVERITIES, Severity
-from auditor.text import harmless, unknown_headline
+from auditor.text import few, harmless, unknown_headline
 
 SCHEMA = "zaudit-lines/1"
 STANDINGS = (
@@ -274,5 +274,4 @@ def undated(recording: str) -> str:
 
 def names(every: Iterable[str], most: int = NAMES) -> str:
     """The first few, and how many more there are."""
-    known = sorted(every)
-    return ", ".join(known[:most]) + (f" and {len(known) - most:,} more" if len(known) > most else "")
+    return few(sorted(every), most)

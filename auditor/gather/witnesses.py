@@ -35,7 +35,7 @@ from auditor.facts import (
 from auditor.host.request import Files
 from auditor.sources import block_tree, mounts, nvme, smartctl, zpool_history, zpool_status
 from auditor.sources.pool_tree import Told, display_name
-from auditor.text import harmless
+from auditor.text import few, harmless
 
 Comparer = Callable[[Facts], Iterator[Fact]]
 UNSEEN: dict[Kind, tuple[str, ...]] = {
@@ -168,8 +168,7 @@ def _reason(status: Known, told: Known, pool: Subject, rows: list[Told], found: 
         ([link.replace("_leaves", " devices") for link in found.beside], "not all in the first"),
     ):
         if names:
-            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            parts.append(f"{', '.join(names[:SHOWN])}{more}: {what}")
+            parts.append(f"{few(names, SHOWN)}: {what}")
     return unknown("; ".join(parts))
 
 

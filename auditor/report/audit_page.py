@@ -14,6 +14,7 @@ from auditor.judge.verdict import Verdict as Judged
 from auditor.report import document as doc
 from auditor.report import event_words, finding_words, html, terminal
 from auditor.report.model import Disk, Leaf, Report, Vdev
+from auditor.text import few
 
 TONES: dict[str, doc.Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
 COSTS: dict[str, doc.Look] = {
@@ -120,8 +121,7 @@ def events(report: Report, most: int | None = None) -> Iterator[doc.Block]:
 
 def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:
     for line in event_words.lines(column, report.events):
-        more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
-        why = f"   {', '.join(line.why[:RULES_SHOWN])}{more}" if line.why else ""
+        why = f"   {few(line.why, RULES_SHOWN)}" if line.why else ""
         yield event_words.happening(line.events), (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim"))
 
 
@@ -201,8 +201,7 @@ def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
         bugs = [bug.id for each in findings if each.rule.id == id for bug in each.bugs]
         if named or bugs:
             names = bugs or [str(each) for each in subjects]
-            left = f" and {len(names) - PLACES_SHOWN:,} more" if len(names) > PLACES_SHOWN else ""
-            places.append(", ".join(names[:PLACES_SHOWN]) + left)
+            places.append(few(names, PLACES_SHOWN))
         yield f"{id} ({': '.join(places)})" if places else id
 
 
@@ -229,9 +228,8 @@ def _undecided_line(report: Report) -> str:
         return ""
     needs = "; ".join(_needs(count, remedy) for remedy, count in covered.remedies[:NEEDS_SHOWN])
     ids = list(dict.fromkeys(each.rule.id for each in undecided if each.severity == undecided[0].severity))
-    more = f" and {len(ids) - RULES_SHOWN} more" if len(ids) > RULES_SHOWN else ""
     counted = f"{covered.undecided} of {covered.rules} rules could not be decided{f': {needs}' if needs else ''}"
-    return f"{counted}. May be {undecided[0].severity}: {', '.join(ids[:RULES_SHOWN])}{more}"
+    return f"{counted}. May be {undecided[0].severity}: {few(ids, RULES_SHOWN)}"
 
 
 def _needs(count: int, remedy: str, what: str = "") -> str:

@@ -16,7 +16,7 @@ from auditor.judge.rule import SEVERITIES, Severity
 from auditor.report import document as doc
 from auditor.report.folding import unfolded
 from auditor.report.report_json import FIRST, SCHEMA
-from auditor.text import unknown_headline
+from auditor.text import few, unknown_headline
 
 # only now, only then: one of the two was recorded before the question was known
 Change = Literal["new", "worse", "only now", "changed", "not seen", "not judged", "only then", "better", "gone"]
@@ -298,8 +298,7 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     before, after = set(_left_out(old)), set(_left_out(new))
     for rules, when in ((before - after, "first"), (after - before, "second")):
         if rules:
-            names = ", ".join(sorted(rules)[:5]) + (f" and {len(rules) - 5} more" if len(rules) > 5 else "")
-            yield f"left out of the {when}: {names}"
+            yield f"left out of the {when}: {few(sorted(rules), 5)}"
     yield from _unasked(old, new)
     one, other = ((each.get("zaudit"), each.get("rules")) for each in (old, new))
     if one != other:
@@ -434,9 +433,8 @@ def _cause(group: list[Difference]) -> doc.Finding:
     first = group[0]
     rules = list(dict.fromkeys(each.shown.rule for each in group))
     worst = max((each.shown.severity for each in group), key=SEVERITIES.index)
-    more = f" and {len(rules) - RULES_SHOWN} more" if len(rules) > RULES_SHOWN else ""
     word, may, why = ("NOT SEEN", "may be", "Because") if first.after else ("SEEN", "would have been", "It was")
-    where = f"{len(rules)} rules on {len(group)} subjects, {may} {worst}: {', '.join(rules[:RULES_SHOWN])}{more}"
+    where = f"{len(rules)} rules on {len(group)} subjects, {may} {worst}: {few(rules, RULES_SHOWN)}"
     rows = [(why, text) for text in first.shown.reasons[:EVIDENCE_SHOWN]]
     failed = [each.shown for each in group if each.before and each.before.outcome == "fail"]
     sentence = "had failed: that does not mean that it is fixed."

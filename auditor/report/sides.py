@@ -16,7 +16,7 @@ from auditor.judge.rule import SEVERITIES, Severity
 from auditor.report import document as doc
 from auditor.report.changes import CompareError
 from auditor.report.report_json import FIRST, SCHEMA
-from auditor.text import unknown_headline
+from auditor.text import few, unknown_headline
 
 CELLS = ("kept", "word", "unknown", "lost")  # the worst last
 NEVER = "does not happen here"
@@ -223,9 +223,7 @@ def _count(rules: int) -> str:
 
 
 def _told(side: Side) -> str:
-    places = ", ".join(side.places[:PLACES])
-    more = f" and {len(side.places) - PLACES} more" if len(side.places) > PLACES else ""
-    return f"{_state(side)}{f' ({places}{more})' if places else ''}"
+    return f"{_state(side)} ({few(side.places, PLACES)})" if side.places else _state(side)
 
 
 def _state(side: Side) -> str:
