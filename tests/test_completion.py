@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from auditor import cli
-from auditor.commands import _complete
+from auditor.commands import _options
 from auditor.commands.completion import SHELLS
 from auditor.data import text
 from auditor.host.live import LiveHost
@@ -71,7 +71,7 @@ def test_datasets_are_those_that_zfs_lists(monkeypatch: pytest.MonkeyPatch) -> N
     assert [each.argv[:2] for each in asked] == [("zfs", "list")]
     monkeypatch.setattr(LiveHost, "run", lambda *_: Capture(None, fault="timed out"))
     assert offered("check", "ta") == {}
-    assert _complete.ASK_S <= 1
+    assert _options.ASK_S <= 1
 
 
 def test_no_variable_turns_a_check_into_something_else(monkeypatch: pytest.MonkeyPatch) -> None:

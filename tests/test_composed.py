@@ -12,7 +12,7 @@ from auditor.facts import HOST, KINDS, Unknown, word_of
 from auditor.host.request import WITNESS, Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import audit as audit_page
+from auditor.report import audit_page
 from auditor.report.model import Report
 from auditor.sources.zfs import CHANGELOGS
 from tests import shared

@@ -121,14 +121,12 @@ def _range(text: str) -> Range:
 
 
 def within(bounds: Range, release: tuple[object, ...]) -> bool:
-    """Whether a release is in the range."""
     numbers = tuple(part for part in release if isinstance(part, int))
     first, last = bounds
     return first <= numbers and numbers[: len(last)] <= last
 
 
 def after(last: Release) -> Release:
-    """The next release."""
     return (*last[:-1], last[-1] + 1)
 
 
@@ -137,7 +135,7 @@ def spelt(release: Release) -> str:
     return ".".join(map(str, release))
 
 
-def told(bounds: tuple[Range, ...]) -> str:
+def in_words(bounds: tuple[Range, ...]) -> str:
     """``all of 2.1, 2.2.1 and later of 2.2, 2.3.0 to 2.3.3``."""
     return ", ".join(map(_told, bounds))
 

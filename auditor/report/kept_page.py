@@ -12,7 +12,7 @@ from typing import Literal
 
 from auditor.judge.event import EVENTS
 from auditor.report import event_words
-from auditor.report.audit import TONES
+from auditor.report.audit_page import TONES
 from auditor.report.document import (
     Block,
     Document,

@@ -10,8 +10,7 @@ from auditor.facts import HOST, Fact, Facts, Subject, Value, known
 from auditor.judge.finding import findings
 from auditor.judge.rule import Fix
 from auditor.judge.verdict import Verdict, judge
-from auditor.report import audit as audit_page
-from auditor.report import finding_words, report_json
+from auditor.report import audit_page, finding_words, report_json
 from auditor.report.formats import jsonl, junit, markdown
 from auditor.report.report_reader import parse_report
 from tests.report.test_event_words import RULES

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from auditor.fleet import counting
-from auditor.fleet import page as fleet_page
-from auditor.report import audit as audit_page
-from auditor.report import changes, finding_words, formats, report_json, sides
+from auditor.fleet import counting, fleet_page
+from auditor.report import audit_page, changes, finding_words, formats, report_json, sides
 from auditor.report.report_reader import parse_report
 from auditor.text import UNKNOWN, unknown_headline
 from tests.report.test_event_words import RULES
