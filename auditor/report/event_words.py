@@ -194,13 +194,16 @@ BROKEN = tuple(event for event in NEXT if event not in HAPPENS)  # what takes a 
 
 
 def loses(columns: Sequence[Column]) -> bool:
-    """Does some event certainly lose something?"""
-    return any(cell.outcome == "lost" for column in columns for cell in column.cells.values())
+    """Does some event certainly lose something, or all that is known to be there?"""
+    return bool(one_copy(columns)) or any(
+        cell.outcome == "lost" for column in columns for cell in column.cells.values()
+    )
 
 
 def headline(columns: Sequence[Column]) -> str:
     """What the mildest event that loses something takes, and what a graver one takes as well; else what the loss of a device
-    takes, and whether a power cut may take more; else what could not be told; else what is relied on."""
+    takes, for certain or unless there is a copy below, and whether a power cut may take more; else what could not be told; else
+    what is relied on."""
     said, taken = list[str](), set[Take]()
     for event, happens in HAPPENS.items():
         if (takes := tuple(each for each in _lost(columns, event) if each not in taken)) and len(said) < CLAUSES:
@@ -208,17 +211,18 @@ def headline(columns: Sequence[Column]) -> str:
             taken.update(takes)
     if said:
         return ", ".join(said)
+    unknown = next((each for each in ("power", "below", *BROKEN) if worst(columns, each).outcome == "unknown"), None)
     for event in BROKEN:
         if takes := _lost(columns, event):
             certain = f"{NOUNS[event].upper()} {_capital(takes)}"
-            return certain + (f"; {_doubt(columns, 'power', takes)}" if worst(columns).outcome == "unknown" else "")
-    for event in ("power", "below", *BROKEN):
-        if worst(columns, event).outcome == "unknown":
-            return f"CANNOT TELL {_doubt(columns, event).removeprefix('NOT KNOWN ')}"
+            return certain + (f"; {_doubt(columns, 'power', takes)}" if unknown == "power" else "")
     if alone := one_copy(columns):
-        lost = "ACKNOWLEDGED COMMITS" if alone in ("log", "power+log") else "THE POOL"
+        lost: Take = "commits" if alone in ("log", "power+log") else "pool"
         kept = parties(worst(columns, alone), str.upper)
-        return f"{NOUNS[alone].upper()} LOSES {lost} UNLESS THERE IS A COPY BELOW: RELIES ON {kept} (NOT VERIFIED)"
+        certain = f"{NOUNS[alone].upper()} {_capital([lost])} UNLESS THERE IS A COPY BELOW: RELIES ON {kept} (NOT VERIFIED)"
+        return certain + (f"; {_doubt(columns, unknown)}" if unknown else "")
+    if unknown:
+        return f"CANNOT TELL {_doubt(columns, unknown).removeprefix('NOT KNOWN ')}"
     cut = of_a_cut(columns)
     relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
     for noun, cell in relied.items():

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from auditor.facts import AGAIN, Evidence
+from auditor.judge import known_bugs
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
@@ -29,6 +30,7 @@ LOOKS = (
         "nvme smart-log",
         "smartctl",
         "stat",
+        "storcli64 /call show",
         "testparm",
         "systemctl --failed",
         "zfs get",
@@ -75,7 +77,8 @@ def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
     opens = report.lead and report.standing in ("damaged", "stalled", "at risk")
     lead = [report.lead] if report.lead and opens and not report.lead.known and not report.lead.waiver else []
-    steps = [*lead, *(each for each in report.fresh if each.failed and each.severity != "low")]
+    others = [each for each in report.fresh if each.failed and each.severity != "low"]
+    steps = [*lead, *sorted(others, key=lambda each: each.rule.id == known_bugs.ID)]  # never above a sign of this host
     bars = [each for each in (*report.findings, *report.waived) if each.failed and each.rule.id in BAR_RESTART]
     if bars and steps and _restarts(steps[0]):
         steps = [*(each for each in steps if each in bars), *(each for each in steps if not _restarts(each))]
