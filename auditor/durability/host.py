@@ -96,6 +96,7 @@ class Pool:
     zil_flush: bool | None = True  # zil_nocacheflush=0 and zfs_nocacheflush=0 (zil.c zil_lwb_add_block())
     txg_flush: bool | None = True  # zfs_nocacheflush=0 (vdev_disk.c, vdev_file.c)
     imports: bool | None = True  # the next boot imports it as it is: no force, features known, cache file or scan
+    works: bool = False  # it is known to take writes now, whatever was seen of its legs
 
     @cached_property
     def data(self) -> tuple[Vdev, ...]:

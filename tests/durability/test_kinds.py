@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.durability.events import EventName
+from auditor.durability.events import EventName, Question
 from auditor.durability.host import Dataset, Host, Leg, Program, Store, Use
 from auditor.durability.table import table
 from tests.durability.hosts import NAME, client, host, leg, losing, mirror, of, perfect, plp, pool, raidz, ranks
@@ -148,10 +148,40 @@ def nested(below: dict[str, Any], tank: dict[str, Any] | None = None) -> Host:
 
 def test_file_vdev() -> None:
     assert losing(nested({})) == set()
-    assert losing(nested({"sync": "disabled"}), "pool") >= CRASH
+    assert losing(nested({"sync": "disabled"})) >= CRASH
+    assert losing(nested({"sync": "disabled"}), "pool") == set()
     assert losing(nested({}, {"zil_flush": False})) >= CRASH
     assert losing(nested({}, {"zil_flush": False}), "pool") == set()
     assert losing(nested({"sync": "always"}, {"zil_flush": False, "txg_flush": False})) == set()
+
+
+def test_file_vdevs_without_sync_on_two_pools() -> None:
+    """Two moments: an uberblock may be there before what it points to."""
+    lower = [
+        replace(pool(mirror(*drives)), name=name) for name, drives in (("lower", ("d0", "d1")), ("other", ("d2", "d3")))
+    ]
+    files = [Dataset(f"{each.name}/file", each.name, sync="disabled") for each in lower]
+    upper = pool(*(mirror(Leg(each.name, on=each.name)) for each in files))
+    assert losing(host(upper, pools=lower, datasets=files), "pool") >= CRASH
+
+
+def test_pool_that_works_whatever_was_seen_of_its_legs() -> None:
+    """A killed process takes nothing that has left it; what stops the kernel has to find it again."""
+    unseen = mirror(leg("d0", state=None), leg("d1", state=None))
+    questions: tuple[Question, ...] = ("commits", "pool")
+    for question in questions:
+        found = ranks(host(pool(unseen, works=True)), question)
+        assert (found["process"], found["crash"]) == ("SAFE", "UNKNOWN")
+        assert ranks(host(pool(unseen)), question)["process"] == "UNKNOWN"
+
+
+@pytest.mark.parametrize("setting", [{"txg_flush": False, "zil_flush": False}, {}])
+def test_restart_writes_back_what_a_loop_device_holds(setting: dict[str, Any]) -> None:
+    """If the shutdown unmounts the file system below: at a crash it is gone."""
+    given = loop() if setting else loop(passes=False)
+    given = replace(given, pools={"tank": replace(given.pools["tank"], **setting)})
+    assert of(given, "restart", "pool") == "relies on the shutdown unmounting the file system below loop0"
+    assert of(loop(), "restart", "pool") == "SAFE"
 
 
 def test_drive_below_a_file_vdev() -> None:
