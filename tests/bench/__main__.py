@@ -58,6 +58,7 @@ def rows(path: Path, folder: Path) -> Iterator[Row]:
     yield from native(small, folder / "native")
     yield from own_time("own CPU time, 24 drives, 100 datasets", many, folder / "instant")
     yield from replay("replay, 10,000 datasets", path, 4, 10_000, folder / "datasets")
+    yield from replay("replay, 100,000 datasets", path, 4, 100_000, folder / "most")
     yield from replay("replay, 400 drives", path, 400, 100, folder / "drives")
     yield from in_proportion(path, folder)
     yield from many_pools(path, folder / "pools")

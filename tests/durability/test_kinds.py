@@ -9,7 +9,7 @@ import pytest
 
 from auditor.durability.events import EventName, Question
 from auditor.durability.host import Dataset, Host, Leg, Program, Store, Use
-from auditor.durability.table import table
+from auditor.durability.table import Judge, table
 from tests.durability.hosts import NAME, client, host, leg, losing, mirror, of, perfect, plp, pool, raidz, ranks
 
 CRASH: set[EventName] = {"crash", "power"}
@@ -188,7 +188,8 @@ def test_drive_below_a_file_vdev() -> None:
     """A physical drive, at any depth."""
     given = nested({})
     cells = table(given, given.programs[NAME])
-    assert cells["drive", "pool"].drives == ("d0", "d1")
+    assert cells["drive", "pool"].rank.name == "SAFE"
+    assert {drive for each in Judge(given).choices(given.programs[NAME], "drive").values() for drive in each} == {"d0", "d1"}
     lower = replace(given.pools["lower"], normal=(mirror("d0"),))
     assert losing(replace(given, pools={**given.pools, "lower": lower}), "pool") == {"drive", "power+drive"}
 
@@ -277,7 +278,8 @@ def test_leg_with_errors() -> None:
     both = host(pool(mirror(leg("d0", clean=False), leg("d1", clean=False))))
     assert losing(both, "pool", "UNKNOWN") == {"drive", "power+drive"}
     elsewhere = host(pool(mirror("d0", "d1"), mirror(leg("d2", clean=False), leg("d3"))))
-    assert table(elsewhere, elsewhere.programs[NAME])["drive", "pool"].drives == ("d3",)
+    reasons = table(elsewhere, elsewhere.programs[NAME])["drive", "pool"].why
+    assert {(each.element, each.subject) for each in reasons} == {("errors", "d2"), ("event", "d3"), ("redundancy", "d2+d3")}
 
 
 # -- log devices at the import ------------------------------------------------------------------------------------------
