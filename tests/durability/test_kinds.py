@@ -189,7 +189,10 @@ def test_drive_below_a_file_vdev() -> None:
     given = nested({})
     cells = table(given, given.programs[NAME])
     assert cells["drive", "pool"].rank.name == "SAFE"
-    assert {drive for each in Judge(given).choices(given.programs[NAME], "drive").values() for drive in each} == {"d0", "d1"}
+    assert {drive for each in Judge(given).choices(given.programs[NAME], "drive").values() for drive in each} == {
+        "d0",
+        "d1",
+    }
     lower = replace(given.pools["lower"], normal=(mirror("d0"),))
     assert losing(replace(given, pools={**given.pools, "lower": lower}), "pool") == {"drive", "power+drive"}
 
@@ -279,7 +282,11 @@ def test_leg_with_errors() -> None:
     assert losing(both, "pool", "UNKNOWN") == {"drive", "power+drive"}
     elsewhere = host(pool(mirror("d0", "d1"), mirror(leg("d2", clean=False), leg("d3"))))
     reasons = table(elsewhere, elsewhere.programs[NAME])["drive", "pool"].why
-    assert {(each.element, each.subject) for each in reasons} == {("errors", "d2"), ("event", "d3"), ("redundancy", "d2+d3")}
+    assert {(each.element, each.subject) for each in reasons} == {
+        ("errors", "d2"),
+        ("event", "d3"),
+        ("redundancy", "d2+d3"),
+    }
 
 
 # -- log devices at the import ------------------------------------------------------------------------------------------
