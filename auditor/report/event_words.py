@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from auditor.durability.answers import PROMISES
 from auditor.judge.cell import KEPT, ORDER, Cell, Word, both, joined
-from auditor.judge.event import EVENTS, NEXT, Event, Party, Take, milder
+from auditor.judge.event import EVENTS, NEXT, Event, Take, milder
 from auditor.judge.event_table import Column
 from auditor.text import harmless
 
@@ -24,20 +25,6 @@ NOUNS: dict[Event, str] = {
 NAMES_SHOWN, USERS_SHOWN, PROMISES_SHOWN = 4, 2, 3
 CLAUSES = 2  # of a headline
 NOBODY: Mapping[str, Sequence[str]] = {}
-PARTIES: dict[Party, str] = {
-    "drive": "{names}",
-    "controller": "{names}",
-    "hypervisor": "the hypervisor",
-    "target": "the storage behind {names}",
-    "layer": "{names}",
-    "replicas": "the replicas of {names}",
-    "flushes": "flushes reaching the drives",
-    "program": "the program calling fsync on {names}",
-    "shutdown": "the shutdown unmounting {names}",
-    "key": "the key of {names}",
-    "neighbours": "no other program flushing files of {names}",
-    "room": "room on the log devices of {names}",
-}
 
 
 class Line(NamedTuple):
@@ -123,7 +110,7 @@ def _who(owner: str, until: object) -> str:
 def parties(cell: Cell, spelt: Callable[[str], str] = str) -> str:
     """sda, sdb and the hypervisor (not verified); nvme0n1 or nvme1n1, for which storage@example.org answers until 2027-01-31.
     What nobody answers for comes first. spelt: how, all but the names."""
-    open_ = sorted((each for each in cell.parties if not each.owner), key=lambda each: list(PARTIES).index(each.party))
+    open_ = sorted((each for each in cell.parties if not each.owner), key=lambda each: list(PROMISES).index(each.party))
     said = list(dict.fromkeys(_promised(word, spelt) for word in open_))
     if len(said) > PROMISES_SHOWN:
         said = [*said[:PROMISES_SHOWN], spelt(f"{len(said) - PROMISES_SHOWN} more")]
@@ -142,8 +129,8 @@ def _promised(word: Word, spelt: Callable[[str], str]) -> str:
     names = _listed(shown, spelt(" or " if word.needed == 1 else " and "))
     if word.needed > 1:
         names = spelt(f"{word.needed} of ") + names
-    before, _, after = PARTIES[word.party].partition("{names}")
-    return f"{spelt(before)}{names if '{names}' in PARTIES[word.party] else ''}{spelt(after)}"
+    before, place, after = PROMISES[word.party].partition("{}")
+    return f"{spelt(before)}{names if place else ''}{spelt(after)}"
 
 
 def _listed(each: Sequence[str], last: str) -> str:
@@ -219,7 +206,9 @@ def headline(columns: Sequence[Column]) -> str:
     if alone := one_copy(columns):
         lost: Take = "commits" if alone in ("log", "power+log") else "pool"
         kept = parties(worst(columns, alone), str.upper)
-        certain = f"{NOUNS[alone].upper()} {_capital([lost])} UNLESS THERE IS A COPY BELOW: RELIES ON {kept} (NOT VERIFIED)"
+        certain = (
+            f"{NOUNS[alone].upper()} {_capital([lost])} UNLESS THERE IS A COPY BELOW: RELIES ON {kept} (NOT VERIFIED)"
+        )
         return certain + (f"; {_doubt(columns, unknown)}" if unknown else "")
     if unknown:
         return f"CANNOT TELL {_doubt(columns, unknown).removeprefix('NOT KNOWN ')}"
