@@ -32,7 +32,7 @@ def judged(past: Recording) -> Report:
 
 def text(report: Report) -> str:
     """The page, with its lines joined."""
-    return " ".join(page.write_text(report, verbose=True, width=200).split())
+    return " ".join(page.write_text(report, verbose=1, width=200).split())
 
 
 @pytest.mark.parametrize("after", ["status", "list", "get", "history"])
