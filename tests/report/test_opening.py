@@ -91,4 +91,6 @@ def test_one_copy_comes_before_what_no_event_causes_and_known_bugs_last(name: st
 
 
 def test_what_a_power_cut_may_take_is_said_behind_the_one_copy() -> None:
-    assert "; NOT KNOWN WHETHER A POWER CUT OF THE HOST BELOW LOSES" in report_of(HOSTS / "2.3-drives-that-warn").headline
+    assert (
+        "; NOT KNOWN WHETHER A POWER CUT OF THE HOST BELOW LOSES" in report_of(HOSTS / "2.3-drives-that-warn").headline
+    )
