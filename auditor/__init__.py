@@ -44,4 +44,4 @@ recording  all answers of one host, from which every report can be made again
 =========  ==========================================================================================================
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

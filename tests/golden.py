@@ -274,6 +274,7 @@ def format_files() -> dict[str, str]:
     endings = {
         "markdown": "md",
         "junit": "xml",
+        "html": "html",
         "sarif": "json",
         "sarif-github": "json",
         "prometheus": "prom",

@@ -18,8 +18,8 @@ from auditor.text import UNKNOWN, unknown_headline
 from tests.report.test_event_words import RULES
 from tests.shared import HOSTS, report_of
 
-HOST = HOSTS / "2.3-suspended-wait.tar.gz"
-TITLED = {"nagios", "checkmk", "sarif", "sarif-github", "junit", "jsonl", "json"}
+HOST = HOSTS / "2.3-suspended-wait"
+TITLED = {"nagios", "checkmk", "sarif", "sarif-github", "junit", "jsonl", "json", "terminal", "html"}
 
 
 def older(document: Mapping[str, Any]) -> Any:

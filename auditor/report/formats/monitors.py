@@ -78,7 +78,7 @@ def figures(report: ReportDocument) -> dict[str, int]:
 
 def plain(text: str) -> str:
     """Without what separates texts from figures, and parts of a perf string."""
-    return "".join(" " if char in "|;\\\r\n" else char for char in text)
+    return "".join(" " if char in "|\\\r\n" else char for char in text.replace(";", ","))
 
 
 def shortly(cause: Sequence[Finding]) -> str:

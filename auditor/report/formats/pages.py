@@ -7,8 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.report import audit, report_json
+from auditor.report import audit, html, report_json, terminal
 from auditor.report.formats import Format
+from auditor.report.kept_page import document
 from auditor.report.model import Report
 from auditor.report.report_reader import ReportDocument
 
@@ -33,7 +34,7 @@ def _again(report: ReportDocument) -> str:
 
 
 FORMATS = {
-    "terminal": Format("text/plain; charset=utf-8", page=_terminal),
-    "html": Format("text/html; charset=utf-8", page=_html),
+    "terminal": Format("text/plain; charset=utf-8", page=_terminal, text=lambda kept: terminal.write(document(kept))),
+    "html": Format("text/html; charset=utf-8", page=_html, text=lambda kept: html.write(document(kept))),
     "json": Format("application/json", page=_json, text=_again),
 }
