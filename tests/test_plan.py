@@ -23,6 +23,7 @@ from auditor.judge.supposition import parse
 from auditor.plan import plan_page, steps
 from auditor.plan.steps import Plan, Step
 from auditor.recording.recording import ReplayHost
+from auditor.report import finding_words
 from auditor.report.model import Report
 from auditor.report.supposed import Side, difference, ranks
 from tests.fake import CommandLine
@@ -108,6 +109,23 @@ def test_what_is_left_after_the_walk_has_a_reason(capsys: pytest.CaptureFixture[
 
 
 # -- the order ---------------------------------------------------------------------------------------------------------
+
+
+def test_where_steps_improve_the_worst_row_the_first_step_of_plan_and_page_is_one_of_them() -> None:
+    improved = 0
+    for name in HOSTS.names():
+        found = plan_of(name)
+        now, after = ranks(found.now), ranks(found.after)
+        worst = max(now.values(), default=0)
+        at = {cell for cell, rank in now.items() if rank == worst > after.get(cell, 0)}
+        if at and not found.steps[0].findings[0].rule.damage:
+            improved += 1
+            assert at & {*found.steps[0].better}, name
+            first = finding_words.first(found.now)
+            assert first is not None, name
+            helping = {id for step in found.steps if at & {*step.better} for id in ids(step)}
+            assert first[1].rule.id in helping, name
+    assert improved > 10
 
 
 def test_the_first_step_gains_most_at_the_worst_row() -> None:

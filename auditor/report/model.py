@@ -282,8 +282,6 @@ def _standing(columns: Sequence[Column], lead: Finding | None, unseen: Finding |
         return "one failure away"
     if lead:
         return "at risk"
-    if event_words.one_copy(columns):
-        return "one failure away"
     if power.outcome == "word":
         return "on the word"
     others = (cell.outcome for column in columns for cell in column.cells.values())
