@@ -30,7 +30,7 @@ NEED = {
 
 
 # of these releases a distribution may have mended what a later one mends, or made them fit a newer kernel: nobody has read it
-ABOUT_THE_RELEASE = re.compile("known-bugs$|kernel-unsupported$")
+ABOUT_THE_RELEASE = re.compile("known-bugs$|untested-combination$")
 
 
 def host(name: str) -> Recording:

@@ -50,6 +50,27 @@ def identity(reply: Files, host: Subject) -> Iterator[Fact]:
         yield Fact(HOST, "hostid_file", known(False, "no /etc/hostid", "ls -l /etc/hostid"))
 
 
+BUILD = "/proc/sys/kernel/version"
+
+
+@source(
+    "kernel_build",
+    "host",
+    ask=Read((BUILD,)),
+    facts={"kernel_build": word("how the running kernel was built, as uname -v says: SMP PREEMPT_RT and the like")},
+)
+def kernel_build(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/proc/sys/kernel/version``: number, kind of preemption and day of the build of the running kernel. (man 2 uname)
+
+    One line.
+    """
+    if BUILD in reply.text:
+        line = reply.text[BUILD].removesuffix("\n")
+        if not line or "\n" in line or not line.isprintable():
+            raise ValueError(f"{BUILD} is not one line")
+        yield Fact(HOST, "kernel_build", known(line, line, f"cat {BUILD}"))
+
+
 FOLDER = "/sys/class/dmi/id"
 FILES = ("sys_vendor", "product_name", "bios_vendor")
 HYPERVISORS = (  # beginning of any of the three names -> hypervisor
@@ -389,4 +410,16 @@ def taint(reply: Files, host: Subject) -> Iterator[Fact]:
         )
 
 
-SOURCES = (identity, dmi, virtualization, pid_namespace, dmidecode, edac, memory, swaps, hibernation, taint)
+SOURCES = (
+    identity,
+    kernel_build,
+    dmi,
+    virtualization,
+    pid_namespace,
+    dmidecode,
+    edac,
+    memory,
+    swaps,
+    hibernation,
+    taint,
+)
