@@ -77,11 +77,6 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
     it makes the folder and starts without it. By the mounts of the first process of the host. (man 7 zfsprops, canmount,
     mountpoint; man 8 zfs-set -u)
     """
-    table, by_fstab = values(facts, HOST, "mount_table", "fstab_zfs")
-    at: dict[str, list[str]] = {}
-    for row in (line.split(" ") for line in words_of(table)):
-        if "-" in row[6:] and row[row.index("-", 6) + 1 :][:1] == ["zfs"]:
-            at.setdefault(plain(row[row.index("-", 6) + 2]), []).append(plain(row[4]))
     subjects = tuple(facts.subjects("dataset"))
     claims: dict[str, list[str]] = {}
     for dataset in subjects:
@@ -94,10 +89,16 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
         while folder and folder not in claims:
             folder = folder.rpartition("/")[0]
         below |= dict.fromkeys(claims.get(folder, ()), database.name)
-    fine = tuple(known(value, "as the next boot mounts it", "findmnt -t zfs") for value in ("", "none"))
     for dataset in subjects:
         here = below.get(dataset.name, "")
         yield Fact(dataset, "database_below", known(here, here or "no database was seen to run there"))
+    table, by_fstab = values(facts, HOST, "mount_table", "fstab_zfs")
+    at: dict[str, list[str]] = {}
+    for row in (line.split(" ") for line in words_of(table)):
+        if "-" in row[6:] and row[row.index("-", 6) + 1 :][:1] == ["zfs"]:
+            at.setdefault(plain(row[row.index("-", 6) + 2]), []).append(plain(row[4]))
+    fine = tuple(known(value, "as the next boot mounts it", "findmnt -t zfs") for value in ("", "none"))
+    for dataset in subjects:
         point, canmount = facts.get(dataset, "mountpoint"), facts.get(dataset, "canmount")
         found: tuple[Judged, ...] = fine
         if unseen := gaps((point, canmount)):
