@@ -213,7 +213,7 @@ def _around() -> dict[tuple[str, ...], Files]:
 
 
 def modules(kernel: str, at: str = "updates/dkms/zfs.ko.xz") -> Files:
-    """What depmod has listed for the only kernel there is, and where the module is; without one, that there is no such folder."""
+    """What depmod has listed for the only kernel there is, and where; without one, that there is no such folder."""
     own = kernel_module.PATTERN.replace("*", kernel)
     listed = {own: f"{kernel_module.OWN}:\n{at}:\n"} if kernel else {}
     gone = [kernel_module.IMAGES, kernel_module.BOOTED, *([] if kernel else [kernel_module.PATTERN])]
