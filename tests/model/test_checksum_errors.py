@@ -56,6 +56,7 @@ def test_errors_on_more_legs_than_a_vdev_can_lose(
     world = World(("top", kind, "normal", ("a", "b", "c")))
     for name, count in zip("abc", errors, strict=True):
         world.put(leaf(name), read_errors=count, write_errors=0, checksum_errors=0, resilvering=name == resilvering)
+        world.put(leaf(name), state="ONLINE", device_present=True)
     assert world.get(POOL, "errors_beyond") == beyond
 
 
