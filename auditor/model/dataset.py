@@ -81,9 +81,9 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
     claims: dict[str, list[str]] = {}
     for dataset in subjects:
         match facts.get(dataset, "mountpoint"), facts.get(dataset, "canmount"):
-            case Known(str() as point), Known("on") if point.startswith("/"):
-                claims.setdefault(point, []).append(dataset.name)
-    below = {}
+            case Known(str() as path), Known("on") if path.startswith("/"):
+                claims.setdefault(path, []).append(dataset.name)
+    below = dict[str, str]()
     for database in facts.linked(HOST, "database_processes"):
         folder = word_of(facts.get(database, "data_directory"))
         while folder and folder not in claims:

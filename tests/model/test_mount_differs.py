@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known
 from auditor.model.dataset import mount_differs
 from tests.folded import for_each
 
@@ -21,7 +21,11 @@ def found(
 ) -> dict[str, str]:
     """Of tank/db: fact -> its value, or why it is not known."""
     row = f"41 1 0:51 / {at} rw,relatime shared:5 - zfs tank/db rw,xattr"
-    there = {"mount_table": (ROOT, row) if at else (ROOT,), "fstab_zfs": fstab, "database_processes": (SERVER,)}
+    there: dict[str, Value] = {
+        "mount_table": (ROOT, row) if at else (ROOT,),
+        "fstab_zfs": fstab,
+        "database_processes": (SERVER,),
+    }
     facts = Facts()
     facts.put_all(Fact(HOST, name, known(value, "")) for name, value in there.items() if name != lost)
     for dataset, name, value in (
