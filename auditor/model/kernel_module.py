@@ -27,7 +27,7 @@ from auditor.facts import (
     words_of,
 )
 from auditor.model.derivation import Missing, catch_missing, derivation, evidence, gaps, need, numbers, values
-from auditor.model.release import OWN
+from auditor.model.release import OWN, Changelog
 
 _PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
 
@@ -203,7 +203,6 @@ NEWEST: dict[tuple[int, int], dict[int, tuple[int, int]]] = {
 # fmt: on
 OLDEST = {(0, 8, 0): (2, 6), (2, 0, 0): (3, 10), (2, 2, 7): (4, 18)}  # Linux-Minimum: from this release on
 LAST = {(0, 8): 6, (2, 0): 7, (2, 1): 16, (2, 2): 11, (2, 3): 9, (2, 4): 4}  # the newest that was looked at
-_PUBLISHED = re.compile(r"\d+\.\d+\.\d+(-1)?")
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 _ADDED = re.compile(r"/(?:updates|extra|weak-updates)/")  # where dkms, a package of modules alone, or a person puts one
 _REALTIME = re.compile(r"\bPREEMPT[_ ]RT\b")
@@ -280,7 +279,9 @@ def _of_kernel(facts: Facts) -> _Untested:
     fits = [f"{line[0]}.{line[1]}.{at}" for line, steps in NEWEST.items() for at in steps if steps[at] >= here]
     instead = f", or OpenZFS {fits[0]} or later" if fits and here > newest else ""
     found = _of_pair(f"Linux {kernel.value}: {made_for}; run one of these{instead}", seen, facts)
-    if found.text and not _PUBLISHED.fullmatch(str(text.value)):
+    if found.text and not releases.as_tagged(str(text.value)):
+        if carries := Changelog.of(text, facts).supports(f"{running[1]}.{running[2]}"):
+            return _Untested(seen=(*seen, carries))
         why = f"OpenZFS {text.value} is the build of a distribution, which may have made it fit Linux {kernel.value}"
         raise Missing(unknown(why, "look into its changelog"))
     return found
