@@ -145,6 +145,10 @@ PLATFORMS: Mapping[str, Platform] = {
 }  # fmt: skip
 
 
+# whose kernels bring the module along: where in their folder it is
+OWN_MODULE = {"ubuntu": "kernel/zfs/zfs.ko.zst", "proxmox": "zfs/zfs.ko"}
+
+
 def composed(base: Recording, name: str, zfs: str = "") -> Recording:
     """The host of one platform; zfs: with another release than its own."""
     platform = PLATFORMS[name]
@@ -157,9 +161,13 @@ def composed(base: Recording, name: str, zfs: str = "") -> Recording:
     pools = [platform.pool, *([platform.boot] if platform.boot else [])]
     texts = {OS_RELEASE: platform.system, HOSTNAME: "db1\n", RELEASE: f"{platform.kernel}\n"}
     texts |= {units.PATH: "".join(f"{each}\n" for each in pools)}
+    if name.startswith("nixos"):  # which mounts all of it by fstab
+        rows = (f"- {each.at} zfs defaults\n" for each in platform.datasets)
+        texts[mount_source.PATH] = "".join(rows)
     versions = {f"/sys/module/{each}/version": f"{platform.zfs}\n" for each in ("zfs", "spl")}
     files = {patterns: _files(each, texts | versions, platform) for patterns, each in made.files.items()}
-    files[question.patterns(kernel_module.installed)] = modules("" if name.startswith("nixos") else platform.kernel)
+    at = OWN_MODULE.get(name.partition("-")[0], "updates/dkms/zfs.ko.xz")
+    files[question.patterns(kernel_module.installed)] = modules("" if name.startswith("nixos") else platform.kernel, at)
     if platform.changelog and not releases.as_tagged(platform.zfs):
         said = dict.fromkeys(zfs_source.CHANGELOGS, changelog(platform))
         files[*zfs_source.CHANGELOGS, WITNESS] = Files({WITNESS: "nodev\tsysfs\n", **said})

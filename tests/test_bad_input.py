@@ -14,7 +14,7 @@ from auditor import audit
 from auditor.facts import HOST, Fact, Subject, known
 from auditor.host.request import Capture
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import audit as page
+from auditor.report import audit_page as page
 from auditor.report.model import Report
 from tests.fake import CommandLine
 from tests.fleet.fleets import fleet

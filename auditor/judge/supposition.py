@@ -367,7 +367,7 @@ class _Host:
     # -- other changes -------------------------------------------------------------------------------------------------
 
     def _release(self, change: Change) -> None:
-        """Its commands come with it, and its defaults of what nobody has set."""
+        """Its commands and its modules of all kernels come with it, and its defaults of what nobody has set."""
         numbers = change.value.split(".")
         if len(numbers) != 3 or not all(each.isdecimal() and len(each) <= 4 for each in numbers):
             raise SuppositionError(f"{change.text}: name a release, as in host release=2.4.4")
@@ -386,6 +386,9 @@ class _Host:
             if name == "zfs_version" or isinstance(self._fact(HOST, name), Known):
                 self._put(HOST, name, wanted, change)
                 self._put(HOST, f"{name}_text", change.value, change)
+        files = (row.split(" ") for row in words_of(self._fact(HOST, "zfs_module_versions")))
+        if after := tuple(f"{path} {change.value} {kernel}" for path, _, kernel in files):
+            self._put(HOST, "zfs_module_versions", after, change)
 
     def _new_defaults(self, old: releases.Release, new: releases.Release, change: Change) -> None:
         for name, each in releases.load_tunables().items():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from auditor import data
 from auditor.data import releases
-from auditor.data.releases import DEVELOPMENT, Build, Fix, Release
+from auditor.data.releases import Build, Fix, Release
 from auditor.facts import (
     HOST,
     Evidence,
@@ -30,7 +30,7 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import Missing, catch_missing, derivation, every, evidence, gaps, need, numbers, values
+from auditor.model.derivation import Missing, catch_missing, derivation, every, gaps, need, numbers
 from auditor.model.kernel_log import ONE_MODULE
 
 LINES = tuple(each for each in releases.LINES if each not in releases.ENDED)
@@ -229,34 +229,6 @@ def _is_patch(name: str, plain: str) -> bool:
     """Whether a patch is called as git calls that of a commit: a number, and the beginning of its subject."""
     slug = re.sub(r"^\d+ ", "", _plain(name.rpartition(".")[0]))
     return bool(plain) and (slug == plain or (len(slug) >= SLUG and plain.startswith(slug)))
-
-
-@derivation(
-    "host", zfs_version_gap=word("module beside commands", "none", "patch", "module newer", "module older", "unrelated")
-)
-def version_gap(host: Subject, facts: Facts) -> Judged:
-    """How far apart the zfs commands and the loaded module are.
-
-    A patch release changes nothing between them, and what a minor release adds to the interface is backwards
-    compatible: older commands speak to a newer module as before, newer commands may ask an older module for what it
-    does not have. A .99 is a build of the development branch, for which nothing is promised. (openzfs/zfs
-    RELEASES.md) A candidate for a release, and what was built from git after it, count as that release here.
-
-    """
-    found = values(facts, HOST, "zfs_version", "zfs_userland_version")
-    module, commands = map(numbers, found)
-    if not module or not commands:
-        return unknown("a release without numbers cannot be compared")
-    gap = "none" if found[0].value == found[1].value else _gap(module, commands)
-    return Known(gap, evidence(*found))
-
-
-def _gap(module: tuple[int, ...], commands: tuple[int, ...]) -> str:
-    if module[:1] != commands[:1] or DEVELOPMENT in (module[-1], commands[-1]):
-        return "unrelated"
-    if module[:2] == commands[:2]:
-        return "patch"
-    return "module newer" if module > commands else "module older"
 
 
 TOLD = 3

@@ -19,8 +19,6 @@ from tests.shared import HOSTS, report_of
 CONDITION = re.compile(r"\b(first|unless|needs?|before)\b", re.IGNORECASE)
 # commands whose text has such a word and that need no condition
 FREE = {
-    "commits-on-hard-disks": "before and after a measurement",
-    "commits-on-plain-flash": "before and after a measurement",
     "key-not-at-next-boot": "what the boot needs is the reason, not a condition",
     "sync-disabled-replica": "what makes it last, not a condition",
     "volatile-vdev": "the text is another way, not a condition",
