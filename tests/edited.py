@@ -210,10 +210,10 @@ def _around() -> dict[tuple[str, ...], Files]:
     }
 
 
-def modules(kernel: str) -> Files:
-    """What depmod has listed for the only kernel there is; without one, that there is no such folder."""
+def modules(kernel: str, at: str = "updates/dkms/zfs.ko.xz") -> Files:
+    """What depmod has listed for the only kernel there is, and where; without one, that there is no such folder."""
     own = kernel_module.PATTERN.replace("*", kernel)
-    listed = {own: f"{kernel_module.OWN}:\nupdates/dkms/zfs.ko.xz:\n"} if kernel else {}
+    listed = {own: f"{kernel_module.OWN}:\n{at}:\n"} if kernel else {}
     gone = [kernel_module.IMAGES, kernel_module.BOOTED, *([] if kernel else [kernel_module.PATTERN])]
     loaded = {WITNESS: "nodev\tsysfs\n", kernel_module.STATE: "live\n"}
     return Files(loaded | listed, errors=dict.fromkeys(gone, "no such file"))

@@ -7,9 +7,9 @@ import pytest
 from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, Unknown, known
 from auditor.judge import verdict
-from auditor.model.kernel_module import kernel_unsupported
+from auditor.model.kernel_module import untested
 from auditor.model.next_boot import parameters
-from auditor.model.release import BUGS, known_bugs, release, version_gap
+from auditor.model.release import BUGS, known_bugs, release
 from auditor.sources.zfs import versions
 from tests.shared import rules
 
@@ -22,7 +22,7 @@ def host(text: str) -> Facts:
     facts.put_all(versions("zfs_version", text, "cat /sys/module/zfs/version"))
     facts.put(Fact(HOST, "kernel_release", known("6.12.33", "6.12.33")))
     facts.put(Fact(HOST, "zfs_boot_options", known((), "none")))
-    for each in (release, known_bugs, kernel_unsupported, parameters):
+    for each in (release, known_bugs, untested, parameters):
         facts.put_all(each.derive(HOST, facts))
     return facts
 
@@ -79,7 +79,7 @@ def test_which_releases_are_near(
     ],
 )
 def test_ranges_as_people_read_them(text: str, expected: str) -> None:
-    assert releases.told(releases.ranges(text)) == expected
+    assert releases.in_words(releases.ranges(text)) == expected
 
 
 @pytest.mark.parametrize("text", NO_RELEASES)
@@ -94,7 +94,7 @@ def test_what_follows_from_a_number_is_not_known_of_what_is_no_release(text: str
 @pytest.mark.parametrize("text", NO_RELEASES[:5])
 def test_kernels_and_defaults_that_changed_near_it_are_not_known(text: str) -> None:
     facts = host(text)
-    assert isinstance(facts.get(HOST, "kernel_unsupported"), Unknown)
+    assert isinstance(facts.get(HOST, "untested"), Unknown)
     changed = facts.get(HOST, "tunables_changed")
     assert isinstance(changed, Unknown)
 
@@ -128,21 +128,3 @@ def test_no_advisory_passes_by_a_release_that_is_near(text: str) -> None:
 def test_of_a_snapshot_nobody_says_that_its_line_is_maintained(text: str, ended: bool | None) -> None:
     found = host(text).get(HOST, "line_ended")
     assert (found.value if isinstance(found, Known) else None) is ended
-
-
-@pytest.mark.parametrize(
-    ("module", "commands", "gap"),
-    [
-        ("2.2.99-1", "2.2.99-1", "none"),
-        ("2.4.0-rc1", "2.4.0-rc1", "none"),
-        ("2.4.0-rc1", "2.4.0-1", "patch"),
-        ("2.2.99-1", "2.2.5-1", "unrelated"),
-        ("2.3.0-rc3", "2.2.5-1", "module newer"),
-    ],
-)
-def test_commands_beside_a_module_of_no_release(module: str, commands: str, gap: str) -> None:
-    facts = host(module)
-    facts.put_all(versions("zfs_userland_version", commands, "zfs version"))
-    (found,) = version_gap.derive(HOST, facts)
-    assert isinstance(found.value, Known)
-    assert found.value.value == gap

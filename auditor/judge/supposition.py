@@ -367,7 +367,7 @@ class _Host:
     # -- other changes -------------------------------------------------------------------------------------------------
 
     def _release(self, change: Change) -> None:
-        """Its commands come with it, and its defaults of what nobody has set."""
+        """Its commands and its modules of all kernels come with it, and its defaults of what nobody has set."""
         numbers = change.value.split(".")
         if len(numbers) != 3 or not all(each.isdecimal() and len(each) <= 4 for each in numbers):
             raise SuppositionError(f"{change.text}: name a release, as in host release=2.4.4")
@@ -386,6 +386,9 @@ class _Host:
             if name == "zfs_version" or isinstance(self._fact(HOST, name), Known):
                 self._put(HOST, name, wanted, change)
                 self._put(HOST, f"{name}_text", change.value, change)
+        files = (row.split(" ") for row in words_of(self._fact(HOST, "zfs_module_versions")))
+        if after := tuple(f"{path} {change.value} {kernel}" for path, _, kernel in files):
+            self._put(HOST, "zfs_module_versions", after, change)
 
     def _new_defaults(self, old: releases.Release, new: releases.Release, change: Change) -> None:
         for name, each in releases.load_tunables().items():
@@ -525,73 +528,25 @@ def _models(change: Change) -> tuple[str, str]:
 ZERO = dict.fromkeys(("read_errors", "write_errors", "checksum_errors"), 0)
 WORKING: Mapping[str, Value] = {
     **ZERO,
-    "state": "ONLINE",
-    "device_present": True,
-    "resilvering": False,
-    "being_replaced": False,
-    "note": "",
-    "slow_ios": 0,
-}
+    "state": "ONLINE", "device_present": True, "resilvering": False, "being_replaced": False, "note": "", "slow_ios": 0,
+}  # fmt: skip
 NEW_LEAF: Mapping[str, Value] = {
-    "allocation_class": "log",
-    "type": "disk",
-    "block_size_non_native": False,
-    "layers": (),
-    "stack_write_cache": (),
-    "dm_targets": (),
-    "crypt_raises_blocks": False,
-    "redundant_below": False,
-    "lies_on": (),
-    "below": "",
-}
+    "allocation_class": "log", "type": "disk", "block_size_non_native": False, "layers": (), "stack_write_cache": (),
+    "dm_targets": (), "crypt_raises_blocks": False, "redundant_below": False, "lies_on": (), "below": "",
+}  # fmt: skip
 NEW_VDEV: Mapping[str, Value] = {
     **ZERO,
-    "allocation_class": "log",
-    "type": "mirror",
-    "state": "ONLINE",
-    "note": "",
-    "allocating": True,
-    "parity": 0,
-    "legs": 2,
-    "used_percent": 0,
-    "asize_bytes": 1 << 37,
-}
+    "allocation_class": "log", "type": "mirror", "state": "ONLINE", "note": "", "allocating": True, "parity": 0, "legs": 2,
+    "used_percent": 0, "asize_bytes": 1 << 37,
+}  # fmt: skip
 NEW_DRIVE: Mapping[str, Value] = {  # healthy, with its newest firmware and a volatile cache, and flushes reach it
-    "slaves": (),
-    "partitions": (),
-    "sysfs_write_cache": "write back",
-    "fua": True,
-    "rotational": False,
-    "removable": False,
-    "logical_block_bytes": 512,
-    "physical_block_bytes": 512,
-    "writes": 20,
-    "write_sectors": 160,
-    "write_ms": 20,
-    "flush_ms": 20,
-    "flushes": 20,
-    "smart_firmware": "(the newest)",
-    "smart_passed": True,
-    "smart_write_cache": True,
-    "smart_percent_used": 0,
-    "smart_media_errors": 0,
-    "smart_temperature_c": 30,
-    "smart_temperature_limit_c": 0,
-    "smart_self_test_result": 0,
-    "smart_pending_sectors": 0,
-    "smart_offline_uncorrectable": 0,
-    "smart_available_spare_percent": 100,
-    "smart_available_spare_threshold_percent": 10,
-    "nvme_vwc_present": True,
-    "nvme_write_cache": True,
-    "nvme_critical_warning": 0,
-    "nvme_backup_failed": False,
-    "nvme_spare_low": False,
-    "nvme_media_read_only": False,
-    "nvme_reliability_degraded": False,
-    "nvme_percent_used": 0,
-    "nvme_media_errors": 0,
-    "nvme_available_spare_percent": 100,
-    "nvme_available_spare_threshold_percent": 10,
-    "lies_on": (),
-}
+    "slaves": (), "partitions": (), "lies_on": (), "sysfs_write_cache": "write back", "fua": True, "rotational": False,
+    "removable": False, "logical_block_bytes": 512, "physical_block_bytes": 512, "writes": 20, "write_sectors": 160,
+    "write_ms": 20, "flush_ms": 20, "flushes": 20, "smart_firmware": "(the newest)", "smart_passed": True,
+    "smart_write_cache": True, "smart_percent_used": 0, "smart_media_errors": 0, "smart_temperature_c": 30,
+    "smart_temperature_limit_c": 0, "smart_self_test_result": 0, "smart_pending_sectors": 0,
+    "smart_offline_uncorrectable": 0, "smart_available_spare_percent": 100, "smart_available_spare_threshold_percent": 10,
+    "nvme_vwc_present": True, "nvme_write_cache": True, "nvme_critical_warning": 0, "nvme_backup_failed": False,
+    "nvme_spare_low": False, "nvme_media_read_only": False, "nvme_reliability_degraded": False, "nvme_percent_used": 0,
+    "nvme_media_errors": 0, "nvme_available_spare_percent": 100, "nvme_available_spare_threshold_percent": 10,
+}  # fmt: skip

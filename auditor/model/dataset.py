@@ -17,15 +17,18 @@ from auditor.facts import (
     Subject,
     Unknown,
     flag,
+    join,
     known,
     rows_of,
     unknown,
     word,
+    word_of,
     words,
     words_of,
 )
-from auditor.model.derivation import Missing, about_each, catch_missing, derivation, every, evidence, need, values
+from auditor.model.derivation import Missing, about_each, catch_missing, derivation, every, evidence, gaps, need, values
 from auditor.model.next_boot import mounted_at, reached, root_source
+from auditor.sources.mounts import plain
 
 _COMMAND = "zfs get mountpoint {subject}"
 _KINDS = {
@@ -50,6 +53,89 @@ def mounts_at(dataset: Subject, facts: Facts) -> Judged:
     """Rules ask for the kind of mount point, and 10,000 datasets share four answers where each has a path of its own.
     (man 7 zfsprops, mountpoint)"""
     return _KINDS.get(str(need(facts.get(dataset, "mountpoint")).value), _PATH)
+
+
+# whose folders they are: what is mounted there is mounted by them, when a container or pod starts
+_NAMES = ("docker", "containers", "containerd", "kubelet", "rancher", "lxc", "lxd", "incus", "machines")
+MANAGERS = (*(f"/var/lib/{each}/" for each in _NAMES), "/var/snap/", "/run/")
+VOLUMES = ("/var/lib/docker/volumes/", "/var/lib/containers/storage/volumes/", "/var/lib/kubelet/pods/")
+
+
+@derivation(
+    "host",
+    **{
+        "dataset.mount_differs": word("how it is mounted otherwise than the next boot mounts it, or empty"),
+        "dataset.mount_hazard": word("of which kind that is", "none", "by hand", "elsewhere", "twice", "container"),
+        "dataset.database_below": word("a database that was seen to run in the folder of its mount point, or empty"),
+    },
+)
+def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """How the next boot mounts what is mounted now. ``zfs mount -a`` mounts a file system with canmount=on at its mountpoint,
+    fstab one with mountpoint=legacy; what was mounted otherwise is by hand, by a program, or from before a change (zfs set -u).
+
+    Of two with one mount point the last one covers the other. Where a manager of containers has a volume on a mount point,
+    it makes the folder and starts without it. By the mounts of the first process of the host. (man 7 zfsprops, canmount,
+    mountpoint; man 8 zfs-set -u)
+    """
+    subjects = tuple(facts.subjects("dataset"))
+    claims: dict[str, list[str]] = {}
+    for dataset in subjects:
+        match facts.get(dataset, "mountpoint"), facts.get(dataset, "canmount"):
+            case Known(str() as path), Known("on") if path.startswith("/"):
+                claims.setdefault(path, []).append(dataset.name)
+    below = dict[str, str]()
+    for database in facts.linked(HOST, "database_processes"):
+        folder = word_of(facts.get(database, "data_directory"))
+        while folder and folder not in claims:
+            folder = folder.rpartition("/")[0]
+        below |= dict.fromkeys(claims.get(folder, ()), database.name)
+    for dataset in subjects:
+        here = below.get(dataset.name, "")
+        yield Fact(dataset, "database_below", known(here, here or "no database was seen to run there"))
+    table, by_fstab = values(facts, HOST, "mount_table", "fstab_zfs")
+    at: dict[str, list[str]] = {}
+    for row in (line.split(" ") for line in words_of(table)):
+        if "-" in row[6:] and row[row.index("-", 6) + 1 :][:1] == ["zfs"]:
+            at.setdefault(plain(row[row.index("-", 6) + 2]), []).append(plain(row[4]))
+    fine = tuple(known(value, "as the next boot mounts it", "findmnt -t zfs") for value in ("", "none"))
+    for dataset in subjects:
+        point, canmount = facts.get(dataset, "mountpoint"), facts.get(dataset, "canmount")
+        found: tuple[Judged, ...] = fine
+        if unseen := gaps((point, canmount)):
+            found = (join(unseen), join(unseen))
+        else:
+            set_to = word_of(point), word_of(canmount)
+            text, hazard = _differs(dataset.name, *set_to, at, claims, words_of(by_fstab))
+            if text:
+                found = known(text, text, "findmnt -t zfs"), known(hazard, text, "findmnt -t zfs")
+        yield Fact(dataset, "mount_differs", found[0])
+        yield Fact(dataset, "mount_hazard", found[1])
+
+
+def _differs(
+    name: str,
+    point: str,
+    canmount: str,
+    at: Mapping[str, list[str]],
+    claims: Mapping[str, list[str]],
+    by_fstab: tuple[str, ...],
+) -> tuple[str, str]:
+    here = at.get(name, [])
+    others = [each for each in claims.get(point, ()) if each != name]
+    managed = bool(here) and all(each.startswith(MANAGERS) for each in here)
+    if not here:
+        return "", "none"
+    if point == "none" or (point == "legacy" and not managed and not {*here} & {*by_fstab, "/"}):
+        return f"mountpoint={point}, mounted at {here[0]} by hand or by a program", "by hand"
+    if point.startswith("/") and canmount != "on" and point != "/":
+        return f"canmount={canmount}, mounted at {here[0]}", "by hand"
+    if others and canmount == "on":
+        return f"{others[0]} has the same mountpoint={point}", "twice"
+    if point.startswith("/") and point not in here:
+        return f"mountpoint={point}, mounted at {here[0]}", "elsewhere"
+    if point.startswith(VOLUMES):
+        return f"mountpoint={point} is in the folder of a manager of containers, which starts without it", "container"
+    return "", "none"
 
 
 @derivation("host", snapshots_mounted=flag("a snapshot is mounted"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import ceil
+from typing import NamedTuple
 
 from auditor.data import releases
 from auditor.facts import (
@@ -17,7 +18,6 @@ from auditor.facts import (
     Subject,
     Unknown,
     flag,
-    is_true,
     join,
     known,
     links,
@@ -29,9 +29,9 @@ from auditor.facts import (
     word,
     word_of,
     words,
-    words_of,
 )
 from auditor.model.derivation import (
+    Missing,
     about,
     about_each,
     catch_missing,
@@ -42,7 +42,9 @@ from auditor.model.derivation import (
     linked,
     need,
     numbers,
+    values,
 )
+from auditor.text import quoted
 
 NO_DATA = ("indirect", "hole", "missing")
 BEFORE_NORMAL = (2, 4)  # from here on the special class comes before the normal one
@@ -205,48 +207,6 @@ def _around(pool: Subject, facts: Facts) -> Judged:
     return Known(False, tuple(dict.fromkeys(quiet))[:3])
 
 
-TOLD = 5
-AMONG_THE_HOST = "container "  # its programs write as those of the host do
-LEAST_S = 600  # what came together at a start says nothing of the day
-
-
-@derivation(
-    "pool",
-    commits_seen=real("commits a second of its busiest dataset since that was mounted, as far as they were counted"),
-    committers_seen=words("NFS exports, guests, targets and pods that use its datasets, as far as they were seen"),
-)
-def commits_seen(pool: Subject, facts: Facts) -> Iterator[Fact]:
-    """How many commits a second a pool has seen, at the least: OpenZFS counts them for each dataset since it was
-    mounted (2.2 and later). A program that nobody knows by name commits, too. And who is known to write to it
-    synchronously: clients of NFS (each COMMIT of theirs), guests, targets of block devices and volumes of pods.
-
-    Both are lower bounds, empty where nothing was seen: that one cannot see the processes of the host must not undo
-    what a database or a property has decided. So they may show that a pool has commits to wait for, never that it
-    has none.
-    """
-    most, seen = 0.0, known(0.0, "no commits were counted on its datasets")
-    for dataset in facts.linked(pool, "datasets"):
-        match facts.get(dataset, "zil_commit_count"), facts.get(dataset, "zil_counted_s"):
-            case Known(int() as count) as counted, Known(int() | float() as over) if over >= LEAST_S:
-                if (each := round(count / over, 1)) > most:
-                    most, seen = each, Known(each, counted.evidence)
-    yield Fact(pool, "commits_seen", seen)
-    yield Fact(pool, "committers_seen", _committers(pool, facts))
-
-
-def _committers(pool: Subject, facts: Facts) -> Known:
-    found = list[str]()
-    for dataset in facts.linked(pool, "datasets"):
-        exported, used = facts.get(dataset, "nfs_exported_now"), facts.get(dataset, "used_by")
-        by = ["an NFS export"] if is_true(exported) else []
-        by += [each for each in words_of(used) if not each.startswith(AMONG_THE_HOST)]
-        found += [f"{dataset.name}: {each}" for each in by]
-    more = [f"and {len(found) - TOLD} more"] if len(found) > TOLD else []
-    if not found:
-        return known((), "no export, guest, target or pod was seen to use its datasets")
-    return known((*found[:TOLD], *more), "; ".join((*found[:TOLD], *more)))
-
-
 @derivation(
     "host",
     loss_window=word("how far back a crash reaches without a log, in the pool of the host where that is longest"),
@@ -289,6 +249,106 @@ def _window(pools: tuple[Subject, ...], facts: Facts) -> Judged:
 def _ms(found: Known) -> float:
     assert isinstance(found.value, float)
     return found.value
+
+
+SHARE = 5  # at least one in so many is of a commit: then what most take is what commits take
+ENOUGH_FLUSHES = 1000  # since boot; a drive that had fewer is not one that each commit flushes
+LEG_TIMES = 4  # two powers of two
+HOUR_S, DAY_S = 3600, 86400
+
+
+class _Wait(NamedTuple):
+    """least, most: bounds of what one commit in a hundred waits for it, ms. what: drive, queue or flush. alone: whether it was
+    counted of commits, and of little else."""
+
+    least: float
+    most: float
+    what: str
+    leaf: Subject
+    seen: tuple[Evidence, ...]
+    alone: bool = True
+
+
+@derivation(
+    "pool",
+    commits_timed=number("commits that are behind these times, at most"),
+    commit_ms=real(
+        "what one commit in a hundred waits for the slowest device at least, ms; of flushes the mean counts"
+    ),
+    commit_ms_most=real("the same: at most"),
+    commit_alone=flag("most writes that were timed there are of commits; never false"),
+    commit_waits_for=word("the device that takes longest"),
+    commit_cause=word("what takes longest there", "leg", "drive", "queue", "flush"),
+    commit_stalls=number("its writes that took 1.07 s or longer"),
+    commit_since=word("since when that was counted: since the import 12 days ago"),
+)
+def commit_latency(pool: Subject, facts: Facts) -> Iterator[Fact]:
+    """How long commits waited for the devices that have the log, as OpenZFS timed it since the import.
+
+    A commit writes its log blocks, waits in the queue of each leg (syncq_wait: synchronous writes alone), for the drive
+    (disk_wait: all writes), and then for a flush, which OpenZFS does not time: for that the kernel's counters of the
+    drive since boot tell the mean. The slowest leg decides. Each transaction group writes labels synchronously, too;
+    where these, or other writes, are most of what a device was timed for, it says little of commits.
+    """
+    leaves = [leaf for leaf in linked(facts, pool, "zil_leaves") if value_of(facts.get(leaf, "type")) != "dspare"]
+    synced = every(facts.get(leaf, "sync_writes_timed") for leaf in leaves)
+    commits = need(_commits(pool, facts))
+    yield Fact(pool, "commits_timed", min((*synced, commits), key=number_of))
+    yield Fact(pool, "commit_since", _since_import(pool, facts))
+    waits = [wait for leaf in leaves for wait in _waits(leaf, number_of(commits), facts)]
+    slowest = max((wait for wait in waits if wait.alone), key=lambda wait: wait.least, default=None)
+    most = max((sum(wait.most for wait in waits if wait.leaf == leaf) for leaf in leaves), default=0.0)
+    seen = tuple(piece for wait in waits for piece in wait.seen)
+    yield Fact(pool, "commit_ms_most", Known(round(most, 3), seen[:5]))
+    mixed = next((wait.leaf.name for wait in waits if not wait.alone), "")
+    why = unknown(f"{mixed}: most writes that were timed are of no commit", f"zaudit diagnose {quoted(pool.name)}")
+    yield Fact(pool, "commit_alone", why if mixed else Known(True, seen[:5]))
+    if slowest is None:
+        raise Missing(why)
+    others = [wait.least for wait in waits if wait.what == slowest.what and wait.leaf != slowest.leaf]
+    leg = slowest.what == "drive" and others and slowest.least >= LEG_TIMES * max(others)
+    yield Fact(pool, "commit_ms", Known(slowest.least, slowest.seen))
+    yield Fact(pool, "commit_waits_for", Known(slowest.leaf.name, slowest.seen))
+    yield Fact(pool, "commit_cause", Known("leg" if leg else slowest.what, slowest.seen))
+    yield Fact(pool, "commit_stalls", facts.get(slowest.leaf, "writes_over_1s"))
+
+
+@catch_missing
+def _commits(pool: Subject, facts: Facts) -> Judged:
+    """Of its datasets since they were mounted (2.2 and later); else of all pools since the module was loaded."""
+    of = [facts.get(dataset, "zil_commit_count") for dataset in facts.linked(pool, "datasets")]
+    if counted := [each for each in of if isinstance(each, Known)]:
+        total = sum(map(number_of, counted))
+        return Known(total, (Evidence(f"{total:,} commits on {len(counted)} datasets"),))
+    return need(facts.get(HOST, "zil_commit_count"))
+
+
+def _waits(leaf: Subject, commits: int, facts: Facts) -> Iterator[_Wait]:
+    """For its queue, its drive and its flushes."""
+    writes, synced = map(number_of, values(facts, leaf, "writes_timed", "sync_writes_timed"))
+    if synced:
+        least, most, queued, queued_most = values(
+            facts, leaf, "write_ms_p99", "write_ms_p99_most", "sync_queue_ms_p99", "sync_queue_ms_p99_most"
+        )
+        ours = synced <= SHARE * commits
+        yield _Wait(_ms(least), _ms(most), "drive", leaf, about(leaf, least), ours and writes <= SHARE * synced)
+        yield _Wait(_ms(queued), _ms(queued_most), "queue", leaf, about(leaf, queued), ours)
+    for disk in linked(facts, leaf, "disks"):
+        flushes, ms = map(number_of, values(facts, disk, "flushes", "flush_ms"))
+        if flushes >= ENOUGH_FLUSHES:
+            mean = round(ms / flushes, 3)
+            text = f"{disk.name}: {flushes:,} flushes since boot took {mean:g} ms on average"
+            yield _Wait(mean, mean, "flush", leaf, (Evidence(text, f"cat /sys/block/{disk.name}/stat"),))
+
+
+def _since_import(pool: Subject, facts: Facts) -> Judged:
+    """By the clock that OpenZFS began with at the import."""
+    begun, now = facts.get(pool, "kstat_created_ns"), facts.get(pool, "kstat_clock_ns")
+    if not isinstance(begun, Known) or not isinstance(now, Known):
+        return known("since the import", "when that was is not known")
+    seconds = (number_of(now) - number_of(begun)) / 1e9
+    count, unit = (seconds / DAY_S, "days") if seconds >= 2 * DAY_S else (seconds / HOUR_S, "hours")
+    return Known(f"since the import {count:.0f} {unit} ago", evidence(begun, now))
 
 
 MANY_DIRECT = 100  # counters since the import or mount may hold a few from a setting of before

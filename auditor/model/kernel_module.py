@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
+from typing import NamedTuple
 
 from auditor.data import releases
 from auditor.facts import (
@@ -15,15 +16,18 @@ from auditor.facts import (
     Judged,
     Known,
     Subject,
+    Unknown,
     flag,
     is_true,
+    join,
     unknown,
     word,
     word_of,
     words,
     words_of,
 )
-from auditor.model.derivation import Missing, catch_missing, derivation, evidence, need, numbers, values
+from auditor.model.derivation import Missing, catch_missing, derivation, evidence, gaps, need, numbers, values
+from auditor.model.release import OWN, Changelog
 
 _PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
 
@@ -185,7 +189,7 @@ def older_modules(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(HOST, "older_zfs_ahead", Known("line" if line else "patch" if older else "none", seen))
 
 
-# of each line: from its release N on, kernels up to this one
+# Linux-Maximum of META at the tags zfs-0.8.0 to zfs-2.4.4. Of each line: from its release N on, kernels up to this one
 # fmt: off
 NEWEST: dict[tuple[int, int], dict[int, tuple[int, int]]] = {
     (0, 8): {0: (5, 1), 2: (5, 3), 3: (5, 4), 4: (5, 6), 6: (5, 9)},
@@ -197,38 +201,153 @@ NEWEST: dict[tuple[int, int], dict[int, tuple[int, int]]] = {
     (2, 4): {0: (6, 18), 1: (6, 19), 2: (7, 0), 4: (7, 2)},
 }
 # fmt: on
+OLDEST = {(0, 8, 0): (2, 6), (2, 0, 0): (3, 10), (2, 2, 7): (4, 18)}  # Linux-Minimum: from this release on
 LAST = {(0, 8): 6, (2, 0): 7, (2, 1): 16, (2, 2): 11, (2, 3): 9, (2, 4): 4}  # the newest that was looked at
-_PUBLISHED = re.compile(r"\d+\.\d+\.\d+(-1)?")
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
+_ADDED = re.compile(r"/(?:updates|extra|weak-updates)/")  # where dkms, a package of modules alone, or a person puts one
+_REALTIME = re.compile(r"\bPREEMPT[_ ]RT\b")
+GAPS = ("none", "patch", "upgrade", "untested")  # how far a combination is from one that is tested
+
+
+class _Untested(NamedTuple):
+    """gap: of GAPS, "none" where nothing is wrong. text: what nobody tests, and what to run."""
+
+    gap: str = "none"
+    text: str = ""
+    seen: tuple[Evidence, ...] = ()
+
+
+Check = Callable[[Facts], "_Untested | Unknown"]
 
 
 @derivation(
-    "host", kernel_unsupported=flag("the running kernel is newer than any that this release of OpenZFS supports")
+    "host",
+    untested=words("what of module, commands and kernel together nobody tests, and what to run"),
+    untested_gap=word("how far the furthest of that is from what is tested", *GAPS),
 )
-def kernel_unsupported(host: Subject, facts: Facts) -> Judged:
-    """Whether the running kernel is newer than the newest one that this release of OpenZFS was made for.
+def untested(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """What nobody tests together: a module that is of no release, a kernel outside those that META of its release names, a
+    kernel with PREEMPT_RT, a module that is not the one of its file on disk, commands of another line.
 
-    Linux-Maximum of META at each tag; from 2.3.0 on configure refuses newer ones without
-    --enable-linux-experimental. A distribution patches older releases for its newer kernels, which its version does
-    not tell: of its builds it is not known.
+    Where a distribution built the module as a part of the kernel (it lies in none of the folders for additions), or is a
+    system of one piece (NixOS, TrueNAS), it has tested the two together: this relies on it.
+
+    Known as soon as one is found.
     """
+    found = [check(facts) for check in (_no_release, _of_kernel, _realtime, _on_disk, _commands)]
+    bad = [each for each in found if isinstance(each, _Untested) and each.text]
+    seen = tuple(piece for each in found if isinstance(each, _Untested) for piece in each.seen)
+    if not bad and (unseen := gaps(found)):
+        raise Missing(join(unseen))
+    worst = max((each.gap for each in bad), key=GAPS.index, default="none")
+    yield Fact(HOST, "untested", Known(tuple(each.text for each in bad), seen))
+    yield Fact(HOST, "untested_gap", Known(worst, seen))
+
+
+@catch_missing
+def _no_release(facts: Facts) -> _Untested:
+    version, text = values(facts, HOST, "zfs_version", "zfs_version_text")
+    release = version.value if isinstance(version.value, tuple) else ()
+    if not releases.nature(release):
+        return _Untested(seen=version.evidence)
+    what = "a candidate" if releases.candidate(release) else "built from the branch of development"
+    return _of_pair(f"OpenZFS {text.value} is {what}: run a release", text.evidence, facts)
+
+
+@catch_missing
+def _of_kernel(facts: Facts) -> _Untested:
+    """Linux-Minimum and Linux-Maximum of META at each tag; from 2.3.0 on configure refuses newer ones without
+    --enable-linux-experimental. A distribution patches older releases for its newer kernels, which its version does
+    not tell."""
     version, text, kernel = values(facts, HOST, "zfs_version", "zfs_version_text", "kernel_release")
     running, release = _KERNEL.match(str(kernel.value)), numbers(version)
+    if isinstance(version.value, tuple) and releases.nature(version.value):
+        return _Untested(seen=version.evidence)  # which is what is wrong with it
     if running is None or len(release) != 3:
-        return unknown(f"{text.value} on {kernel.value}: no release, or no kernel, that zaudit knows")
-    if isinstance(version.value, tuple) and (why := releases.untold(version.value, release)):
-        return unknown(why, releases.REMEDY)
-    line, patch = (release[0], release[1]), release[2]
-    steps = NEWEST.get(line, {})
-    if not steps:
-        return unknown(f"for which kernels OpenZFS {text.value} was made is not known")
-    newest = next(steps[at] for at in sorted(steps, reverse=True) if at <= patch)
-    seen = (Evidence(f"Linux {kernel.value}; OpenZFS {text.value} supports up to {newest[0]}.{newest[1]}", "uname -r"),)
-    if (int(running[1]), int(running[2])) <= newest:
-        return Known(False, seen)
-    if patch > LAST[line]:
-        return unknown(f"OpenZFS {text.value} is newer than what zaudit knows of its kernels")
-    if not _PUBLISHED.fullmatch(str(text.value)):
+        raise Missing(unknown(f"{text.value} on {kernel.value}: no release, or no kernel, that zaudit knows"))
+    here, line = (int(running[1]), int(running[2])), release[:2]
+    if not (steps := NEWEST.get((line[0], line[1]))):
+        raise Missing(unknown(f"for which kernels OpenZFS {text.value} was made is not known"))
+    newest = next(steps[at] for at in sorted(steps, reverse=True) if at <= release[2])
+    oldest = next(OLDEST[since] for since in sorted(OLDEST, reverse=True) if since <= release)
+    made_for = f"OpenZFS {text.value} is made for Linux {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}"
+    seen = (Evidence(f"Linux {kernel.value}; {made_for}", "uname -r"),)
+    if oldest <= here <= newest:
+        return _Untested(seen=seen)
+    if release[2] > LAST[(line[0], line[1])]:
+        raise Missing(unknown(f"OpenZFS {text.value} is newer than what zaudit knows of its kernels"))
+    fits = [f"{line[0]}.{line[1]}.{at}" for line, steps in NEWEST.items() for at in steps if steps[at] >= here]
+    instead = f", or OpenZFS {fits[0]} or later" if fits and here > newest else ""
+    found = _of_pair(f"Linux {kernel.value}: {made_for}; run one of these{instead}", seen, facts)
+    if found.text and not releases.as_tagged(str(text.value)):
+        if carries := Changelog.of(text, facts).supports(f"{running[1]}.{running[2]}"):
+            return _Untested(seen=(*seen, carries))
         why = f"OpenZFS {text.value} is the build of a distribution, which may have made it fit Linux {kernel.value}"
-        return unknown(why, "look into its changelog")
-    return Known(True, seen)
+        raise Missing(unknown(why, "look into its changelog"))
+    return found
+
+
+@catch_missing
+def _realtime(facts: Facts) -> _Untested:
+    version = need(facts.get(HOST, "kernel_build"))
+    if not _REALTIME.search(str(version.value)):
+        return _Untested(seen=version.evidence)
+    return _of_pair("a kernel with PREEMPT_RT: run one without", version.evidence, facts)
+
+
+@catch_missing
+def _on_disk(facts: Facts) -> _Untested:
+    """The file that modprobe takes for the running kernel; where there is none, rules about the next kernel tell it."""
+    loaded, text, is_module = values(facts, HOST, "zfs_version", "zfs_version_text", "zfs_is_module")
+    running, at = values(facts, HOST, "kernel_release", "zfs_modules")
+    pairs = (each.split(" ", 1) for each in words_of(at))
+    path = next((path for kernel, path in pairs if kernel == running.value), "")
+    if not is_module.value or not path:
+        return _Untested(seen=evidence(is_module, at))
+    rows = need(facts.get(HOST, "zfs_module_versions"))
+    on_disk = next((row.split(" ")[1] for row in words_of(rows) if row.split(" ")[0] == path), "")
+    if not on_disk or on_disk == text.value:
+        return _Untested(seen=rows.evidence)
+    file = releases.of(on_disk)
+    gap = _gap(numbers(loaded), file) if file else "unrelated"
+    what = f"the file of the loaded module {text.value} is now of {on_disk}: restart when that is the one you want"
+    return _Untested({"patch": "patch", "module older": "upgrade"}.get(gap, "untested"), what, evidence(text, rows))
+
+
+@catch_missing
+def _commands(facts: Facts) -> _Untested:
+    """A patch release changes nothing between commands and module, and what a minor release adds to the interface is backwards
+    compatible: older commands speak to a newer module as before, newer commands may ask an older module for what it
+    does not have. Of a .99 nothing is promised. (openzfs/zfs RELEASES.md)"""
+    module, commands = values(facts, HOST, "zfs_version", "zfs_userland_version")
+    if module.value == commands.value:
+        return _Untested(seen=evidence(module, commands))
+    if not numbers(module) or not numbers(commands):
+        raise Missing(unknown("a release without numbers cannot be compared"))
+    gap = {"patch": "patch", "module newer": "patch", "module older": "upgrade"}.get(
+        _gap(numbers(module), numbers(commands)), "untested"
+    )
+    texts = (word_of(facts.get(HOST, name)) for name in ("zfs_version_text", "zfs_userland_version_text"))
+    what = "kernel module {}, commands {}: run both of one release".format(*texts)
+    return _Untested(gap, what, evidence(module, commands))
+
+
+def _gap(module: tuple[int, ...], other: tuple[int, ...]) -> str:
+    if module[:1] != other[:1] or releases.DEVELOPMENT in (module[-1], other[-1]):
+        return "unrelated"
+    if module[:2] == other[:2]:
+        return "patch"
+    return "module newer" if module > other else "module older"
+
+
+def _of_pair(text: str, seen: tuple[Evidence, ...], facts: Facts) -> _Untested:
+    """What is untested, unless a distribution built module and kernel as a pair."""
+    platform = need(facts.get(HOST, "platform"))
+    if platform.value in OWN:
+        return _Untested(seen=(*seen, *platform.evidence, Evidence(f"{platform.value} tests the two together")))
+    running, at = values(facts, HOST, "kernel_release", "zfs_modules")
+    pairs = (each.split(" ", 1) for each in words_of(at))
+    own = [path for kernel, path in pairs if kernel == running.value and not _ADDED.search(path)]
+    if own:
+        return _Untested(seen=(*seen, Evidence(f"{own[0]} is a part of the kernel: its distribution tests the two")))
+    return _Untested("untested", text, (*seen, *at.evidence))

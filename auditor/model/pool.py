@@ -20,6 +20,7 @@ from auditor.facts import (
     Subject,
     Unknown,
     flag,
+    is_true,
     join,
     known,
     number,
@@ -33,7 +34,18 @@ from auditor.facts import (
     word_of,
     words,
 )
-from auditor.model.derivation import Missing, about_each, derivation, every, evidence, gaps, linked, need
+from auditor.model.derivation import (
+    Missing,
+    about_each,
+    catch_missing,
+    derivation,
+    every,
+    evidence,
+    gaps,
+    linked,
+    need,
+    values,
+)
 from auditor.text import quoted, size
 
 GONE = ("DEGRADED", "FAULTED", "UNAVAIL", "REMOVED", "UNKNOWN")
@@ -135,6 +147,36 @@ def checksum_errors(pool: Subject, facts: Facts) -> Judged:
         return join(unseen)
     seen = tuple(piece for _, count in wrong or counts if isinstance(count, Known) for piece in count.evidence)
     return Known(tuple(leaf.name for leaf, _ in wrong), seen or (Evidence("the pool has no device"),))
+
+
+@derivation(
+    "pool",
+    errors_beyond=words("vdevs with redundancy of which more legs have had errors than they can lose now"),
+)
+def errors_beyond(pool: Subject, facts: Facts) -> Judged:
+    """Where errors may have used up the redundancy: what is bad on one leg too many cannot be repaired. A leg that is
+    resilvered counts as gone, so that errors of the other leg of a mirror are enough."""
+    vdevs = linked(facts, pool, "vdevs")
+    found = [(vdev, _beyond(vdev, facts)) for vdev in vdevs]
+    bad = [(vdev, each) for vdev, each in found if is_true(each)]
+    if not bad and (unseen := gaps(each for _, each in found)):
+        return join(unseen)
+    seen = about_each(bad) or (Evidence("no vdev has errors on more legs than it can lose", "zpool status {subject}"),)
+    return Known(tuple(vdev.name for vdev, _ in bad), seen)
+
+
+@catch_missing
+def _beyond(vdev: Subject, facts: Facts) -> Judged:
+    tolerated, _ = values(facts, vdev, "failures_tolerated", "leaves")
+    counts = [(leaf, facts.get(leaf, name)) for leaf in facts.linked(vdev, "leaves") for name in COUNTS]
+    bad = [(leaf, each) for leaf, each in counts if isinstance(each, Known) and number_of(each)]
+    legs = len({leaf for leaf, _ in bad})
+    if not number_of(tolerated) or legs > number_of(tolerated):
+        return Known(bool(number_of(tolerated)), about_each(bad))
+    if not bad:
+        every(each for _, each in counts)
+    left = need(facts.get(vdev, "failures_left")) if bad else tolerated
+    return Known(legs > number_of(left), (*about_each(bad), *left.evidence))
 
 
 @derivation(

@@ -103,6 +103,13 @@ def _ago(days: float) -> str:
     return "today" if not whole else f"{whole} day{'s' if whole > 1 else ''} ago"
 
 
+@derivation("pool", clustered=flag("a cluster manager was seen to move it between hosts"))
+def clustered(pool: Subject, facts: Facts) -> Judged:
+    """Whether Pacemaker imports it on one host or another. Other managers, and a person, are not seen."""
+    found = need(facts.get(HOST, "cluster_pools"))
+    return Known(pool.name in words_of(found), found.evidence)
+
+
 BY_HAND_DAYS = 100
 AWAY_DAYS, YEAR_DAYS = 30, 365
 

@@ -284,25 +284,25 @@ class Leg(NamedTuple):
 
 @derivation(
     "vdev",
-    legs_worked=flag("it is a mirror, and each leg has done enough writes since boot to be compared"),
+    legs_worked=flag("it has several legs, and each has done enough writes since boot to be compared"),
     slowest_leg=word("its leg that took longest for each write or flush since boot"),
     slowest_leg_ms=real("what that leg took on average, ms"),
     slowest_leg_times=real("how many times longer than the fastest leg"),
 )
 def slow_leg(vdev: Subject, facts: Facts) -> Iterator[Fact]:
-    """How much longer one leg of a mirror takes for its writes and flushes than the fastest, by the kernel's counters
-    since boot.
+    """How much longer one leg of a mirror, raidz or draid takes for its writes and flushes than the fastest, by the kernel's
+    counters since boot.
 
-    The legs of a mirror get the same writes and flushes, and a commit returns when all have answered, so that one
-    slow leg decides for all. The counters are those of the whole disk: legs whose numbers of writes differ much do
+    All legs of a vdev get as many writes and flushes, and a commit returns when all have answered, so that one slow leg
+    decides for all. The counters are those of the whole disk: legs whose numbers of writes differ much do
     not do the same work, and are not compared. (Linux Documentation/block/stat.rst: write I/Os, write ticks, flush
-    I/Os, flush ticks; OpenZFS module/zfs/vdev_mirror.c vdev_mirror_io_start)
+    I/Os, flush ticks; OpenZFS module/zfs/vdev_mirror.c vdev_mirror_io_start, vdev_raidz.c vdev_raidz_io_start)
 
-    Of a vdev that is no mirror, or whose legs did too little, only that is known.
+    Of a vdev of one leg, or whose legs did too little, only that is known.
     """
     legs = _legs(vdev, facts)
     worked = len(legs) > 1 and all(leg.writes >= ENOUGH for leg in legs)
-    counts = ", ".join(f"{leg.disk} {leg.writes:,}" for leg in legs) or "it is no mirror"
+    counts = ", ".join(f"{leg.disk} {leg.writes:,}" for leg in legs) or "it has one leg"
     command = "cat /sys/block/*/stat   # fields 5, 8, 16 and 17"
     yield Fact(vdev, "legs_worked", known(worked, f"writes since boot: {counts}", command))
     if not worked:
@@ -321,8 +321,8 @@ def slow_leg(vdev: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def _legs(vdev: Subject, facts: Facts) -> list[Leg]:
-    """Empty where it is no mirror."""
-    if need(facts.get(vdev, "type")).value != "mirror":
+    """Empty where it has one leg."""
+    if need(facts.get(vdev, "type")).value not in ("mirror", "draid", *PARITY):
         return []
     leaves = facts.linked(vdev, "leaves")
     every((facts.get(vdev, "leaves"), *(facts.get(leaf, "disks") for leaf in leaves)))

@@ -46,6 +46,59 @@ def identity(reply: Files, host: Subject) -> Iterator[Fact]:
         yield Fact(HOST, "hostid_file", known(False, "no /etc/hostid", "ls -l /etc/hostid"))
 
 
+BUILD = "/proc/sys/kernel/version"
+
+
+@source(
+    "kernel_build",
+    "host",
+    ask=Read((BUILD,)),
+    facts={"kernel_build": word("how the running kernel was built, as uname -v says: SMP PREEMPT_RT and the like")},
+)
+def kernel_build(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/proc/sys/kernel/version``: number, kind of preemption and day of the build of the running kernel. (man 2 uname)
+
+    One line.
+    """
+    if BUILD in reply.text:
+        line = reply.text[BUILD].removesuffix("\n")
+        if not line or "\n" in line or not line.isprintable():
+            raise ValueError(f"{BUILD} is not one line")
+        yield Fact(HOST, "kernel_build", known(line, line, f"cat {BUILD}"))
+
+
+CIB = "/var/lib/pacemaker/cib/cib.xml"
+_RESOURCE = re.compile(r'<primitive\b[^>]*\btype="ZFS(?:-[\w-]*)?"[^>]*>.*?</primitive>', re.S)
+_POOL = re.compile(r'<nvpair\b[^>]*\bname="pool"[^>]*\bvalue="([\w.: -]{1,255})"', re.ASCII)
+
+
+def keep_cib(text: str) -> str:
+    """``<primitive type="ZFS"><nvpair name="pool" value="NAME"/></primitive>`` of each pool. What was kept is kept again."""
+    pools = dict.fromkeys(name for each in _RESOURCE.findall(text) for name in _POOL.findall(each))
+    form = '<primitive type="ZFS"><nvpair name="pool" value="{}"/></primitive>\n'
+    return "".join(form.format(name) for name in pools)
+
+
+@source(
+    "cluster",
+    "host",
+    ask=Read((CIB, WITNESS)),
+    keeps={CIB: keep_cib},
+    facts={"cluster_pools": words("pools that Pacemaker imports on one host or another")},
+)
+def cluster(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``cib.xml`` of Pacemaker: the pools of its resources of type ZFS, which it exports here and imports on another host.
+    (ClusterLabs resource-agents heartbeat/ZFS: parameter pool)
+
+    That there is no such file means that it manages none only where files could be read at all.
+    """
+    reply.witness()
+    if CIB in reply.text or reply.absent(CIB):
+        pools = tuple(_POOL.findall(keep_cib(reply.text.get(CIB, ""))))
+        text = ", ".join(pools) or "Pacemaker manages no pool"
+        yield Fact(HOST, "cluster_pools", known(pools, text, f"grep -A9 'type=\"ZFS' {CIB}"))
+
+
 FOLDER = "/sys/class/dmi/id"
 FILES = ("sys_vendor", "product_name", "bios_vendor")
 HYPERVISORS = (  # beginning of any of the three names -> hypervisor
@@ -357,4 +410,17 @@ def taint(reply: Files, host: Subject) -> Iterator[Fact]:
         )
 
 
-SOURCES = (identity, dmi, virtualization, pid_namespace, dmidecode, edac, memory, swaps, hibernation, taint)
+SOURCES = (
+    identity,
+    kernel_build,
+    cluster,
+    dmi,
+    virtualization,
+    pid_namespace,
+    dmidecode,
+    edac,
+    memory,
+    swaps,
+    hibernation,
+    taint,
+)

@@ -238,6 +238,7 @@ REQUIRES = "x-systemd.requires="
     keeps={PATH: keep_fstab},
     facts={
         "fstab_needs": rows(FstabNeed, "mounts by fstab that wait for nothing of ZFS"),
+        "fstab_zfs": words("mount points of file systems of ZFS that fstab mounts when the host starts"),
         "fstab_requires": words("units for ZFS that mounts by fstab start before them (x-systemd.requires)"),
     },
 )
@@ -256,6 +257,9 @@ def fstab(reply: Files, host: Subject) -> Iterator[Fact]:
     needs = tuple(each for line in lines for each in _needs(*line.split(" ")))
     text = f"{len(lines)} mounts in {PATH}" if lines else f"nothing is mounted by {PATH}"
     yield Fact(HOST, "fstab_needs", known(needs, text, f"cat {PATH}"))
+    of_zfs = tuple(point for _, point, kind, options in (line.split(" ") for line in lines) if _by_zfs(kind, options))
+    text = ", ".join(of_zfs) or f"no file system of ZFS is in {PATH}"
+    yield Fact(HOST, "fstab_zfs", known(of_zfs, text, f"grep zfs {PATH}"))
     units = tuple(sorted({each for line in lines for each in _requires(line.rpartition(" ")[2].split(","))}))
     text = ", ".join(units) or f"no unit for ZFS is required in {PATH}"
     yield Fact(HOST, "fstab_requires", known(units, text, f"cat {PATH}"))
@@ -265,6 +269,10 @@ def _needs(source: str, point: str, kind: str, options: str) -> Iterator[FstabNe
     waits = (each in LATER or each.partition("=")[2].startswith("zfs") for each in options.split(","))
     if kind != "zfs" and not any(waits):
         yield from (FstabNeed(point, path) for path in (point, source) if path.startswith("/"))
+
+
+def _by_zfs(kind: str, options: str) -> bool:
+    return kind == "zfs" and "noauto" not in options.split(",")
 
 
 def _requires(options: list[str]) -> Iterator[str]:

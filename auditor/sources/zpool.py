@@ -1,17 +1,31 @@
-"""``zpool list`` and ``zpool get``: which pools there are, and the properties of pools and vdevs. (man 8 zpool-list, man 8
-zpool-get)"""
+"""``zpool list``, ``zpool get`` and ``zpool iostat``: which pools there are, the properties of pools and vdevs, and how long
+their I/O took. (man 8 zpool-list, zpool-get, zpool-iostat)"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known, links, number, word
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known, links, number, real, word
 from auditor.host.request import NAME, Output, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
 from auditor.sources import zfs
-from auditor.sources.pool_tree import ASHIFT, GUID, PARITY, PATH, POOL_STATES, TREE, Told, before, count, speaks, zpool
+from auditor.sources.pool_tree import (
+    ASHIFT,
+    GUID,
+    PARITY,
+    PATH,
+    POOL_STATES,
+    TREE,
+    Told,
+    before,
+    count,
+    speaks,
+    top_type,
+    zpool,
+)
 from auditor.sources.source import source
 from auditor.text import quoted
 
@@ -298,4 +312,90 @@ def _facts(subject: Subject, values: dict[str, Value], vdev: dict[str, str], poo
         )
 
 
-SOURCES = (pools, properties, vdev_properties)
+BUCKETS = 37  # VDEV_L_HISTO_BUCKETS: the last one has all that took longer
+COLUMNS_OF_WAITS = (10, 11)  # the last one, of rebuilds, came with 2.2
+DISK_WRITE, SYNC_WRITE = 3, 5  # disk_wait write, syncq_wait write
+OVER = 30  # the bucket that begins with 2^30 ns, 1.07 s
+
+
+@source(
+    "zpool_iostat",
+    "pool",
+    ask=lambda pool, _: zpool("iostat", "-wvHp", pool.name),
+    runs=(command("zpool iostat", "-wvHp", NAME),),
+    facts={
+        "pool.sync_writes_timed": number("synchronous writes that OpenZFS timed on its devices since the import"),
+        "leaf.writes_timed": number("writes that OpenZFS timed since the import"),
+        "leaf.sync_writes_timed": number("of them those of commits"),
+        "leaf.writes_over_1s": number("of its writes those that took the device 1.07 s or longer"),
+        "leaf.write_ms_p99": real("99 % of its writes took the device this long or less, to a power of two: at least"),
+        "leaf.write_ms_p99_most": real("the same: at most"),
+        "leaf.sync_queue_ms_p99": real("99 % of its synchronous writes waited in OpenZFS's queue so long: at least"),
+        "leaf.sync_queue_ms_p99_most": real("the same: at most"),
+    },
+    adds=False,
+    title="latencies of",
+)
+def latencies(reply: Output, pool: Subject) -> Iterator[Fact]:
+    """``zpool iostat -w``: how long I/O took since the pool was imported, or the device was opened. (man 8 zpool-iostat)
+
+    Without an interval it prints what was counted since then, and ends. Of each vdev a line with its name, as ``zpool status``
+    has it, and 37 rows: the longest time of a power of two in nanoseconds, and how often total_wait, disk_wait, syncq_wait and
+    asyncq_wait (each read and write), scrub, trim and rebuild took that long; the pool first. -H leaves out titles and has
+    tabs, -p exact counts; so from 2.1.11 to 2.4.4. disk_wait counts all writes, syncq_wait those of commits alone; flushes are
+    in neither. (OpenZFS module/zfs/vdev.c vdev_stat_update; cmd/zpool/zpool_main.c print_iostat_histo, 2.2.11)
+    """
+    vdevs = _histograms(reply.text)
+    if not vdevs or vdevs[0][0] != pool.name:
+        raise ValueError(f"the first histogram is not that of {pool.name}")
+    _, waits = vdevs[0]
+    synced = sum(waits[SYNC_WRITE])
+    yield Fact(pool, "sync_writes_timed", known(synced, f"{synced:,} synchronous writes were timed", reply.command))
+    for name, waits in vdevs[1:]:
+        if not top_type(name, children=True):
+            yield from _latencies(Subject("leaf", name, pool.name), waits, reply.command)
+
+
+def _histograms(text: str) -> list[tuple[str, list[list[int]]]]:
+    """(name of a vdev, columns of counts by bucket), as they are printed. Raises ValueError for one that is cut off."""
+    found = list[tuple[str, list[list[int]]]]()
+    lines = iter([line for line in text.split("\n") if line])
+    for name in lines:
+        rows = [next(lines, "").split("\t") for _ in range(BUCKETS)]
+        for bucket, row in enumerate(rows):
+            if row[0] != str((2 << bucket) - 1) or len(row) - 1 not in COLUMNS_OF_WAITS:
+                raise ValueError(f"{name[:80]}: not a histogram of latencies, or cut off")
+        if min(cells := [count(each) for row in rows for each in row[1:]]) < 0 or len(cells) % BUCKETS:
+            raise ValueError(f"{name[:80]}: a count is none")
+        found.append((name, [[count(row[column]) for row in rows] for column in range(1, len(rows[0]))]))
+    return found
+
+
+def _latencies(leaf: Subject, waits: list[list[int]], command: str) -> Iterator[Fact]:
+    writes, synced = waits[DISK_WRITE], waits[SYNC_WRITE]
+    over = sum(writes[OVER:])
+    for name, value, what in (
+        ("writes_timed", sum(writes), "writes were timed"),
+        ("sync_writes_timed", sum(synced), "synchronous writes were timed"),
+        ("writes_over_1s", over, "writes took 1.07 s or longer"),
+    ):
+        yield Fact(leaf, name, known(value, f"{value:,} {what}", command))
+    for name, histogram, what in (
+        ("write_ms_p99", writes, "disk_wait of writes"),
+        ("sync_queue_ms_p99", synced, "syncq_wait of writes"),
+    ):
+        if sum(histogram):
+            least, most = quantile_ms(histogram, 99)
+            text = f"{what}: 99 % of {sum(histogram):,} took {most:g} ms or less, not all of them {least:g} ms"
+            yield Fact(leaf, name, known(least, text, command))
+            yield Fact(leaf, f"{name}_most", known(most, text, command))
+
+
+def quantile_ms(histogram: list[int], percent: int) -> tuple[float, float]:
+    """The ends of the bucket in which this quantile lies, milliseconds; bucket N holds what took 2^N to 2^(N+1) ns."""
+    rank = -(-sum(histogram) * percent // 100)
+    bucket = next(bucket for bucket, seen in enumerate(accumulate(histogram)) if seen >= rank)
+    return round((1 << bucket) / 1e6, 3), round((2 << bucket) / 1e6, 3)
+
+
+SOURCES = (pools, properties, vdev_properties, latencies)

@@ -36,6 +36,31 @@ def test_two_are_several_though_a_third_was_not_seen() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "errors", "resilvering", "beyond"),
+    [
+        ("mirror", (0, 0, 0), "", ()),
+        ("mirror", (0, 3, 3), "", ()),
+        ("mirror", (3, 3, 3), "", ("top",)),
+        ("mirror", (3, 3, 0), "c", ("top",)),
+        ("raidz1", (3, 0, 0), "", ()),
+        ("raidz1", (3, 3, 0), "", ("top",)),
+        ("raidz2", (3, 3, 0), "", ()),
+        ("raidz1", (3, 0, 0), "b", ("top",)),
+        ("mirror", (UNSEEN, 0, 0), "", None),
+        ("raidz1", (UNSEEN, 3, 3), "", ("top",)),
+    ],
+)
+def test_errors_on_more_legs_than_a_vdev_can_lose(
+    kind: str, errors: tuple[int | Unknown, ...], resilvering: str, beyond: tuple[str, ...] | None
+) -> None:
+    world = World(("top", kind, "normal", ("a", "b", "c")))
+    for name, count in zip("abc", errors, strict=True):
+        world.put(leaf(name), read_errors=count, write_errors=0, checksum_errors=0, resilvering=name == resilvering)
+        world.put(leaf(name), state="ONLINE", device_present=True)
+    assert world.get(POOL, "errors_beyond") == beyond
+
+
+@pytest.mark.parametrize(
     ("used", "hours", "days"),
     [
         (2, 24, 49),

@@ -1,4 +1,4 @@
-"""The slow leg of a mirror, by what its drives took for their writes and flushes since boot."""
+"""The slow leg of a vdev, by what its drives took for their writes and flushes since boot."""
 
 from __future__ import annotations
 
@@ -45,8 +45,14 @@ def test_too_few_writes_say_nothing() -> None:
     assert found(GOOD, {**GOOD, "writes": 99_999}) == {"legs_worked": False}
 
 
-def test_what_is_no_mirror_is_not_compared() -> None:
-    assert found(GOOD, GOOD, kind="raidz1") == {"legs_worked": False}
+def test_legs_of_raidz_and_draid_are_compared_as_those_of_a_mirror() -> None:
+    for kind in ("raidz2", "draid"):
+        slow = found(GOOD, {**GOOD, "write_ms": 1_600_000}, GOOD, kind=kind)
+        assert (slow["slowest_leg"], slow["legs_worked"]) == ("sd1", True)
+
+
+def test_what_has_one_leg_is_not_compared() -> None:
+    assert found(GOOD, kind="disk") == {"legs_worked": False}
 
 
 def test_legs_that_did_other_work_are_not_compared() -> None:

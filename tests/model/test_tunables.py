@@ -10,7 +10,7 @@ from auditor import data, registry
 from auditor.data import TableError, releases
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Unknown, known, unknown
 from auditor.model.next_boot import LOSES_COMMITS, parameters
-from auditor.model.release import release, version_gap
+from auditor.model.release import release
 from auditor.recording import recording
 from auditor.sources import kernel_module
 from tests.shared import HOSTS, name_of
@@ -117,27 +117,3 @@ def test_a_distribution_may_have_changed_a_release(text: str, published: bool | 
     facts.put(Fact(HOST, "platform", known("any", "")))
     found = {fact.name: fact.value for fact in release.derive(HOST, facts)}["build_has_zil_prune"]
     assert (found.value if isinstance(found, Known) else None) == published
-
-
-@pytest.mark.parametrize(
-    ("module", "commands", "gap"),
-    [
-        ((2, 3, 9), (2, 3, 9), "none"),
-        ((2, 2, 6), (2, 2, 2), "patch"),
-        ((2, 2, 2), (2, 2, 6), "patch"),
-        ((2, 2, 0), (2, 1, 5), "module newer"),
-        ((2, 10, 0), (2, 9, 5), "module newer"),
-        ((2, 2, 2), (2, 4, 1), "module older"),
-        ((2, 0, 6), (0, 8, 3), "unrelated"),
-        ((2, 1, 5), (2, 1, 99), "unrelated"),
-        ((2, 3, 9), None, None),
-    ],
-)
-def test_how_far_module_and_commands_are_apart(
-    module: tuple[int, ...], commands: tuple[int, ...] | None, gap: str | None
-) -> None:
-    facts = Facts()
-    facts.put(Fact(HOST, "zfs_version", known(module, "cat")))
-    facts.put(Fact(HOST, "zfs_userland_version", known(commands, "zfs") if commands else unknown("not installed")))
-    (found,) = version_gap.derive(HOST, facts)
-    assert (found.value.value if isinstance(found.value, Known) else None) == gap

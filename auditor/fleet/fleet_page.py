@@ -1,0 +1,431 @@
+"""The pages of many hosts: the answer, who is worst, what fails where; and one page a host, made of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, NamedTuple, Unpack
+from urllib.parse import quote
+
+from auditor.fleet.counting import GRAVE, Fleet, Host, Line, Read
+from auditor.fleet.rows import NAMES, Events, FindingRow, Fix, HostLook, Key, events, fix_of, names, whole
+from auditor.judge.finding import RANK
+from auditor.report import document as doc
+from auditor.report import html, terminal
+from auditor.report.event_words import NOUNS
+from auditor.report.finding_words import need
+from auditor.text import is_url, quoted
+
+RULES = 4
+WORST = "Worst hosts, similar ones together"
+SAYS = {  # of many hosts and of one
+    "damaged": ("have", "has", "damage now"),
+    "lost": ("lose", "loses", "acknowledged commits when the power fails"),
+    "corrupted": ("can lose", "can lose", "the consistency of data"),
+    "stalled": ("have", "has", "a pool that does not work"),
+    "cannot tell": ("are", "is", "not known to keep commits when the power fails"),
+    "waived": ("have", "has", "a waiver for what a power cut can lose"),
+    "on the word": ("lose", "loses", "nothing when the power fails, if what zaudit could not verify keeps its promise"),
+    "one failure away": ("can lose", "can lose", "data when one device fails"),
+    "at risk": ("have", "has", "a severe fault that no power cut causes"),
+    "kept": ("show", "shows", "no loss in what zaudit saw"),
+}
+
+
+def says(name: str, count: int = 2) -> str:
+    """Of so many hosts: lose acknowledged commits when the power fails."""
+    many, one, what = SAYS[name]
+    return f"{one if count == 1 else many} {what}"
+
+
+BAD = ("damaged", "lost", "corrupted", "stalled")
+
+
+def kind(fleet: Fleet) -> doc.Tone:
+    """bad, open or good: the worst of all hosts."""
+    there = fleet.standings
+    if any(standing in there for standing in BAD):
+        return "bad"
+    return "good" if there.keys() == {"kept"} else "open"
+
+
+def headline(fleet: Fleet) -> str:
+    """The answer: of how many hosts the worst is so."""
+    if not fleet.total:
+        return "NO HOST"
+    standing, count = next(iter(fleet.standings.items()))
+    every = "1 HOST" if fleet.total == 1 else f"{fleet.total:,} HOSTS"
+    said = f"{says(standing).upper()}: {count:,} OF {every}"
+    return f"{fleet.aside:,} NOT COUNTED, WHICH CLAIM NAMES OF OTHERS; OF THE REST {said}" if fleet.aside else said
+
+
+def looked_at(fleet: Fleet) -> str:
+    moments = sorted(host.seen.taken for host in fleet.hosts)
+    if not moments:
+        return "no look at any host"
+    first, last = moment(moments[0]), moment(moments[-1])
+    return f"seen {last} UTC" if first == last else f"seen {first} to {last} UTC"
+
+
+def notes(fleet: Fleet) -> Iterator[str]:
+    """What is not new, and what nobody can tell of it."""
+    if fleet.stale:
+        yield f"{hosts(len(fleet.stale))} more than 7 days before the newest: {names(_named(fleet.stale))}"
+    if fleet.older:
+        yield f"{fleet.older:,} older looks left aside"
+    if fleet.ahead:
+        yield f"looks from the future, left aside where there is another: {names(fleet.ahead)}"
+    if fleet.claimed:
+        yield f"recordings of several places say that they are of {names(fleet.claimed)} (--inventory tells which)"
+    if fleet.crowded:
+        yield f"not all models, releases and remedies of {names(fleet.crowded)} are listed: there are too many"
+    if fleet.twice:
+        yield f"{fleet.twice:,} recording{'s' * (fleet.twice != 1)} given twice"
+    if fleet.waived:
+        yield f"{fleet.waived:,} findings waived or known"
+
+
+def moment(taken: float) -> str:
+    """ "2026-11-22 02:00", in UTC."""
+    return f"{datetime.fromtimestamp(taken, UTC):%Y-%m-%d %H:%M}"
+
+
+def hosts(count: int) -> str:
+    """ "1 host", "3,000 hosts"."""
+    return "1 host" if count == 1 else f"{count:,} hosts"
+
+
+def counts(host: Host) -> str:
+    """ "1 critical, 2 high; 3 may be critical"."""
+    said = [", ".join(f"{n} {severity}" for severity, n in _graver(each.items())) for each in (host.failed, host.open)]
+    return "; ".join(part for part in (said[0], said[1] and f"undecided: {said[1]}") if part) or "nothing found"
+
+
+class Alike(NamedTuple):
+    """Hosts that stand alike, and where the same fails at its gravest."""
+
+    standing: str
+    severity: str
+    rules: tuple[str, ...]
+    hosts: list[Host]
+
+
+def alike(fleet: Fleet) -> list[Alike]:
+    """Those that do not keep all, the worst first."""
+    found: dict[tuple[object, ...], Alike] = {}
+    for host in fleet.hosts:
+        if host.seen.standing != "kept":
+            gravest = next((each for each in GRAVE if each in host.grave.values()), "")
+            rules = tuple(sorted(rule for rule, severity in host.grave.items() if severity == gravest))
+            new = Alike(host.seen.standing, gravest, rules, [])
+            found.setdefault(new[:3], new).hosts.append(host)
+    return list(found.values())
+
+
+def grave(group: Alike) -> str:
+    """What fails there: "sync-disabled, zil-replay-disabled"."""
+    return ", ".join(group.rules[:RULES]) + (", ..." if len(group.rules) > RULES else "") or "nothing grave that fails"
+
+
+def fresh(fleet: Fleet) -> list[tuple[FindingRow, list[str]]]:
+    """(one of them, hosts) of each rule that fails where it did not, the gravest first."""
+    found: dict[tuple[str, str], tuple[FindingRow, dict[str, None]]] = {}
+    for each in fleet.news.fresh if fleet.news else ():
+        found.setdefault((each.severity, each.rule), (each, {}))[1][each.key[0]] = None
+    ranked = sorted(found.values(), key=lambda each: (-RANK[each[0].severity], -len(each[1]), each[0].rule))
+    return [(each, list(hosts)) for each, hosts in ranked]
+
+
+def lines(table: dict[str, Line]) -> list[tuple[str, Line]]:
+    """The worst first."""
+    return sorted(table.items(), key=lambda each: (each[1].gravity, each[0]))
+
+
+def pairs(table: dict[tuple[str, str], Line]) -> list[tuple[str, str, Line]]:
+    """The worst first; what is there is named before what only may be."""
+    return [(*key, line) for key, line in sorted(table.items(), key=lambda each: (each[1].gravity, each[0]))]
+
+
+def on(line: Line) -> str:
+    """ "fails on 3 hosts, undecided on 12"."""
+    parts = [f"fails on {hosts(len(line.failed))}"] if line.failed else []
+    parts += [f"undecided on {hosts(len(line.open))}"] if line.open else []
+    return ", ".join(parts)
+
+
+def remedies(fleet: Fleet) -> list[tuple[str, Line]]:
+    """What would decide the most, first."""
+    return sorted(fleet.remedies.items(), key=lambda each: (-len(each[1].open), -RANK[each[1].severity], each[0]))
+
+
+def needs(remedy: str, line: Line) -> str:
+    """ "12 hosts need root"."""
+    return f"need{'s' * (len(line.open) == 1)} {need(remedy)}"
+
+
+def news(fleet: Fleet) -> Iterator[str]:
+    if not (now := fleet.news):
+        return
+    gone = [f"{now.gone:,} are gone"] * bool(now.gone) + [f"{now.unseen:,} are unknown now"] * bool(now.unseen)
+    yield "; ".join((f"{len(now.fresh):,} new failures", *gone))
+    if now.came:
+        yield f"{hosts(len(now.came))} more than then: {names(now.came)}"
+    if now.left:
+        yield f"{hosts(len(now.left))} fewer, which does not mean that they are well: {names(now.left)}"
+    if now.rules:
+        yield "other rules judged then, so a rule that was not there shows as new"
+
+
+def absent(fleet: Fleet) -> Iterator[tuple[str, str]]:
+    """(word, who and why) of what could not be judged and who did not come."""
+    for each in fleet.absent:
+        if each.kind == "missing":
+            yield "missing", each.name
+        else:
+            yield "not judged", f"{each.name or each.recording}: {each.error}"
+
+
+def finding_line(found: FindingRow) -> str:
+    """A finding of a host in one line."""
+    word = found.severity if found.outcome == "fail" else f"undecided, {found.severity} if it fails"
+    return f"{found.rule} {found.place} ({word}): {found.title}"
+
+
+def replay(host: Host) -> str:
+    recording = host.seen.recording
+    return f"zaudit check --replay {quoted(recording)}" if recording and not is_url(recording) else ""
+
+
+def _named(found: Sequence[Host]) -> list[str]:
+    return [host.seen.name for host in found]
+
+
+def _graver(items: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    return sorted(items, key=lambda each: -RANK[each[0]])  # type: ignore[index]
+
+
+# -- many hosts ------------------------------------------------------------------------------------------------------------
+
+HOSTS, NAMED = 100, 5000  # that a page opens; that it names
+SHORT = {"one failure away": "1 failure", "cannot tell": "unknown", "on the word": "word"}  # 10 columns
+FOOTER = (
+    "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it. What it did not see counts"
+    " as undecided."
+)
+Link = Callable[[str], str]  # the name of a host -> where its page is, from this one; empty: nowhere
+Row = tuple[doc.Run, doc.Line]
+
+
+class Most(NamedTuple):
+    """How many lines of a section a page shows: of most sections, and of those that are long and dull."""
+
+    lines: int
+    few: int
+
+
+def nowhere(host: str) -> str:
+    return ""
+
+
+def write_text(fleet: Fleet, **screen: Unpack[terminal.Screen]) -> str:
+    """For a terminal: one screen, the worst first; what does not fit on it is counted."""
+    blocks = _blocks(fleet, nowhere, Most(8, 5))
+    step = next((line for host in fleet.hosts if (line := replay(host))), "")
+    last = [doc.section("", [doc.Say(("Next: ", doc.command(step)))])] if step and kind(fleet) != "good" else []
+    return terminal.write(_document(fleet, [*blocks, *last]), **screen)
+
+
+def write_html(fleet: Fleet, link: Link = nowhere) -> str:
+    """For a browser. Each of the worst hosts opens to its own findings."""
+    blocks = [*_blocks(fleet, link, Most(25, 25), opened(fleet)), doc.section("All hosts", _all(fleet, link))]
+    return html.write(_document(fleet, blocks))
+
+
+def _document(fleet: Fleet, blocks: Iterable[doc.Block]) -> doc.Document:
+    facts = ("zaudit fleet", hosts(fleet.total), looked_at(fleet))
+    more = [doc.Say("; ".join(told), "dim")] if (told := list(notes(fleet))) else []
+    return doc.Document(
+        "zaudit: the fleet", facts, (doc.Verdict(kind(fleet), headline(fleet), tuple(more)), *blocks), FOOTER
+    )
+
+
+def opened(fleet: Fleet) -> list[Host]:
+    """The hosts whose findings a page shows: the first of all that are alike before the second of any."""
+    turns = [(turn, host) for group in alike(fleet) for turn, host in enumerate(group.hosts)]
+    chosen = {host.seen.name for _, host in sorted(turns, key=lambda each: each[0])[:HOSTS]}
+    return [host for host in fleet.hosts if host.seen.name in chosen]
+
+
+def _blocks(fleet: Fleet, link: Link, most: Most, shown: Sequence[Host] = ()) -> Iterator[doc.Section]:
+    stand = [(doc.Run(f"{count:,}", _look(name)), says(name)) for name, count in fleet.standings.items()]
+    yield _list("How they stand", stand, len(SAYS))
+    yield _list("Not judged, or missing", list(_absent(fleet, link)), most.few)
+    bad = sum(host.seen.standing != "kept" for host in fleet.hosts)
+    of_these = f"{len(shown):,} of these {hosts(bad)}, with what was found there"
+    more = [doc.Details(of_these, tuple(_host(host, link(host.seen.name)) for host in shown))] if shown else []
+    yield _list(WORST, [_alike(group, link) for group in alike(fleet)], most.lines, more=more)
+    new = [
+        (doc.Run(each.severity, each.severity), (f"{each.rule}  {hosts(len(named))}: ", *_names(named, link)))
+        for each, named in fresh(fleet)
+    ]
+    yield _list("New since then", new, most.lines, ahead=map(doc.Say, news(fleet)))
+    rules = [(_word(line), f"{rule}  {on(line)}: {line.title}") for rule, line in lines(fleet.rules)]
+    yield _list("Rules by hosts", rules, most.lines)
+    models = [(_word(line), f"{model}  {rule}: {on(line)}") for model, rule, line in pairs(fleet.models)]
+    yield _list("Drive models by finding", models, most.few)
+    releases = [(_word(line), f"OpenZFS {one}  {rule}: {on(line)}") for one, rule, line in pairs(fleet.advisories)]
+    yield _list("Releases by advisory", releases, most.few)
+    wanted = [(doc.Run(hosts(len(line.open)), "strong"), needs(remedy, line)) for remedy, line in remedies(fleet)]
+    yield _list("What would decide the rest", wanted, most.lines)
+
+
+def _list(
+    title: str, rows: Sequence[Row], most: int, *, ahead: Iterable[doc.Say] = (), more: Iterable[doc.Details] = ()
+) -> doc.Section:
+    shown = [doc.labelled(rows[:most], at=12, right=True)] if rows else []
+    rest = [doc.Say(f"and {len(rows) - most:,} more", "dim")] if len(rows) > most else []
+    return doc.section(title, [*ahead, *shown, *rest, *more])
+
+
+def _look(standing: str) -> doc.Look:
+    return "bad" if standing in BAD else "good" if standing == "kept" else "medium"
+
+
+def _absent(fleet: Fleet, link: Link) -> Iterator[Row]:
+    missing = [each.name for each in fleet.absent if each.kind == "missing"]
+    if missing:
+        yield doc.Run("missing", "undecided"), (f"{hosts(len(missing))}: ", *_names(missing, link))
+    yield from ((doc.Run(word, "undecided"), said) for word, said in absent(fleet) if word != "missing")
+
+
+def _word(line: Line) -> doc.Run:
+    return doc.Run(line.severity, line.severity) if line.failed else doc.Run("undecided", "undecided")
+
+
+def _alike(group: Alike, link: Link) -> Row:
+    word = doc.Run(SHORT.get(group.standing, group.standing), _look(group.standing))
+    named = [host.seen.name for host in group.hosts]
+    if len(named) > 1:
+        return word, (f"{hosts(len(named))}  {grave(group)}: ", *_names(named, link))
+    return word, (*_names(named, link), f"  {counts(group.hosts[0])}: {grave(group)}")
+
+
+def _names(every: Sequence[str], link: Link) -> Iterator[doc.Run | str]:
+    known = sorted(every)
+    for i, each in enumerate(known[:NAMES]):
+        yield from (", " if i else "", doc.Run(each, link=link(each)))
+    yield f" and {len(known) - NAMES:,} more" if len(known) > NAMES else ""
+
+
+def _host(host: Host, where: str) -> doc.Details:
+    found = doc.Tree(tuple(doc.Item(finding_line(each), _steps(each.command)) for each in host.worst))
+    all_of = [doc.Say(doc.Run(f"all of {host.seen.name}", link=where))] if where else []
+    again = [doc.Say(doc.command(replay(host)))] if replay(host) else []
+    standing = doc.Run(f" {host.seen.standing} ", _look(host.seen.standing))
+    return doc.Details((doc.Run(host.seen.name, "strong"), standing, counts(host)), (found, *all_of, *again))
+
+
+def _steps(step: str) -> tuple[doc.Item, ...]:
+    return (doc.Item(doc.command(step)),) if step else ()
+
+
+def _all(fleet: Fleet, link: Link) -> Iterator[doc.Block]:
+    shown: dict[str, list[str]] = {}
+    for host in fleet.hosts[:NAMED]:
+        shown.setdefault(host.seen.standing, []).append(host.seen.name)
+    for standing, named in shown.items():
+        linked = (part for each in named for part in (", ", doc.Run(each, link=link(each))))
+        yield doc.Details(f"{hosts(len(named))}: {says(standing)}", (doc.Say(tuple(linked)[1:]),))
+    if len(fleet.hosts) > NAMED:
+        yield doc.Say(f"and {len(fleet.hosts) - NAMED:,} more", "dim")
+
+
+# -- one host --------------------------------------------------------------------------------------------------------------
+
+FINDINGS, SENTENCES, GROUPS = 300, 10, 50  # of a host; of a finding; of datasets
+SIZE = 1 << 20  # characters of the findings of a page: all pages are held until the last row has been read
+UNSEEN = "databases that were not seen"
+TEXT = 2000  # characters of one sentence
+LONGEST = 200  # of the name of a file; a file system takes 255
+ENDS: dict[str, doc.Run] = {
+    "kept": doc.Run("no loss", "kept"),
+    "word": doc.Run("no loss, relies on others (not verified)", "word"),
+    "lost": doc.Run("LOSES commits", "lost"),
+    "unknown": doc.Run("not known", "unknown"),
+}
+SECTIONS = {"fail": "What fails", "unknown": "What could not be decided", "waived": "Waived, or known before"}
+
+
+@dataclass(slots=True)
+class _Page:
+    events: list[Events] = field(default_factory=list)
+    found: dict[str, list[doc.Finding]] = field(default_factory=dict)
+    count: int = 0
+    size: int = 0
+
+    def add(self, each: FindingRow, row: Mapping[str, Any]) -> None:
+        self.count += 1
+        if self.count <= FINDINGS and self.size < SIZE:
+            finding = _finding(each, fix_of(row))
+            self.size += sum(len(doc.plain(entry.line)) for entry in finding.rows) + len(doc.plain(finding.where))
+            self.found.setdefault(each.outcome if each.counts else "waived", []).append(finding)
+
+
+def file_name(host: str) -> str:
+    """Of the page of a host: no place of its choice, and one that every file system takes."""
+    name = quote(host, safe="")
+    return f"{name if len(name) <= LONGEST else sha256(host.encode()).hexdigest()}.html"
+
+
+def host_pages(read: Read, every: Sequence[Host]) -> Iterator[tuple[str, str]]:
+    """(name of the file, page) of each of these hosts. read: gives the lines of all. Raises BadRows."""
+    found: dict[Key, _Page] = {host.seen.key: _Page() for host in every}
+    for row, line in whole(read()):
+        match row:
+            case HostLook() if row.key in found:
+                found[row.key].events = events(line)[:GROUPS]
+            case FindingRow() if row.key in found:
+                found[row.key].add(row, line)
+    for host in every:
+        yield file_name(host.seen.name), html.write(_host_page(host, found.pop(host.seen.key)))
+
+
+def _host_page(host: Host, content: _Page) -> doc.Document:
+    shown = sum(map(len, content.found.values()))
+    more = f"and {content.count - shown:,} more findings, which are in the rows" if content.count > shown else ""
+    tone: doc.Tone = "good" if host.seen.standing == "kept" else "bad" if host.seen.standing in BAD else "open"
+    costs = doc.Events(tuple((names(each.datasets) or UNSEEN, tuple(_ends(each))) for each in content.events))
+    blocks: tuple[doc.Block, ...] = (
+        doc.Verdict(tone, says(host.seen.standing, 1).upper(), (doc.Say(counts(host)),)),
+        doc.section("What each event costs", [costs] if costs.groups else []),
+        *(doc.section(title, content.found.get(outcome, ())) for outcome, title in SECTIONS.items()),
+        doc.section("", [doc.Say(more, "dim")] if more else []),
+        doc.section("All that was seen", [doc.Code((replay(host),))] if replay(host) else []),
+    )
+    facts = (f"OpenZFS {host.seen.openzfs}", f"seen {moment(host.seen.taken)} UTC", f"rules {host.seen.rules}")
+    return doc.Document(f"zaudit: {host.seen.name}", facts, blocks)
+
+
+def _ends(each: Events) -> Iterator[tuple[str, doc.Run]]:
+    return ((noun, ENDS[each.outcomes[event]]) for event, noun in NOUNS.items() if each.outcomes.get(event) in ENDS)
+
+
+def _finding(each: FindingRow, fix: Fix) -> doc.Finding:
+    says = [*fix.says[:SENTENCES], *([f"and {len(fix.says) - SENTENCES:,} more"] if len(fix.says) > SENTENCES else [])]
+    rows = doc.labelled(
+        [*((("Seen" if not i else ""), one[:TEXT]) for i, one in enumerate(says)), *_fixes(each, fix)]
+    ).rows
+    failed = each.outcome == "fail"
+    word = doc.Run(each.severity.upper() + ("" if failed else "?"), each.severity)
+    tone: doc.Tone = "bad" if failed and each.severity in GRAVE else "open"
+    return doc.Finding(word, each.rule, each.place[:TEXT], each.title[:TEXT], rows, tone)
+
+
+def _fixes(each: FindingRow, fix: Fix) -> Iterator[tuple[str, doc.Line]]:
+    if each.outcome == "unknown":
+        yield from (("Needs", need(remedy[:TEXT])) for remedy in each.remedies[:SENTENCES])
+        return
+    yield from (("Fix", doc.command(one[:TEXT])) for one in fix.commands[:SENTENCES])
+    yield "Fix" if not fix.commands else "", f"{fix.text[:TEXT]}{f' [{fix.cost}]' if fix.cost else ''}"

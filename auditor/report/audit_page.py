@@ -1,0 +1,433 @@
+"""The page of an audit: what each event costs, the worst findings with the command that fixes each, what is unknown, and the
+next step. In brief, for a person at 02:13, it has 25 lines on an ordinary host; whole, every reason and observation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Unpack
+
+from auditor.judge.event_table import Column
+from auditor.judge.finding import Finding
+from auditor.judge.rule import Fix
+from auditor.judge.verdict import Verdict as Judged
+from auditor.report import document as doc
+from auditor.report import event_words, finding_words, html, terminal
+from auditor.report.model import Disk, Leaf, Report, Vdev
+from auditor.text import few
+
+TONES: dict[str, doc.Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
+COSTS: dict[str, doc.Look] = {
+    "safe": "safe",
+    "needs restart": "needs restart",
+    "rebuilds the pool": "rebuilds the pool",
+    "destroys data": "destroys data",
+}
+EVIDENCE_SHOWN = 12
+COMMANDS_SHOWN = 3
+COLUMNS_SHOWN = 3
+RULES_SHOWN = 2
+FAILURES_SHOWN = 4
+NEEDS_SHOWN = 3
+PLACES_SHOWN = 2
+BROUGHT_SHOWN = 5
+USED_SHOWN, USERS_SHOWN = 20, 4
+SEVERAL = {"leaf": "leaves"}  # of all other kinds of subjects with an s
+NEVER = "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it"
+
+
+def write_text(report: Report, *, verbose: int = 0, **screen: Unpack[terminal.Screen]) -> str:
+    """For a terminal. verbose: 0 in brief, 1 the whole page, 2 with every rule that passed."""
+    page = whole(report, passed=verbose > 1) if verbose else brief(report)
+    return terminal.write(page, **screen)
+
+
+def write_html(report: Report, *, verbose: int = 0) -> str:
+    """The whole page. verbose: 2 with every rule that passed."""
+    return html.write(whole(report, passed=verbose > 1))
+
+
+def brief(report: Report) -> doc.Document:
+    """The answer, the first step, the table, and the worst findings in two lines each."""
+    blocks = (
+        _verdict(report, counts=False),
+        *events(report, COLUMNS_SHOWN),
+        doc.section("", [doc.labelled(_brief(report)), *_silenced(report), *_last(report)]),
+    )
+    return doc.Document(_heading(report), _facts(report, counts=True), blocks)
+
+
+def whole(report: Report, *, passed: bool) -> doc.Document:
+    """Everything. passed: with every rule that passed."""
+    blocks = (
+        _verdict(report, counts=True),
+        doc.section("What each event would cost", events(report)),
+        doc.section("The pool, and what each disk promises", _pools(report)),
+        doc.section("Who uses it", _used(report)),
+        doc.section("What failed", map(failed, (each for each in report.fresh if each.failed))),
+        doc.section("What is unknown", _unknown(report)),
+        doc.section("Waived or left out", [*map(_waived, report.waived), *_silenced(report, waived=False)]),
+        doc.section("What passed", _passed(report) if passed else ()),
+        doc.section("", _end(report)),
+    )
+    return doc.Document(_heading(report), _facts(report, counts=False), blocks)
+
+
+# -- the beginning -------------------------------------------------------------------------------------------------------
+
+
+def _heading(report: Report) -> str:
+    return f"zaudit: {', '.join(report.targets)} on {report.hostname}"
+
+
+def taken(report: Report) -> str:
+    return datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _facts(report: Report, *, counts: bool) -> tuple[doc.Line, ...]:
+    where = f"{finding_words.listed(report.targets)} on {report.hostname}"
+    counted = [f"{count} {word}" for word, count in report.counts] if counts else [taken(report)]
+    return (f"zaudit {report.zaudit}", where, f"OpenZFS {report.release}", *counted)
+
+
+def count_line(report: Report) -> tuple[str | doc.Run, ...]:
+    """How many findings of which severity: 1 critical · 12 undecided."""
+    looks = dict[str, doc.Look](critical="bad", high="high", medium="medium", low="low", undecided="undecided")
+    runs = (doc.Run(f"{count} {word}", looks.get(word, "known")) for word, count in report.counts)
+    return tuple(each for run in runs for each in (" · ", run))[1:]
+
+
+def _verdict(report: Report, *, counts: bool) -> doc.Verdict:
+    """The headline, and what to do before anything else, for somebody who reads no further."""
+    blocks: list[doc.Block] = []
+    if found := finding_words.first(report):
+        word, worst = found
+        step = (*_first_step(worst), doc.Run(f"  {worst.rule.id}", "dim"))
+        blocks.append(doc.labelled([(doc.Run(word, "strong"), step)]))
+    if counts and report.counts:
+        blocks.append(doc.Say(count_line(report)))
+    return doc.Verdict(TONES.get(report.standing, "open"), report.headline, tuple(blocks))
+
+
+def events(report: Report, most: int | None = None) -> Iterator[doc.Block]:
+    """What each event would cost: a group for datasets that fare alike, a line for events that end alike."""
+    shown = report.columns[:most]
+    if shown:
+        yield doc.Events(tuple((event_words.where(each, report.users), tuple(_costs(each, report))) for each in shown))
+    if count := sum(len(column.names) for column in report.columns[len(shown) :]):
+        they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
+        yield doc.Say(f"{they} (--verbose shows them)", "dim")
+
+
+def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:
+    for line in event_words.lines(column, report.events):
+        why = f"   {few(line.why, RULES_SHOWN)}" if line.why else ""
+        yield event_words.happening(line.events), (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim"))
+
+
+def _pools(report: Report) -> Iterator[doc.Block]:
+    for pool in report.pools:
+        yield doc.Tree((doc.Item(doc.Run(f"{pool.name} ({pool.state})", "strong"), tuple(map(_vdev, pool.vdevs))),))
+
+
+def _vdev(vdev: Vdev) -> doc.Item:
+    left = f", can lose {vdev.left} more" if vdev.left else ""
+    return doc.Item((doc.Run(vdev.role, "strong"), f" {vdev.name}{left}"), tuple(map(_leaf, vdev.leaves)))
+
+
+def _leaf(leaf: Leaf) -> doc.Item:
+    state = "" if leaf.state == "ONLINE" else doc.Run(f" {leaf.state}", "bad")
+    return doc.Item((leaf.name, state), tuple(map(_disk, leaf.disks)))
+
+
+def _disk(disk: Disk) -> doc.Item:
+    return doc.Item((f"{disk.name} {disk.model}: ", doc.Run(disk.promise, disk.kind)))
+
+
+def _used(report: Report) -> Iterator[doc.Block]:
+    for used in report.used[:USED_SHOWN]:
+        for each in used.seen[:USERS_SHOWN]:
+            yield doc.Say((f"{used.dataset} is used by {each.text}", doc.Run(f"   {each.command}", "repeat")))
+        if (more := len(used.seen) - USERS_SHOWN) > 0:
+            yield doc.Say(f"and by {more} more (--format json names them)", "dim")
+    if (more := len(report.used) - USED_SHOWN) > 0:
+        yield doc.Say(f"{more} more datasets are used (--format json names by whom)", "dim")
+
+
+# -- in brief --------------------------------------------------------------------------------------------------------------
+
+
+def _brief(report: Report) -> Iterator[tuple[doc.Run | str, doc.Line]]:
+    failures = [each for each in report.fresh if each.failed]
+    severe = [each for each in failures if each.severity != "low"]
+    for finding in severe[:FAILURES_SHOWN]:
+        yield (
+            _severity(finding),
+            (
+                doc.Run(finding.rule.id, "strong"),
+                f"  {finding_words.where(finding)}: {finding_words.shortly(finding)}",
+            ),
+        )
+        yield ("  Look" if finding_words.looks(finding) else "  Fix"), _first_step(finding)
+    if rest := severe[FAILURES_SHOWN:]:
+        yield doc.Run("MORE", "low"), _more(rest)
+    if low := [each for each in failures if each.severity == "low"]:
+        yield doc.Run("LOW", "low"), ", ".join(_of_rules(low, named=False))
+    if line := _undecided_line(report):
+        yield doc.Run("UNKNOWN", "undecided"), line
+
+
+def _severity(finding: Finding) -> doc.Run:
+    return doc.Run(finding_words.severity(finding), finding.severity)
+
+
+def _more(rest: list[Finding]) -> str:
+    """How many there are of what does not fit on the page, how severe they are and where: one of them may be the worst."""
+    grades = dict.fromkeys(each.severity for each in rest)
+    return "; ".join(
+        f"{grade}: {', '.join(_of_rules([each for each in rest if each.severity == grade], named=True))}"
+        for grade in grades
+    )
+
+
+def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
+    """``sync-disabled (56 datasets: tank04/db, tank05/db and 54 more)``. named: say where, not only how many places. Of known
+    bugs which they are."""
+    for id in dict.fromkeys(each.rule.id for each in findings):
+        found = [verdict.subject for each in findings if each.rule.id == id for verdict in each.verdicts]
+        subjects = list(dict.fromkeys(found))
+        kind = subjects[0].kind
+        places = [f"{len(subjects):,} {SEVERAL.get(kind, f'{kind}s')}"] if len(subjects) > 1 else []
+        bugs = [bug.id for each in findings if each.rule.id == id for bug in each.bugs]
+        if named or bugs:
+            names = bugs or [str(each) for each in subjects]
+            places.append(few(names, PLACES_SHOWN))
+        yield f"{id} ({': '.join(places)})" if places else id
+
+
+def _first_step(finding: Finding) -> tuple[str | doc.Run, ...]:
+    """The command, or what to do where no command does it, and what that costs."""
+    fix, commands = finding.fix, finding_words.commands(finding)
+    step = doc.command(commands[0]) if commands else finding_words.first_sentence(fix.text)
+    more = doc.Run(f"  and {len(commands) - 1} more like it" if len(commands) > 1 else "", "dim")
+    return finding_words.condition(finding), step, more, _cost(fix, "  ")
+
+
+def _cost(fix: Fix, before: str = "") -> doc.Run:
+    """What a fix costs, in its colour. What is safe on a condition is not green: nobody has checked that it holds."""
+    if fix.needs and fix.cost == "safe":
+        return doc.Run(f"{before}[safe if that holds]", COSTS["needs restart"])
+    return doc.Run(f"{before}[{fix.cost}]", COSTS[fix.cost])
+
+
+def _undecided_line(report: Report) -> str:
+    """How many rules could not be decided, by what would decide them, and the most severe of them."""
+    covered = report.coverage
+    undecided = [each for each in report.fresh if not each.failed]
+    if not undecided:
+        return ""
+    needs = "; ".join(_needs(count, remedy) for remedy, count in covered.remedies[:NEEDS_SHOWN])
+    ids = list(dict.fromkeys(each.rule.id for each in undecided if each.severity == undecided[0].severity))
+    counted = f"{covered.undecided} of {covered.rules} rules could not be decided{f': {needs}' if needs else ''}"
+    return f"{counted}. May be {undecided[0].severity}: {few(ids, RULES_SHOWN)}"
+
+
+def _needs(count: int, remedy: str, what: str = "") -> str:
+    """ "1 rule needs root", "12 need root"."""
+    subject = f"{count} {what}{'s' if count > 1 else ''}" if what else str(count)
+    return f"{subject} need{'s' if count == 1 else ''} {finding_words.need(remedy)}"
+
+
+# -- what somebody chose ---------------------------------------------------------------------------------------------------
+
+
+def _silenced(report: Report, *, waived: bool = True) -> Iterator[doc.Block]:
+    """What somebody turned off, skipped, made milder or answers for: counted, with the most severe. waived: that, too."""
+    if words := finding_words.hidden(report):
+        yield doc.Say(words)
+    yield from (doc.labelled([(doc.Run(word, "known"), text)]) for word, text in finding_words.known(report))
+    if waived and report.waived:
+        first = report.waived[0]
+        others = f" and {len(report.waived) - 1} more" if len(report.waived) > 1 else ""
+        yield doc.labelled(
+            [(doc.Run("WAIVED", "waived"), f"{first.rule.id} ({first.severity}){others}, {_waiver(first)}")]
+        )
+    for rule, each in report.coverage.thresholds:
+        values = f"{each.said(each.value)}, default {each.said(each.default)}"
+        yield doc.Say(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
+    for what, rules in finding_words.left_out(report):
+        yield doc.Say(f"{what}: {rules}.")
+    for brought in report.brought[:BROUGHT_SHOWN]:
+        yield doc.Say(f"{brought.dataset} was not named and is audited, too: {brought.why}.")
+    if len(report.brought) > BROUGHT_SHOWN:
+        yield doc.Say(f"So are {len(report.brought) - BROUGHT_SHOWN} more (--format json names all).")
+    if report.edited:
+        yield doc.Say(f"No host has answered so, the recording is edited: {report.edited}.", "word")
+    if report.seen_from:
+        yield doc.Say(report.seen_from, "word")
+
+
+def _waiver(finding: Finding) -> str:
+    waiver = finding.waiver
+    assert waiver is not None
+    return f"until {waiver.expires} by {waiver.owner}: {waiver.reason}"
+
+
+# -- findings --------------------------------------------------------------------------------------------------------------
+
+
+def findings(report: Report) -> Iterator[doc.Block]:
+    """The findings, worst first; what is undecided for the same reasons together, where the worst of it is."""
+    for group in _grouped(report.fresh):
+        yield failed(group[0]) if group[0].failed else _undecided(group, report)
+
+
+def failed(finding: Finding) -> doc.Finding:
+    """A failure alone: what it puts at risk, what was seen, what fixes it."""
+    rule = finding.rule
+    seen = finding.verdicts[:1] if finding.bugs else finding.verdicts
+    rows = [
+        *_rows("Risk", [rule.impact] if finding.severity != "low" else []),
+        *_rows("Seen", _evidence(seen)),
+        *_rows("Bugs", finding_words.bugs(finding)),
+        *_rows("Lesser", _lesser(finding)),
+        *_rows("Fix", _fix(finding)),
+        *_rows("More", [doc.command(f"zaudit explain {rule.id}")] if rule.page else []),
+    ]
+    where: doc.Line = finding_words.where(finding), *_aside(finding_words.at_least(finding))
+    says = finding_words.sentence(finding)
+    return doc.Finding(_severity(finding), rule.id, where, says, tuple(rows))
+
+
+def _aside(text: str) -> tuple[str | doc.Run, ...]:
+    return (doc.Run(f"   {text}", "dim"),) if text else ()
+
+
+def _rows(label: str, lines: Iterator[doc.Line] | Iterator[str] | Sequence[doc.Line]) -> Iterator[doc.Entry]:
+    """A label with the first of them."""
+    return (doc.Entry(doc.Run("" if i else label, "dim"), line) for i, line in enumerate(lines))
+
+
+def _grouped(found: Sequence[Finding]) -> list[list[Finding]]:
+    """Each failure alone; what is undecided for the same reasons together."""
+    groups: dict[object, list[Finding]] = {}
+    for finding in found:
+        key: object = id(finding) if finding.failed else finding_words.unasked(finding) or finding.reasons
+        groups.setdefault(key, []).append(finding)
+    return list(groups.values())
+
+
+def _unknown(report: Report) -> Iterator[doc.Block]:
+    if line := _undecided_line(report):
+        yield doc.Say(line)
+        groups = _grouped([each for each in report.fresh if not each.failed])
+        yield doc.Details("Each of them, and why", tuple(_undecided(group, report) for group in groups))
+
+
+def _undecided(group: Sequence[Finding], report: Report) -> doc.Finding:
+    worst, word = group[0], doc.Run("UNKNOWN", "undecided")
+    rules = list(dict.fromkeys(finding.rule.id for finding in group))
+    if finding_words.unasked(worst):  # what an older zaudit did not ask, once for all rules that want it
+        many = len(rules) > 1
+        grade = f"at most {worst.severity} if they fail" if many else f"{worst.severity} if it fails"
+        where: doc.Line = f"{len(rules)} rule{'s' * many}", *_aside(grade)
+        rows = [*_rows("Rules", [", ".join(rules)]), *_rows("Lacks", [", ".join(report.unasked)])]
+        says = finding_words.recorded_by(report)
+        return doc.Finding(word, "not in the recording", where, says, tuple(rows), "open")
+    others = [each for each in rules if each != worst.rule.id]
+    reasons: list[doc.Line] = [
+        (each.text, doc.Run(f"   {each.remedy}" if each.remedy else "", "strong"))
+        for each in worst.reasons[:EVIDENCE_SHOWN]
+    ]
+    if len(worst.reasons) > EVIDENCE_SHOWN:
+        reasons.append(doc.Run(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim"))
+    rows = [
+        *_rows("Bugs", finding_words.bugs(worst)),
+        *_rows("Also", [", ".join(others)] if others else []),
+        *_rows("Because", reasons),
+    ]
+    where = finding_words.where(*group), *_aside(f"{worst.severity} if it fails")
+    return doc.Finding(word, worst.rule.id, where, finding_words.question(worst), tuple(rows), "open")
+
+
+def _evidence(verdicts: Sequence[Judged]) -> Iterator[doc.Line]:
+    """What was seen of the first subject, each with what repeats the observation, and how many others it was seen of."""
+    first, others = verdicts[0], verdicts[1:]
+    names = list(dict.fromkeys(str(each.subject) for each in others if each.subject != first.subject))
+    seen = finding_words.evidence(first)
+    for text, repeat in seen[:EVIDENCE_SHOWN]:
+        yield text, *((("   "), doc.Run(repeat, "repeat")) if repeat else ())
+    hidden = len(seen) - EVIDENCE_SHOWN
+    more = [f"{hidden} more observation{'s' if hidden > 1 else ''} (--format json has all)"] if hidden > 0 else []
+    more += [f"the same on {len(names)} more: {finding_words.listed(names)}"] if names else []
+    if more:
+        yield doc.Run(f"and {' and '.join(more)}", "dim")
+
+
+def _lesser(finding: Finding) -> Iterator[str]:
+    lesser = finding_words.lesser_bugs(finding)
+    yield from (text for text, _ in lesser[:EVIDENCE_SHOWN])
+    if len(lesser) > EVIDENCE_SHOWN:
+        yield f"and {len(lesser) - EVIDENCE_SHOWN} more (--format json has all)"
+
+
+def _fix(finding: Finding) -> Iterator[doc.Line]:
+    """The commands, what they cost, and what no command can say."""
+    fix, commands = finding.fix, finding_words.commands(finding)
+    for i, each in enumerate(commands[:COMMANDS_SHOWN]):
+        yield "" if i else finding_words.condition(finding), doc.command(each)
+    if len(commands) > COMMANDS_SHOWN:
+        yield doc.Run(f"and {len(commands) - COMMANDS_SHOWN} more like it (--format json has all)", "dim")
+    yield _cost(fix), f" {fix.text}"
+
+
+def _waived(finding: Finding) -> doc.Finding:
+    """What somebody answers for: as short as it can be said, with who and until when."""
+    where: doc.Line = (
+        finding_words.where(finding),
+        *_aside(f"{finding.severity}{'' if finding.failed else ' if it fails'}"),
+    )
+    rows = (*_rows("Risk", [finding.rule.impact]), *_rows("Waived", [_waiver(finding)]))
+    says = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
+    return doc.Finding(doc.Run("WAIVED", "waived"), finding.rule.id, where, says, rows, "open")
+
+
+def _passed(report: Report) -> Iterator[doc.Block]:
+    by_rule: dict[str, list[Judged]] = {}
+    found = {finding.rule.id for finding in (*report.findings, *report.waived) if finding.bugs}
+    for verdict in report.verdicts:
+        if verdict.outcome == "pass" and verdict.rule.names[-1] not in found:
+            by_rule.setdefault(verdict.rule.names[-1], []).append(verdict)
+    if by_rule:
+        yield doc.Details(f"{len(by_rule)} rules", tuple(_pass(*each) for each in by_rule.items()))
+
+
+def _pass(rule: str, verdicts: Sequence[Judged]) -> doc.Finding:
+    where = finding_words.listed(list(dict.fromkeys(str(each.subject) for each in verdicts)))
+    return doc.Finding(doc.Run("passed", "passed"), rule, where, "", tuple(_rows("Seen", _evidence(verdicts))), "good")
+
+
+# -- the end ---------------------------------------------------------------------------------------------------------------
+
+
+def _last(report: Report) -> Iterator[doc.Block]:
+    covered = report.coverage
+    counts = f"{covered.passed} rules passed, {covered.not_applicable} do not apply"
+    yield doc.Say(f"{counts}. Seen {taken(report)}, exit code {report.exit_code}. --verbose: evidence", "dim")
+    yield doc.Say(("Next: ", doc.command(report.next_step)))
+
+
+def _end(report: Report) -> Iterator[doc.Block]:
+    covered = report.coverage
+    line = f"{covered.decided} of {covered.rules} rules decided"
+    if covered.undecided:
+        needs = ", ".join(_needs(count, remedy, "rule") for remedy, count in covered.remedies)
+        line += f"; {covered.undecided} unknown{f': {needs}' if needs else ''}"
+    yield doc.Say(f"{line}. Passed: {covered.passed}, not applicable here: {covered.not_applicable}.")
+    yield doc.Say(f"{NEVER}; only a power cut can.", "dim")
+    yield doc.Say(("Next: ", doc.command(report.next_step), f"   (seen {taken(report)}, exit code {report.exit_code})"))
+
+
+def left_out(report: Report) -> doc.Section:
+    """The rules that somebody left out, where an audit is a part of another page."""
+    return doc.section("", (doc.Say(f"{what}: {rules}.", "dim") for what, rules in finding_words.left_out(report)))
