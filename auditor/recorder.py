@@ -21,7 +21,7 @@ from auditor.gather.walk import LookOptions, gather
 from auditor.host import process
 from auditor.host.live import Host, LiveHost
 from auditor.host.request import DEADLINE_S
-from auditor.recording import recording, redaction, replacing
+from auditor.recording import archive, recording, redaction
 from auditor.recording.recording import Recording, RecordingHost
 from auditor.sources.catalog import sources
 from auditor.streams import open_streams, progress
@@ -94,7 +94,7 @@ def _seconds(word: str) -> float:
 
 def _record(words: argparse.Namespace, rules: str) -> None:
     """Raises Stop or OSError."""
-    replacing.possible(words.output)
+    archive.possible(words.output)
     wanted = LookOptions(words.consistent)
     wanted = wanted.with_database(words.db) if words.db else wanted
     host = LiveHost(max(words.timeout, 0.1), words.deadline)

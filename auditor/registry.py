@@ -11,7 +11,6 @@ from auditor.facts import Kind, Spec
 from auditor.gather import layers, targets, users, walk
 from auditor.model import (
     database,
-    database_settings,
     database_start,
     dataset,
     disk,
@@ -37,7 +36,7 @@ from auditor.sources.source import Source
 
 # all of auditor/model that derive facts
 MODULES = (
-    *(database, database_settings, database_start, dataset, disk, flushes, intent_log, kernel_log, kernel_module),
+    *(database, database_start, dataset, disk, flushes, intent_log, kernel_log, kernel_module),
     *(leaf, next_boot, pool, pool_history, release, shares, vdev, write_cache),
 )
 

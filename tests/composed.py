@@ -30,12 +30,12 @@ from typing import NamedTuple
 
 from auditor.data import releases
 from auditor.facts import HOST, Facts
-from auditor.host.allowed import allowed_part
+from auditor.host.files import allowed_part
 from auditor.host.request import NOTHING, WITNESS, Capture, Files, Run
 from auditor.model.release import BUGS, commits
 from auditor.recording import recording
 from auditor.recording.recording import Recording
-from auditor.sources import kernel_module, units, upkeep
+from auditor.sources import kernel_module, units
 from auditor.sources import mounts as mount_source
 from auditor.sources import zfs as zfs_source
 from tests import question
@@ -140,7 +140,7 @@ PLATFORMS: Mapping[str, Platform] = {
             Dataset("root", "/", _legacy("legacy")), Dataset("nix", "/nix", {**_legacy("legacy"), "atime": ("off", LOCAL)}),
             Dataset("var", "/var", _legacy("legacy")), Dataset("home", "/home", _legacy("legacy")),
         ),
-        jobs={upkeep.TIMER: ""}, cron=False,
+        jobs={units.TIMER: ""}, cron=False,
     ),
 }  # fmt: skip
 
@@ -171,7 +171,7 @@ def composed(base: Recording, name: str, zfs: str = "") -> Recording:
     if platform.changelog and not releases.as_tagged(platform.zfs):
         said = dict.fromkeys(zfs_source.CHANGELOGS, changelog(platform))
         files[*zfs_source.CHANGELOGS, WITNESS] = Files({WITNESS: "nodev\tsysfs\n", **said})
-    path = upkeep.TIMER
+    path = units.TIMER
     kept = {path: str(allowed_part(path, platform.jobs[path]))} if path in platform.jobs else {}
     files[path, WITNESS] = Files(
         {WITNESS: "nodev\tsysfs\n", **kept}, errors={} if kept else {path: "no such file or directory"}
@@ -236,10 +236,10 @@ def _files(each: Files, texts: Mapping[str, str], platform: Platform) -> Files:
         for path, content in text.items()
     }  # fmt: skip
     errors = {**each.errors, **dict.fromkeys(gone, "no such file")}
-    if upkeep.UNITS in errors:
-        timers = {path: "" for path in platform.jobs if fnmatchcase(path, upkeep.UNITS)}
+    if units.TRIM_TIMERS in errors:
+        timers = {path: "" for path in platform.jobs if fnmatchcase(path, units.TRIM_TIMERS)}
         text |= timers
-        errors = {path: why for path, why in errors.items() if not (timers and path == upkeep.UNITS)}
+        errors = {path: why for path, why in errors.items() if not (timers and path == units.TRIM_TIMERS)}
     return each._replace(text=text, errors=errors)
 
 

@@ -18,9 +18,8 @@ from auditor.databases.engine import WITHHELD
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.request import WITNESS, Capture, Files, Run, Skip
 from auditor.recording.recording import Recording
-from auditor.sources import guests, kernel_module, mounts, upkeep, zpool
+from auditor.sources import guests, kernel_module, mounts, shares, zpool
 from auditor.sources import machine as machine_source
-from auditor.sources import targets as target_source
 from auditor.sources import units as unit_source
 from tests import incidents, question, second_looks
 from tests.answered import answered
@@ -145,8 +144,8 @@ def unused(past: Recording) -> Recording:
     around = _around()
     asked = (
         patterns(guests.running),
-        patterns(target_source.block_targets),
-        patterns(target_source.nvme_targets),
+        patterns(shares.block_targets),
+        patterns(shares.nvme_targets),
         (machine_source.OWN,),
     )
     return replace(past, files={**past.files, **{each: around[each] for each in asked}, **_mounted()})
@@ -177,7 +176,7 @@ def _around() -> dict[tuple[str, ...], Files]:
     texts = filesystems | dict.fromkeys(links, "") | {unit_source.FIRST: "systemd\n", unit_source.PATH: "tank\n"}
     none = dict.fromkeys((*unit_source.LINKS[1:], unit_source.OWN, unit_source.LISTS), "no such file")
     power = {machine_source.STATE: "freeze mem disk\n", machine_source.RESUME: "0:0\n"}
-    targets = patterns(target_source.block_targets)
+    targets = patterns(shares.block_targets)
     no_targets = dict.fromkeys(targets[:-1], "no such file")
     configs = patterns(guests.configs)
     built = f"{kernel_module.BUILT.removesuffix('*')}{KERNEL}-x86_64"
@@ -196,11 +195,11 @@ def _around() -> dict[tuple[str, ...], Files]:
         patterns(guests.running): Files({guests.FIRST: f"{WITHHELD}\0"}),
         configs: Files(filesystems, errors=dict.fromkeys(configs[:-1], "no such file")),
         targets: Files(filesystems, errors=no_targets),
-        (offered := patterns(target_source.nvme_targets)): Files(
+        (offered := patterns(shares.nvme_targets)): Files(
             filesystems, errors=dict.fromkeys(offered[:-1], "no such file")
         ),
-        patterns(upkeep.zed_rc): Files(
-            filesystems | {f"{upkeep.FOLDER}statechange-notify.sh": "", upkeep.PATH: "ZED_EMAIL_ADDR\n"}
+        patterns(unit_source.zed_rc): Files(
+            filesystems | {f"{unit_source.ZED_FOLDER}statechange-notify.sh": "", unit_source.ZED_RC: "ZED_EMAIL_ADDR\n"}
         ),
         (machine_source.PATH,): Files({machine_source.PATH: heading}),
         patterns(mounts.fstab): Files(filesystems | {mounts.PATH: "- / - defaults\n"}),

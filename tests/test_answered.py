@@ -8,7 +8,7 @@ import pytest
 
 from auditor.facts import HOST, Facts
 from auditor.host.request import Read, Run
-from auditor.sources import machine, upkeep
+from auditor.sources import machine, units
 from tests import pairs
 from tests.answered import answered
 from tests.golden import GREEN
@@ -21,7 +21,7 @@ def test_a_host_that_was_asked_everything_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("healthy", [True, False])
 def test_what_was_not_asked_is_answered_by_a_healthy_pair_alone(healthy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, read = upkeep.zed.request(HOST, Facts()), machine.taint.request(HOST, Facts())
+    run, read = units.zed.request(HOST, Facts()), machine.taint.request(HOST, Facts())
     assert isinstance(run, Run)
     assert isinstance(read, Read)
     past, original = host(GREEN), pairs.of

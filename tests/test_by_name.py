@@ -13,7 +13,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import Facts, Known, Subject, Unknown
-from auditor.gather import by_name
+from auditor.gather import answer
 from auditor.gather.gatherer import Gatherer
 from auditor.host import live as seam
 from auditor.host.live import LiveHost
@@ -77,7 +77,7 @@ class SlowZfs:
             self.asked.append(tuple(named))
         if self.left <= 0:
             return Capture(None, fault="not asked: the deadline of 900 s was over")
-        deep = by_name.RECURSIVE in request.argv
+        deep = answer.RECURSIVE in request.argv
         names = [each for each in rows() if not deep or each not in self.gone] if deep else list(named)
         needs = float("inf") if set(names) & set(self.hangs) else self.cost * len(names)
         most = min(self.timeout, self.left / 2 if request.halved else self.left)
@@ -133,7 +133,7 @@ def test_what_is_slow_is_known_whole_by_name() -> None:
     assert ("sync-disabled", SET, "fail") in outcomes(facts)
     sizes = [len(each) for each in host.asked[1:]]  # after zfs get -r
     assert sizes[:8] == [1, 2, 4, 8, 16, 32, 64, 128]
-    assert max(sizes) == by_name.MOST
+    assert max(sizes) == answer.MOST
     assert sum(sizes) == len(rows())
     quick = audit.look(ReplayHost(large()), (), audit.Options()).facts
     assert {each: facts.get(each, "volsize") for each in facts.subjects("dataset")} == {
@@ -187,7 +187,7 @@ def test_one_that_was_destroyed_meanwhile_is_unknown_alone() -> None:
 @pytest.mark.parametrize("cut", [Capture(-9, b"tank/a\tsync\tdis"), Capture(1, b"tank/a\tsync\tdis")])
 def test_an_answer_that_is_cut_off_is_none(cut: Capture) -> None:
     """Nothing is put behind half a record."""
-    steps = by_name.ByName(
+    steps = answer.ByName(
         Run(("zfs", "get", "-r", "-o", COLUMNS, "sync", "tank"), halved=True), Capture(None, fault=LATE)
     ).steps()
     next(steps)
@@ -221,7 +221,7 @@ def test_a_recording_that_was_not_asked_so_tells_what_it_told() -> None:
 def test_a_list_of_anybody_ends() -> None:
     """A recording says itself how many datasets there are, and what is answered of them."""
     request = Run(("zfs", "get", "-Hp", "-r", "-o", "name", "sync", "tank"), part=True, halved=True)
-    again = by_name.ByName(request, Capture(None, fault=LATE))
+    again = answer.ByName(request, Capture(None, fault=LATE))
     steps = again.steps()
     next(steps)
     steps.send(Capture(0, b"tank\tsync\tstandard\tdefault\n"))

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from auditor.data import drives
-from auditor.databases import redis, services
+from auditor.databases import redis, servers
 from auditor.host.process import branches
 from auditor.recording import identities
-from auditor.sources import kernel_log, zpool_history, zpool_status_text
+from auditor.sources import kernel_log, zpool_history, zpool_status
 from auditor.sources.source import Source
 from tests.backtracking import Machine, TooMany, example, hostile, worse
 from tests.folded import for_each
@@ -120,8 +120,8 @@ def written() -> Iterator[Pattern]:
 VALUES = [b"LABNVME0", b"S3Z8NB0K", b"aaaaaaaaaaaaaaaaaaaaaaaaa"]
 # what a pattern is made of where it is used: one way of each, or all there are
 MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
-    ("auditor.sources.zpool_status_text", "pattern"): [{"pattern": each[0]} for each in zpool_status_text._SCANS],
-    ("auditor.sources.zpool_status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
+    ("auditor.sources.zpool_status", "pattern"): [{"pattern": each[0]} for each in zpool_status._SCANS],
+    ("auditor.sources.zpool_status", "{extra}"): [{"extra": 0}, {"extra": 3}],
     ("auditor.sources.zpool_history", "commands"): [{"commands": "import|clear"}],
     ("auditor.sources.kernel_log", "{HEAD}{pattern}"): [
         {"pattern": each}
@@ -139,7 +139,7 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
             zpool_history.KEEP,
             zpool_history.ALL_EVENTS_KEEP,
             *map(redis.keep, redis.FAMILY),
-            services.KEEP,
+            servers.KEEP,
         )
         for each in branches(keep)
     ],

@@ -108,11 +108,11 @@ def test_columns_are_read_by_their_names() -> None:
 
 def test_a_property_that_was_not_asked_for_is_unknown_and_no_other() -> None:
     text = b"tank\tsize\t100\t-\ntank\tcapacity\t3\t-\n"
-    argv = ("zpool", "get", "-Hp", "-o", "name,property,value,source", "size,capacity,free", "tank")
+    argv = ("zpool", "get", "-Hp", "-o", "name,property,value,source", "size,capacity,freeing", "tank")
     found = asked("zpool_get", TANK, Recording(0.0, 0, (), commands={argv: Capture(0, text)}))
     assert value(found, TANK, "capacity_percent") == 3
     assert value(found, TANK, "checkpoint_bytes") == AGAIN  # which is 0 where it was asked for and is not set
-    assert value(found, TANK, "free_bytes") == ""  # asked for, and not said
+    assert value(found, TANK, "freeing_bytes") == ""  # asked for, and not said
     assert found.failure is not None
     assert found.failure.reasons[0].remedy == ""
     assert "(checkpoint, " in found.unasked or "checkpoint" in found.unasked

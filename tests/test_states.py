@@ -16,7 +16,7 @@ from auditor import audit
 from auditor.host.request import Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.sources import raid, shares, upkeep
+from auditor.sources import raid, shares, units
 from tests import question, shared
 
 RULES = {rule.id: rule for rule in shared.rules()}
@@ -188,7 +188,7 @@ def row(dataset_kstat: str, value: int) -> Edit:
 
 
 NFS, SMB = question.patterns(shares.nfs), question.patterns(shares.samba)
-TRIM = question.patterns(upkeep.trim_timers)
+TRIM = question.patterns(units.trim_timers)
 ONE_BRIDGE = everywhere(
     {f"/devices/pci0000:00/0000:00:0{n}.0/": f"/devices/pci0000:00/0000:00:1c.0/0000:0{n}:00.0/" for n in (7, 8)}
 )

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, TargetUnit, Unknown, Value, known, unknown
-from auditor.host.allowed import allowed_part
+from auditor.host.files import allowed_part
 from auditor.model.shares import volume_targets
-from auditor.sources import targets
+from auditor.sources import shares
 
 VOLUME, OTHER = "LIO-db keeps /dev/zvol/tank/db", "LIO-db keeps /dev/zvol/tank/other"
 SPACE = "NVMe-nqn.2024-01.org.example:db/1 keeps /dev/zvol/tank/v"
@@ -164,9 +164,9 @@ def test_of_a_configuration_what_initiators_are_given_is_kept() -> None:
     ],
 )
 def test_what_is_no_configuration_is_not_kept(text: str) -> None:
-    assert targets.keep_saved(text) == targets.DAMAGED
+    assert shares.keep_saved(text) == shares.DAMAGED
 
 
 def test_a_path_may_hold_what_ends_lines_elsewhere() -> None:
     path = "/tank/a\u2028b\n"
-    assert targets.keep_saved(path) == path
+    assert shares.keep_saved(path) == path

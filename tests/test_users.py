@@ -12,7 +12,7 @@ from auditor import audit, rulebook
 from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, words_of
 from auditor.gather import users
 from auditor.gather.layers import Paths
-from auditor.host.allowed import allowed_part
+from auditor.host.files import allowed_part
 from auditor.host.request import WITNESS, Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording import redaction
@@ -20,8 +20,7 @@ from auditor.recording.recording import STEADY, Recording
 from auditor.report import audit_page, report_reader
 from auditor.report import report_json as json_report
 from auditor.report.formats import markdown
-from auditor.sources import block_devices, guests, machine
-from auditor.sources import targets as target_source
+from auditor.sources import block_devices, guests, machine, shares
 from auditor.sources.block_tree import Holders
 from tests import question
 from tests.test_host_layers import EXT4, ON_ZVOL, TANK, VOLUME, looked, mounted, recorded, sync
@@ -216,7 +215,7 @@ def running(how: str, *opened: str, refused: bool = False, device: str = "") -> 
         answer = answer._replace(text={}, errors={**answer.errors, **unread})
     if refused:
         answer = answer._replace(errors={"/proc/4711/fd/*": "permission denied"})
-    targets = question.patterns(target_source.block_targets)
+    targets = question.patterns(shares.block_targets)
     none = files(targets, {WITNESS: "nodev\tsysfs\n"}, errors=dict.fromkeys(targets[:-1], "no such file"))
     table = mounted(TANK, EXT4)
 
@@ -573,19 +572,19 @@ def test_a_guest_and_a_target_on_one_volume_have_no_one_fix() -> None:
 
 
 def lio(wce: str, name: str = "d1") -> Edit:
-    folder = f"{target_source.BLOCK_TARGETS_LIO}fileio_0/{name}/"
+    folder = f"{shares.BLOCK_TARGETS_LIO}fileio_0/{name}/"
     info = "Status: ACTIVATED\n        TCM FILEIO ID: 0        File: /mnt/volume/pg  Size: 1  Mode: Buffered-WCE Async: 0\n"
     texts = {f"{folder}info": info, f"{folder}enable": "1\n", f"{folder}udev_path": "/mnt/volume/pg\n"}
     texts |= {f"{folder}attrib/emulate_write_cache": f"{wce}\n", WITNESS: "nodev\tsysfs\n"}
-    patterns = question.patterns(target_source.block_targets)
+    patterns = question.patterns(shares.block_targets)
     answer = files(patterns, texts, errors=dict.fromkeys(patterns[4:-1], "no such file"))
     return lambda past: replace(answer(past), paths={f"{STEADY}/mnt/volume/pg": "/mnt/volume/pg"})
 
 
 def nvme(path: str) -> Edit:
-    folder = f"{target_source.ROOT}nqn.2024-01.org.example:db/namespaces/1/"
+    folder = f"{shares.ROOT}nqn.2024-01.org.example:db/namespaces/1/"
     texts = {f"{folder}device_path": f"{path}\n", f"{folder}enable": "1\n", WITNESS: "nodev\tsysfs\n"}
-    return files(question.patterns(target_source.nvme_targets), texts)
+    return files(question.patterns(shares.nvme_targets), texts)
 
 
 def test_a_namespace_of_nvme_over_fabrics_passes_flushes_on() -> None:
@@ -609,14 +608,14 @@ def test_a_target_that_hides_its_cache(wce: str, outcome: str) -> None:
 
 def tgt(store: str, *, answers: bool = True, path: str = "/dev/zd0") -> Edit:
     """A daemon of tgt with the zvol as its logical unit, or a file."""
-    patterns = question.patterns(target_source.block_targets)
+    patterns = question.patterns(shares.block_targets)
     texts = {"/run/tgtd/socket.0.lock": "", WITNESS: "nodev\tsysfs\n"}
     runs = files(patterns, texts, errors=dict.fromkeys(patterns[:-2], "no such file"))
     unit = f"  LUN: 1\n  Readonly: No\n  Backing store type: {store}\n  Backing store path: {path}\n"
     unit = f"Target 1: x\n{unit}  ACL information:\n"
-    said = Capture(0, unit.encode(), keep=target_source.KEEP)
+    said = Capture(0, unit.encode(), keep=shares.KEEP)
     refused = Capture(107, b"", b"tgtadm: failed to send request hdr to tgt daemon\n")
-    asked = {tuple(target_source.COMMAND.split()): said if answers else refused}
+    asked = {tuple(shares.COMMAND.split()): said if answers else refused}
     paths = {f"{STEADY}{path}": path}
     return lambda past: replace(runs(past), commands={**past.commands, **asked}, paths={**past.paths, **paths})
 
@@ -642,10 +641,10 @@ def test_a_target_in_user_space(edit: Edit, outcome: str) -> None:
 
 def test_a_recording_that_did_not_ask_for_tgt_stays_decided() -> None:
     past = recorded(ON_ZVOL, running("keeps", "/dev/null"))
-    patterns = question.patterns(target_source.block_targets)
-    older = tuple(each for each in patterns if each != target_source.TGT)
+    patterns = question.patterns(shares.block_targets)
+    older = tuple(each for each in patterns if each != shares.TGT)
     answer = past.files[patterns]
-    errors = {path: error for path, error in answer.errors.items() if path != target_source.TGT}
+    errors = {path: error for path, error in answer.errors.items() if path != shares.TGT}
     others = {asked: said for asked, said in past.files.items() if asked != patterns}
     assert judged(replace(past, files={**others, older: answer._replace(errors=errors)})).outcome == "pass"
 

@@ -366,8 +366,8 @@ def test_events_of_no_pool_and_of_others() -> None:
     rows = (f"1 {seen[0]} tank", f"2 {seen[1]} tank", "3 2026-11-21 10:00:02.1 ereport.fs.zfs.deadman my data")
     facts.put(Fact(HOST, "events", known(rows, "")))
     witnesses.compare(facts, witnesses.compare_events)
-    found = {name: facts.get(tank, name) for name in ("events_kept", "events_deadman", "events_io_failure")}
-    assert [each.value for each in found.values() if isinstance(each, Known)] == [2, 0, 1]
+    found = {name: facts.get(tank, name) for name in ("events_deadman", "events_io_failure")}
+    assert [each.value for each in found.values() if isinstance(each, Known)] == [0, 1]
     facts.replace(Fact(HOST, "events", known((*rows, "4 2026-11-21 10:00:09.1 ereport.fs.zfs.deadman "), "")))
     witnesses.compare(facts, witnesses.compare_events)
     assert "10:00:09.1 ereport.fs.zfs.deadman, which zpool" in str(facts.get(tank, "events_deadman"))

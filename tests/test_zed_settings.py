@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.host.allowed import allowed_part
-from auditor.sources import upkeep
+from auditor.host.files import allowed_part
+from auditor.sources import units
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ from auditor.sources import upkeep
     ],
 )
 def test_names(text: str, kept: str) -> None:
-    assert allowed_part(upkeep.PATH, text) == kept
-    assert allowed_part(upkeep.PATH, kept) == kept
+    assert allowed_part(units.ZED_RC, text) == kept
+    assert allowed_part(units.ZED_RC, kept) == kept
 
 
 def test_of_scripts_nothing_is_kept() -> None:
-    assert allowed_part(f"{upkeep.FOLDER}statechange-pager.sh", "curl https://token@example.org") == ""
+    assert allowed_part(f"{units.ZED_FOLDER}statechange-pager.sh", "curl https://token@example.org") == ""

@@ -88,7 +88,7 @@ def check(
     databases on the target use elsewhere.
     """
     from auditor.judge import supposition
-    from auditor.recording import recording, replacing
+    from auditor.recording import archive, recording
 
     changes = [supposition.parse(each) for each in supposed]
     record = asked.record
@@ -104,7 +104,7 @@ def check(
         if chosen.past and record:
             raise click.UsageError("--record needs a live check; here is a recording already")
         if record:
-            replacing.possible(record)
+            archive.possible(record)
         looked = chosen.look()
         if changes:
             _compare(looked, changes, wanted)

@@ -72,9 +72,9 @@ def diff(
 def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
     """The report of a recording, or one that was written to a file."""
     from auditor.commands._auditing import read_report
-    from auditor.recording import replacing
+    from auditor.recording import archive
 
-    if path.is_file() and not replacing.is_archive(path):
+    if path.is_file() and not archive.is_archive(path):
         return read_report(path)
     from auditor import audit, rulebook
     from auditor.recording import recording

@@ -46,9 +46,9 @@ def record(asked: Request, path: Path, redact: bool, redact_key: Path | None) ->
     from auditor.host.live import LiveHost
     from auditor.judge import policy_file as files
     from auditor.judge import rule
-    from auditor.recording import recording, redaction, replacing
+    from auditor.recording import archive, recording, redaction
 
-    replacing.possible(path)
+    archive.possible(path)
     if asked.replay:
         _alone_with_replay(click.get_current_context())
         recording.write(recording.load(asked.replay), path)

@@ -14,16 +14,14 @@ if TYPE_CHECKING:
 
 from collections.abc import Sequence
 
-from auditor.databases.engine import Engine, Line, Setting, boolean, path, word
-from auditor.databases.forms import dashed, yaml
+from auditor.databases.engine import Engine, Line, Setting, boolean, dashed, path, word, yaml
 from auditor.facts import flag
 
 
 class Etcd(Engine):
     name = "etcd"
     title = "etcd bbolt"
-    page_bytes = 4096
-    page_source = "etcd-io/bbolt: the page size is that of the operating system, 4096 bytes on x86-64"
+    page_bytes = 4096  # etcd-io/bbolt: that of the operating system, on x86-64
     processes = ("etcd",)
     settings = (
         Setting("unsafe-no-fsync", word, "no_fsync", flag("etcd --unsafe-no-fsync"), "false", boolean),

@@ -15,14 +15,15 @@ from auditor.databases.engine import (
     Setting,
     Shape,
     boolean,
+    dashed,
     is_on,
     path,
     place,
     setting,
     setting_facts,
     word,
+    yaml,
 )
-from auditor.databases.forms import dashed, yaml
 from auditor.facts import Evidence, Known, Value, flag, number
 from auditor.text import argument
 
@@ -46,8 +47,7 @@ _SAME = {
 class MongoDB(Engine):
     name = "mongodb"
     title = "MongoDB WiredTiger"
-    page_bytes = 32768
-    page_source = "WiredTiger manual: leaf_page_max, 32 KiB by default"
+    page_bytes = 32768  # WiredTiger manual: leaf_page_max
     processes = ("mongod",)
     settings = (
         Setting("storage.journal.enabled", word, "journal", flag("MongoDB keeps a journal"), "true", boolean),

@@ -38,6 +38,7 @@ from auditor.databases.engine import (
     Shape,
     by_line,
     from_server,
+    getopt,
     is_on,
     kept,
     path,
@@ -46,7 +47,6 @@ from auditor.databases.engine import (
     valued,
     word,
 )
-from auditor.databases.forms import getopt
 from auditor.facts import Evidence, Known, Value, known, number
 from auditor.sources.replies import integer, is_integer, texts
 from auditor.text import argument
@@ -182,7 +182,7 @@ class InnoDB(Engine):
     maria: bool
     groups: tuple[str, ...]
     suffixes: tuple[str, ...]
-    page_bytes = 16384
+    page_bytes = 16384  # MySQL and MariaDB manuals: innodb_page_size
     before = (r"/usr/libexec/(?:mariadb|mysql)-check-socket ;",)
     settings = (
         Setting("innodb_flush_log_at_trx_commit", word, "flush_log_at_commit", number("innodb_flush_log_at_trx_commit"), "1",
@@ -442,7 +442,6 @@ class InnoDB(Engine):
 class MySQL(InnoDB):
     name = "mysql"
     title = "MySQL InnoDB"
-    page_source = "MySQL manual: innodb_page_size, 16 KiB by default"
     processes = ("mysqld",)
     maria = False
     groups = ("mysqld", "server")
@@ -452,7 +451,6 @@ class MySQL(InnoDB):
 class MariaDB(InnoDB):
     name = "mariadb"
     title = "MariaDB InnoDB"
-    page_source = "MariaDB manual: innodb_page_size, 16 KiB by default"
     processes = ("mariadbd",)
     maria = True
     groups = GROUPS

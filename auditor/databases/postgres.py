@@ -26,6 +26,7 @@ from auditor.databases.engine import (
     boolean,
     by_line,
     from_server,
+    getopt,
     is_on,
     kept,
     names,
@@ -36,7 +37,6 @@ from auditor.databases.engine import (
     valued,
     word,
 )
-from auditor.databases.forms import getopt
 from auditor.facts import Evidence, Known, Value, flag, known, words
 from auditor.facts import word as one_of
 from auditor.sources.replies import integer, rows, texts
@@ -110,8 +110,7 @@ def task(text: str) -> str:
 class PostgreSQL(Engine):
     name = "postgres"
     title = "PostgreSQL"
-    page_bytes = 8192
-    page_source = "PostgreSQL manual, Preset Options: block_size, 8192 bytes unless built otherwise"
+    page_bytes = 8192  # PostgreSQL manual, Preset Options: block_size, unless it was built otherwise
     processes = ("postgres",)
     starters = ("postmaster", "pg_ctl", "pg_ctlcluster")
     before = (r"/[\w./+-]*/postgresql(?:-\d+)?-check-db-dir ;",)

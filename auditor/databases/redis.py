@@ -28,6 +28,7 @@ from auditor.databases.engine import (
     Shape,
     boolean,
     by_line,
+    dashed,
     kept,
     path,
     place,
@@ -35,7 +36,6 @@ from auditor.databases.engine import (
     setting_facts,
     word,
 )
-from auditor.databases.forms import dashed
 from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, Value, flag, known, unknown, words
 from auditor.facts import word as one_of
 from auditor.host.request import Output, Run, Skip
@@ -85,8 +85,7 @@ class Redis(Engine):
 
     name = "redis"
     title = "Redis"
-    page_bytes = 0
-    page_source = "Redis manual, Persistence: its files are written from end to end"
+    page_bytes = 0  # its files are written from end to end (Redis manual, Persistence)
     processes = ("redis-server",)
     default_file = "/etc/redis/redis.conf"
     settings = (
@@ -148,7 +147,6 @@ class Valkey(Redis):
     client = "valkey-cli"
     name = "valkey"
     title = "Valkey"
-    page_source = "Valkey documentation, Persistence: its files are written from end to end"
     processes = ("valkey-server",)
     default_file = "/etc/valkey/valkey.conf"
     units = "valkey*.service"  # valkey-server.service of Debian, valkey.service of Fedora

@@ -27,8 +27,7 @@ class SQLite(Engine):
 
     name = "sqlite"
     title = "SQLite"
-    page_bytes = 4096
-    page_source = "SQLite manual: PRAGMA page_size, 4096 bytes by default since 3.12.0"
+    page_bytes = 4096  # SQLite manual: PRAGMA page_size, since 3.12.0
     processes = ()
     settings = ()
     files = ()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from auditor.diagnose import causes, database_counters, diagnosis, observation
+from auditor.diagnose import causes, database_counters, diagnosis, observation, tracing
 from auditor.diagnose import commits as diagnose_commits
-from auditor.diagnose import stacks as diagnose_stacks
 from auditor.diagnose.causes import CauseContext
 from auditor.diagnose.commits import (
     FEW,
@@ -38,7 +37,7 @@ from auditor.diagnose.diagnosis import (
 )
 from auditor.diagnose.observation import KERNEL, Counted, Leg, Observation, service
 from auditor.diagnose.process_share import attribute_to_process
-from auditor.diagnose.stacks import stacked
+from auditor.diagnose.tracing import stacked
 from auditor.facts import HOST, Facts, Subject, is_true, word_of
 from auditor.text import duration, quoted
 from auditor.verify import trial
@@ -114,14 +113,14 @@ def _unseen(basis: Basis) -> tuple[str, ...]:
             *failures,
         )
     return (
-        f"how long a commit takes was not measured ({seen.untraced}): {diagnose_stacks.sentence(stacks)}",
+        f"how long a commit takes was not measured ({seen.untraced}): {tracing.sentence(stacks)}",
         *failures,
     )
 
 
 def _sampled(stacks: Stacked) -> str:
     first = max(stacks.waiters, key=lambda each: each.part)
-    return f", {diagnose_stacks.sentence(stacks)}, {first.part:.0%} of the waiting by {label(first)}"
+    return f", {tracing.sentence(stacks)}, {first.part:.0%} of the waiting by {label(first)}"
 
 
 def _sentence(basis: Basis) -> str:

@@ -19,7 +19,7 @@ from auditor.host import sql
 from auditor.host.live import HidingHost, Host, LiveHost
 from auditor.host.sql_watch import Connection
 from auditor.judge.policy import Policy
-from auditor.recording import recording, replacing
+from auditor.recording import archive, recording
 from auditor.report.model import Report
 from auditor.screen import note, say, width
 from auditor.text import duration, harmless, size
@@ -64,7 +64,7 @@ class CannotDiagnose(Stop):
 def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: Progress | None) -> Found:
     """Diagnose on this host. Raises what the parts raise."""
     if wanted.record:
-        replacing.possible(wanted.record)
+        archive.possible(wanted.record)
     options, asked = _hidden(wanted.options)
     policy = options.policy
     looked_at = HidingHost(LiveHost(wanted.timeout, wanted.deadline), asked.dsn if asked else "")

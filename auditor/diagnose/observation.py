@@ -168,12 +168,11 @@ _SOME = re.compile(r"^some .*total=([0-9]{1,18})$", re.MULTILINE)
 
 
 class Dataset(NamedTuple):
-    """What one dataset did. commits: None where they are not counted by dataset. itxs: records that were to be logged."""
+    """What one dataset did. commits: None where they are not counted by dataset."""
 
     name: str
     commits: int | None
     writes: int | None
-    itxs: int | None
 
 
 class Zil(NamedTuple):
@@ -290,7 +289,7 @@ def _datasets(before: Reading, after: Reading, fell: list[str]) -> list[Dataset]
         grown = _grown(earlier, name, rows)
         if len(grown) < len(rows):
             fell.append(f"the counters of {name} began anew (it was mounted meanwhile)")
-        found.append(Dataset(name, grown.get("zil_commit_count"), grown.get("writes"), grown.get("zil_itx_count")))
+        found.append(Dataset(name, grown.get("zil_commit_count"), grown.get("writes")))
     gone = sorted(name for name in earlier.keys() - later.keys() if "@" not in name)  # nobody commits to a snapshot
     fell += [f"what {name} committed is not known (it was unmounted meanwhile)" for name in gone]
     fell += [

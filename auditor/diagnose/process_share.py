@@ -10,7 +10,7 @@ from auditor.databases import SERVERS
 from auditor.diagnose.commits import Thread, Trace, of_kernel, volumes
 from auditor.diagnose.diagnosis import Own, Stacked
 from auditor.diagnose.observation import Named, Observation
-from auditor.diagnose.stacks import share
+from auditor.diagnose.tracing import share
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, is_true
 from auditor.host import owner

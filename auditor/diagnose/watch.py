@@ -20,10 +20,10 @@ from auditor.diagnose.conclusion import Moment, Scope, second
 from auditor.diagnose.diagnosis import Second
 from auditor.diagnose.observation import KERNEL, Asked, Observation, Process, Stacks, Tick, Traced
 from auditor.diagnose.process_share import Family, Found
-from auditor.diagnose.stacks import Sampler, sampling
+from auditor.diagnose.tracing import Sampler, sampling
 from auditor.facts import Facts, Subject
 from auditor.host import sql, sql_watch
-from auditor.host.allowed import KTHREADD
+from auditor.host.files import KTHREADD
 from auditor.host.live import Host
 from auditor.host.request import Read
 from auditor.host.sql_watch import Connection, Said

@@ -10,9 +10,8 @@ from typing import cast
 
 from auditor.data import platforms
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Unknown, unknown
-from auditor.gather import answer, by_name
-from auditor.gather.answer import Answer
-from auditor.gather.by_name import ByName
+from auditor.gather import answer
+from auditor.gather.answer import Answer, ByName
 from auditor.gather.targets import covers, pool_of
 from auditor.host.live import Host
 from auditor.host.process import Workers
@@ -42,7 +41,7 @@ class Gatherer:
         # that nobody has answered yet, in the order in which they were asked: when that was
         self._open: dict[tuple[str, Subject], float] = {}
         # of those that are asked again of less at a time: how far that is, and what is asked next
-        self._again: dict[tuple[str, Subject], tuple[by_name.ByName, Generator[Run, Capture, Capture]]] = {}
+        self._again: dict[tuple[str, Subject], tuple[answer.ByName, Generator[Run, Capture, Capture]]] = {}
         self._datasets: dict[Subject, int] = {}  # below a target, as far as they are listed
 
     def ask(self, name: str, subjects: Iterable[Subject], facts: Facts) -> None:
@@ -122,8 +121,8 @@ class Gatherer:
         try:
             if key in self._again and isinstance(reply, Capture):
                 return self._again[key][1].send(reply)
-            if isinstance(request, Run) and isinstance(reply, Capture) and by_name.wanted(request, reply):
-                again = by_name.ByName(request, reply)
+            if isinstance(request, Run) and isinstance(reply, Capture) and answer.wanted(request, reply):
+                again = answer.ByName(request, reply)
                 self._again[key] = (again, steps := again.steps())
                 return next(steps)
         except StopIteration as answered:

@@ -32,7 +32,7 @@ class Run(NamedTuple):
     which vendors ship the same tool. keep: of a long history only the lines in which this regular expression is found are
     kept, and recorded; first: of the first line in which this one is found, that match at the least, so that the history
     tells how far it goes back. part: what it printed is kept where it is given up, and not only its beginning. halved: where it
-    is late it is asked again of less at a time (``gather/by_name.py``), for which half of what the deadline leaves is spared.
+    is late it is asked again of less at a time (``gather/answer.py``), for which half of what the deadline leaves is spared.
     free_text: others choose what stands in its values: datasets about which it contradicts itself are asked about one by one,
     and of an answer that was given up nothing counts (the same).
     """

@@ -79,28 +79,19 @@ def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
 
 @derivation(
     "leaf",
-    flush_path_intact=flag("nothing that is configured keeps a flush from reaching its disks"),
     stack_drops_flushes=flag("a device between OpenZFS and a disk with a volatile cache completes flushes itself"),
 )
-def flush_path(leaf: Subject, facts: Facts) -> Iterator[Fact]:
-    """Does what is configured let a flush get from OpenZFS to the disk?
+def flush_path(leaf: Subject, facts: Facts) -> Judged:
+    """Whether a device-mapper or md device above the disks keeps flushes from them.
 
-    ``zfs_nocacheflush`` stops all flushes, and the kernel drops them where ``queue/write_cache`` says "write
-    through" (kernel: Documentation/block/writeback_cache_control.rst): of the disk, or of a device-mapper or md
-    device above it, which ends an empty flush itself then (submit_bio_noacct() in block/blk-core.c). Before Linux
-    6.11 a device-mapper device took the word of the disks over when its table was loaded
-    (dm_table_set_restrictions() in drivers/md/dm-table.c), and keeps it.
+    The kernel drops a flush where ``queue/write_cache`` says "write through" (kernel:
+    Documentation/block/writeback_cache_control.rst): such a device ends an empty flush itself then
+    (submit_bio_noacct() in block/blk-core.c). Before Linux 6.11 a device-mapper device took the word of the disks
+    over when its table was loaded (dm_table_set_restrictions() in drivers/md/dm-table.c), and keeps it.
 
-    Unknown where a disk, its cache or its counters could not be seen.
+    Unknown where a disk or its cache could not be seen.
     """
     disks = linked(facts, leaf, "disks")
-    stack = _drops(leaf, disks, facts)
-    yield Fact(leaf, "stack_drops_flushes", stack)
-    yield Fact(leaf, "flush_path_intact", _intact(disks, stack, facts))
-
-
-@catch_missing
-def _drops(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
     caches = need(facts.get(leaf, "stack_write_cache"))
     through = [name for name in words_of(caches) if name.endswith("=write through")]
     if not through:
@@ -113,34 +104,6 @@ def _drops(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
         return unknown(f"leaf {leaf}: no disks are known")
     every(cache for _, cache in volatile)
     return Known(False, (*caches.evidence, *about_each(volatile)))
-
-
-@catch_missing
-def _intact(disks: tuple[Subject, ...], stack: Judged, facts: Facts) -> Judged:
-    """False where one thing breaks the path, whatever else is unknown; True only where all of it was seen."""
-    parts: list[Judged] = [facts.get(HOST, "zfs_nocacheflush")]
-    match parts[0]:
-        case Known(int(value), seen) if value != 0:
-            return Known(False, seen)
-    match stack:
-        case Known(True, seen):
-            return Known(False, seen)
-    if not disks:
-        return unknown("no disks are known")
-    if any(value_of(facts.get(disk, "volatile_cache")) is not False for disk in disks):
-        parts.append(stack)
-    for disk in disks:
-        cache, kernel = facts.get(disk, "volatile_cache"), facts.get(disk, "sysfs_write_cache")
-        match cache, kernel:
-            case Known(True), Known("write through"):
-                return Known(False, about(disk, cache) + about(disk, kernel))
-            case Known(False), _:
-                parts.append(Known(True, about(disk, cache)))  # nothing to flush
-            case _, Known("write back"):
-                parts.append(Known(True, about(disk, kernel)))
-            case _, _:
-                parts += gaps((cache, kernel))
-    return Known(True, evidence(*every(parts)))
 
 
 # -- flushes reach disk --------------------------------------------------------------------------------------------

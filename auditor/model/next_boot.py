@@ -284,22 +284,6 @@ def _date(seconds: int) -> str:
 
 
 LOSES_COMMITS = ("zfs_nocacheflush", "zil_nocacheflush", "zil_replay_disable")
-DURABILITY = (
-    *LOSES_COMMITS,
-    "zfs_recover",
-    "zfs_txg_timeout",
-    "zfs_no_scrub_io",
-    "zfs_scan_ignore_errors",
-    "zfs_multihost_fail_intervals",
-    "zfs_zil_saxattr",
-    "zfs_dmu_offset_next_sync",
-    "zfs_bclone_enabled",
-    "zfs_dio_enabled",
-    "zfs_vdev_direct_write_verify",
-    "zfs_send_corrupt_data",
-    "zfs_max_missing_tvds",
-    "zvol_use_blk_mq",
-)
 ON_THE_LINE = "cat /proc/cmdline"  # the evidence of an option of the command line
 OTHERS = "all others at their defaults; some have rules of their own"
 
@@ -313,8 +297,7 @@ class Boot(NamedTuple):
 
 @derivation(
     "host",
-    **{f"{name}_boot": number(f"{name} after the next boot") for name in DURABILITY},
-    **{f"{name}_default": number(f"{name} as this release has it by default") for name in DURABILITY},
+    **{f"{name}_boot": number(f"{name} after the next boot") for name in LOSES_COMMITS},
     tunables_changed=words(
         "parameters that are not at their default, without those that have a rule or that are meant to be set"
     ),
@@ -334,10 +317,8 @@ def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
     release = facts.get(HOST, "release")
     boot = Boot(facts.get(HOST, "zfs_boot_options"), options_in_doubt(facts))
     defaults = {name: _default(each, release) for name, each in table.items()}
-    for name in DURABILITY:
-        default = defaults[name]
-        yield Fact(HOST, f"{name}_default", _as_number(default))
-        yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], default, boot)))
+    for name in LOSES_COMMITS:
+        yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], defaults[name], boot)))
     there = [each for name, each in table.items() if not isinstance(release, Known) or not _lacking(each, release)]
     ruled = [each for each in there if each.changed in ("low", "medium")]
     yield Fact(HOST, "tunables_changed", _listed((_change(each, defaults[each.name], facts) for each in ruled), OTHERS))

@@ -182,7 +182,7 @@ def plp_grade(disk: Subject, facts: Facts) -> Iterator[Fact]:
     1            class none or a model that is not in the table, and a volatile cache; or protection that has failed
     No grade (unknown): no word of the drive about its cache, a table and a drive that contradict each other, a virtual disk
     (decided where it comes from), and a hard disk, which needs none: disk.hdd. Whether flushes arrive is not its question:
-    leaf.flush_path_intact. A clear failure bit proves no protection; it only lifts 4 to 5.
+    leaf.stack_drops_flushes. A clear failure bit proves no protection; it only lifts 4 to 5.
 
     Capacitors speak through an ATA attribute, or through the extended SMART log of datacenter NVMe drives (OCP,
     C0h). There 0 is failed, and 100 and more is good where the drive has finished every power cut; what lies

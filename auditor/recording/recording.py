@@ -19,7 +19,7 @@ from auditor import text
 from auditor.databases.configuration import allowed
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.recording import archive, questions, replacing
+from auditor.recording import archive, questions
 from auditor.recording.archive import COUNT_LIMIT, MEMBER_LIMIT, TOTAL_LIMIT, TRIAL
 from auditor.recording.archive import MANIFEST as MANIFEST
 from auditor.recording.archive import RecordingError as RecordingError
@@ -281,10 +281,10 @@ def write(recording: Recording, path: Path) -> list[str]:
     knows that. Returns what was not kept, a sentence each. Raises RecordingError, NoPlace or CannotWrite.
     """
     kept, left_out = fitted(recording)
-    if replacing.is_archive(path):
-        replacing.put_archive(path, partial(_write_text if path.name.endswith(archive.ENDING) else _pack, kept))
+    if archive.is_archive(path):
+        archive.put_archive(path, partial(_write_text if path.name.endswith(archive.ENDING) else _pack, kept))
     else:
-        replacing.put_folder(path, members(kept))
+        archive.put_folder(path, members(kept))
     return left_out
 
 

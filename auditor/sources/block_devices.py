@@ -35,7 +35,6 @@ TRANSPORTS = (
     "virtio", "virtio-scsi", "xen", "hyperv",
     "loop", "dm", "md", "bcache", "zvol", "ram", "zram", "nbd", "rbd", "drbd",
 )  # fmt: skip
-VIRTUAL_BUSES = frozenset({"virtio", "virtio-scsi", "xen", "hyperv"})
 NO_DRIVE = frozenset({"loop", "dm", "md", "bcache", "zvol", "ram", "zram", "nbd", "rbd", "drbd"})
 
 
@@ -409,8 +408,6 @@ def dmsetup(reply: Output, host: Subject) -> Iterator[Fact]:
     none of these. A table line is ``START LENGTH TARGET ...``; the kernel calls the device dm-MINOR. Needs root. A cache says
     how it writes among its features, ``cache METADATA CACHE ORIGIN BLOCK NUMBER FEATURE...``, and RAID its level in the word
     after ``raid``. (Linux Documentation/admin-guide/device-mapper/cache.rst, dm-raid.rst)
-
-    The targets of every device, each once.
     """
     line = reply.text.removesuffix("\n")
     if line == reply.text or "\n" in line:

@@ -8,7 +8,7 @@ from fnmatch import translate
 from functools import cache
 from types import ModuleType
 
-from auditor.databases import paths, redis, servers, services, settings, sqlite
+from auditor.databases import paths, redis, servers, settings, sqlite
 from auditor.host.request import Command, Read
 from auditor.sources import (
     block_devices,
@@ -22,10 +22,8 @@ from auditor.sources import (
     raid,
     shares,
     smartctl,
-    targets,
     udev,
     units,
-    upkeep,
     zdb,
     zfs,
     zpool,
@@ -47,15 +45,12 @@ MODULES: tuple[ModuleType, ...] = (
     raid,
     redis,
     servers,
-    services,
     settings,
     shares,
     smartctl,
     sqlite,
-    targets,
     udev,
     units,
-    upkeep,
     zdb,
     zfs,
     zpool,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known, number, real, word, words
+from auditor.facts import HOST, Fact, Facts, Known, Subject, known, number, real, word, words
 from auditor.host.request import Files, Read
 from auditor.sources.replies import integer
 from auditor.sources.source import source
@@ -89,22 +89,7 @@ def count_of(kind: str, value: str) -> int | None:
 
 
 PATH = f"{ROOT}/arcstats"
-ROWS = {
-    "hits": "arc_hits",
-    "misses": "arc_misses",
-    "size": "arc_size_bytes",
-    "c": "arc_target_bytes",
-    "c_min": "arc_min_bytes",
-    "c_max": "arc_max_bytes",
-    "memory_throttle_count": "arc_memory_throttle_count",
-    "memory_direct_count": "arc_memory_direct_count",
-    "memory_indirect_count": "arc_memory_indirect_count",
-    "memory_available_bytes": "arc_memory_available_bytes",
-    "arc_no_grow": "arc_no_grow",
-    "arc_need_free": "arc_need_free_bytes",
-    "arc_sys_free": "arc_sys_free_bytes",
-    "l2_size": "arc_l2_size_bytes",
-}
+ROWS = {"size": "arc_size_bytes", "c_max": "arc_max_bytes"}
 
 
 @source(
@@ -112,27 +97,12 @@ ROWS = {
     "host",
     ask=Read((PATH,)),
     facts={
-        "arc_hits": number("reads answered from the ARC since the module was loaded"),
-        "arc_misses": number("reads not answered from the ARC"),
         "arc_size_bytes": number("memory the ARC takes"),
-        "arc_target_bytes": number("memory the ARC wants to take"),
-        "arc_min_bytes": number("the least the ARC shrinks to"),
         "arc_max_bytes": number("the most the ARC grows to"),
-        "arc_memory_throttle_count": number("writes held back for want of memory"),
-        "arc_memory_direct_count": number("times an allocation had to wait for the ARC to shrink"),
-        "arc_memory_indirect_count": number("times the kernel asked the ARC in the background to shrink"),
-        "arc_memory_available_bytes": number("memory free before the ARC must shrink; below 0 it must"),
-        "arc_no_grow": number("1: the ARC may not grow now"),
-        "arc_need_free_bytes": number("what the ARC has been asked to give back"),
-        "arc_sys_free_bytes": number("what the ARC leaves free for the system"),
-        "arc_l2_size_bytes": number("data in the L2ARC before compression"),
     },
 )
 def arcstats(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/proc/spl/kstat/zfs/arcstats``: how much memory the ARC has and may have. (OpenZFS include/sys/arc_impl.h)
-
-    The rows that matter here, under clearer names.
-    """
+    """``/proc/spl/kstat/zfs/arcstats``: how much memory the ARC has and may have. (OpenZFS include/sys/arc_impl.h)"""
     for text in only(reply, PATH):
         for name, value in counts(text, PATH, ROWS):
             yield Fact(HOST, name, value)
@@ -147,23 +117,14 @@ DMU_TX_PATH = f"{ROOT}/dmu_tx"
     ask=Read((DMU_TX_PATH,)),
     facts={
         "dmu_tx_assigned": number("transactions that got into a TXG"),
-        "dmu_tx_delay": number("transactions delayed because the TXG was being closed"),
-        "dmu_tx_group": number("transactions of which an object belonged to a TXG still being closed"),
-        "dmu_tx_memory_reserve": number("transactions that found too little memory"),
-        "dmu_tx_memory_reclaim": number("transactions that waited for the ARC to shrink"),
-        "dmu_tx_dirty_throttle": number("transactions that waited for dirty data to be written"),
         "dmu_tx_dirty_delay": number("transactions delayed by the write throttle"),
         "dmu_tx_dirty_over_max": number("transactions that met zfs_dirty_data_max"),
-        "dmu_tx_dirty_frees_delay": number("frees that were held back"),
         "dmu_tx_wrlog_delay": number("transactions that met zfs_wrlog_data_max"),
         "dmu_tx_quota": number("transactions that met a quota"),
     },
 )
 def dmu_tx(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/proc/spl/kstat/zfs/dmu_tx``: how often writes of any pool were held back. (OpenZFS include/sys/dmu_tx.h)
-
-    Each row under its own name.
-    """
+    """``/proc/spl/kstat/zfs/dmu_tx``: how often writes of any pool were held back. (OpenZFS include/sys/dmu_tx.h)"""
     return of_rows(reply, DMU_TX_PATH, HOST, dmu_tx.facts)
 
 
@@ -181,20 +142,13 @@ ZIL_PATH = f"{ROOT}/zil"
         "zil_commit_stall_count": number("commits that found no space for a log block and waited for the TXG"),
         "zil_commit_suspend_count": number("commits while the ZIL was suspended, which waited for the TXG"),
         "zil_commit_crash_count": number("commits while the ZIL was crashed (pool suspended)"),
-        "zil_itx_count": number("transactions that were committed"),
         "zil_itx_indirect_count": number("writes of which the log holds a pointer only, the data is on the data vdevs"),
         "zil_itx_indirect_bytes": number("bytes of those writes"),
-        "zil_itx_copied_count": number("writes copied into the log when they were made"),
         "zil_itx_copied_bytes": number("bytes of those writes"),
-        "zil_itx_needcopy_count": number("writes copied into the log at the commit"),
         "zil_itx_needcopy_bytes": number("bytes of those writes"),
         "zil_itx_metaslab_normal_count": number("log blocks on the data (in 2.4 also special) vdevs"),
-        "zil_itx_metaslab_normal_bytes": number("log records in them, bytes"),
-        "zil_itx_metaslab_normal_write": number("bytes written for them"),
         "zil_itx_metaslab_normal_alloc": number("bytes allocated for them"),
         "zil_itx_metaslab_slog_count": number("log blocks on log vdevs"),
-        "zil_itx_metaslab_slog_bytes": number("log records in them, bytes"),
-        "zil_itx_metaslab_slog_write": number("bytes written for them"),
         "zil_itx_metaslab_slog_alloc": number("bytes allocated for them"),
     },
 )
@@ -203,8 +157,6 @@ def zil(reply: Files, host: Subject) -> Iterator[Fact]:
 
     2.1 has the counts only; ``*_write`` and ``*_alloc`` came with 2.2, error, stall and suspend with 2.3, crash with 2.4.
     (OpenZFS include/sys/zil.h, zil_stats)
-
-    Each row under its own name.
     """
     return of_rows(reply, ZIL_PATH, HOST, zil.facts)
 
@@ -241,8 +193,6 @@ def state(reply: Files, pool: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/POOL/state``: the state of the pool without asking it anything, so never hangs.
 
     SUSPENDED shows here; ``zpool status`` says so in its text only. (OpenZFS module/zfs/spa_misc.c, spa_state_to_name)
-
-    One word on one line.
     """
     path = f"{ROOT}/{pool.name}/state"
     for text in only(reply, path):
@@ -252,27 +202,15 @@ def state(reply: Files, pool: Subject) -> Iterator[Fact]:
         yield Fact(pool, "kstat_state", known(state, state, f"cat {quoted(path)}"))
 
 
-IOSTATS_ROWS: dict[str, Spec] = {
-    "arc_read_count": number("reads through the ARC since the import"),
-    "arc_read_bytes": number("bytes of them"),
-    "arc_write_count": number("writes through the ARC since the import"),
-    "arc_write_bytes": number("bytes of them"),
-    "direct_read_count": number("Direct I/O reads since the import"),
-    "direct_read_bytes": number("bytes of them"),
-    "direct_write_count": number("Direct I/O writes since the import"),
-    "direct_write_bytes": number("bytes of them"),
-}
-CLOCKS = {
-    "kstat_clock_ns": number("the clock of its TXGs when these were read, ns"),
-    "kstat_created_ns": number("the same clock when it was imported, ns"),
-}
-
-
 @source(
     "kstat_iostats",
     "pool",
     ask=lambda pool, _: Read((f"{ROOT}/{pool.name}/iostats",)),
-    facts={**IOSTATS_ROWS, **CLOCKS},
+    facts={
+        "direct_write_count": number("Direct I/O writes since the import"),
+        "kstat_clock_ns": number("the clock of its TXGs when these were read, ns"),
+        "kstat_created_ns": number("the same clock when it was imported, ns"),
+    },
 )
 def iostats(reply: Files, pool: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/POOL/iostats``: how much I/O went past the ARC (Direct I/O). The rows came with 2.3.
@@ -281,14 +219,14 @@ def iostats(reply: Files, pool: Subject) -> Iterator[Fact]:
     (``kstat_txgs``): /proc/uptime goes on while the machine sleeps, and may be another one in a container. (OpenZFS
     module/os/linux/spl/spl-kstat.c, ks_crtime, ks_snaptime)
 
-    Each row under its own name; 2.1 and 2.2 have none of them.
+    2.1 and 2.2 do not have the row.
     """
     path = f"{ROOT}/{pool.name}/iostats"
     for text in only(reply, path):
         created, now = clocks(text, path)
         yield Fact(pool, "kstat_clock_ns", now)
         yield Fact(pool, "kstat_created_ns", created)
-    yield from of_rows(reply, path, pool, IOSTATS_ROWS)
+    yield from of_rows(reply, path, pool, ("direct_write_count",))
 
 
 TIMES = ("otime", "qtime", "wtime", "stime")
@@ -302,7 +240,6 @@ COLUMNS = ["txg", "birth", "state", "ndirty", "nread", "nwritten", "reads", "wri
     facts={
         "txg_history_count": number("committed TXGs in the list"),
         "txg_history_written": number("committed TXGs in the list that wrote something"),
-        "txg_last_committed": number("number of the newest committed TXG"),
         "txg_unfinished_since_ns": number("since when its oldest unfinished TXG is quiescing or syncing; 0: none is"),
         "txg_sync_ms_p95": real("95th percentile of the time to sync, ms"),
         "txg_sync_ms_max": real("longest time to sync, ms"),
@@ -362,8 +299,6 @@ def _statistics(done: Sequence[dict[str, int]], pool: Subject, command: str) -> 
     yield Fact(pool, "txg_history_count", known(len(done), f"{len(done)} committed TXGs", command))
     written = sum(txg["nwritten"] > 0 for txg in done)
     yield Fact(pool, "txg_history_written", known(written, f"{written} {span} wrote something", command))
-    last = max(txg["txg"] for txg in done)
-    yield Fact(pool, "txg_last_committed", known(last, f"TXG {last}", command))
     for name, columns, share in (
         ("txg_sync_ms_p95", ("stime",), 0.95),
         ("txg_sync_ms_max", ("stime",), 1.0),
@@ -399,7 +334,6 @@ STRING = "7"
         "writes": number("write calls since it was mounted"),
         "nwritten": number("bytes written since it was mounted"),
         "reads": number("read calls since it was mounted"),
-        "nread": number("bytes read since it was mounted"),
         **zil.facts,
         "zil_counted_s": real("seconds that these counters cover"),
     },

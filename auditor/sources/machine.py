@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Subject, flag, known, number, real, word, words
+from auditor.facts import HOST, Fact, Subject, flag, known, number, word, words
 from auditor.host.request import WITNESS, Files, Output, Read, Run, command
 from auditor.sources.replies import LARGEST, integer
 from auditor.sources.source import source
@@ -21,7 +21,6 @@ LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": 
     facts={
         "hostname": word("its name"),
         "kernel_release": word("release of the running kernel, as uname -r says"),
-        "os_name": word("PRETTY_NAME of the distribution"),
         "os_ids": words("ID of the distribution, and those that it is like"),
         "hostid_file": flag("/etc/hostid exists"),
     },
@@ -37,9 +36,6 @@ def identity(reply: Files, host: Subject) -> Iterator[Fact]:
             if line is None:
                 raise ValueError(f"{path} is not one line")
             yield Fact(HOST, name, known(line[1], line[1], f"cat {path}"))
-    release = re.search(r'^PRETTY_NAME=(["\']?)(.+)\1\n', reply.text.get("/etc/os-release", ""), re.M)
-    if release is not None:
-        yield Fact(HOST, "os_name", known(release[2], release[2], "cat /etc/os-release"))
     ids = [found[2] for found in _IDS.finditer(reply.text.get("/etc/os-release", ""))]
     if ids:
         yield Fact(HOST, "os_ids", known(tuple(" ".join(ids).split()), ", ".join(ids), "grep ID /etc/os-release"))
@@ -131,9 +127,6 @@ HYPERVISORS = (  # beginning of any of the three names -> hypervisor
     "host",
     ask=Read(tuple(f"{FOLDER}/{name}" for name in FILES)),
     facts={
-        "dmi_sys_vendor": word("maker of the machine"),
-        "dmi_product_name": word("model of the machine"),
-        "dmi_bios_vendor": word("maker of the firmware"),
         "virtual_machine_hint": word("the hypervisor that the three names betray, or none"),
     },
 )
@@ -142,7 +135,7 @@ def dmi(reply: Files, host: Subject) -> Iterator[Fact]:
 
     The names are those that systemd matches too (systemd src/basic/virt.c, detect_vm_dmi_vendor).
 
-    The names as they are, and what they betray once all three are there.
+    What they betray, once all three are there.
     """
     names = {}
     for name in FILES:
@@ -151,7 +144,6 @@ def dmi(reply: Files, host: Subject) -> Iterator[Fact]:
             if not reply.text[path].endswith("\n"):
                 raise ValueError(f"{path} is cut off")
             names[name] = reply.text[path].strip()
-            yield Fact(HOST, f"dmi_{name}", known(names[name], names[name], f"cat {path}"))
     hint = next((vm for start, vm in HYPERVISORS for each in names.values() if each.startswith(start)), "none")
     if hint != "none" or len(names) == len(FILES):
         yield Fact(HOST, "virtual_machine_hint", known(hint, ", ".join(names.values()), f"grep . {FOLDER}/*"))
@@ -190,8 +182,6 @@ def virtualization(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemd-detect-virt``: the hypervisor or container that we run in; "none" (with exit code 1) on bare metal.
 
     Prints the innermost: inside a container on a virtual machine it names the container.
-
-    One word on one line.
     """
     if re.fullmatch(r"[a-z][a-z0-9-]*\n", reply.text) is None:
         raise ValueError("it is not one word")
@@ -313,41 +303,21 @@ def edac(reply: Files, host: Subject) -> Iterator[Fact]:
             yield Fact(HOST, name, known(count, f"{file} {count}", f"grep . {EDAC_FOLDER}/mc*/{file}"))
 
 
-ROWS = {"MemTotal": "memory_bytes", "MemAvailable": "memory_available_bytes", "SwapTotal": "swap_bytes"}
-
-
 @source(
     "memory",
     "host",
-    ask=Read(("/proc/meminfo", "/proc/uptime")),
-    facts={
-        "memory_bytes": number("memory that the kernel has (MemTotal)"),
-        "memory_available_bytes": number("memory that can be had without swapping (MemAvailable; leaves out the ARC)"),
-        "swap_bytes": number("swap space (SwapTotal)"),
-        "uptime_s": real("seconds since boot"),
-    },
+    ask=Read(("/proc/meminfo",)),
+    facts={"memory_bytes": number("memory that the kernel has (MemTotal)")},
 )
 def memory(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/proc/meminfo`` and ``/proc/uptime``: how much memory, how long since boot. (man 5 proc)
+    """``/proc/meminfo``: how much memory. (man 5 proc)
 
     kB there means 1024 bytes.
     """
-    found = dict(re.findall(r"^(\w+): +(\d+) kB\n", reply.text.get("/proc/meminfo", ""), re.M))
-    for row, name in ROWS.items():
-        if row in found:
-            yield Fact(HOST, name, known(_bytes(found[row]), f"{row} {found[row]} kB", f"grep {row} /proc/meminfo"))
-    if "/proc/uptime" in reply.text:
-        times = re.fullmatch(r"(\d+\.\d\d) \d+\.\d\d\n", reply.text["/proc/uptime"])
-        if times is None:
-            raise ValueError("/proc/uptime is not two numbers")
-        yield Fact(HOST, "uptime_s", known(float(times[1]), f"up {times[1]} s", "cat /proc/uptime"))
-
-
-def _bytes(kib: str) -> int:
-    number = integer(kib) * 1024
-    if number > LARGEST:
-        raise ValueError(f"{kib} kB is more than any machine has")
-    return number
+    if found := re.search(r"^MemTotal: +(\d+) kB\n", reply.text.get("/proc/meminfo", ""), re.M):
+        if (count := integer(found[1]) * 1024) > LARGEST:
+            raise ValueError(f"{found[1]} kB is more than any machine has")
+        yield Fact(HOST, "memory_bytes", known(count, f"MemTotal {found[1]} kB", "grep MemTotal /proc/meminfo"))
 
 
 PATH = "/proc/swaps"
@@ -393,8 +363,6 @@ def hibernation(reply: Files, host: Subject) -> Iterator[Fact]:
 
     "disk" in ``state`` is left out where hibernation is not available, as in a kernel that is locked down. ``resume`` is 0:0
     until the command line or the initramfs has named a device. A kernel without hibernation has no such files.
-
-    One line each.
     """
     reply.witness()
     if STATE in reply.text:

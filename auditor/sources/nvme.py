@@ -101,7 +101,7 @@ def _table(text: str) -> Iterator[tuple[str, Mapping[str, object]]]:
         yield row["Node"].removeprefix("/dev/"), {key: row[title] for title, key in COLUMNS.items()}
 
 
-TEXTS = {"nvme_model": "mn", "nvme_serial": "sn", "nvme_firmware": "fr", "nvme_subsystem_nqn": "subnqn"}
+TEXTS = {"nvme_model": "mn", "nvme_serial": "sn", "nvme_firmware": "fr"}
 COMMAND = "nvme id-ctrl /dev/{subject}"
 
 
@@ -117,10 +117,6 @@ COMMAND = "nvme id-ctrl /dev/{subject}"
         "nvme_model": word("model number"),
         "nvme_serial": word("serial number"),
         "nvme_firmware": word("firmware revision"),
-        "nvme_subsystem_nqn": word("name of the NVM subsystem"),
-        "nvme_awupf": number(
-            "largest write that is atomic across a power cut, in logical blocks, counted from 0 (AWUPF)"
-        ),
     },
     form="json",
 )
@@ -145,9 +141,6 @@ def id_ctrl(reply: Output, disk: Subject) -> Iterator[Fact]:
     vwc = non_negative(fields.get("vwc"))
     if vwc is not None and vwc <= 0xFF:
         yield fact("nvme_vwc_present", bool(vwc & 1), "vwc")
-    awupf = non_negative(fields.get("awupf"))
-    if awupf is not None and awupf <= 0xFFFF:
-        yield fact("nvme_awupf", awupf, "awupf")
     for name, key in TEXTS.items():
         if isinstance(text := fields.get(key), str) and text.strip():
             yield fact(name, text.strip(), key)
@@ -256,7 +249,6 @@ NUMBERS = {
     "nvme_available_spare_percent": ("avail_spare", "available_spare", 100),
     "nvme_available_spare_threshold_percent": ("spare_thresh", "available_spare_threshold", 100),
     "nvme_media_errors": ("media_errors", "media_errors", 1 << 63),
-    "nvme_error_log_entries": ("num_err_log_entries", "num_err_log_entries", 1 << 63),
     "nvme_power_on_hours": ("power_on_hours", "power_on_hours", 1 << 63),
 }
 SMART_LOG_COMMAND = "nvme smart-log /dev/{subject}"
@@ -279,7 +271,6 @@ SMART_LOG_COMMAND = "nvme smart-log /dev/{subject}"
         "nvme_available_spare_percent": number("spare blocks left"),
         "nvme_available_spare_threshold_percent": number("spare blocks at which the drive warns"),
         "nvme_media_errors": number("unrecovered data integrity errors"),
-        "nvme_error_log_entries": number("entries in the error log over the life of the drive"),
         "nvme_power_on_hours": number("hours powered on"),
     },
     form="json",

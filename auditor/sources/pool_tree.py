@@ -108,9 +108,8 @@ class PoolStatus(NamedTuple):
     """One pool of ``zpool status``.
 
     tops: (allocation class, top-level vdev) of class normal, dedup, special and log; cache and spares apart.
-    errors: the text of the ``errors:`` line. data_errors: -1 where not said. listed: the damaged files that are named.
-    files: all of them, or None where they are not listed or the list may be cut off. complete: the end of the pool was
-    seen; without it nothing may be concluded from absence.
+    errors: the text of the ``errors:`` line. data_errors: -1 where not said. complete: the end of the
+    pool was seen; without it nothing may be concluded from absence.
     """
 
     name: str
@@ -124,8 +123,6 @@ class PoolStatus(NamedTuple):
     spares: tuple[Row, ...] = ()
     errors: str = ""
     data_errors: int = -1
-    listed: tuple[str, ...] = ()
-    files: tuple[str, ...] | None = None
     complete: bool = False
 
 
@@ -286,7 +283,6 @@ def _pool(pool: dict[str, Any]) -> PoolStatus:
     for key, name in _CLASSES.items():
         tops += [(name, _row(each, value, resilvering)) for each, value in pool.get(key, {}).items()]
     errors = count(pool.get("error_count"))
-    listed = pool.get("errlist")
     return PoolStatus(
         name=_word(pool, "name"),
         state=_word(pool, "state"),
@@ -303,7 +299,6 @@ def _pool(pool: dict[str, Any]) -> PoolStatus:
         spares=tuple(_row(name, each, resilvering) for name, each in pool.get("spares", {}).items()),
         errors="No known data errors" if errors == 0 else f"{errors} data errors" if errors > 0 else "",
         data_errors=errors,
-        files=() if errors == 0 else tuple(map(str, listed)) if isinstance(listed, list) else None,
         complete=True,
     )
 

@@ -136,8 +136,6 @@ def volumes(reply: Output, host: Subject) -> Iterator[Fact]:
     write through while the battery is not good; AWB and FWB, which do not) and C or D for cached or direct. ``Disk Cache
     Policy`` is that of the drives behind the volume: Enabled, Disabled, or Disk's Default, which leaves it to each drive.
     ``nolog`` keeps the tool from writing a log file. (Its own legend; Broadcom, StorCLI Reference Manual)
-
-    Volumes that the operating system has a name for.
     """
     for controller, data in controllers(reply.text):
         for key, rows in data.items():

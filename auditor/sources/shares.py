@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
-from auditor.facts import HOST, Fact, NfsExport, SmbShare, Subject, flag, known, rows
-from auditor.host.request import WITNESS, Files, Read
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Known,
+    NfsExport,
+    SmbShare,
+    Subject,
+    TargetUnit,
+    flag,
+    known,
+    rows,
+    rows_of,
+    words,
+)
+from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip, command
 from auditor.sources.source import source
-from auditor.text import has_surrogates
+from auditor.sources.units import show
+from auditor.text import argument, has_surrogates
 
 ETAB = "/var/lib/nfs/etab"
 TABLES = ("/etc/exports", "/etc/exports.d/*.exports", ETAB)
@@ -152,4 +170,348 @@ def _sections(text: str) -> dict[str, dict[str, str]]:
     return found
 
 
-SOURCES = (nfs, samba)
+# What this host offers to initiators by iSCSI, Fibre Channel and NVMe over Fabrics.
+
+# as rtslib has it, as Debian packs it; and as nvmetcli has it
+LIO, LIO_OF_DEBIAN, NVME = (
+    "/etc/target/saveconfig.json",
+    "/etc/rtslib-fb-target/saveconfig.json",
+    "/etc/nvmet/config.json",
+)
+PATHS = (LIO, LIO_OF_DEBIAN, NVME)
+DAMAGED = "?\n"
+UNOFFERED = "unoffered "  # in front of what is made anew, and given to nobody
+_PATH = re.compile(rf"(?:{UNOFFERED})?/[^\x00-\x1f\x7f]{{0,4095}}")
+
+
+def keep_saved(text: str) -> str:
+    """A line for each device or file; of what is no such configuration :data:`DAMAGED`. What was kept is kept again."""
+    try:
+        new = text.lstrip().startswith("{")
+        found = [*_offered(json.loads(text))] if new else text.removesuffix("\n").split("\n") if text else []
+    except (ValueError, TypeError, RecursionError):
+        return DAMAGED
+    whole = all(isinstance(each, str) and _PATH.fullmatch(each) for each in found)
+    return "".join(f"{each}\n" for each in dict.fromkeys(found)) if whole else DAMAGED
+
+
+def _offered(settings: Any) -> Iterator[Any]:
+    """Raises ValueError where a part of it has another form."""
+    groups = [group for target in _tables(settings.get("targets", [])) for group in _tables(target.get("tpgs", []))]
+    units = [unit for group in groups if group.get("enable", True) for unit in _tables(group.get("luns", []))]
+    given = {each for each in (unit.get("storage_object") for unit in units) if isinstance(each, str)}
+    for each in _tables(settings.get("storage_objects", [])):
+        if "dev" in each:  # one in memory has none
+            yield _marked(each["dev"], f"/backstores/{each.get('plugin')}/{each.get('name')}" in given)
+    ports = _tables(settings.get("ports", []))
+    named = {str(each) for port in ports for each in port.get("subsystems", [])}
+    for subsystem in _tables(settings.get("subsystems", [])):
+        for space in _tables(subsystem.get("namespaces", [])):
+            (device,) = _tables([space.get("device")])
+            yield _marked(device.get("path"), bool(space.get("enable")) and subsystem.get("nqn") in named)
+
+
+def _marked(path: Any, offered: bool) -> Any:
+    return path if offered or not isinstance(path, str) else f"{UNOFFERED}{path}"
+
+
+def _tables(found: Any) -> list[dict[str, Any]]:
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise ValueError("not a list of tables")
+    return found
+
+
+BLOCK_TARGETS_LIO, SCST = "/sys/kernel/config/target/core/", "/sys/kernel/scst_tgt/devices/"
+_FILES = (
+    *(f"{BLOCK_TARGETS_LIO}*/*/{name}" for name in ("info", "udev_path", "enable", "attrib/emulate_write_cache")),
+    *(f"{SCST}*/{name}" for name in ("filename", "nv_cache")),
+)
+TGT = "/run/tgtd/*.lock"
+_FILE, _SIZE, _MODE = "        File: ", "  Size: ", "  Mode: "
+_FOLDER = re.compile(rf"({BLOCK_TARGETS_LIO}[^/]+/[^/]+|{SCST}[^/]+)/")
+_NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
+
+
+@source(
+    "block_targets",
+    "host",
+    ask=Read((*_FILES, TGT, WITNESS)),
+    facts={
+        "block_targets": rows(TargetUnit, "each backstore of a target on this host"),
+        "tgt_daemons": words("lock file of each daemon of tgt that was started since the host was"),
+    },
+)
+def block_targets(reply: Files, host: Subject) -> Iterator[Fact]:
+    """LIO (``/sys/kernel/config/target``) and SCST (``/sys/kernel/scst_tgt``): what this host offers to initiators, and whether
+    it tells them of the cache that it has.
+
+    A LIO fileio backstore that is buffered ("Buffered-WCE") writes into memory. It sets emulate_write_cache=1, so that
+    initiators flush; where that was set to 0 afterwards they are told that there is no cache, and send none. Without "Buffered"
+    the file is open with O_DSYNC. Of a block device (iblock) LIO passes on what its queue says, whatever the attribute. (Linux
+    drivers/target/target_core_file.c fd_configure_device, fd_show_configfs_dev_params; target_core_device.c target_check_wce)
+
+    SCST says "no cache" with nv_cache=1, and does not write through then; with write_through=1 alone it says the same, and each
+    write is FUA or O_DSYNC. (SCST scst/src/dev_handlers/scst_vdisk.c vdisk_caching_pg, vdev_open_fd, blockio_exec_write)
+
+    tgt is a process; whether one was started its lock file tells (tgt usr/mgmt.c ipc_init), what it offers its own tool
+    (``tgt_targets``).
+
+    Raises ValueError where one of these files could not be read.
+    """
+    reply.witness()
+    if reply.complete(TGT):
+        locks = tuple(sorted(each for each in reply.text if each.startswith("/run/tgtd/")))
+        yield Fact(HOST, "tgt_daemons", known(locks, f"{len(locks)} daemons of tgt", f"ls {TGT}"))
+    for path, error in reply.errors.items():
+        if path.startswith((BLOCK_TARGETS_LIO, SCST)) and not error.startswith("no such"):
+            raise ValueError(f"{path}: {error}")
+    if not all(
+        any(each.startswith(root) for each in (*reply.text, *reply.errors)) for root in (BLOCK_TARGETS_LIO, SCST)
+    ):
+        return
+    folders = {match[1]: None for path in reply.text if (match := _FOLDER.match(path))}
+    if unread := [each for each in folders if not {f"{each}/info", f"{each}/filename"} & {*reply.text}]:
+        raise ValueError(f"{unread[0]} was read in part")
+    found = {**dict(_lio(reply)), **dict(_scst(reply))}
+    none = Evidence("no target of LIO or SCST", f"ls {BLOCK_TARGETS_LIO} {SCST}")
+    yield Fact(HOST, "block_targets", Known(tuple(found), tuple(found.values()) or (none,)))
+
+
+def _lio(reply: Files) -> Iterator[tuple[TargetUnit, Evidence]]:
+    for path, info in sorted(reply.text.items()):
+        folder = path.removesuffix("/info")
+        if (
+            not path.startswith(BLOCK_TARGETS_LIO)
+            or folder == path
+            or reply.text.get(f"{folder}/enable", "1\n") == "0\n"
+        ):
+            continue
+        name = _plain(folder.rpartition("/")[2])
+        head, _, rest = info.partition(_FILE)
+        file, sized, rest = rest.rpartition(_SIZE)
+        if "TCM FILEIO ID: " in head and sized:
+            mode = rest.partition(_MODE)[2].split(" ", 1)[0]
+            wce = reply.text.get(f"{folder}/attrib/emulate_write_cache", "").strip()
+            if wce not in ("0", "1"):
+                raise ValueError(f"{folder}/attrib/emulate_write_cache is neither 0 nor 1")
+            if mode not in ("Buffered-WCE", "O_DSYNC") or not file.startswith("/"):
+                raise ValueError(f"{path}: its mode, or its file, is not understood")
+            how = "drops" if mode == "Buffered-WCE" and wce == "0" else "keeps"
+            text = f"LIO {name}: {file}, {mode}, emulate_write_cache={wce}"
+            yield TargetUnit(f"LIO-{name}", how, file), Evidence(text, f"cat {argument(path)}")
+        elif (device := reply.text.get(f"{folder}/udev_path", "").strip()).startswith("/"):
+            yield (
+                TargetUnit(f"LIO-{name}", "keeps", device),
+                Evidence(f"LIO {name}: {device}", f"cat {argument(f'{folder}/udev_path')}"),
+            )
+
+
+def _scst(reply: Files) -> Iterator[tuple[TargetUnit, Evidence]]:
+    for path, text in sorted(reply.text.items()):
+        folder = path.removesuffix("/filename")
+        if path.startswith(SCST) and folder != path:
+            name, file = _plain(folder.rpartition("/")[2]), text.partition("\n")[0]
+            cache = reply.text.get(f"{folder}/nv_cache", "").partition("\n")[0]
+            if cache not in ("0", "1"):
+                raise ValueError(f"{folder}/nv_cache is neither 0 nor 1")
+            if file.startswith("/"):
+                how = "drops" if cache == "1" else "keeps"
+                seen = Evidence(f"SCST {name}: {file}, nv_cache={cache}", f"cat {argument(f'{folder}/nv_cache')}")
+                yield TargetUnit(f"SCST-{name}", how, file), seen
+
+
+def _plain(name: str) -> str:
+    return name if _NAME.fullmatch(name) else "unnamed"
+
+
+ROOT = "/sys/kernel/config/nvmet/subsystems/"
+NVME_TARGETS_PATHS, ENABLED = (f"{ROOT}*/namespaces/*/{name}" for name in ("device_path", "enable"))
+_NVME_TARGETS_PATH = re.compile(rf"({ROOT}([^/]+)/namespaces/(\d+))/device_path")
+_NVME_TARGETS_NAME = re.compile(
+    r"[\w.:-]{1,223}", re.ASCII
+)  # of an NQN (NVM Express Base Specification, 4.7 NVMe Qualified Names)
+
+
+@source(
+    "nvme_targets",
+    "host",
+    ask=Read((NVME_TARGETS_PATHS, ENABLED, WITNESS)),
+    facts={"nvme_targets": rows(TargetUnit, "each namespace that is enabled")},
+)
+def nvme_targets(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/sys/kernel/config/nvmet``: namespaces that this host offers by NVMe over Fabrics. (Linux
+    drivers/nvme/target/configfs.c)
+
+    Its initiators are always told of a volatile cache. A flush of theirs is one of the block device, where that has a cache, or
+    an fsync of the file, whatever buffered_io says: that chooses between O_DIRECT and the page cache. So what lies on them is
+    as stable as the dataset is. (admin-cmd.c nvmet_execute_identify_ctrl vwc, io-cmd-bdev.c nvmet_bdev_execute_flush,
+    io-cmd-file.c nvmet_file_flush)
+
+    Raises ValueError where one of these files could not be read.
+    """
+    reply.witness()
+    for path, error in reply.errors.items():
+        if path.startswith(ROOT) and not error.startswith("no such"):
+            raise ValueError(f"{path}: {error}")
+    if not all(reply.complete(each) for each in (NVME_TARGETS_PATHS, ENABLED)):
+        return
+    found: dict[TargetUnit, Evidence] = {}
+    for path, text in sorted(reply.text.items()):
+        if (match := _NVME_TARGETS_PATH.fullmatch(path)) and reply.text.get(f"{match[1]}/enable", "1\n") == "1\n":
+            name = f"NVMe-{match[2] if _NVME_TARGETS_NAME.fullmatch(match[2]) else 'unnamed'}/{match[3]}"
+            if (file := text.removesuffix("\n")).startswith("/"):
+                seen = Evidence(
+                    f"namespace {match[3]} of {match[2]}: {file}", f"grep . {ROOT}*/namespaces/*/device_path"
+                )
+                found[TargetUnit(name, "keeps", file)] = seen
+    none = Evidence("no namespace is offered by NVMe over Fabrics", f"ls {ROOT}")
+    yield Fact(HOST, "nvme_targets", Known(tuple(found), tuple(found.values()) or (none,)))
+
+
+COMMAND = "tgtadm --lld iscsi --mode target --op show"
+# no account, initiator or serial number; where a target begins and ends, so that what is cut off does not look whole
+KEEP = r"^Target \d+: |^ +LUN: \d+$|^ +Readonly: |^ +Backing store (type|path): |^ +ACL information:$"
+PASSED_ON = frozenset({"null", "sg", "sheepdog", "rbd", "glfs"})
+HOW = {"rdwr": "keeps", "aio": "drops"}
+_LINE = re.compile(
+    r"(?P<T>Target) \d+: .*| +(?P<L>LUN): \d+| +Readonly: (?P<R>Yes|No)| +Backing store type: (?P<S>\S+)"
+    r"| +Backing store path: (?P<P>.*)| +(?P<E>ACL) information:"
+)
+_WHOLE = re.compile("(?:T(?:LRSP)+E)*")
+
+
+def _ask_tgt(host: Subject, facts: Facts) -> Run | Skip:
+    """Of the daemon that left its lock file; the tool speaks to that one, as root."""
+    match facts.get(HOST, "tgt_daemons"):
+        case Known(()):
+            return Skip("tgt does not run here", applies=False)
+        case Known((_,)):
+            return Run(tuple(COMMAND.split()), package="tgt", keep=KEEP)
+        case Known():
+            return Skip("more than one daemon of tgt runs here")
+    return Skip("whether tgt runs here is not known")
+
+
+@source(
+    "tgt_targets",
+    "host",
+    ask=_ask_tgt,
+    runs=(command(COMMAND),),
+    facts={"tgt_targets": rows(TargetUnit, "each logical unit of tgt")},
+)
+def tgt(reply: Output, host: Subject) -> Iterator[Fact]:
+    """``tgtadm --op show``: the logical units of tgt, the target in user space, and whether it passes flushes on.
+
+    Its backing store "rdwr", the default, answers SYNCHRONIZE CACHE with fdatasync, and syncs each write where write-cache is
+    off. "aio" skips SYNCHRONIZE CACHE and says that it was done, and writes with O_DIRECT and nothing else: what an initiator
+    was told is stable waits in the memory of OpenZFS. The others have no path on this host, or pass commands on to a SCSI
+    device. (tgt usr/bs_rdwr.c bs_rdwr_request; usr/bs_aio.c bs_aio_cmd_submit, bs_aio_open)
+
+    Raises ValueError for what is no whole list of targets.
+    """
+    lines = [_LINE.fullmatch(line) for line in reply.text.splitlines()]
+    said = [(str(line.lastgroup), line[str(line.lastgroup)]) for line in lines if line]
+    if len(said) < len(lines) or not _WHOLE.fullmatch("".join(kind for kind, _ in said)):
+        raise ValueError("its logical units are not understood")
+    values = ([value for kind, value in said if kind == each] for each in "RSP")
+    found = {}
+    for readonly, store, path in zip(*values, strict=True):
+        if store not in PASSED_ON and path != "None":
+            how = "keeps" if readonly == "Yes" else HOW.get(store, "unsure")
+            found[TargetUnit(f"tgt-{store}", how, path)] = Evidence(f"tgt: {path}, backing store {store}", COMMAND)
+    none = Evidence("tgt has no logical unit on a file or a block device", COMMAND)
+    yield Fact(HOST, "tgt_targets", Known(tuple(found), tuple(found.values()) or (none,)))
+
+
+# of Fedora, Arch and kin, of openSUSE, of NixOS; of Debian and Ubuntu; of nvmetcli
+UNITS = ("target.service", "targetcli.service", "iscsi-target.service", "rtslib-fb-targetctl.service", "nvmet.service")
+CLUSTER = "pacemaker.service"
+WANTED = ("WantedBy", "RequiredBy", "BoundBy")
+PROPERTIES = f"--property=Id,LoadState,ActiveState,UnitFileState,{','.join(WANTED)}"
+LOADED = ("loaded", "masked")
+
+
+def none_offered(facts: Facts) -> Skip | None:
+    """Why nobody needs to ask what makes targets when the host starts."""
+    offered = [facts.get(HOST, name) for name in ("block_targets", "nvme_targets")]
+    if any(rows_of(each, TargetUnit) for each in offered):
+        return None
+    unseen = not all(isinstance(each, Known) for each in offered)
+    return Skip("which targets there are is not known" if unseen else "no target is offered", applies=unseen)
+
+
+@source(
+    "target_units",
+    "host",
+    ask=lambda _, facts: (
+        none_offered(facts) or Run(("systemctl", "show", PROPERTIES, *UNITS, CLUSTER), package="systemd")
+    ),
+    runs=(show(PROPERTIES, *UNITS, CLUSTER),),
+    facts={
+        "target_units": words(
+            "UNIT STATE MORE of each unit that makes targets and is there: STATE as UnitFileState, or -; MORE is wanted where"
+            " another unit starts it, or -"
+        ),
+        "cluster_makes_targets": flag("pacemaker runs here, or starts with the host"),
+    },
+)
+def units(reply: Output, host: Subject) -> Iterator[Fact]:
+    """``systemctl show``: which units make targets when the host starts.
+
+    In the order in which they were asked for. Raises ValueError where not all of them were answered.
+    """
+    names = (*UNITS, CLUSTER)
+    blocks = [_block(text) for text in reply.text.rstrip("\n").split("\n\n")]
+    if len(blocks) != len(names) or any(not each.keys() >= {"Id", "LoadState"} for each in blocks):
+        raise ValueError(f"{len(blocks)} answers for {len(names)} units")
+    # an alias is another unit, which is asked for by its own name
+    said = {name: each for name, each in zip(names, blocks, strict=True) if each["Id"] == name}
+    there = {name: each for name, each in said.items() if each["LoadState"] != "not-found"}
+    if wrong := [name for name, each in there.items() if each["LoadState"] not in LOADED or "ActiveState" not in each]:
+        raise ValueError(f"{wrong[0]} could not be loaded")
+    cluster = there.pop(CLUSTER, {})
+    runs = cluster.get("ActiveState", "inactive") != "inactive" or cluster.get("UnitFileState", "") == "enabled"
+    text = f"{CLUSTER}: {cluster.get('ActiveState', 'not there')}, {cluster.get('UnitFileState', '')}".rstrip(", ")
+    yield Fact(HOST, "cluster_makes_targets", known(runs, text, f"systemctl show {CLUSTER}"))
+    found = tuple(f"{name} {each.get('UnitFileState') or '-'} {_more(each)}" for name, each in there.items())
+    text = ", ".join(" ".join(each.split(" ")[:2]) for each in found) or "there is no unit that makes targets"
+    yield Fact(HOST, "target_units", known(found, text, f"systemctl show {' '.join(UNITS)}"))
+
+
+def _block(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def _more(said: dict[str, str]) -> str:
+    return "wanted" if any(said.get(name) for name in WANTED) else "-"
+
+
+@source(
+    "targets_saved",
+    "host",
+    ask=lambda _, facts: none_offered(facts) or Read((*PATHS, WITNESS)),
+    keeps=dict.fromkeys(PATHS, keep_saved),
+    facts={
+        "lio_saved": words("devices and files that initiators of LIO are given by /etc/target/saveconfig.json"),
+        "lio_saved_by_debian": words("the same of /etc/rtslib-fb-target/saveconfig.json"),
+        "nvme_saved": words("devices and files of namespaces of NVMe over Fabrics in /etc/nvmet/config.json"),
+    },
+)
+def saved(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/etc/target/saveconfig.json``, ``/etc/rtslib-fb-target/saveconfig.json``, ``/etc/nvmet/config.json``: what is offered
+    again when the host starts. The kernel keeps nothing of its targets. (man 8 targetctl, man 5 saveconfig.json, nvmetcli
+    restore)
+
+    Raises ValueError for a file in another form.
+    """
+    reply.witness()
+    if damaged := next((path for path in PATHS if reply.text.get(path) == DAMAGED), ""):
+        raise ValueError(f"{damaged} has no form that is known here")
+    for fact, path in zip(saved.facts, (LIO, LIO_OF_DEBIAN, NVME), strict=True):
+        if reply.complete(path):
+            found = tuple(each for each in reply.text.get(path, "").split("\n") if each)
+            text = f"{len(found)} devices or files in {path}" if path in reply.text else f"there is no {path}"
+            yield Fact(HOST, fact, known(found, text, f"cat {path}"))
+
+
+SOURCES = (nfs, samba, block_targets, nvme_targets, tgt, units, saved)

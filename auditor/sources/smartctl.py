@@ -85,7 +85,6 @@ HOT = ("temperature.op_limit_max", "temperature.drive_trip")
 
 # fact -> (where in the JSON, in order of preference)
 TEXTS = {
-    "smart_device_type": ("device.type",),
     "smart_protocol": ("device.protocol",),
     "smart_model": ("model_name", "scsi_model_name"),
     "smart_serial": ("serial_number",),
@@ -95,7 +94,6 @@ FLAGS = {
     "smart_passed": "smart_status.passed",
     "smart_write_cache": "write_cache.enabled",
     "smart_trim": "trim.supported",
-    "smart_read_lookahead": "read_lookahead.enabled",
 }
 NUMBERS = {
     "smart_rotation_rpm": ("rotation_rate",),
@@ -134,7 +132,6 @@ def _ask_health(disk: Subject, facts: Facts) -> Run | Skip:
         "smart_passed": flag(
             "the drive's own overall verdict; a failed power-loss protection alone need not change it"
         ),
-        "smart_device_type": word("how smartctl reached the drive: nvme, sat, scsi, sat+megaraid,N, ..."),
         "smart_protocol": word("what the drive speaks: ATA, SCSI or NVMe"),
         "smart_model": word("model"),
         "smart_serial": word("serial number"),
@@ -142,11 +139,9 @@ def _ask_health(disk: Subject, facts: Facts) -> Run | Skip:
         "smart_wwn": word("world-wide name, 0x and 16 hexadecimal digits"),
         "smart_rotation_rpm": number("revolutions per minute; 0 is a solid-state drive"),
         "smart_write_cache": flag("the drive's volatile write cache is on (ATA)"),
-        "smart_read_lookahead": flag("the drive reads ahead (ATA)"),
         "smart_trim": flag("the drive takes TRIM (ATA)"),
         "capacitor_attribute": flag("an attribute of its SMART table speaks of power-loss capacitors"),
         "capacitor_ok": flag("what the drive reports of its power-loss capacitors is good"),
-        "capacitor_text": word("what the drive reports of its power-loss capacitors"),
         "smart_attributes_named": flag(
             "what its SMART attributes mean is known: smartctl knows the model, or it is a hard disk"
         ),
@@ -240,7 +235,6 @@ def health(reply: Output, disk: Subject) -> Iterator[Fact]:
         yield fact("capacitor_attribute", bool(capacitors), said)
     if capacitors:
         text = "; ".join(describe(name, each) for name, each in capacitors)
-        yield fact("capacitor_text", text, text)
         verdicts = {JUDGES[name](each) for name, each in capacitors}
         if None not in verdicts or False in verdicts:
             yield fact("capacitor_ok", False not in verdicts, text)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from auditor.facts import HOST, DeviceName, Fact, Label, Subject, known, rows, word, words
 from auditor.host.request import Output, Run, command
-from auditor.sources import block_devices
 from auditor.sources.source import source
 from auditor.text import unescaped
 
@@ -99,17 +98,12 @@ def names(found: Mapping[str, Device]) -> dict[str, str]:
     "host",
     ask=Run(("udevadm", "info", "--export-db"), package="udev"),
     facts={
-        "udev_transport": word(
-            "what the disk is attached by, as udev and its device path say", *block_devices.TRANSPORTS
-        ),
-        "udev_vendor": word("vendor (SCSI and USB)"),
+        "udev_vendor": word("vendor"),
         "udev_model": word("model"),
         "udev_serial": word("serial number"),
         "udev_wwn": word("world-wide name"),
         "udev_firmware": word("firmware revision"),
         "udev_path": word("ID_PATH: the persistent path of the slot"),
-        "udev_dm_name": word("name of a device-mapper device"),
-        "udev_dm_uuid": word("UUID of a device-mapper device; its prefix says LVM-, CRYPT-, mpath-"),
         "udev_partitions": words("kernel names of the partitions"),
         "udev_quiet_partitions": words("those of a type that next to nothing is written to"),
         "devlinks": words("every path under /dev that denotes the whole disk"),
@@ -141,8 +135,6 @@ def devices(reply: Output, host: Subject) -> Iterator[Fact]:
         for fact, (key, value) in _identity(device).items():
             if value:
                 yield Fact(disk, fact, known(value, f"{key}={value}", COMMAND))
-        if found_on := _transport(device):
-            yield Fact(disk, "udev_transport", known(found_on, f"{found_on}: {device.path}", COMMAND))
         mine = tuple(path for path, name in paths[device.name] if name == device.name)
         inside = tuple(sorted(parts.get(device.name, ())))
         yield Fact(disk, "udev_partitions", known(inside, " ".join(inside) or "no partitions", COMMAND))
@@ -169,15 +161,7 @@ def _identity(device: Device) -> dict[str, tuple[str, str]]:
         "udev_wwn": first("ID_WWN_WITH_EXTENSION", "ID_WWN"),
         "udev_firmware": first("ID_REVISION"),
         "udev_path": first("ID_PATH"),
-        "udev_dm_name": first("DM_NAME"),
-        "udev_dm_uuid": first("DM_UUID"),
     }
-
-
-def _transport(device: Device) -> str:
-    ata = device.properties.get("ID_ATA") == "1" or device.properties.get("ID_BUS") == "ata"
-    found = block_devices.transport(device.path, device.name, ata=ata)
-    return "usb" if not found and device.properties.get("ID_BUS") == "usb" else found
 
 
 CONTENTS_COMMAND = "lsblk -o NAME,FSTYPE,LABEL,UUID"

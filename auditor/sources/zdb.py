@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auditor.facts import Fact, Subject, Value, flag, known, number
+from auditor.facts import Fact, Subject, Value, known, number
 from auditor.host.request import NAME, Output, Run, command
 from auditor.sources.pool_tree import ASHIFT, GUID, PATH, TREE, Told, display_name
 from auditor.sources.source import source
@@ -80,7 +80,6 @@ def configs(text: str) -> list[Node]:
         "vdev.asize_bytes": number("size that can be allocated"),
         "leaf.guid": GUID,
         "leaf.path": PATH,
-        "leaf.whole_disk": flag("OpenZFS was given the whole disk and partitioned it"),
     },
     after=("zpool_status",),  # the kernel module says what the pool is made of now
 )
@@ -90,8 +89,6 @@ def config(reply: Output, pool: Subject) -> Iterator[Fact]:
     The names are made of type, id and path as zpool makes them. is_log is in it; special and dedup are not (they are in the
     vdev's ZAP), so the class of other vdevs is not told from here. Without root zdb dies in an ASSERT; on a pool whose only
     disk is gone it aborts. (man 8 zdb; dump_nvlist() in lib/libnvpair)
-
-    The facts of one pool.
     """
     found = [each for each in configs(reply.text) if each.values.get("name") == pool.name]
     if len(found) != 1:
@@ -124,8 +121,6 @@ def _top(top: Node, pool: Subject, command: str) -> Iterator[Fact]:
         values: dict[str, Value] = {}
         if "path" in leaf.values and "not_present" not in leaf.values:  # another disk may have the path now
             values["path"] = leaf.values["path"]
-        if leaf.values.get("whole_disk") in ("0", "1"):
-            values["whole_disk"] = leaf.values["whole_disk"] == "1"
         yield from _facts(Subject("leaf", vdev_name(leaf), pool.name), leaf, values, command)
 
 

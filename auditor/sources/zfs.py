@@ -304,7 +304,7 @@ def below(target: Subject, facts: Facts) -> tuple[str, ...]:
     runs=(_GET,),
     facts={name: spec for name, spec in FACTS.items() if name not in FREE_TEXT},
     after=("zfs_channel_program",),  # which reads all datasets in one transaction group
-    part=True,  # of thousands of datasets some are known when the time is over: see gather/by_name.py
+    part=True,  # of thousands of datasets some are known when the time is over: see gather/answer.py
     title="properties of {datasets} of",
 )
 def properties(reply: Output, target: Subject) -> Facts:
@@ -312,8 +312,6 @@ def properties(reply: Output, target: Subject) -> Facts:
     kind are asked for apart (:mod:`.zfs_get_text`). (man 8 zfs-get)
 
     Text, not ``-j``: the JSON of 10,000 datasets is many times larger, and 2.1 and 2.2 have none.
-
-    All facts of the target and of what is below it.
     """
     return of_subtree(reply, target, properties.facts)
 
@@ -398,8 +396,6 @@ def free_text(reply: Output, target: Subject) -> Facts:
 
     Asked apart from all others, so that no line that somebody has put into one of them stands next to a property that decides
     (:mod:`.zfs_properties`). The last property is one that nobody chooses the text of: where its records end is seen by that.
-
-    These properties of the target and of what is below it.
     """
     return of_subtree(reply, target, free_text.facts)
 
@@ -424,36 +420,29 @@ def _ask_ancestors(target: Subject, facts: Facts) -> Request:
     title="properties of the datasets above",
 )
 def ancestors(reply: Output, target: Subject) -> Facts:
-    """``zfs get``: the properties of the datasets above a target, from which their new children inherit. (man 8 zfs-get)
-
-    All facts of the ancestors.
-    """
+    """``zfs get``: the properties of the datasets above a target, from which their new children inherit. (man 8 zfs-get)"""
     return parse(reply.text, frozenset(above(target.name)).__contains__, FACTS)
+
+
+MODULE_VERSION = "/sys/module/zfs/version"
 
 
 @source(
     "zfs_version",
     "host",
-    ask=Read(("/sys/module/zfs/version", "/sys/module/spl/version")),
+    ask=Read((MODULE_VERSION,)),
     facts={
         "zfs_version": words("version of the loaded zfs module: three numbers, and a mark where it is no release"),
         "zfs_version_text": word("the same with the distribution's suffix"),
-        "spl_version": words("version of the loaded spl module, in the same way"),
-        "spl_version_text": word("the same with the distribution's suffix"),
     },
 )
 def loaded(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/sys/module/{zfs,spl}/version``: the release of the kernel modules that are loaded. Absent when they are not.
-
-    Two facts a module.
-    """
-    for module in ("zfs", "spl"):
-        path = f"/sys/module/{module}/version"
-        if path in reply.text:
-            text = reply.text[path]
-            if not text.endswith("\n"):
-                raise ValueError(f"{path} is cut off")
-            yield from versions(f"{module}_version", text[:-1], f"cat {path}")
+    """``/sys/module/zfs/version``: the release of the kernel module that is loaded. Absent when it is not."""
+    if MODULE_VERSION in reply.text:
+        text = reply.text[MODULE_VERSION]
+        if not text.endswith("\n"):
+            raise ValueError(f"{MODULE_VERSION} is cut off")
+        yield from versions("zfs_version", text[:-1], f"cat {MODULE_VERSION}")
 
 
 def versions(name: str, text: str, command: str) -> Iterator[Fact]:

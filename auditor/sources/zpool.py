@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, flag, known, links, number, real, word
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known, links, number, real, word
 from auditor.host.request import NAME, Output, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
 from auditor.sources import zfs
@@ -112,10 +112,7 @@ _FEATURE = ("disabled", "enabled", "active")
 _PROPERTIES = {  # property -> fact, where they are not called the same
     "size": "size_bytes",
     "capacity": "capacity_percent",
-    "allocated": "allocated_bytes",
-    "free": "free_bytes",
     "fragmentation": "fragmentation_percent",
-    "ashift": "ashift_property",
     "checkpoint": "checkpoint_bytes",
     "freeing": "freeing_bytes",
     "bcloneused": "bcloneused_bytes",
@@ -146,8 +143,6 @@ def _ask_properties(pool: Subject, facts: Facts) -> Request:
     facts={
         "size_bytes": number("size of the pool"),
         "capacity_percent": number("how much of it is allocated"),
-        "allocated_bytes": number("space that is allocated"),
-        "free_bytes": number("space that is not"),
         "fragmentation_percent": number("fragmentation of the free space"),
         "health": word("state of the pool", *POOL_STATES),
         "guid": GUID,
@@ -159,7 +154,6 @@ def _ask_properties(pool: Subject, facts: Facts) -> Request:
         "cachefile": word(
             "where it is written down for the next import: the usual file, nowhere, or elsewhere", *CACHED
         ),
-        "ashift_property": number("ashift for vdevs that are added; 0 asks the disk"),
         "checkpoint_bytes": number("space held by the checkpoint; 0 without one"),
         "freeing_bytes": number("space that is still being freed"),
         "bcloneused_bytes": number("space in cloned blocks"),
@@ -209,7 +203,7 @@ def _value(fact: str, text: str, measured: bool) -> Value | None:
     return text if text.isdigit() else None
 
 
-_VDEV_PROPERTIES_PROPERTIES = ("ashift", "guid", "parity", "path", "parent", "numchildren", "failfast")
+_VDEV_PROPERTIES_PROPERTIES = ("ashift", "guid", "parity", "path", "parent", "numchildren")
 _LAYOUT = re.compile(r"^(raidz|draid)[\d:a-z]+")
 
 
@@ -234,7 +228,6 @@ def _ask_vdev_properties(pool: Subject, facts: Facts) -> Request:
         "vdev.parity": PARITY,
         "leaf.guid": GUID,
         "leaf.path": PATH,
-        "leaf.failfast": flag("I/O to it fails fast while others can take over"),
     },
     after=("zdb_config",),
     title="properties of the vdevs of",
@@ -309,8 +302,6 @@ def _vdev(name: str, vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:
     if _leaf(vdev):
         if vdev["guid"] not in (name, "-"):  # a missing device: another disk may have the path now
             values["path"] = vdev["path"]
-        if vdev["failfast"] in ("on", "off"):
-            values["failfast"] = vdev["failfast"] == "on"
         yield from _facts(Subject("leaf", name, pool.name), values, vdev, pool)
 
 

@@ -156,7 +156,6 @@ CLASSES = {  # include/sys/fm/fs/zfs.h
     "events_deadman": "ereport.fs.zfs.deadman",
     "events_io_failure": "ereport.fs.zfs.io_failure",
     "events_delay": "ereport.fs.zfs.delay",
-    "events_checksum": "ereport.fs.zfs.checksum",
     "events_direct_read": "ereport.fs.zfs.dio_verify_rd",
     "events_direct_write": "ereport.fs.zfs.dio_verify_wr",
     "events_authentication": "ereport.fs.zfs.authentication",
@@ -166,11 +165,9 @@ CLASSES = {  # include/sys/fm/fs/zfs.h
 }
 CREATED = "sysevent.fs.zfs.pool_create"  # include/sys/sysevent/eventdefs.h ESC_ZFS_POOL_CREATE
 COUNTED = {
-    "events_kept": number("events of the pool that the kernel still remembers"),
     "events_deadman": number("of them: an I/O hung"),
     "events_io_failure": number("of them: the pool was suspended because I/O failed"),
     "events_delay": number("of them: an I/O was slow"),
-    "events_checksum": number("of them: a checksum did not match"),
     "events_direct_read": number("of them: a checksum did not match in a read by Direct I/O"),
     "events_direct_write": number("of them: a checksum did not match in a write by Direct I/O, which failed"),
     "events_authentication": number("of them: an encrypted block could not be decrypted or authenticated"),
@@ -225,7 +222,6 @@ def counts(pool: Subject, events: Sequence[str], command: str) -> Iterator[Fact]
     created = max((at for at, (_, name) in enumerate(pairs) if name == CREATED), default=0)
     seen = [(time.partition(".")[0], name) for time, name in pairs[created:]]
     since = f"of {len(seen)} events since {seen[0][0]}"
-    yield Fact(pool, "events_kept", known(len(seen), f"{len(seen)} events since {seen[0][0]}", command))
     for name, class_ in CLASSES.items():
         times = [time for time, each in seen if each == class_]
         text = f"{len(times)} {class_} {since}" + (f", the last {times[-1]}" if times else "")

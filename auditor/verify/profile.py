@@ -27,7 +27,6 @@ OURS = "profiles"
 MOST = 1 << 20  # bytes; fio's own job files have a few thousand
 PURPOSES: tuple[str, ...] = get_args(Purpose)
 HEAD = ("proves", "does not", "source", "slo")
-SYNC_OPTIONS = ("fsync", "fdatasync", "sync")
 
 # What a job file may say. Everything else is refused: fio can run commands, open any path and trim devices.
 ALLOWED = frozenset(

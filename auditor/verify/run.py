@@ -22,11 +22,10 @@ from auditor.host.request import Read, Run
 from auditor.sources import mounts
 from auditor.text import harmless
 from auditor.verify import fio, ledger, place
-from auditor.verify import plan as verify_plan
 from auditor.verify import trial as verify_trial
+from auditor.verify.fio import ENV, IDLE_S, Plan, Step, command
 from auditor.verify.ledger import CALLER, ROOT, Actor, Place, PlaceError
 from auditor.verify.place import Held, Replaced
-from auditor.verify.plan import ENV, IDLE_S, Plan, Step, command
 from auditor.verify.profile import Profile
 from auditor.verify.trial import UNSEEN, Ran, Reading, Trial
 
@@ -145,7 +144,7 @@ def _fio(
     history: list[str] = []
     inherited = [trace.fileno()] if what.purpose == "calls" else []
     inherited += [here.device] if here.device >= 0 else []
-    with _unnamed("out") as out, _unnamed("err") as err, _iostat(plan, what) as iostat:
+    with _unnamed("out") as out, _unnamed("err") as err:
         began = time.time()
         process = subprocess.Popen(
             words,
@@ -198,7 +197,6 @@ def _fio(
             stderr=_text(err),
             fault=fault,
             txgs=tuple(history),
-            iostat=iostat(),
             limited=limited,
         )
 
@@ -254,30 +252,6 @@ def written(pid: int) -> int:
                     total += int(line.split()[1])
             left += map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())
     return total
-
-
-@contextlib.contextmanager
-def _iostat(plan: Plan, what: Step) -> Iterator[Callable[[], str]]:
-    """``zpool iostat`` over the time of a run, beside it: not needed for a verdict, and good to have when one is doubted."""
-    zpool = ledger.found("zpool")
-    if not zpool or what.purpose in ("warm", "calls", "sweep"):
-        yield lambda: ""
-        return
-    pool = plan.dataset.partition("/")[0]
-    argv = (zpool, "iostat", "-Hpvyl", pool, str(max(what.seconds - 1, 1)), "1")
-    with _unnamed("iostat") as out:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.DEVNULL,
-            env=ENVIRONMENT,
-            start_new_session=True,
-        )
-        try:
-            yield lambda: _text(out) if process.poll() is not None else ""
-        finally:
-            _end(process)
 
 
 # From a plan to a trial: make the place, run every step in it, remove it, whatever happens.
@@ -370,8 +344,8 @@ def _steps(host: Host, plan: Plan, here: Held, patterns: list[str], progress: Pr
             continue
         job = plan.profile.text
         if what.purpose == "sweep":
-            job = verify_plan.sweep_job_file(plan.sweep)
-            here.remove(verify_plan.FILE)
+            job = fio.sweep_job_file(plan.sweep)
+            here.remove(fio.FILE)
         ran = step(host, plan, what._replace(limit=left), here, job, patterns, progress)
         yield ran
         left -= _written(ran)

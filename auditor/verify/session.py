@@ -19,10 +19,10 @@ from auditor.host.live import Host, LiveHost
 from auditor.judge.event import Severity
 from auditor.judge.policy import NONE, Policy
 from auditor.judge.rule import Rule, digest
-from auditor.recording import recording, replacing
+from auditor.recording import archive, recording
 from auditor.screen import note, say
 from auditor.text import harmless, size
-from auditor.verify import comparison, ledger, place, plan, profile, run, trial, verification
+from auditor.verify import comparison, fio, ledger, place, profile, run, trial, verification
 from auditor.verify.comparison import compare
 from auditor.verify.ledger import UNSEEN, Actor
 from auditor.verify.profile import Profile, size_bytes
@@ -39,7 +39,7 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
     chosen = request.chosen or rules(request.policy)
     before = earlier(request.compare) if request.compare else None
     if request.record:
-        replacing.possible(request.record)
+        archive.possible(request.record)
     for left, wrong in place.clean(ledger.call):
         note(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}")
     machine = LiveHost(request.timeout)  # while fio runs no deadline ends what is read: it would spoil the run
@@ -47,7 +47,7 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
     host: Host = recording.RecordingHost(looked_at) if request.record else looked_at
     seen = audit.look(host, (request.target,), options, progress)
     planned = make_plan(request, asked, seen)
-    refused = list(plan.refusals(planned, seen.facts))
+    refused = list(fio.refusals(planned, seen.facts))
     actor, stands = _actor(machine, planned)
     refused += stands
     if request.dry_run:
@@ -74,16 +74,16 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
     return found if before is None else found._replace(comparison=compare(before, found.verification))
 
 
-def _actor(machine: Host, planned: plan.Plan) -> tuple[Actor, list[plan.Refusal]]:
+def _actor(machine: Host, planned: fio.Plan) -> tuple[Actor, list[fio.Refusal]]:
     """Who fio is to run as, or why it cannot be run."""
     try:
         return run.actor_for(machine, planned), []
     except Stop as error:
-        return UNSEEN, [plan.Refusal(str(error))]
+        return UNSEEN, [fio.Refusal(str(error))]
 
 
 def _trial(
-    request: VerifyRequest, machine: Host, planned: plan.Plan, seen: audit.Look, steps: run.Progress | None
+    request: VerifyRequest, machine: Host, planned: fio.Plan, seen: audit.Look, steps: run.Progress | None
 ) -> trial.Trial:
     """With --ab slog the same twice: OpenZFS has no property that keeps a dataset off the SLOG (zio_alloc_zil() asks the log
     class first, always); logbias=throughput is what comes nearest, it leaves pointers there and puts the data elsewhere."""
@@ -115,7 +115,7 @@ def replayed(
 
 def earlier(path: Path) -> Verification:
     """The result that a new one is compared with: a JSON report, or a recording of a verification."""
-    if path.is_file() and not replacing.is_archive(path):
+    if path.is_file() and not archive.is_archive(path):
         return comparison.load(user_files.read(path, comparison.LARGEST * 4).decode("utf-8", "surrogateescape"))
     return replayed(path, "low", None).verification
 
@@ -152,7 +152,7 @@ class VerifyRequest(NamedTuple):
 
     target: str
     profile: str
-    length: plan.Length = "quick"
+    length: fio.Length = "quick"
     slo: str = ""
     size: str = ""
     limit: str = ""
@@ -177,18 +177,18 @@ class Refused(Stop):
     """A run that would harm or say nothing."""
 
 
-def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> plan.Plan:
+def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> fio.Plan:
     if len(seen.roots) != 1:
         raise Refused("one target at a time: each is written to")
-    limit = size_bytes(request.limit) if request.limit else plan.LIMIT
-    planned = plan.make(seen.roots[0], seen.facts, asked, request.length, request.size, limit)
+    limit = size_bytes(request.limit) if request.limit else fio.LIMIT
+    planned = fio.make(seen.roots[0], seen.facts, asked, request.length, request.size, limit)
     if request.sweep:
         if planned.kind != "directory":
             raise Refused("--sweep writes files: it needs a file system")
-        amount = size_bytes(request.sweep_size) if request.sweep_size else plan.AMOUNT
+        amount = size_bytes(request.sweep_size) if request.sweep_size else fio.AMOUNT
         planned = planned._replace(
             sweep=amount,
-            steps=(*planned.steps, *plan.sweep_steps(amount, limit)),
+            steps=(*planned.steps, *fio.sweep_steps(amount, limit)),
             bytes_on_disk=planned.bytes_on_disk + amount,
         )
     elif request.sweep_size:
@@ -206,11 +206,11 @@ def has_slog(seen: audit.Look) -> bool:
     return isinstance(class_, Known) and class_.value == "log"
 
 
-def reason(each: plan.Refusal) -> str:
+def reason(each: fio.Refusal) -> str:
     return each.text + (f" (--despite {each.override} overrides it)" if each.override else "")
 
 
-def confirm(planned: plan.Plan) -> None:
+def confirm(planned: fio.Plan) -> None:
     text = f"up to {size(planned.most_bytes)} will be written to {harmless(planned.dataset)}"
     if not sys.stdin.isatty():
         raise Refused(f"not run: {text}; --yes says that this is meant")
@@ -218,10 +218,10 @@ def confirm(planned: plan.Plan) -> None:
 
 
 def described(
-    planned: plan.Plan,
+    planned: fio.Plan,
     actor: Actor,
     seen: audit.Look,
-    refused: Sequence[plan.Refusal],
+    refused: Sequence[fio.Refusal],
     despite: Sequence[str],
 ) -> str:
     """What would be done, exactly; for ``--dry-run``."""
@@ -239,10 +239,10 @@ def described(
         "",
     ]
     for step in planned.steps:
-        job = plan.JOB_FILE if step.purpose == "sweep" else JOB_FILE
+        job = fio.JOB_FILE if step.purpose == "sweep" else JOB_FILE
         lines += [
             f"# {step.name}: {step.seconds} s",
-            f"cd PLACE && {shlex.join(plan.command(planned, step, actor, run.preloads()))} <{job}",
+            f"cd PLACE && {shlex.join(fio.command(planned, step, actor, run.preloads()))} <{job}",
         ]
     for each in refused:
         overridden = each.override in despite and each.override
@@ -250,7 +250,7 @@ def described(
     return "\n".join(lines) + "\n"
 
 
-def _wear(planned: plan.Plan, seen: audit.Look) -> list[str]:
+def _wear(planned: fio.Plan, seen: audit.Look) -> list[str]:
     """The share of one full write of each drive that the run can take: endurance is rated in drive writes a day."""
     pool = Subject("pool", planned.dataset.partition("/")[0])
     disks = dict.fromkeys(

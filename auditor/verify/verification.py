@@ -14,7 +14,7 @@ from auditor.judge.rule import Rule, Severity
 from auditor.model.run import FACTS
 from auditor.report.model import Report
 from auditor.text import duration, harmless
-from auditor.verify import chain, fio, plan, profile, result
+from auditor.verify import chain, fio, profile, result
 from auditor.verify.comparison import Comparison, Sweep, compare
 from auditor.verify.profile import Profile, Section
 from auditor.verify.result import FOREIGN_LOAD, Chain, Device, Latency, Run, Slo, Verification
@@ -366,7 +366,7 @@ def judge(
         seen.facts.replace(met(each))
     found = _verification(seen, trial, asked, runs, followed, latencies)
     report = audit.judge(seen, rules, names, threshold, left_out=left_out, failed_only=failed_only)
-    return Found(found, report, plan.sweep_of(trial.runs), _with_and_without(seen, trial))
+    return Found(found, report, fio.sweep_of(trial.runs), _with_and_without(seen, trial))
 
 
 WITH = "with the SLOG (logbias=latency)"

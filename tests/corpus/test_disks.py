@@ -24,13 +24,12 @@ FOLDERS = {
 }
 # what the reader noted -> the fact that must say the same; what stands in no table here is not asked of the collector
 NOTED = {
-    "nvme_id_ctrl": {"model": "nvme_model", "vwc_present": "nvme_vwc_present", "awupf": "nvme_awupf"},
+    "nvme_id_ctrl": {"model": "nvme_model", "vwc_present": "nvme_vwc_present"},
     "nvme_smart_log": {
         "critical_warning": "nvme_critical_warning",
         "avail_spare": "nvme_available_spare_percent",
         "percent_used": "nvme_percent_used",
         "media_errors": "nvme_media_errors",
-        "err_log": "nvme_error_log_entries",
         "power_on_hours": "nvme_power_on_hours",
     },
     "hdparm": {"write_cache": "hdparm_write_cache"},

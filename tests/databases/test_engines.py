@@ -8,7 +8,7 @@ import pytest
 
 from auditor import audit
 from auditor.commands._options import with_database
-from auditor.databases import ENGINES, SERVERS, services, settings
+from auditor.databases import ENGINES, SERVERS, servers, settings
 from auditor.databases.engine import Engine
 from auditor.databases.redis import Redis
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
@@ -70,8 +70,8 @@ def test_every_server_is_judged_by_a_rule_and_asked_for_by_its_unit(engine: Engi
     assert named
     server = engine.processes[0]
     start = f"ExecStart={{ path=/usr/bin/{server} ; argv[]=/usr/bin/{server} ; ignore_errors=no ; }}"
-    assert re.match(services.FIRST, start) is None
-    assert re.match(services.FIRST, start.replace(server, "another")) is not None
+    assert re.match(servers.FIRST, start) is None
+    assert re.match(servers.FIRST, start.replace(server, "another")) is not None
 
 
 @pytest.mark.parametrize("engine", [each for each in ENGINES.values() if each.processes], ids=lambda each: each.name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from auditor import audit
-from auditor.databases import services
+from auditor.databases import servers
 from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known, value_of
 from auditor.gather import walk
 from auditor.gather.gatherer import Gatherer, fill
@@ -202,14 +202,14 @@ def test_names_that_are_none() -> None:
 def test_a_name_with_characters_that_mean_something_elsewhere() -> None:
     """Characters of a name that mean something on the bus and to the shell."""
     odd = "a\\x2db@c:d.e_f.service"
-    assert not re.search(r"\W", services.label(odd))
+    assert not re.search(r"\W", servers.label(odd))
     host = machine(process(7, f"/system.slice/{odd}"), services={odd: "7"})
     assert outcomes(seen(host))["etcd 7"] == ("fail", f"etcd 7: {odd} starts without /var/lib/etcd, too")
 
 
 def test_a_server_that_is_named_and_does_not_run_is_asked_nothing() -> None:
     database = Subject("database", "etcd self")
-    assert not isinstance(services.unit_start.request(database, Facts()), Run)
+    assert not isinstance(servers.unit_start.request(database, Facts()), Run)
     facts = Facts()
     facts.put(Fact(database, "process", known("self", "--db")))
     facts.put_all(list(service_start.derive(database, facts)))

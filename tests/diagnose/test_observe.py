@@ -7,7 +7,7 @@ import pytest
 from auditor.databases import configuration, postgres
 from auditor.diagnose import watch
 from auditor.diagnose.observation import Tick, Traced
-from auditor.host.allowed import allowed_part
+from auditor.host.files import allowed_part
 from auditor.host.request import Capture, Files, Read, Run
 from tests.diagnose.test_histograms import THREADS, log2
 

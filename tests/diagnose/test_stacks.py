@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from auditor.diagnose import page as diagnose_page
-from auditor.diagnose import stacks, watch
+from auditor.diagnose import tracing, watch
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Named, Process, Stacks, Waited, from_text, to_text
@@ -159,7 +159,7 @@ def instead(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> No
     monkeypatch.setattr(pkgutil, "get_data", lambda package, name: change(text.decode()).encode())
 
 
-def until(sampler: stacks.Sampler, over: Callable[[Stacks], bool]) -> Stacks:
+def until(sampler: tracing.Sampler, over: Callable[[Stacks], bool]) -> Stacks:
     """Hear it until that is so; for a minute at most."""
     end = time.monotonic() + 60
     while not over(sampler.stacks()) and time.monotonic() < end:
@@ -176,7 +176,7 @@ def alive(number: int) -> bool:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to read stacks")
 def test_this_machine_waits_for_no_zil() -> None:
-    with stacks.sampling() as sampler:
+    with tracing.sampling() as sampler:
         found = until(sampler, lambda each: each.passes >= 3)
         child = sampler._child
         assert child
@@ -188,7 +188,7 @@ def test_this_machine_waits_for_no_zil() -> None:
 
 def test_who_may_not_read_stacks_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     instead(monkeypatch, lambda text: text.replace('f"{PROC}/self/stack"', '"/nowhere/stack"'))
-    with stacks.sampling() as sampler:
+    with tracing.sampling() as sampler:
         found = until(sampler, lambda each: bool(each.faults))
     assert found == Stacks(0, 0, (), ("/proc/pid/stack: no such file or directory",))
 
@@ -196,7 +196,7 @@ def test_who_may_not_read_stacks_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("text", ["print('H 1 2')", "pass", "import sys; sys.exit(3)", "print('P 1 1 1' * 9)"])
 def test_nonsense_is_no_sample(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     instead(monkeypatch, lambda _: f"def run():\n    {text}\n")
-    with stacks.sampling() as sampler:
+    with tracing.sampling() as sampler:
         found = until(sampler, lambda each: bool(each.faults))
     assert (found.passes, found.waits) == (0, ())
     assert "who looks at stacks" in found.faults[0]
@@ -207,29 +207,29 @@ def test_a_pass_that_is_not_done_does_not_count(monkeypatch: pytest.MonkeyPatch)
     instead(
         monkeypatch, lambda _: f"def run():\n    print('{said}', end='', flush=True)\n    time.sleep(9)\nimport time\n"
     )
-    with stacks.sampling() as sampler:
+    with tracing.sampling() as sampler:
         found = until(sampler, lambda each: each.passes == 2)
     assert found == Stacks(2, 50, (Waited(7, 7, "aa", False, 2), Waited(8, 7, "\n", True, 1)), ())
 
 
 @pytest.mark.slow
 def test_one_that_is_silent_is_replaced_and_what_it_read_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stacks, "SILENT_S", 0.2)
+    monkeypatch.setattr(tracing, "SILENT_S", 0.2)
     said = "print('P 1 ' + str(len(sys.argv)) + ' 0\\nT 9 5000', flush=True)\n    time.sleep(99)\n"
     instead(monkeypatch, lambda _: f"import sys, time\ndef run():\n    {said}")
-    with stacks.sampling() as sampler:
+    with tracing.sampling() as sampler:
         found = until(sampler, lambda each: len(each.faults) == 2)
         assert sampler._child is None
     assert found.faults == (
         "the processes of user 5000 let the reader of their stacks wait", "the stacks of too many processes could not be read",
     )  # fmt: skip
-    assert found.passes == stacks.ATTEMPTS
+    assert found.passes == tracing.ATTEMPTS
     assert found.threads > 2  # it was told whom to pass over
 
 
 def test_one_that_rests_long_after_much_work_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Anybody can have thousands of threads: a pass takes long then, and the rest after it ten times as long."""
-    monkeypatch.setattr(stacks, "SILENT_S", 0.1)
+    monkeypatch.setattr(tracing, "SILENT_S", 0.1)
     said = r"T 9 5000\nP 100000 7 0\n"
     instead(
         monkeypatch,
@@ -237,18 +237,18 @@ def test_one_that_rests_long_after_much_work_is_not_silent(monkeypatch: pytest.M
             f"import time\ndef run():\n    for _ in '12':\n        print('{said}', end='', flush=True)\n        time.sleep(1)\n"
         ),
     )
-    with stacks.sampling() as sampler:
+    with tracing.sampling() as sampler:
         found = until(sampler, lambda each: each.passes == 2)
     assert found == Stacks(2, 7, (), ())
 
 
 def test_who_was_read_before_the_last_pass_ended_is_not_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stacks, "SILENT_S", 0.1)
+    monkeypatch.setattr(tracing, "SILENT_S", 0.1)
     instead(
         monkeypatch,
         lambda _: "import time\ndef run():\n    print('T 9 5000\\nP 1 7 0', flush=True)\n    time.sleep(99)\n",
     )
-    with stacks.sampling() as sampler:
+    with tracing.sampling() as sampler:
         assert until(sampler, lambda each: each.passes == 2).faults == ()
         assert sampler._passed_over == []
 
@@ -256,7 +256,7 @@ def test_who_was_read_before_the_last_pass_ended_is_not_to_blame(monkeypatch: py
 @pytest.mark.slow
 def test_it_dies_with_zaudit() -> None:
     script = (
-        "import sys, time\nfrom auditor.diagnose import stacks\nwith stacks.sampling() as sampler:\n"
+        "import sys, time\nfrom auditor.diagnose import tracing\nwith tracing.sampling() as sampler:\n"
         "    print(sampler._child.pid, flush=True)\n    time.sleep(99)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as one:
@@ -274,7 +274,7 @@ def test_it_dies_with_zaudit() -> None:
 def test_who_sleeps_uninterruptibly_is_seen_by_his_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that waits for its own memory stands for one that waits for its log block."""
     instead(monkeypatch, lambda text: text.replace('b" zil_commit"', 'b" vm_mmap_pgoff"'))
-    with hanging.hanging(MEMORY, "sleep", 5000) as number, stacks.sampling() as sampler:
+    with hanging.hanging(MEMORY, "sleep", 5000) as number, tracing.sampling() as sampler:
         found = until(sampler, lambda each: bool(each.waits) and each.waits[0].hits >= 3)
         assert [(each.process, each.name, each.kernel) for each in found.waits] == [(number, "sleep", False)]
         assert found.waits[0].hits <= found.passes
@@ -284,11 +284,11 @@ def test_who_sleeps_uninterruptibly_is_seen_by_his_stack(monkeypatch: pytest.Mon
 @hangs
 def test_who_lets_the_reader_wait_hides_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """One becomes another program, which his own file system does not let him; of all others is said what there is."""
-    monkeypatch.setattr(stacks, "SILENT_S", 1.0)
+    monkeypatch.setattr(tracing, "SILENT_S", 1.0)
     instead(monkeypatch, lambda text: text.replace('b" zil_commit"', 'b" vm_mmap_pgoff"'))
     with hanging.hanging(PROGRAM, "sleep", 5000) as bad, hanging.hanging(MEMORY, "sleep", 5001) as other:
         os.kill(bad, signal.SIGTERM)  # from now on it is not to be interrupted
-        with stacks.sampling() as sampler:
+        with tracing.sampling() as sampler:
             found = until(sampler, lambda each: bool(each.faults) and bool(each.waits))
     assert found.faults == ("the processes of user 5000 let the reader of their stacks wait",)
     assert {each.process for each in found.waits} == {other}

@@ -390,12 +390,6 @@ def test_the_counters_of_a_multipath_disk_are_not_its_own() -> None:
     assert isinstance(flushes_of(world, "a"), Unknown)
 
 
-def intact(world: World, name: str) -> Judged:
-    from auditor.model.flushes import flush_path
-
-    return next(fact.value for fact in flush_path.derive(leaf(name), world.facts) if fact.name == "flush_path_intact")
-
-
 def truth(found: Judged) -> bool | None:
     return bool(found.value) if isinstance(found, Known) else None
 
@@ -462,7 +456,7 @@ def test_a_leaf_without_disks_passes_nothing() -> None:
     world.put(HOST, zfs_nocacheflush=0)
     world.put(leaf("a"), disks=(), stack_write_cache=("dm-0=write through",))
     found = {fact.name: fact.value for fact in flush_path.derive(leaf("a"), world.facts)}
-    assert [truth(each) for each in (*found.values(), flushes_of(world, "a"))] == [None] * 3
+    assert [truth(each) for each in (*found.values(), flushes_of(world, "a"))] == [None] * 2
 
 
 def test_a_multipath_device_that_counts_its_flushes_itself_is_no_failure() -> None:
@@ -534,32 +528,6 @@ def test_a_layer_that_says_write_through_drops_flushes(
     world.put(Subject("disk", "a"), volatile_cache=unknown("not asked") if cache is None else cache)
     found = {fact.name: fact.value for fact in flush_path.derive(leaf("a"), world.facts)}
     assert truth(found["stack_drops_flushes"]) is expected
-    if expected:
-        assert truth(found["flush_path_intact"]) is False
-    if expected is None:
-        assert truth(found["flush_path_intact"]) is None
-
-
-@pytest.mark.parametrize(
-    ("cache", "kernel", "nocacheflush", "expected"),
-    [
-        (True, "write back", 0, True),
-        (True, "write through", 0, False),
-        (False, "write through", 0, True),
-        (True, "write back", 1, False),
-        (None, "write through", 0, None),
-        (None, "write back", 0, True),
-        (True, "write back", None, None),
-        (None, "write through", 1, False),
-        (True, "write through", None, False),
-    ],
-)
-def test_flush_path(cache: bool | None, kernel: str, nocacheflush: int | None, expected: bool | None) -> None:
-    world = World(MIRROR)
-    world.put(HOST, zfs_nocacheflush=unknown("not read") if nocacheflush is None else nocacheflush)
-    world.put(Subject("disk", "a"), sysfs_write_cache=kernel)
-    world.put(Subject("disk", "a"), volatile_cache=unknown("not asked") if cache is None else cache)
-    assert truth(intact(world, "a")) is expected
 
 
 # -- block size, ages, database ---------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.facts import Known, Subject, Unknown, unknown
 from auditor.host.request import Output
-from auditor.sources import zpool_status, zpool_status_text
+from auditor.sources import zpool_status
 from tests.model.test_pool_facts import MIRROR, POOL, World
 
 NOT_SAID = unknown("zpool status: does not report it")
@@ -64,7 +64,7 @@ STATUS = "".join(
 )
 def test_rates_say_whether_it_moves(progress: str, moved: bool | None) -> None:
     text = STATUS.replace("PROGRESS", progress)
-    assert zpool_status_text.pools(text)[0].complete
+    assert zpool_status.pools_of_text(text)[0].complete
     found = {
         fact.name: fact.value
         for fact in zpool_status.status.parse(Output(text, "zpool status tank"), Subject("pool", "tank"))

@@ -10,7 +10,7 @@ import pytest
 from auditor import data
 from auditor.data import TableError, torn_pages
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, Value, known
-from auditor.model.database_settings import unsplit, whole_pages
+from auditor.model.database import unsplit, whole_pages
 from tests.lab.power import matrix, report, results
 
 DATABASE, DATA, POOL = Subject("database", "mysql 7"), Subject("dataset", "tank/db"), Subject("pool", "tank")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auditor.databases import services
+from auditor.databases import servers
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.host.process import Lines
 from auditor.host.request import Output, Request, Run, Skip
@@ -174,7 +174,7 @@ def test_of_another_engine_it_is_not_known() -> None:
 
 def test_names_that_systemd_escapes() -> None:
     point, unit = "/srv/d\u00fc b/e-1", "srv-d\\xc3\\xbc\\x20b-e\\x2d1.mount"
-    assert services.mount_unit(point) == unit
+    assert servers.mount_unit(point) == unit
     held = {"unit_requires": (unit,), "mount_files": (unit,), "unit_mounts_for": (point,)}
     assert outcome(mounted_from=(f"{point} -> tank/x y",), **held) == "pass"
     assert outcome(mounted_from=("/srv/d -> tank/x y",), **held) == "fail"
@@ -184,14 +184,14 @@ def test_names_that_systemd_escapes() -> None:
 
 
 def asked(**more: Any) -> Request:
-    return services.unit_start.request(DATABASE, seen(**more))
+    return servers.unit_start.request(DATABASE, seen(**more))
 
 
 def test_what_is_asked() -> None:
     request = asked(mounted_from=("/srv/a-b -> tank/x", "/srv/a-b -> tank/y", "/ -> rpool/ROOT"))
     assert isinstance(request, Run)
     assert request.argv[3:] == ("etcd.service", "local-fs.target", "srv-a\\x2db.mount")
-    bus = services.unit_conditions.request(DATABASE, seen(unit="postgresql@17-main.service"))
+    bus = servers.unit_conditions.request(DATABASE, seen(unit="postgresql@17-main.service"))
     assert isinstance(bus, Run)
     assert bus.argv[3] == "/org/freedesktop/systemd1/unit/postgresql_4017_2dmain_2eservice"
 
@@ -225,11 +225,11 @@ SERVICE = (
 def test_nothing_is_kept_of_what_it_runs() -> None:
     """And what is kept says the same."""
     text = SERVICE.format("--token=secret", "sysinit.target")
-    lines = Lines(services.KEEP, services.FIRST)
+    lines = Lines(servers.KEEP, servers.FIRST)
     kept = (lines.of(text.encode()) + lines.end()).decode()
     assert "secret" not in kept
     assert "ExecStart=" not in kept
-    whole, less = (list(services.unit_start.parse(Output(each, "systemctl"), DATABASE)) for each in (text, kept))
+    whole, less = (list(servers.unit_start.parse(Output(each, "systemctl"), DATABASE)) for each in (text, kept))
     assert whole == less
     assert ("unit_runs_else", "/opt/wait") in [
         (name, value.value) for _, name, value in less if isinstance(value, Known)
@@ -237,7 +237,7 @@ def test_nothing_is_kept_of_what_it_runs() -> None:
 
 
 def test_a_line_without_an_end_is_no_answer() -> None:
-    lines = Lines(services.KEEP, services.FIRST)
+    lines = Lines(servers.KEEP, servers.FIRST)
     with pytest.raises(ValueError, match="a line of more than"):
         lines.of(b"Requires=" + b"x" * (64 << 10))
 
@@ -246,4 +246,4 @@ def test_a_command_line_over_several_lines_makes_no_property() -> None:
     """An argument may hold a line end: what stands behind it is taken for a property, and then told twice."""
     forged = "x\nRequires=srv-etcd.mount"
     with pytest.raises(ValueError, match="told twice"):
-        list(services.unit_start.parse(Output(SERVICE.format(forged, "sysinit.target"), "systemctl"), DATABASE))
+        list(servers.unit_start.parse(Output(SERVICE.format(forged, "sysinit.target"), "systemctl"), DATABASE))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from auditor import audit
 from auditor.facts import Facts, Known, Subject, value_of
-from auditor.gather import by_name
+from auditor.gather import answer
 from auditor.gather.gatherer import Gatherer
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Run
 from auditor.recording.recording import RecordingHost, ReplayHost
@@ -63,7 +63,7 @@ class Zfs:
         ).encode()
         gone = "".join(f"cannot open '{name}': dataset does not exist\n" for name in found if name not in self.pool)
         if self.late and self.late in request.argv and "origin" in properties and len(properties) < 10:
-            return Capture(None, text[: self.cut], fault=f"{by_name.LATE} within 30 s")
+            return Capture(None, text[: self.cut], fault=f"{answer.LATE} within 30 s")
         return Capture(1 if gone else 0, text, gone.encode())
 
     def read(self, request: Read) -> Files:
@@ -212,7 +212,7 @@ def test_one_who_names_all_is_asked_about_a_bounded_number_of_times() -> None:
     every = {f"tank/{number:04}": dict(ORDINARY) for number in range(400)} | {"tank": dict(ORDINARY)}
     every["tank/0007"]["mountpoint"] = "/x" + "".join(f"\tlocal\n{name}\tmountpoint\te" for name in every)
     facts = facts_of(host := Zfs(every))
-    assert len(host.asked) <= by_name.ALONE + 5
+    assert len(host.asked) <= answer.ALONE + 5
     assert {(each, "sync") for each in every} <= known(facts).keys()
     assert known(facts).items() <= truth(every).items()
     assert isinstance(facts.get(Subject("dataset", "tank"), "mountpoint"), Known)

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor.verify import chain, fio, ledger, place, plan, profile, run
+from auditor.verify import chain, fio, ledger, place, profile, run
+from auditor.verify.fio import Step
 from auditor.verify.ledger import ROOT, Actor, Place, PlaceError
-from auditor.verify.plan import Step
 from auditor.verify.trial import Ran, Trial
 from tests.shared import briefly
 from tests.verify.fake_zfs import FakeZfs
@@ -62,7 +62,7 @@ class Ground(Bench):
     def executed(self) -> bool:
         return any(path.name.startswith("PWNED") for path in self.folder.rglob("*"))
 
-    def plan(self, *names: str, seconds: int = 1, limit: int = 1 << 30) -> plan.Plan:
+    def plan(self, *names: str, seconds: int = 1, limit: int = 1 << 30) -> fio.Plan:
         small = profile.parse(JOB, "small.fio")
         return super().plan(*names, seconds=seconds, limit=limit)._replace(profile=small)
 
@@ -240,7 +240,7 @@ def test_strace_is_the_owner_too_and_sees_the_calls(ground: Ground) -> None:
     assert ran.strace is not None
     assert ran.strace.count("fsync(") >= 15
     assert "TRACE" in ran.argv
-    watcher = plan.command(ground.plan(), Step("calls", "calls", ("log",), 1, 1), Actor("5000", "5000"))
+    watcher = fio.command(ground.plan(), Step("calls", "calls", ("log",), 1, 1), Actor("5000", "5000"))
     assert watcher.index("--reuid") < watcher.index("strace") < watcher.index("fio")
 
 

@@ -23,7 +23,7 @@ from auditor.host import trust, user_files
 from auditor.host.request import Capture
 from auditor.host.trust import NoPlace, held
 from auditor.host.user_files import CannotWrite, replace
-from auditor.recording import recording, replacing
+from auditor.recording import archive, recording
 from auditor.recording.recording import Recording
 from tests.golden import CANONICAL, HOSTS
 
@@ -218,7 +218,7 @@ def test_a_link_of_another_on_the_way_is_not_followed(name: str, evil: Path, tmp
     os.lchown(evil / "way", EVIL, EVIL)
     (evil / "deep").mkdir()
     for place in (evil / "way" / name, evil / "deep" / ".." / "way" / name, evil / "way" / ".." / "way" / name):
-        for attempt in (lambda path: replace(path, b"x"), lambda path: recording.write(NEW, path), replacing.possible):
+        for attempt in (lambda path: replace(path, b"x"), lambda path: recording.write(NEW, path), archive.possible):
             with pytest.raises(NoPlace, match="'way' is a link that another user could exchange; name where it leads"):
                 attempt(place)
     assert listed(precious) == set()

@@ -191,7 +191,7 @@ def states() -> Iterator[Facts]:
     ]
     for release, transport, model, consistent in values:
         facts = Facts()
-        for name in ("zfs_version", "zfs_userland_version", "spl_version"):
+        for name in ("zfs_version", "zfs_userland_version"):
             facts.put(Fact(HOST, name, known(release, "")))
         facts.put(Fact(HOST, "consistent", known(consistent, "")))
         facts.put(Fact(HOST, "os_ids", known(("nixos",), "")))

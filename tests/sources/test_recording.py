@@ -19,7 +19,7 @@ from auditor.host.request import Capture, Files, Read, Run
 from auditor.host.trust import NoPlace
 from auditor.host.user_files import CannotWrite
 from auditor.recording import archive as members_of
-from auditor.recording import recording, replacing
+from auditor.recording import recording
 from auditor.recording.recording import MANIFEST, Recording, RecordingError, ReplayHost
 
 BYTES = st.binary(max_size=60)
@@ -344,7 +344,7 @@ def test_what_is_no_recording_is_neither_overwritten_nor_followed(name: str, the
         case "cut":
             place.write_bytes(precious.read_bytes()[:-3])
     state = everything(tmp_path) if there != "fifo" else {}
-    for attempt in (replacing.possible, partial(recording.write, NEW)):
+    for attempt in (members_of.possible, partial(recording.write, NEW)):
         with pytest.raises(RecordingError, match="exists and is not a recording; zaudit does not overwrite it"):
             attempt(place)
     assert there == "fifo" or everything(tmp_path) == state
@@ -373,9 +373,9 @@ def test_whether_a_recording_can_be_written_is_known_before(tmp_path: Path) -> N
         ("file/x", "/file: Not a directory"),
     ):
         with pytest.raises(NoPlace, match=says):
-            replacing.possible(tmp_path / name)
+            members_of.possible(tmp_path / name)
     for name in ("x.tar.gz", "x", "a/b/c"):
-        replacing.possible(tmp_path / name)
+        members_of.possible(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

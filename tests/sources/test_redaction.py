@@ -36,7 +36,7 @@ IDENTITIES = {
     "vdev": ("guid",),
     "leaf": ("guid",),
     "disk": (
-        "serial", "wwn", "nvme_serial", "smart_serial", "sysfs_serial", "udev_serial", "nvme_subsystem_nqn",
+        "serial", "wwn", "nvme_serial", "smart_serial", "sysfs_serial", "udev_serial",
         "sysfs_subsystem_nqn", "nvme_list_serial", "dm_uuid",
     ),
 }  # fmt: skip
@@ -44,7 +44,7 @@ IDENTITIES = {
 # writes (zfs_initialize_value): the same on every host
 NUMBERS = {b"9223372036854775807", b"18446744073709551615", b"18446744071562067968", b"16045690984833335022"}
 SHOWN = {
-    "host": ("zfs_version_text", "virtualization", "kernel_release", "os_name"),
+    "host": ("zfs_version_text", "virtualization", "kernel_release"),
     "disk": ("model", "nvme_model", "smart_model", "firmware", "transport", "sysfs_model"),
     "dataset": ("sync", "mountpoint", "recordsize", "used"),
     "pool": ("state", "failmode", "capacity_percent"),

@@ -17,7 +17,7 @@ import pytest
 
 from auditor import interrupt
 from auditor.facts import HOST, Facts, Subject
-from auditor.gather import by_name, gatherer
+from auditor.gather import answer, gatherer
 from auditor.gather.gatherer import Gatherer
 from auditor.host import process
 from auditor.host.live import ENVIRONMENT, LiveHost
@@ -548,7 +548,7 @@ def test_every_question_is_said_in_words() -> None:
     assert gatherer.question_text("", Run(("hdparm", "-W", "/dev/sda")), sda, 0, None) == "hdparm -W /dev/sda"
     assert gatherer.question_text("", Read(("/proc/meminfo",)), HOST, 0, None) == "/proc/meminfo"
     get = Run(("zfs", "get", "-Hp", "-r", "sync", "tank"), halved=True)
-    again = by_name.ByName(get, Capture(None))
+    again = answer.ByName(get, Capture(None))
     again.put, again.of = 480, 2000
     assert (
         gatherer.question_text(sources()["zfs_get"].title, get, tank, 0, again)

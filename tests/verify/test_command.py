@@ -15,9 +15,9 @@ import pytest
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files
 from auditor.recording import recording
-from auditor.verify import ledger, plan, run, session, trial
+from auditor.verify import fio, ledger, run, session, trial
+from auditor.verify.fio import Plan
 from auditor.verify.ledger import Actor, PlaceError
-from auditor.verify.plan import Plan
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, VERIFICATIONS
@@ -116,10 +116,10 @@ def test_without_fio(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_refusal_says_what_overrides_it(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     refusals = [
-        plan.Refusal("pool tank is DEGRADED", "degraded"),
-        plan.Refusal("it hangs"),
+        fio.Refusal("pool tank is DEGRADED", "degraded"),
+        fio.Refusal("it hangs"),
     ]
-    monkeypatch.setattr(plan, "refusals", lambda planned, facts: refusals)
+    monkeypatch.setattr(fio, "refusals", lambda planned, facts: refusals)
     done = zaudit("verify", "tank/db", "--despite", "degraded")
     assert (done.code, done.err) == (2, "zaudit: not run: it hangs\n")
     done = zaudit("verify", "tank/db")

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from auditor.host.request import Capture
-from auditor.verify import fio, ledger, place, plan, profile, run, trial
+from auditor.verify import fio, ledger, place, profile, run, trial
+from auditor.verify.fio import Plan, Step
 from auditor.verify.ledger import Command, Place, PlaceError
 from auditor.verify.place import Held
-from auditor.verify.plan import Plan, Step
 from auditor.verify.run import CannotVerify
 from auditor.verify.trial import Trial
 from tests.fake import FakeHost
@@ -161,10 +161,10 @@ def test_the_limit_is_that_of_all_runs_together(bench: Bench) -> None:
 
 
 def test_each_trial_of_a_sweep_has_its_job_file_and_begins_with_a_fresh_file(bench: Bench) -> None:
-    bench.fio(f"[ -e {plan.FILE} ] && exit 3; echo x >{plan.FILE}; gzip -dc '{SAYS}'; cat >&2")
+    bench.fio(f"[ -e {fio.FILE} ] && exit 3; echo x >{fio.FILE}; gzip -dc '{SAYS}'; cat >&2")
     once = Step("sweep-0", "sweep", ("sweep-0",), 1, LIMIT)
-    done = bench.trial(bench.plan()._replace(sweep=plan.LEAST, steps=(once, once)))
-    assert [(ran.exit, ran.stderr) for ran in done.runs] == [(0, plan.sweep_job_file(plan.LEAST))] * 2
+    done = bench.trial(bench.plan()._replace(sweep=fio.LEAST, steps=(once, once)))
+    assert [(ran.exit, ran.stderr) for ran in done.runs] == [(0, fio.sweep_job_file(fio.LEAST))] * 2
     assert bench.left() == []
 
 

@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 
 from auditor.facts import HOST, Fact, Facts, Scalar, Subject, known, unknown
-from auditor.verify import plan, profile
+from auditor.verify import fio, profile
+from auditor.verify.fio import Plan
 from auditor.verify.ledger import CALLER, Actor
-from auditor.verify.plan import Plan
 from auditor.verify.profile import FILE_FORMAT, Profile, ProfileError
 from tests.folded import for_each
 
@@ -42,13 +42,13 @@ def facts(**changes: Scalar | None) -> Facts:
     return found
 
 
-def made(seen: Facts | None = None, length: plan.Length = "quick", size: str = "", name: str = "postgres") -> Plan:
-    return plan.make(DATASET, seen or facts(), profile.load(name), length, size, plan.LIMIT)
+def made(seen: Facts | None = None, length: fio.Length = "quick", size: str = "", name: str = "postgres") -> Plan:
+    return fio.make(DATASET, seen or facts(), profile.load(name), length, size, fio.LIMIT)
 
 
 def refusals(**changes: Scalar | None) -> list[tuple[str, str]]:
     seen = facts(**changes)
-    return [(each.override, each.text) for each in plan.refusals(made(facts()), seen)]
+    return [(each.override, each.text) for each in fio.refusals(made(facts()), seen)]
 
 
 def test_nothing_speaks_against_a_healthy_pool() -> None:
@@ -81,7 +81,7 @@ def test_what_is_refused_and_what_overrides_it(changes: dict[str, Scalar | None]
     ((by, text),) = refusals(**changes)
     assert by == override
     assert says in text
-    assert by in ("", *plan.OVERRIDES)
+    assert by in ("", *fio.OVERRIDES)
 
 
 def test_ninety_percent_is_not_over_ninety() -> None:
@@ -95,21 +95,21 @@ def test_twice_the_files_have_to_fit() -> None:
 
 
 def test_of_what_nobody_knows_anything_everything_is_refused() -> None:
-    found = list(plan.refusals(made(), Facts()))
-    assert {each.override for each in found} == {"", *plan.OVERRIDES}
+    found = list(fio.refusals(made(), Facts()))
+    assert {each.override for each in found} == {"", *fio.OVERRIDES}
 
 
 # -- the plan -----------------------------------------------------------------------------------------------------
 
 
 @for_each("name, length, timeout", product(profile.names(), ["quick", "standard", "long"], [1, 5, 30, 120, None]))
-def test_each_run_sees_six_transaction_groups(name: str, length: plan.Length, timeout: int | None) -> None:
+def test_each_run_sees_six_transaction_groups(name: str, length: fio.Length, timeout: int | None) -> None:
     planned = made(facts(host_zfs_txg_timeout=timeout), length, name=name)
     measured = [step for step in planned.steps if step.purpose not in ("warm", "calls")]
     assert measured[0].purpose == "log"
     for step in measured:
-        assert step.seconds >= plan.TXGS_LEAST * (timeout or 5)
-        assert step.seconds >= plan.SECONDS[length]
+        assert step.seconds >= fio.TXGS_LEAST * (timeout or 5)
+        assert step.seconds >= fio.SECONDS[length]
     assert [step.purpose for step in planned.steps[:2]] == ["warm", "calls"]
     assert planned.steps[0].sections == planned.steps[1].sections == measured[0].sections
 
@@ -127,15 +127,15 @@ def test_sizes() -> None:
     assert made(length="standard").size == 2 * GIB // jobs
     assert made(length="standard").bytes_on_disk == 4 * (256 << 20) + 3 * GIB
     assert made(size="1m").size == 1 << 20
-    assert made(facts(host_zfs_dirty_data_max=1)).size * jobs == plan.SIZE_LEAST
-    assert made(facts(host_zfs_dirty_data_max=1 << 40)).size * jobs == plan.SIZE_MOST
-    assert made(facts(host_zfs_dirty_data_max=None)).size * jobs == min(2 * plan.DIRTY_DEFAULT, plan.SIZE_MOST)
+    assert made(facts(host_zfs_dirty_data_max=1)).size * jobs == fio.SIZE_LEAST
+    assert made(facts(host_zfs_dirty_data_max=1 << 40)).size * jobs == fio.SIZE_MOST
+    assert made(facts(host_zfs_dirty_data_max=None)).size * jobs == min(2 * fio.DIRTY_DEFAULT, fio.SIZE_MOST)
     with pytest.raises(ProfileError, match="not a size"):
         made(size="much")
 
 
 def test_every_step_has_the_limit() -> None:
-    planned = plan.make(DATASET, facts(), profile.load("postgres"), "long", "", 12345)
+    planned = fio.make(DATASET, facts(), profile.load("postgres"), "long", "", 12345)
     assert {step.limit for step in planned.steps} == {planned.most_bytes} == {12345}
 
 
@@ -155,8 +155,8 @@ def user(options: str, section: str = "log", name: str = FILE_FORMAT) -> Profile
 )
 def test_what_would_be_written_beside_a_zvol_is_refused(mine: Profile) -> None:
     with pytest.raises(ProfileError, match="on a zvol: one job named log"):
-        plan.make(DATASET, facts(dataset_type="volume"), mine, "quick", "", plan.LIMIT)
-    assert plan.make(DATASET, facts(), mine, "quick", "", plan.LIMIT).kind == "directory"
+        fio.make(DATASET, facts(dataset_type="volume"), mine, "quick", "", fio.LIMIT)
+    assert fio.make(DATASET, facts(), mine, "quick", "", fio.LIMIT).kind == "directory"
 
 
 def two(common: str, log: str, data: str) -> Profile:
@@ -177,8 +177,8 @@ def two(common: str, log: str, data: str) -> Profile:
 )
 def test_what_would_not_run_at_once_or_not_be_told_apart_is_refused(mine: Profile, says: str) -> None:
     with pytest.raises(ProfileError, match=says):
-        plan.make(DATASET, facts(), mine, "standard", "", plan.LIMIT)
-    assert plan.make(DATASET, facts(), mine, "quick", "", plan.LIMIT).steps
+        fio.make(DATASET, facts(), mine, "standard", "", fio.LIMIT)
+    assert fio.make(DATASET, facts(), mine, "quick", "", fio.LIMIT).steps
 
 
 @pytest.mark.parametrize(
@@ -191,16 +191,16 @@ def test_what_would_not_run_at_once_or_not_be_told_apart_is_refused(mine: Profil
     ],
 )
 def test_what_runs_at_once_and_is_told_apart(mine: Profile) -> None:
-    assert plan.make(DATASET, facts(), mine, "standard", "", plan.LIMIT).steps[-1].sections == ("log", "data")
+    assert fio.make(DATASET, facts(), mine, "standard", "", fio.LIMIT).steps[-1].sections == ("log", "data")
 
 
 def test_a_job_that_writes_nothing_is_refused() -> None:
     with pytest.raises(ProfileError, match="writes nothing"):
-        plan.make(DATASET, facts(), user("rw=read"), "quick", "", plan.LIMIT)
+        fio.make(DATASET, facts(), user("rw=read"), "quick", "", fio.LIMIT)
 
 
 def test_commands() -> None:
-    warm, calls, log = (plan.command(made(), step, CALLER) for step in made().steps)
+    warm, calls, log = (fio.command(made(), step, CALLER) for step in made().steps)
     assert log == (
         *("setpriv", "--pdeathsig", "KILL", "--no-new-privs"),
         *("env", "ZAUDIT_DIRECTORY=.", "ZAUDIT_RUNTIME=36", f"ZAUDIT_SIZE={made().size}"),
@@ -211,17 +211,17 @@ def test_commands() -> None:
     assert "strace" not in warm + log, "the latency is never that of a process that is watched"
     assert "--status-interval=1" not in warm + calls
     planned = made(size="1m")
-    assert plan.environment(planned, planned.steps[2]) == {
+    assert fio.environment(planned, planned.steps[2]) == {
         "ZAUDIT_DIRECTORY": ".",
         "ZAUDIT_RUNTIME": "36",
         "ZAUDIT_SIZE": "1048576",
     }
-    assert planned.seconds == 36 + 2 + 2 + 3 * plan.IDLE_S
+    assert planned.seconds == 36 + 2 + 2 + 3 * fio.IDLE_S
 
 
 def test_of_root_nothing_is_left_before_anything_of_others_is_loaded() -> None:
     for step in made().steps:
-        argv = plan.command(made(), step, Actor("26", "27"), ("LD_PRELOAD=./x.so",))
+        argv = fio.command(made(), step, Actor("26", "27"), ("LD_PRELOAD=./x.so",))
         ids = ("--reuid", "26", "--regid", "27", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all")
         assert argv[:11] == ("setpriv", "--pdeathsig", "KILL", "--no-new-privs", *ids)
         assert argv[argv.index("LD_PRELOAD=./x.so") + 1] == "fio"

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from auditor.data import torn_pages
 from auditor.data.torn_pages import KIB, Way
-from auditor.model.database_settings import HALF_A_BLOCK, unsplit
+from auditor.model.database import HALF_A_BLOCK, unsplit
 from tests.lab.points.explore import Explorer, Points, Program
 from tests.lab.points.recording import MARKS, Entry, log_blocks
 from tests.lab.points.run import build
