@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.judge.cell import KEPT, ORDER, Cell, Word, both, joined
+from auditor.judge.cell import KEPT, ORDER, Cell, Tried, Word, both, joined
 from auditor.judge.event import EVENTS, NEXT, Event, Party, Take, milder
 from auditor.judge.event_table import Column
+from auditor.model.power_cuts import ENOUGH, bounds
 from auditor.text import harmless
 
 NOUNS: dict[Event, str] = {
@@ -23,6 +24,7 @@ NOUNS: dict[Event, str] = {
 }
 NAMES_SHOWN, USERS_SHOWN, PROMISES_SHOWN = 4, 2, 3
 CLAUSES = 2  # of a headline
+UNVERIFIED = " (not verified)"
 NOBODY: Mapping[str, Sequence[str]] = {}
 PARTIES: dict[Party, str] = {
     "drive": "{names}",
@@ -120,23 +122,70 @@ def _who(owner: str, until: object) -> str:
     return f", for which {harmless(owner)} answers until {until}"
 
 
-def parties(cell: Cell, spelt: Callable[[str], str] = str) -> str:
-    """sda, sdb and the hypervisor (not verified); nvme0n1 or nvme1n1, for which storage@example.org answers until 2027-01-31.
-    What nobody answers for comes first. spelt: how, all but the names."""
+def parties(cell: Cell, *, brief: bool = False) -> str:
+    """sda, sdb and the hypervisor (not verified); nvme0n1 or nvme1n1, for which storage@example.org answers until 2027-01-31;
+    nvme2n1 (28 informative cuts of this drive, 0 lost: ...). What nobody has tried or answers for comes first. brief: in
+    capital letters, all but the names, for a headline."""
+    spelt = str.upper if brief else str
     open_ = sorted((each for each in cell.parties if not each.owner), key=lambda each: list(PARTIES).index(each.party))
-    said = list(dict.fromkeys(_promised(word, spelt) for word in open_))
+    said = list(dict.fromkeys(_promised(word, spelt) for each in open_ for word in _untried(each)))
     if len(said) > PROMISES_SHOWN:
         said = [*said[:PROMISES_SHOWN], spelt(f"{len(said) - PROMISES_SHOWN} more")]
-    words = [_listed(said, spelt(" and ")) + (spelt(" (not verified)") if spelt is str else "")] if said else []
+    words = [_listed(said, spelt(" and ")) + ("" if brief else UNVERIFIED)] if said else []
     for word in cell.parties:
         if word.owner:
-            words.append(_promised(word, spelt) + (_who(word.owner, word.until) if spelt is str else ""))
-    return spelt(" and ").join(dict.fromkeys(words))
+            words.append(_promised(word, spelt) + ("" if brief else _who(word.owner, word.until)))
+    if brief and words:
+        words = [spelt(" and ").join(dict.fromkeys(words)) + spelt(UNVERIFIED)]
+    shown = dict.fromkeys(_promised(word, spelt, proof=True) for each in open_ for word in _tried(each))
+    return spelt(" and ").join(dict.fromkeys((*words, *shown)))
 
 
-def _promised(word: Word, spelt: Callable[[str], str]) -> str:
-    """sda and sdb; sda or sdb; 2 of sda, sdb and sdc; the hypervisor."""
+def _untried(word: Word) -> Iterator[Word]:
+    """What is left of a promise without the drives that power cuts were tried with; of a choice all, or nothing."""
+    tried = {each.name for each in word.tried}
+    names = tuple(name for name in word.names if name not in tried)
+    if not tried or (names and not word.needed):
+        yield word._replace(names=names)
+
+
+def _tried(word: Word) -> Iterator[Word]:
+    """The rest of it: each drive for itself, for no two of them are summed."""
+    if word.tried and word.needed:
+        yield word
+    elif word.tried:
+        yield from (word._replace(names=(each.name,), tried=(each,)) for each in word.tried)
+
+
+def _proof(found: Tried | None, *, brief: bool = False) -> str:
+    """What power cuts have shown of a drive that lost nothing by them."""
+    if found is None or (brief and found.held < ENOUGH):
+        return "not verified"
+    if brief:
+        return f"{found.held} cuts, 0 lost"
+    said = [_bound(found.held)]
+    if found.units > (found.held > 0) or found.lost:
+        lost = f", {found.lost} lost flushed data" if found.lost else ""
+        said.append(f"{found.units} {'drive' if found.units == 1 else 'drives'} of this model tried{lost}")
+    return "; ".join(said)
+
+
+def _bound(held: int) -> str:
+    if held < ENOUGH:
+        return f"not verified: {held} of {ENOUGH} informative cuts" if held else "not verified"
+    share = bounds(0, held)[1] * 100
+    return f"{held} informative cuts of this drive, 0 lost: fewer than {share:.1f} % of such cuts lose, at 95 %"
+
+
+def _promised(word: Word, spelt: Callable[[str], str], *, proof: bool = False) -> str:
+    """sda and sdb; sda or sdb; 2 of sda, sdb and sdc; the hypervisor. proof: with what was shown of each."""
     shown = [harmless(name) for name in word.names[:NAMES_SHOWN]]
+    if proof:
+        of = {each.name: each for each in word.tried}
+        shown = [
+            f"{each} ({spelt(_proof(of.get(name), brief=spelt is not str))})"
+            for each, name in zip(shown, word.names, strict=False)
+        ]
     if len(word.names) > NAMES_SHOWN:
         shown.append(spelt(f"{len(word.names) - NAMES_SHOWN} more"))
     names = _listed(shown, spelt(" or " if word.needed == 1 else " and "))
@@ -217,15 +266,15 @@ def headline(columns: Sequence[Column]) -> str:
             return f"CANNOT TELL {_doubt(columns, event).removeprefix('NOT KNOWN ')}"
     if alone := one_copy(columns):
         lost = "ACKNOWLEDGED COMMITS" if alone in ("log", "power+log") else "THE POOL"
-        kept = parties(worst(columns, alone), str.upper)
-        return f"{NOUNS[alone].upper()} LOSES {lost} UNLESS THERE IS A COPY BELOW: RELIES ON {kept} (NOT VERIFIED)"
+        kept = parties(worst(columns, alone), brief=True)
+        return f"{NOUNS[alone].upper()} LOSES {lost} UNLESS THERE IS A COPY BELOW: RELIES ON {kept}"
     cut = of_a_cut(columns)
     relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
     for noun, cell in relied.items():
         if cell.outcome == "word":
             also = NOUNS["drive"] if cell is cut and set(relied[NOUNS["drive"]].parties) & set(cell.parties) else ""
             happens = f"{noun} or {also}" if also else noun
-            return f"NO LOSS BY {happens.upper()}, RELYING ON {parties(cell, str.upper)} (NOT VERIFIED)"
+            return f"NO LOSS BY {happens.upper()}, RELYING ON {parties(cell, brief=True)}"
     return "NO LOSS FOUND: A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
 
 

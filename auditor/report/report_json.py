@@ -13,13 +13,14 @@ from typing import Any
 
 from auditor.facts import Evidence, Reason, Subject
 from auditor.judge.baseline import Night
-from auditor.judge.cell import Cell, Word
+from auditor.judge.cell import Cell, Tried, Word
 from auditor.judge.event import Event
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
 from auditor.judge.known_bugs import Bug
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
+from auditor.model.power_cuts import ENOUGH, bounds
 from auditor.report import event_words, finding_words
 from auditor.report.folding import SUBJECT, Names, folded
 from auditor.report.model import Report
@@ -155,9 +156,17 @@ def _identity(subject: Subject, text: str) -> dict[str, str]:
 def _word(word: Word) -> dict[str, Any]:
     shown: dict[str, Any] = {"party": word.party, "names": [valid_unicode(name) for name in word.names]}
     shown |= {"needed": word.needed} if word.needed else {}
+    if word.tried:
+        shown["tried"] = [_tried(each) for each in word.tried]
     return shown | (
         {"answered": {"owner": valid_unicode(word.owner), "expires": str(word.until)}} if word.owner else {}
     )
+
+
+def _tried(found: Tried) -> dict[str, Any]:
+    """Below the largest share of such cuts that may lose, where there were enough of them."""
+    below = {"below": round(bounds(0, found.held)[1], 4)} if found.held >= ENOUGH else {}
+    return {"name": valid_unicode(found.name), "held": found.held, **below, "units": found.units, "lost": found.lost}
 
 
 def _left_out(each: LeftOut) -> dict[str, str]:
