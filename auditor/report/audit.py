@@ -135,6 +135,7 @@ def events(report: Report, most: int | None = None) -> Iterator[Block]:
     if count := sum(len(column.names) for column in report.columns[len(shown) :]):
         they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
         yield Say(f"{they} (--verbose shows them)", "dim")
+    yield from (Say(f"power cuts: {each}") for each in event_words.tried(shown))
 
 
 def _costs(column: Column, report: Report) -> Iterator[tuple[str, Line]]:

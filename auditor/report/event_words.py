@@ -128,64 +128,80 @@ def parties(cell: Cell, *, brief: bool = False) -> str:
     capital letters, all but the names, for a headline."""
     spelt = str.upper if brief else str
     open_ = sorted((each for each in cell.parties if not each.owner), key=lambda each: list(PARTIES).index(each.party))
-    said = list(dict.fromkeys(_promised(word, spelt) for each in open_ for word in _untried(each)))
-    if len(said) > PROMISES_SHOWN:
-        said = [*said[:PROMISES_SHOWN], spelt(f"{len(said) - PROMISES_SHOWN} more")]
-    words = [_listed(said, spelt(" and ")) + ("" if brief else UNVERIFIED)] if said else []
+    unverified = [word for each in open_ for word in _parted(each, proven=False)]
+    proven = [word for each in open_ for word in _parted(each, proven=True)]
+    words = [_all(unverified, spelt) + ("" if brief else UNVERIFIED)] if unverified else []
     for word in cell.parties:
         if word.owner:
             words.append(_promised(word, spelt) + ("" if brief else _who(word.owner, word.until)))
     if brief and words:
         words = [spelt(" and ").join(dict.fromkeys(words)) + spelt(UNVERIFIED)]
-    shown = dict.fromkeys(_promised(word, spelt, proof=True) for each in open_ for word in _tried(each))
-    return spelt(" and ").join(dict.fromkeys((*words, *shown)))
+    if proven:
+        words.append(f"{_all(proven, spelt)} ({spelt(_proof(proven, brief=brief))})")
+    return spelt(" and ").join(dict.fromkeys(words))
 
 
-def _untried(word: Word) -> Iterator[Word]:
-    """What is left of a promise without the drives that power cuts were tried with; of a choice all, or nothing."""
-    tried = {each.name for each in word.tried}
-    names = tuple(name for name in word.names if name not in tried)
-    if not tried or (names and not word.needed):
-        yield word._replace(names=names)
+def _all(words: Sequence[Word], spelt: Callable[[str], str]) -> str:
+    said = list(dict.fromkeys(_promised(word, spelt) for word in words))
+    if len(said) > PROMISES_SHOWN:
+        said = [*said[:PROMISES_SHOWN], spelt(f"{len(said) - PROMISES_SHOWN} more")]
+    return _listed(said, spelt(" and "))
 
 
-def _tried(word: Word) -> Iterator[Word]:
-    """The rest of it: each drive for itself, for no two of them are summed."""
-    if word.tried and word.needed:
-        yield word
-    elif word.tried:
-        yield from (word._replace(names=(each.name,), tried=(each,)) for each in word.tried)
+def _parted(word: Word, *, proven: bool) -> Iterator[Word]:
+    """What of a promise rests on power cuts, or what does not; a choice is proven where each of its drives is."""
+    found = tuple(each for each in word.tried if each.held >= ENOUGH)
+    names = {each.name for each in found}
+    if not names or (word.needed and not names.issuperset(word.names)):
+        if not proven:
+            yield word
+    elif part := tuple(each for each in word.names if (each in names) is proven):
+        yield word._replace(names=part, tried=found)
 
 
-def _proof(found: Tried | None, *, brief: bool = False) -> str:
-    """What power cuts have shown of a drive that lost nothing by them."""
-    if found is None or (brief and found.held < ENOUGH):
-        return "not verified"
+def _proof(words: Sequence[Word], *, brief: bool) -> str:
+    """28 informative cuts of this drive, 0 lost: the bound. Of several drives that of the one with the fewest: none are summed."""
+    found = dict.fromkeys(each for word in words for each in word.tried if each.name in word.names)
+    fewest, most = min(each.held for each in found), max(each.held for each in found)
+    cuts = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    but = ", but another of the model lost" if any(each.lost for each in found) else ""
     if brief:
-        return f"{found.held} cuts, 0 lost"
-    said = [_bound(found.held)]
-    if found.units > (found.held > 0) or found.lost:
-        lost = f", {found.lost} lost flushed data" if found.lost else ""
-        said.append(f"{found.units} {'drive' if found.units == 1 else 'drives'} of this model tried{lost}")
-    return "; ".join(said)
+        return f"{cuts} cuts{'' if len(found) == 1 else ' of each'}, 0 lost{but}"
+    share = f"fewer than {_below(fewest)} of such cuts lose, with 95 % confidence"
+    return f"{cuts} informative cuts of {'this drive' if len(found) == 1 else 'each'}, 0 lost: {share}{but}"
 
 
-def _bound(held: int) -> str:
-    if held < ENOUGH:
-        return f"not verified: {held} of {ENOUGH} informative cuts" if held else "not verified"
-    share = bounds(0, held)[1] * 100
-    return f"{held} informative cuts of this drive, 0 lost: fewer than {share:.1f} % of such cuts lose, at 95 %"
+def _below(held: int) -> str:
+    return f"{bounds(0, held)[1] * 100:.1f} %"
 
 
-def _promised(word: Word, spelt: Callable[[str], str], *, proof: bool = False) -> str:
-    """sda and sdb; sda or sdb; 2 of sda, sdb and sdc; the hypervisor. proof: with what was shown of each."""
+def tried(columns: Sequence[Column]) -> list[str]:
+    """What power cuts have shown of the drives that are relied on, a line for those of which it is the same."""
+    cells = (cell for column in columns for cells in (column.cells, column.next_boot) for cell in cells.values())
+    found = dict.fromkeys(each for cell in cells for word in cell.parties for each in word.tried)
+    lines: dict[str, list[str]] = {}
+    for each in found:
+        lines.setdefault(_shown(each), []).append(harmless(each.name))
+    return [f"{_some(names)}: {line}" for line, names in lines.items()]
+
+
+def _shown(found: Tried) -> str:
+    if found.held >= ENOUGH:
+        said = f"{found.held} informative, 0 lost (below {_below(found.held)})"
+    else:
+        said = f"{found.held} informative, too few" if found.held else "not tried"
+    units = f"{found.units} {'drive' if found.units == 1 else 'drives'} of the model tried"
+    return f"{said}; {units}, {found.lost or 'none'} lost flushed data"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = [f"{len(names) - NAMES_SHOWN} more"] if len(names) > NAMES_SHOWN else []
+    return _listed([*names[:NAMES_SHOWN], *more], " and ")
+
+
+def _promised(word: Word, spelt: Callable[[str], str]) -> str:
+    """sda and sdb; sda or sdb; 2 of sda, sdb and sdc; the hypervisor."""
     shown = [harmless(name) for name in word.names[:NAMES_SHOWN]]
-    if proof:
-        of = {each.name: each for each in word.tried}
-        shown = [
-            f"{each} ({spelt(_proof(of.get(name), brief=spelt is not str))})"
-            for each, name in zip(shown, word.names, strict=False)
-        ]
     if len(word.names) > NAMES_SHOWN:
         shown.append(spelt(f"{len(word.names) - NAMES_SHOWN} more"))
     names = _listed(shown, spelt(" or " if word.needed == 1 else " and "))
