@@ -40,7 +40,9 @@ NAMES = ("cuts_held", "lost_flushed", "model_tried", "model_lost")
 @derivation(
     "host",
     **{
-        "disk.cuts_held": number("informative power cuts of this drive with this firmware, none of which lost anything"),
+        "disk.cuts_held": number(
+            "informative power cuts of this drive with this firmware, none of which lost anything"
+        ),
         "disk.lost_flushed": flag("a power cut took data that this drive with this firmware had flushed"),
         "disk.model_tried": number("drives of its model that power cuts were tried with, it included"),
         "disk.model_lost": number("those of them that lost flushed data; not this drive with this firmware"),
@@ -64,7 +66,9 @@ def power_cuts(host: Subject, facts: Facts) -> Iterator[Fact]:
 def _read(facts: Facts) -> Judged:
     """Were all records read? The reasons where one was not."""
     match facts.get(HOST, "power_cuts_read"):
-        case Unknown(reasons) if all(each.remedy == AGAIN for each in reasons) or "power_cuts_read" not in facts.of(HOST):
+        case Unknown(reasons) if all(each.remedy == AGAIN for each in reasons) or "power_cuts_read" not in facts.of(
+            HOST
+        ):
             return Known(True, (Evidence("records of power cuts were not asked for"),))
         case Known(False, (first, *_)):
             return unknown(first.text)

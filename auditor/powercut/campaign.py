@@ -417,7 +417,7 @@ def examine(state: State, key: bytes, host: Host) -> Campaign:
 
 
 def _tried(session: int, before: Iterable[Drive], after: Iterable[tuple[Drive, str]]) -> Iterator[Tried]:
-    """The drives that a session was about. One that is another now, or has another firmware, is none that could be known again."""
+    """The drives of a session. One that is another now, or has another firmware, is none that could be known again."""
     now = {each.name: (each, serial) for each, serial in after}
     for each in before:
         found, serial = now.get(each.name, (each, ""))

@@ -19,7 +19,9 @@ from auditor.text import harmless
 
 CutKind = Literal["power", "drive", "reset", "none", "unclear"]
 LOST_POWER = frozenset({"power", "drive"})
-FLUSHED = tuple(kind for kind in CLASSES if kind != "GONE")  # what is damage of data, and not a drive or folder that is missing
+FLUSHED = tuple(
+    kind for kind in CLASSES if kind != "GONE"
+)  # what is damage of data, and not a drive or folder that is missing
 VERDICTS = (*CLASSES, "HELD", "TOO FEW CUTS", "NOT TESTED", "NO CUT")
 _NVME = "nvme_smart_health_information_log"
 POWER_CYCLES, POWER_OFF_RETRACT, UNEXPECTED_LOSS = "12", "192", "174"  # ATA attributes

@@ -160,7 +160,7 @@ def _parted(word: Word, *, proven: bool) -> Iterator[Word]:
 
 
 def _proof(words: Sequence[Word], *, brief: bool) -> str:
-    """28 informative cuts of this drive, 0 lost: the bound. Of several drives that of the one with the fewest: none are summed."""
+    """28 informative cuts of this drive, 0 lost: the bound. Of several drives that of the fewest cuts: none are summed."""
     found = dict.fromkeys(each for word in words for each in word.tried if each.name in word.names)
     fewest, most = min(each.held for each in found), max(each.held for each in found)
     cuts = f"{fewest}" if fewest == most else f"{fewest} to {most}"

@@ -80,7 +80,9 @@ def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
     if found or whole:
         yield Fact(HOST, "power_cuts", Known(tuple(found), lines))
     if damaged:
-        yield Fact(HOST, "power_cuts_read", known(False, f"{harmless(damaged[0])} is no record that can be read", COMMAND))
+        yield Fact(
+            HOST, "power_cuts_read", known(False, f"{harmless(damaged[0])} is no record that can be read", COMMAND)
+        )
     elif whole:
         text = f"{len(reply.text)} records of power cuts" if reply.text else "no record of power cuts"
         yield Fact(HOST, "power_cuts_read", known(True, text, COMMAND))

@@ -1,4 +1,4 @@
-"""What records of power cuts change in a check: of the drive itself, of others of its model, of a pool, and of nobody knows whom."""
+"""What records of power cuts change in a check: of the drive itself, of others of its model, of a pool."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def host() -> Recording:
     def named(table: Mapping[str, str]) -> dict[str, str]:
         return {other(path): other(text) for path, text in table.items()}
 
-    commands = {argv: each._replace(stdout=other(each.stdout.decode()).encode()) for argv, each in past.commands.items()}
+    commands = {
+        argv: each._replace(stdout=other(each.stdout.decode()).encode()) for argv, each in past.commands.items()
+    }
     files = {asked: each._replace(text=named(each.text), links=named(each.links)) for asked, each in past.files.items()}
     return replace(past, commands=commands, files=files, paths=named(past.paths))
 
@@ -103,14 +105,19 @@ def tried(report: Report, event: str = "power") -> set[Tried]:
 
 def alike(report: Report) -> tuple[object, ...]:
     """All that a report decides, but for the rule that speaks of cuts."""
-    verdicts = [(each.rule.id, each.subject, each.outcome, each.severity) for each in report.verdicts if each.rule.id != RULE]
+    verdicts = [
+        (each.rule.id, each.subject, each.outcome, each.severity) for each in report.verdicts if each.rule.id != RULE
+    ]
     return verdicts, report.exit_code, report.headline, report.next_step
 
 
 def test_a_host_without_records_and_a_recording_of_old_are_judged_alike() -> None:
     old, none = judged(host()), judged(recorded())
     assert alike(old) == alike(none)
-    assert not outcomes(old) and not outcomes(none) and not tried(old) and not tried(none)
+    assert not outcomes(old)
+    assert not outcomes(none)
+    assert not tried(old)
+    assert not tried(none)
     assert shown(host(), LOGS[0]) == shown(recorded(), LOGS[0]) == (0, False, 0, 0)
 
 
@@ -121,9 +128,12 @@ def test_twenty_eight_cuts_are_evidence_and_never_a_proof() -> None:
     assert set(outcomes(report).values()) == {("pass", "high")}
     assert report.exit_code == before.exit_code
     assert tried(report) == {Tried(f"nvme{number}n1", 28, 4, 0) for number in range(4)}
-    assert "NOT VERIFIED" not in report.headline and report.headline.endswith("(28 CUTS OF EACH, 0 LOST)")
+    assert "NOT VERIFIED" not in report.headline
+    assert report.headline.endswith("(28 CUTS OF EACH, 0 LOST)")
     text = event_words.sentence(cell(report))
-    assert text.startswith("no loss, relies on nvme0n1 or nvme3n1 and nvme1n1 or nvme2n1 (28 informative cuts of each, 0 lost:")
+    assert text.startswith(
+        "no loss, relies on nvme0n1 or nvme3n1 and nvme1n1 or nvme2n1 (28 informative cuts of each, 0 lost:"
+    )
     assert "fewer than 10.1 % of such cuts lose" in text
 
 
@@ -171,7 +181,8 @@ def test_one_loss_is_never_outweighed() -> None:
 def test_a_sibling_that_lost_is_a_severe_finding_for_all_of_its_model(other: dict[str, str]) -> None:
     report = judged(recorded(LOST._replace(**other)))
     assert outcomes(report) == dict.fromkeys((*DATA, *LOGS), ("fail", "high"))
-    assert cell(report).outcome == "word" and report.headline.endswith("(NOT VERIFIED)")
+    assert cell(report).outcome == "word"
+    assert report.headline.endswith("(NOT VERIFIED)")
 
 
 def test_a_sibling_that_lost_is_named_next_to_what_held() -> None:
@@ -214,10 +225,13 @@ def test_too_few_cuts_are_not_shown_as_evidence() -> None:
     ]
 
 
-@pytest.mark.parametrize("error", ["permission denied", "another user could have put it there: /var belongs to uid 1000"])
+@pytest.mark.parametrize(
+    "error", ["permission denied", "another user could have put it there: /var belongs to uid 1000"]
+)
 def test_records_that_cannot_be_read_may_be_of_a_loss(error: str) -> None:
     report = judged(recorded(errors={power_cuts.RECORDS: error}))
-    assert set(outcomes(report)) == {*DATA, *LOGS} and {each for each, _ in outcomes(report).values()} == {"unknown"}
+    assert set(outcomes(report)) == {*DATA, *LOGS}
+    assert {each for each, _ in outcomes(report).values()} == {"unknown"}
     assert cell(report).outcome == "unknown"
     (reason, *_) = (each.reasons for each in report.verdicts if each.rule.id == RULE)
     assert error in reason[0].text
@@ -226,16 +240,19 @@ def test_records_that_cannot_be_read_may_be_of_a_loss(error: str) -> None:
 def test_a_loss_counts_although_another_record_cannot_be_read() -> None:
     found = [LOST._replace(serial=each) for each in LOGS]
     report = judged(recorded(*found, errors={"/var/lib/zaudit/cuts/x.json": "permission denied"}))
-    assert cell(report).outcome == "lost" and outcomes(report)[LOGS[0]] == ("fail", "critical")
+    assert cell(report).outcome == "lost"
+    assert outcomes(report)[LOGS[0]] == ("fail", "critical")
     held = judged(recorded(HELD, errors={"/var/lib/zaudit/cuts/x.json": "permission denied"}))
-    assert cell(held).outcome == "unknown" and outcomes(held)[LOGS[0]][0] == "unknown"
+    assert cell(held).outcome == "unknown"
+    assert outcomes(held)[LOGS[0]][0] == "unknown"
 
 
 def test_evidence_of_a_redacted_recording_is_of_the_same_drive() -> None:
     past = recorded(HELD, LOST._replace(serial=LOGS[1]))
     other = redact(past)
     texts = "".join(text for files in other.files.values() for text in files.text.values())
-    assert not any(serial in texts for serial in LOGS) and MODEL in texts
+    assert not any(serial in texts for serial in LOGS)
+    assert MODEL in texts
     assert outcomes(judged(past)).keys() != outcomes(judged(other)).keys()
     assert sorted(outcomes(judged(past)).values()) == sorted(outcomes(judged(other)).values())
     assert tried(judged(past), "power+log") == tried(judged(other), "power+log")
@@ -249,7 +266,7 @@ def test_the_page_and_the_json_of_it() -> None:
     assert line in page.write_html(report)
     whole = json.loads(report_json.render(report))
     jsonschema.validate(whole, json.loads((Path(report_json.__file__).parent / "schema.json").read_text()))
-    words = whole["datasets"][0]["events"]["power"]["word"]
+    words = whole["events"][0]["events"]["power"]["word"]
     assert {"name": "nvme1n1", "held": 28, "below": 0.1015, "units": 4, "lost": 0} in words[1]["tried"]
 
 
@@ -262,7 +279,12 @@ def trial(session: int, kind: str = "power", control: int = 3, **damage: int) ->
 
 def test_a_run_goes_on_with_another_drive() -> None:
     """Each session is of the drive and the firmware that it was written with."""
-    sessions = [Session(1, MODEL, "F1", "A"), Session(2, MODEL, "F1", "A"), Session(3, MODEL, "F2", "A"), Session(4, MODEL, "F1", "")]
+    sessions = [
+        Session(1, MODEL, "F1", "A"),
+        Session(2, MODEL, "F1", "A"),
+        Session(3, MODEL, "F2", "A"),
+        Session(4, MODEL, "F1", ""),
+    ]
     trials = [trial(1), trial(2), trial(3, LOST=1), trial(4)]
     assert evidence("drive", trials, sessions) == (
         DriveCuts("drive", "TOO FEW CUTS", 2, 0, MODEL, "F1", "A"),
