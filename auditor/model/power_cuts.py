@@ -40,6 +40,7 @@ NAMES = ("cuts_held", "lost_flushed", "model_tried", "model_lost")
 @derivation(
     "host",
     **{
+        "drives_tried": flag("there are records of drives that power cuts were tried with"),
         "disk.cuts_held": number(
             "informative power cuts of this drive with this firmware, none of which lost anything"
         ),
@@ -59,6 +60,8 @@ def power_cuts(host: Subject, facts: Facts) -> Iterator[Fact]:
     for each in rows_of(facts.get(HOST, "power_cuts"), DriveCuts):
         if each.layer == "drive" and each.cuts:
             models.setdefault(_model(each.model), []).append(each)
+    seen = tuple(Evidence(_line(each), COMMAND) for mine in models.values() for each in mine[:1])
+    yield Fact(host, "drives_tried", Known(True, seen) if models else _nothing(read)[1])
     for disk in facts.subjects("disk"):
         yield from (Fact(disk, *pair) for pair in zip(NAMES, _of(disk, facts, models, read), strict=True))
 
