@@ -270,11 +270,14 @@ def test_output_is_what_would_have_been_printed(format_: str, tmp_path: Path, za
 
 
 def test_verbose(zaudit: CommandLine) -> None:
-    few, many = (zaudit("check", "--replay", REC, *words).out for words in ((), ("-v",)))
-    assert "passed " in many
-    assert "passed " not in few
-    assert len(many) > len(few)
-    assert "passes" in json.loads(zaudit("check", "--replay", REC, "-v", "--format", "json").out)
+    """Evidence of what failed and is unknown, then of what passed as well."""
+    brief, more, all_ = (zaudit("check", "--replay", REC, *words).out for words in ((), ("-v",), ("-vv",)))
+    assert [bool(re.search("^ +Seen ", page, re.MULTILINE)) for page in (brief, more, all_)] == [False, True, True]
+    assert ["passed " in page for page in (brief, more, all_)] == [False, False, True]
+    documents = [
+        json.loads(zaudit("check", "--replay", REC, *words, "--format", "json").out) for words in (("-v",), ("-vv",))
+    ]
+    assert ["passes" in each for each in documents] == [False, True]
 
 
 def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
@@ -303,7 +306,7 @@ def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
 @pytest.mark.parametrize("case", cases(), ids=name_of)
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_is_too_long(case: Path, width: int) -> None:
-    out = audit_page.write_text(report_of(case), width=width, verbose=True)
+    out = audit_page.write_text(report_of(case), width=width, verbose=2)
     assert [line for line in out.splitlines() if len(line) > width] == []
     assert max(map(len, out.splitlines())) > width * 0.8
 
@@ -311,7 +314,7 @@ def test_no_line_is_too_long(case: Path, width: int) -> None:
 def test_the_width_is_that_of_the_terminal(zaudit: CommandLine) -> None:
     zaudit.patch.setenv("COLUMNS", "60")
     out = zaudit("check", "--replay", REC, "-v").out
-    assert out == audit_page.write_text(report_of(REC), width=60, verbose=True)
+    assert out == audit_page.write_text(report_of(REC), width=60, verbose=1)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -506,7 +509,7 @@ def test_a_replay_names_those_near_it_as_well(zaudit: CommandLine) -> None:
 @pytest.mark.parametrize("target", ["tank/db", "tank/db/", "/tank/db", "/tank/db/pgdata", "/data", "/dev/zvol/tank/db"])
 def test_ways_to_name_a_dataset(target: str, zaudit: CommandLine) -> None:
     zaudit.host = with_pools()
-    done = zaudit("check", target, "--format", "json", "--rule", "sync-disabled", "-v")
+    done = zaudit("check", target, "--format", "json", "--rule", "sync-disabled", "-vv")
     assert done.err == ""
     document = json.loads(done.out)
     assert document["targets"] == [target]
