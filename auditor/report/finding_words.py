@@ -31,6 +31,7 @@ LOOKS = (
         "stat",
         "testparm",
         "systemctl --failed",
+        "zaudit powercut plan",
         "zfs get",
         "zfs list",
         "zpool import",

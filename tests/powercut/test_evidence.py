@@ -24,7 +24,7 @@ from auditor.report import audit as page
 from auditor.report import event_words, report_json
 from auditor.report.model import Report
 from auditor.sources import power_cuts
-from tests import shared
+from tests import law, shared
 
 BASE, OLD = "2.4-healthy-physical-no-cache", "INTEL SSDPE2KX010T8"
 MODEL, FIRMWARE = "Samsung SSD 990 PRO", "VDV10184"  # no power-loss protection
@@ -245,6 +245,13 @@ def test_a_loss_counts_although_another_record_cannot_be_read() -> None:
     held = judged(recorded(HELD, errors={"/var/lib/zaudit/cuts/x.json": "permission denied"}))
     assert cell(held).outcome == "unknown"
     assert outcomes(held)[LOGS[0]][0] == "unknown"
+
+
+def test_a_loss_that_cannot_be_read_any_more_makes_nothing_better() -> None:
+    lost = [LOST._replace(serial=each) for each in LOGS]
+    for found in (lost, [LOST], [LOST._replace(serial=ELSEWHERE)], [HELD]):
+        after = recorded(errors={power_cuts.RECORDS: "permission denied"})
+        assert list(law.broken(law.Audited.of(recorded(*found)), law.Audited.of(after))) == []
 
 
 def test_evidence_of_a_redacted_recording_is_of_the_same_drive() -> None:
