@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
-from auditor import codec
 from auditor.facts import HOST, DriveCuts, Evidence, Fact, Known, Subject, flag, known, rows
 from auditor.host.request import Files, Read
 from auditor.sources.source import source
@@ -29,7 +29,7 @@ def keep(text: str) -> str:
 
 
 def _spelt(found: tuple[DriveCuts, ...]) -> str:
-    return json.dumps({"schema": SCHEMA, "evidence": codec.plain(found)}, indent=1) + "\n"
+    return json.dumps({"schema": SCHEMA, "evidence": [each._asdict() for each in found]}, indent=1) + "\n"
 
 
 def _rows(text: str) -> tuple[DriveCuts, ...]:
@@ -40,16 +40,23 @@ def _rows(text: str) -> tuple[DriveCuts, ...]:
         document = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise ValueError("another schema")
-    found = codec.load(tuple[DriveCuts, ...], document.get("evidence"))
-    for each in found:
-        words = (each.layer, each.verdict, each.model, each.firmware, each.serial)
-        if len(found) > DRIVES or any(len(word) > LONGEST or word != harmless(word) for word in words):
-            raise ValueError("longer than a record is")
-        if not 0 <= each.lost <= each.cuts <= MOST:
-            raise ValueError("no number of cuts")
-    return found
+    found = document.get("evidence") if isinstance(document, dict) and document.get("schema") == SCHEMA else None
+    if not isinstance(found, list) or len(found) > DRIVES:
+        raise ValueError("no record of this version")
+    return tuple(map(_row, found))
+
+
+def _row(found: object) -> DriveCuts:
+    if not isinstance(found, dict):
+        raise ValueError("no row of a record")
+    values: dict[str, Any] = {name: found.get(name) for name in DriveCuts._fields}
+    row = DriveCuts(**values)
+    words = (row.layer, row.verdict, row.model, row.firmware, row.serial)
+    if not all(isinstance(word, str) and len(word) <= LONGEST and word == harmless(word) for word in words):
+        raise ValueError("no word of a record")
+    if type(row.cuts) is not int or type(row.lost) is not int or not 0 <= row.lost <= row.cuts <= MOST:
+        raise ValueError("no number of cuts")
+    return row
 
 
 @source(

@@ -166,6 +166,8 @@ def test_a_log_whose_drives_lost_flushed_data_loses_commits() -> None:
         **dict.fromkeys(LOGS, ("fail", "critical")),
         **dict.fromkeys(DATA, ("fail", "high")),  # they are of the same model
     }
+    disks = [disk for pool in report.pools for vdev in pool.vdevs for leaf in vdev.leaves for disk in leaf.disks]
+    assert [each.name for each in disks if each.kind == "bad"] == ["nvme1n1", "nvme2n1"]
     assert report.headline == "A POWER CUT LOSES ACKNOWLEDGED COMMITS"
     assert report.exit_code == 14
 

@@ -19,7 +19,7 @@ from auditor.verify import ledger
 from tests.folded import for_each
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
-ROW = {
+ROW: dict[str, Any] = {
     "layer": "drive",
     "verdict": "HELD",
     "cuts": 28,
