@@ -180,7 +180,7 @@ def test_one_loss_is_never_outweighed() -> None:
 
 
 @pytest.mark.parametrize("other", [{"serial": ELSEWHERE}, {"firmware": "OLDER"}, {"serial": ""}])
-def test_a_sibling_that_lost_is_a_severe_finding_for_all_of_its_model(other: dict[str, str]) -> None:
+def test_a_sibling_that_lost_is_a_severe_finding_for_all_of_its_model(other: dict[str, Any]) -> None:
     report = judged(recorded(LOST._replace(**other)))
     assert outcomes(report) == dict.fromkeys((*DATA, *LOGS), ("fail", "high"))
     assert cell(report).outcome == "word"
@@ -305,9 +305,10 @@ def test_a_run_goes_on_with_another_drive() -> None:
 @pytest.mark.parametrize("kind", FLUSHED)
 def test_what_a_drive_lost_by_a_power_cut(kind: str) -> None:
     session = [Session(1, MODEL, "F1", "A")]
-    (found,) = evidence("drive", [trial(1, **{kind: 2})], session)
+    damage: dict[str, Any] = {kind: 2}
+    (found,) = evidence("drive", [trial(1, **damage)], session)
     assert (found.verdict, found.cuts, found.lost) == (kind, 1, 1)
-    (found,) = evidence("drive", [trial(1, "reset", **{kind: 2})], session)
+    (found,) = evidence("drive", [trial(1, "reset", **damage)], session)
     assert (found.verdict, found.cuts, found.lost) == (kind, 0, 0)
 
 
