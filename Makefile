@@ -6,12 +6,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local.zaudit
 
-.PHONY: help demo test fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance compiled bench bench-short bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report points points-quick points-torn clean
+.PHONY: help demo test documents fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance compiled bench bench-short bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report points points-quick points-torn clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a virtual machine when there are none"
 	@echo "make test     all tests"
 	@echo "make fleet-test  tests of the fleet with Dask, DuckDB, Parquet and S3 (700 MB), without which most are skipped"
+	@echo "make documents  the command blocks of README and docs, as printed (root)"
 	@echo "make quick    those that one runs before each commit: a minute on two cores"
 	@echo "make check    mypy --strict, ruff"
 	@echo "make coverage all tests, and which lines none of them reaches"
@@ -65,6 +66,9 @@ test: $(VENV)/dev
 
 fleet-test: $(VENV)/fleet
 	$(PYTEST) tests/fleet
+
+documents: $(VENV)/dev
+	$(BIN)/python -m tests.documents
 
 quick: $(VENV)/dev
 	$(PYTEST) --hypothesis-profile=brief -m "not slow and not lab"

@@ -18,8 +18,8 @@ questions about servers, their settings, paths and services.
 ``durability`` models where an acknowledged commit is, and which copy of it survives which event, from plain fields;
 ``observation`` fills these from facts.
 
-``report`` has one type of document, and its writers: a terminal, a page for a browser. ``report.audit`` builds that of an
-audit; ``verify``, ``diagnose``, ``checklist`` and ``fleet`` have a ``page`` that builds theirs.
+``report`` has one type of document, and its writers: a terminal, a page for a browser. ``report.audit_page`` builds that of an
+audit; ``verify``, ``diagnose``, ``checklist``, ``fleet`` and ``advice`` build theirs.
 
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off. ``plan``
@@ -44,4 +44,4 @@ recording  all answers of one host, from which every report can be made again
 =========  ==========================================================================================================
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

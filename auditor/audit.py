@@ -19,7 +19,7 @@ from auditor.gather.walk import LookOptions, gather
 from auditor.gather.walk import NothingToAudit as NothingToAudit
 from auditor.host import sql
 from auditor.host.live import Host
-from auditor.judge import baseline, finding, policy_files, supposition, verdict, waivers
+from auditor.judge import baseline, finding, policy_file, supposition, verdict, waivers
 from auditor.judge.answers import Answers
 from auditor.judge.baseline import Baseline
 from auditor.judge.event_table import EventTable
@@ -30,6 +30,7 @@ from auditor.judge.rule import Rule, Severity, digest
 from auditor.judge.supposition import Change
 from auditor.model import derivation
 from auditor.model.database import databases
+from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
 
 
@@ -38,45 +39,26 @@ class OptionsError(Stop):
 
 
 class Options(NamedTuple):
-    """How to look. consistent: read the dataset properties in one transaction group. database: what will run there
-    (its page size decides a rule), or empty; directory: of its data, where it does not run; connection: to ask the server
-    itself. policy: what the user decided."""
+    """How to look, and what the user decided."""
 
-    consistent: bool = False
-    database: str = ""
-    directory: str = ""
+    wanted: LookOptions = LookOptions()
     policy: Policy = NONE
-    connection: str = ""
-
-    @property
-    def wanted(self) -> LookOptions:
-        """Without the policy, which changes no question."""
-        return LookOptions(self.consistent, self.database, self.directory, self.connection)
 
     def words(self) -> dict[str, str]:
-        """For a recording."""
         words = self.wanted.words()
-        if self.policy.path:
-            words |= {"policy": self.policy.text, "policy_path": self.policy.path}
-        return words
+        return words | ({"policy": self.policy.text, "policy_path": self.policy.path} if self.policy.path else {})
 
     @classmethod
     def from_words(cls, words: Mapping[str, str]) -> Options:
         """From a recording. Raises OptionsError or PolicyError."""
-        name, connection = words.get("database", ""), words.get("connection", "")
+        name, directory, connection = (words.get(key, "") for key in ("database", "directory", "connection"))
         if name and name not in ENGINES:
             raise OptionsError(f"recorded with the database {name!r}; this zaudit knows {', '.join(ENGINES)}")
         if connection and name not in sql.DRIVERS:
             raise OptionsError(f"recorded with a connection to {name or 'no database'}, which cannot be asked")
         path = words.get("policy_path", "")
-        policy = policy_files.parse(words.get("policy", ""), path) if path else NONE
-        return cls(
-            words.get("consistent") == "yes",
-            name,
-            words.get("directory", ""),
-            policy,
-            connection,
-        )
+        policy = policy_file.parse(words.get("policy", ""), path) if path else NONE
+        return cls(LookOptions(words.get("consistent") == "yes", name, directory, connection), policy)
 
 
 class Look(NamedTuple):
@@ -107,6 +89,12 @@ def look(host: Host, names: Sequence[str], options: Options, progress: Progress 
     seconds = {"gather": gathered - started, "derive": time.process_time() - gathered}
     recorder, edited = (getattr(host, name, "") for name in ("recorder", "edited"))  # of a replay
     return Look(facts, roots, seconds, options.policy, recorder, unasked, edited)
+
+
+def replay(past: Recording, policy: Policy | None = None) -> Look:
+    """A recording, as it was looked at then. policy: instead of its own. Raises NothingToAudit, OptionsError or PolicyError."""
+    options = Options.from_words(past.options)
+    return look(ReplayHost(past), past.targets, options if policy is None else options._replace(policy=policy))
 
 
 def suppose(seen: Look, changes: Sequence[Change]) -> Look:

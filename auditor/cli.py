@@ -13,8 +13,8 @@ from typing import Any, NoReturn, cast
 import click
 
 from auditor import __version__
-from auditor.commands._terminal import note
 from auditor.errors import DISK, EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, NO_MEMORY, Stop
+from auditor.screen import note
 from auditor.text import harmless, near
 
 CONTEXT: Any = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -22,36 +22,29 @@ CONTEXT: Any = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # out stands on the command line alone: nobody looks at the environment that root has inherited. (click's auto_envvar_prefix
 # would take ZAUDIT_CHECK_HELP, too, with which every check ends with 0.)
 SET_BY_ENVIRONMENT = frozenset({"timeout", "deadline", "color", "quiet", "verbose", "min_severity"})
-# modules of auditor.commands, in the order of the help text
-COMMANDS = (
-    *(
-        "check",
-        "baseline",
-        "plan",
-        "verify",
-        "powercut",
-        "diagnose",
-        "checklist",
-        "clean",
-        "record",
-        "rules",
-        "explain",
-        "drives",
-        "advise",
-        "diff",
-        "show",
-        "alert",
-    ),
-    *("policy", "fleet", "selftest", "completion"),
-)
+# modules of auditor.commands, as the help text groups them
+GROUPS = {
+    "Before go-live": ("check", "plan", "advise", "checklist", "verify", "powercut"),
+    "Every night": ("baseline", "alert", "show", "policy", "fleet"),
+    "When something is wrong": ("diagnose", "record", "diff", "clean"),
+    "Reference": ("rules", "explain", "drives", "selftest", "completion"),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 
 class Commands(click.Group):
     """Imports a command when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All, as the help text lists them."""
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """By when one needs them."""
+        every = {name: command for name in COMMANDS if (command := self.get_command(ctx, name))}
+        limit = formatter.width - 6 - max(map(len, every))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, every[name].get_short_help_str(limit)) for name in names], col_max=30)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, or None when there is none of that name."""

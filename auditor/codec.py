@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -107,7 +108,6 @@ def _record(type_: Any, data: Any, where: str) -> Any:
 
 @cache
 def hints_of(type_: Any) -> dict[str, Any]:
-    """The fields of a record and their types."""
     return {name: get_type_hints(type_)[name] for name in type_._fields}
 
 
@@ -183,3 +183,42 @@ def moment(value: Any) -> float:
     """Seconds since the epoch, of a time in ISO 8601. Raises TypeError or ValueError."""
     found = datetime.fromisoformat(text(value))
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+# TOML as :mod:`tomllib` reads it, with one kind of error for all that may be wrong with a file from anywhere.
+#
+# tomllib takes time with the square of the parts of a dotted key, and a key has as many parts as its line has dots.
+
+TOML_LIMIT = 256 << 10  # characters
+TOML_DOTS = 100  # in a line
+_KEY = re.compile(r"""\(?(['"]).{2,}\1[^ ]*""")  # as tomllib repeats one of the file
+ERROR_SHOWN = 600  # characters of an error, which may repeat what stands in the file
+
+
+class TomlError(ValueError):
+    """Not TOML that can be read, and why; with the line where tomllib says it."""
+
+
+def brief_error(error: object) -> str:
+    """What an error says, without the middle where it is long."""
+    text = str(error)
+    return text if len(text) <= ERROR_SHOWN else f"{text[: ERROR_SHOWN // 2]} ... {text[-ERROR_SHOWN // 2 :]}"
+
+
+def loads_toml(text: str) -> dict[str, Any]:
+    """The table. Raises TomlError, also for what is too large, nested too deep or a number that Python does not convert."""
+    if len(text) > TOML_LIMIT:
+        raise TomlError(f"longer than {TOML_LIMIT >> 10} KiB")
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > TOML_DOTS:
+            raise TomlError(f"more than {TOML_DOTS} dots in a line (at line {number})")
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TomlError(_KEY.sub("...", str(error))) from None
+    except RecursionError:
+        raise TomlError("nested too deeply") from None
+    except ValueError:
+        raise TomlError("a number with too many digits") from None

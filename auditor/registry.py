@@ -45,7 +45,6 @@ MODULES = (
 
 @cache
 def derivations() -> tuple[Derivation, ...]:
-    """Every derivation."""
     found = (each for module in MODULES for each in vars(module).values() if isinstance(each, Derivation))
     return tuple(dict.fromkeys(found))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from auditor import data
 from auditor.host import user_files
-from auditor.judge import advisory, known_bugs, policy, rule_file, rule_table
+from auditor.judge import known_bugs, policy, rule_file
 from auditor.judge.compiler import LateRegistry, Registry
 from auditor.judge.rule import Rule, RuleError, merge
 from auditor.judge.threshold import Decided
@@ -58,10 +58,10 @@ def _registry() -> Registry:
 FACTS = LateRegistry(_registry)
 
 
-def _one(id: str, *, examples: bool, decided: Mapping[str, Decided] = rule_table.NOTHING_DECIDED) -> Rule:
+def _one(id: str, *, examples: bool, decided: Mapping[str, Decided] = rule_file.NOTHING_DECIDED) -> Rule:
     """One rule of ours. Raises RuleError, ExpressionError or ThresholdError."""
     table = tables()[id]
-    return _paged(rule_table.trusted(id, f"{data.RULES}/{id}.toml", table, FACTS, decided, examples=examples))
+    return _paged(rule_file.trusted(id, f"{data.RULES}/{id}.toml", table, FACTS, decided, examples=examples))
 
 
 # a comparison of recordings and a fleet whose hosts have policies choose rules again and again
@@ -71,7 +71,7 @@ _as_written = cache(_one)
 @cache
 def advisories(*, examples: bool = True) -> tuple[Rule, ...]:
     """The rules that the table of known bugs makes. Raises RuleError."""
-    found = advisory.load_trusted(f"auditor/data/{ADVISORIES}", data.table(ADVISORIES), FACTS, examples=examples)
+    found = known_bugs.load_trusted(f"auditor/data/{ADVISORIES}", data.table(ADVISORIES), FACTS, examples=examples)
     head = _as_written(known_bugs.ID, examples=examples)
     return tuple(_paged(rule)._replace(head=head) for rule in found)
 

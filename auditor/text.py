@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 TYPE_CHECKING = False  # as typing has it, which is slow to import
@@ -40,6 +40,12 @@ def near(word: str, there: Iterable[str]) -> str:
     holding = sorted((each for each in names if len(word) > 2 and word in each), key=len)
     found = dict.fromkeys((*holding, *difflib.get_close_matches(word, names, n=NEAR, cutoff=0.5)))
     return f"; similar: {', '.join(map(harmless, list(found)[:NEAR]))}" if found else ""
+
+
+def few(names: Sequence[str], most: int) -> str:
+    """a, b and 3 more"""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def often(count: int | str) -> str:

@@ -5,8 +5,13 @@ Each is the healthy physical host of :mod:`tests.edited` with what the platform 
 the releases say, which datasets of the system lie on its pools, how they are mounted, and which tools there are. Nothing of
 a database differs, and all that OpenZFS answers is of 2.4.4. Each says of itself that it is composed.
 
+A healthy host has the fixes that concern it. So the changelogs of Proxmox VE and Ubuntu are composed, too: they name all fixes
+that their releases lack, as these distributions write it. Whether the real ones do, nobody has read. TrueNAS has no such
+changelog: its release is the newest of its line.
+
 Sources: os-release and packages of the platforms; releases that people run together: zfs-2.4.3-pve1 on 7.0.14-12-pve, OpenZFS
-2.3.8 in TrueNAS 25.10.7 (truenas/zfs#426) on 6.12.105, 2.4.1-1ubuntu5 on 7.0.0-28-generic; Proxmox VE Administration Guide,
+2.3.9, which follows the 2.3.8 of TrueNAS 25.10.7 (truenas/zfs#426), on 6.12.105, 2.4.1-1ubuntu5 on 7.0.0-28-generic; Proxmox
+VE Administration Guide,
 "ZFS on Linux"; TrueNAS (truenas/middleware, plugins/boot.py: boot-pool/ROOT/VERSION; truenas/scale-build, fhs.py: the
 datasets below it, read-only and noexec; boot-pool/grub); Ubuntu zsys (ubiquity's zsys-setup: rpool/ROOT/ubuntu_ID,
 rpool/USERDATA, bpool); NixOS manual, "ZFS".
@@ -23,13 +28,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from auditor.data import releases
 from auditor.facts import HOST, Facts
 from auditor.host.allowed import allowed_part
 from auditor.host.request import NOTHING, WITNESS, Capture, Files, Run
+from auditor.model.release import BUGS, commits
 from auditor.recording import recording
 from auditor.recording.recording import Recording
 from auditor.sources import kernel_module, units, upkeep
 from auditor.sources import mounts as mount_source
+from auditor.sources import zfs as zfs_source
 from tests import question
 from tests.answered import answered
 from tests.bench import synthetic
@@ -54,7 +62,8 @@ class Platform(NamedTuple):
     """system: os-release. pool: what tank is called. datasets: of the system on that pool. boot: the name of a second pool, of
     the system alone, with these datasets in the place of tank/db and tank/db/wal, and those of boot_system. cron: whether
     Debian's cron job is there; jobs: files that start trims. below: where pools are mounted, in place of /. autotrim: whether
-    pools trim by themselves."""
+    pools trim by themselves. changelog: how that of the zfs package names
+    a fix."""
 
     system: str
     zfs: str
@@ -68,6 +77,7 @@ class Platform(NamedTuple):
     below: str = ""
     autotrim: bool = False
     cron: bool = True
+    changelog: str = ""
 
 
 def _legacy(at: str) -> Set:
@@ -85,10 +95,11 @@ PLATFORMS: Mapping[str, Platform] = {
             Dataset("ROOT", "/rpool/ROOT"), Dataset("ROOT/pve-1", "/", ROOT),
             Dataset("data", "/rpool/data"), Dataset("var-lib-vz", "/var/lib/vz", {"mountpoint": ("/var/lib/vz", LOCAL)}),
         ),
+        changelog="cherry-pick '{subject}'",
     ),
     "truenas-25.10": Platform(
         'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\nID=debian\n',
-        "2.3.8-1", "6.12.105-production+truenas",
+        "2.3.9-1", "6.12.105-production+truenas",
         boot="boot-pool", boot_datasets=("boot-pool/ROOT", "boot-pool/grub"), cron=False,
         boot_system=(
             Dataset("ROOT/25.10.7", "/", {**ROOT, **READ_ONLY}),
@@ -115,6 +126,7 @@ PLATFORMS: Mapping[str, Platform] = {
             Dataset("USERDATA", "", {"canmount": ("off", LOCAL), "mountpoint": ("/", LOCAL)}),
             Dataset("USERDATA/root_9q3f0c", "/root", {"mountpoint": ("/root", LOCAL)}),
         ),
+        changelog="SAUCE: d/p/u/{patch}.patch",
     ),
     "rocky-9": Platform(
         'NAME="Rocky Linux"\nVERSION="9.6 (Blue Onyx)"\nID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.6"\n',
@@ -148,6 +160,9 @@ def composed(base: Recording, name: str, zfs: str = "") -> Recording:
     versions = {f"/sys/module/{each}/version": f"{platform.zfs}\n" for each in ("zfs", "spl")}
     files = {patterns: _files(each, texts | versions, platform) for patterns, each in made.files.items()}
     files[question.patterns(kernel_module.installed)] = modules("" if name.startswith("nixos") else platform.kernel)
+    if platform.changelog and not releases.as_tagged(platform.zfs):
+        said = dict.fromkeys(zfs_source.CHANGELOGS, changelog(platform))
+        files[*zfs_source.CHANGELOGS, WITNESS] = Files({WITNESS: "nodev\tsysfs\n", **said})
     path = upkeep.TIMER
     kept = {path: str(allowed_part(path, platform.jobs[path]))} if path in platform.jobs else {}
     files[path, WITNESS] = Files(
@@ -155,6 +170,19 @@ def composed(base: Recording, name: str, zfs: str = "") -> Recording:
     )
     commands = dict(_commands(made, platform)) | dict(_initrd(files)) | told_of_modules(files, platform.zfs)
     return answered(replace(made, commands=commands, files=files, edited=f"{made.edited}, composed as {name}"))
+
+
+def changelog(platform: Platform) -> str:
+    """Of the zfs package, which names each fix that a release after its own has, and the kernel that it was made to fit."""
+    release = releases.of(platform.zfs) or ()
+    ranges = {name: releases.ranges(bug["affected"]) for name, bug in BUGS.items()}
+    bugs = [name for name, each in ranges.items() if any(releases.within(one, release) for one in each)]
+    subjects = [commit.subject for bug in bugs for commit in commits(bug)[0]]
+    subjects += [fix.subject for fix in releases.load_fixes() if fix.fixed_in_line(release)]
+    changes = [f"Linux {'.'.join(platform.kernel.split('.')[:2])} compat: META"]
+    changes += [platform.changelog.format(subject=each, patch=re.sub(r"[^\w.]+", "-", each)[:52]) for each in subjects]
+    entry = f"zfs-linux ({platform.zfs}) x; urgency=medium\n\n" + "".join(f"  * {each}\n" for each in changes)
+    return zfs_source.keep_changelog(entry)
 
 
 def _initrd(files: Mapping[tuple[str, ...], Files]) -> Iterator[tuple[tuple[str, ...], Capture]]:

@@ -15,10 +15,9 @@ from typing import Any
 from click.testing import CliRunner
 
 from auditor import audit, codec, rulebook
-from auditor.checklist import page as checklist_page
+from auditor.checklist import checklist_page, survey
 from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
-from auditor.commands import _listing, _verifying
 from auditor.diagnose import page as diagnose_page
 from auditor.facts import AGAIN
 from auditor.host.request import NOTHING_ELSE
@@ -26,12 +25,11 @@ from auditor.judge import rule_file
 from auditor.judge.finding import Finding
 from auditor.recording import recording
 from auditor.registry import registry, sources
-from auditor.report import audit as audit_page
-from auditor.report import formats, question_page, report_reader
+from auditor.report import audit_page, formats, report_reader, rule_page
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from auditor.sources import catalog
-from auditor.verify import fio, profile
+from auditor.verify import fio, profile, session
 from auditor.verify import page as verify_page
 from auditor.verify.comparison import compare
 from auditor.verify.verification import Found
@@ -274,6 +272,7 @@ def format_files() -> dict[str, str]:
     endings = {
         "markdown": "md",
         "junit": "xml",
+        "html": "html",
         "sarif": "json",
         "sarif-github": "json",
         "prometheus": "prom",
@@ -324,7 +323,7 @@ def diagnosis_reports() -> dict[str, str]:
 def checklist_of(*recordings: Path) -> Checklist:
     """The checklist of recordings, drawn up three weeks after the first was made; of any number of rules."""
     made = recording.load(recordings[0]).taken + 21 * 86400
-    found = _listing.draw(_listing.Wanted(None, recordings, audit.Options(), None, 30.0, 600.0, made), None)
+    found = survey.draw(survey.Wanted(None, recordings, audit.Options(), None, 30.0, 600.0, made), None)
     evidence = (
         each._replace(text=re.sub(r"\d+ of \d+ rules", "200 of 205 rules", each.text)) for each in found.evidence
     )
@@ -355,7 +354,7 @@ def main() -> None:
     EXPECTED.write_text("\n".join(expectation(HOSTS / name) for name in WHOLE))
     PROVOKED.write_text("".join(f"{line}\n" for case in others() for line in provoked(case)))
     for past in verifications():
-        golden = json.dumps(verified(_verifying.replayed(past, "low", None)), indent=1, ensure_ascii=True) + "\n"
+        golden = json.dumps(verified(session.replayed(past, "low", None)), indent=1, ensure_ascii=True) + "\n"
         past.with_name(past.name.replace(".tar.gz", ".json")).write_text(golden)
     for folder in sorted(FIO.iterdir()):
         (folder / "expected.json").write_text(json.dumps(fio_outputs(folder), indent=1) + "\n")
@@ -382,7 +381,7 @@ def main() -> None:
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     for document in blocks():
         document.write_text(filled(document))
-    QUESTIONS.write_text(question_page.markdown())
+    QUESTIONS.write_text(rule_page.markdown())
     tables.write()
 
 

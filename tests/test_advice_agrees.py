@@ -9,8 +9,8 @@ from functools import cache
 import pytest
 
 from auditor import audit, registry
-from auditor.commands import _db_advice
-from auditor.commands._db_advice import PARTS, SIZES
+from auditor.advice import properties
+from auditor.advice.properties import PARTS, SIZES
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, Value, unknown, value_of
 from auditor.judge import verdict
@@ -61,10 +61,10 @@ def failing(facts: Facts, rules: tuple[Rule, ...]) -> set[tuple[str, Subject]]:
 
 def apply(engine: str, dataset: Subject, part: str, facts: Facts) -> None:
     """What is advised is done: the guard first, then each command; what is below inherits it. A volume is made anew."""
-    found = _db_advice.told(engine, dataset, part, facts)
-    lines = _db_advice.commands(found, dataset, facts)
+    found = properties.compare(engine, dataset, part, facts)
+    lines = properties.commands(found, dataset, facts)
     assert not any("disabled" in line for line in lines)
-    for database, _ in _db_advice.unguarded(found, dataset, facts) if lines else ():
+    for database, _ in properties.unguarded(found, dataset, facts) if lines else ():
         put(facts, database, torn_page_guard=True)
     volume = [each for each in found if each.advice.property == "volblocksize" and each.stand == "differs"]
     for line in (
@@ -166,7 +166,7 @@ def test_on_no_layout_is_advised_what_check_objects_to(name: str, width: int, as
             case = (kind, engine, part, start["recordsize"])
             apply(engine, DB, part, facts)
             assert {rule for rule, _ in failing(facts, chosen())} == set(), case
-            assert {each.stand for each in _db_advice.told(engine, DB, part, facts)} == {"as advised"}, case
+            assert {each.stand for each in properties.compare(engine, DB, part, facts)} == {"as advised"}, case
 
 
 CASES = [(name, engine) for engine in ENGINES for name in HOSTS.names()]
@@ -186,8 +186,8 @@ def test_with_the_guard_off_and_a_log_that_holds_pointers() -> None:
     put(facts, DB, recordsize=16 << 10, logbias="throughput", compression="off")
     for database in facts.subjects("database"):
         put(facts, database, page_within_block=True, log_splits_page=False)
-    found = _db_advice.told("mariadb", DB, "both", facts)
-    assert [(each.name, setting) for each, setting in _db_advice.unguarded(found, DB, facts)] == [
+    found = properties.compare("mariadb", DB, "both", facts)
+    assert [(each.name, setting) for each, setting in properties.unguarded(found, DB, facts)] == [
         ("mariadb 388", "innodb_doublewrite = ON")
     ]
     assert ("torn-page-guard-off", Subject("database", "mariadb 388")) not in failing(facts, chosen())
@@ -198,8 +198,8 @@ def test_a_log_apart_is_set_with_its_data() -> None:
     facts, data = copied(seen("2.3-db-postgres-healthy")), Subject("dataset", "tank/pg")
     for name in ("tank/pg", "tank/pg/wal"):
         put(facts, Subject("dataset", name), sync="disabled")
-    found = _db_advice.told("postgres", data, "data", facts)
-    assert "zfs set sync=standard tank/pg/wal" in _db_advice.commands(found, data, facts)
+    found = properties.compare("postgres", data, "data", facts)
+    assert "zfs set sync=standard tank/pg/wal" in properties.commands(found, data, facts)
     assert newly("postgres", data, "data", facts, audited()) == set()
 
 

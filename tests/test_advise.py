@@ -7,11 +7,12 @@ import re
 import pytest
 
 from auditor import data, rulebook
-from auditor.commands import _block_sizes, _db_advice, _log_advice
-from auditor.commands._block_sizes import Layout, Pool, chosen
+from auditor.advice import log_device, properties
+from auditor.advice.properties import Layout, Pool, chosen
 from auditor.data import TableError
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Fact, Facts, Known, Reason, Subject, Unknown
+from auditor.report import terminal
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER
 
@@ -30,10 +31,10 @@ dispute = ""
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("part", _db_advice.PARTS)
+@pytest.mark.parametrize("part", properties.PARTS)
 @pytest.mark.parametrize("kind", ["filesystem", "volume"])
 def test_each_engine_is_told_what_decides(engine: str, part: str, kind: str) -> None:
-    found = {each.property: each for each in _db_advice.of(engine, part, kind)}
+    found = {each.property: each for each in properties.of(engine, part, kind)}
     size = found["recordsize" if kind == "filesystem" else "volblocksize"]
     assert isinstance(size.value, int)
     assert {"sync", "logbias", "primarycache", "checksum"} <= set(found)
@@ -42,17 +43,17 @@ def test_each_engine_is_told_what_decides(engine: str, part: str, kind: str) -> 
 
 
 def test_engines_of_the_table_are_engines() -> None:
-    assert {name for each in _db_advice.load() for name in each.engines} <= set(ENGINES)
+    assert {name for each in properties.load() for name in each.engines} <= set(ENGINES)
 
 
 def test_each_reason_is_one_line() -> None:
     """At 80 columns, after the word why."""
-    assert [each.reason for each in (*_db_advice.load(), _db_advice.MIRRORS) if len(each.reason) > 69] == []
+    assert [each.reason for each in (*properties.load(), properties.MIRRORS) if len(each.reason) > 69] == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_size_of_records_has_a_dispute_with_a_source(engine: str) -> None:
-    (size,) = (each for each in _db_advice.of(engine, "data", "filesystem") if each.property == "recordsize")
+    (size,) = (each for each in properties.of(engine, "data", "filesystem") if each.property == "recordsize")
     assert "Holds" in size.dispute or "not hold" in size.dispute
 
 
@@ -118,11 +119,11 @@ def test_on_mirrors_the_page_is_advised(zaudit: CommandLine) -> None:
 def test_where_the_vdevs_are_not_known_no_size_is_set() -> None:
     facts, db = Facts(), Subject("dataset", "tank/db")
     facts.put_all([Fact(db, "recordsize", Known(16384, ()))])
-    (size,) = (each for each in _db_advice.told("mysql", db, "data", facts) if each.advice.property == "recordsize")
+    (size,) = (each for each in properties.compare("mysql", db, "data", facts) if each.advice.property == "recordsize")
     assert size.stand == "not known"
     assert size.said.startswith("16K; not compared, for what the pool is made of is not known (")
     assert size.said.endswith("advised on mirrors: 16K")
-    assert _db_advice.commands([size], db, facts) == []
+    assert properties.commands([size], db, facts) == []
 
 
 def test_a_dataset_that_is_not_there(zaudit: CommandLine) -> None:
@@ -165,11 +166,11 @@ def test_why_another_size(more: dict[str, object], says: str, why: str) -> None:
     of_db = {"recordsize": 8192, "special_small_blocks": 0} | {key: more[key] for key in more if key not in of_vdev}
     values = {pool: {"data_vdevs": (vdev,), "special_vdevs": (vdev,)}, vdev: of_vdev, db: of_db}
     facts.put_all(Fact(each, name, Known(value, ())) for each, of in values.items() for name, value in of.items())  # type: ignore[attr-defined]
-    (size,) = (each for each in _db_advice.told("mysql", db, "data", facts) if each.advice.property == "recordsize")
+    (size,) = (each for each in properties.compare("mysql", db, "data", facts) if each.advice.property == "recordsize")
     assert size.said == says
     assert size.advice.reason.startswith(why)
     assert len(size.advice.reason) <= 69
-    assert _db_advice.commands([size], db, facts) == (
+    assert properties.commands([size], db, facts) == (
         [] if "no size" in says else [f"zfs set recordsize={says.split()[2]} tank/db"]
     )
 
@@ -220,7 +221,7 @@ def test_a_draid_without_its_width_is_not_known() -> None:
     facts, pool, vdev = Facts(), Subject("pool", "tank"), Subject("vdev", "draid-0", "tank")
     values = {pool: {"data_vdevs": (vdev,), "special_vdevs": ()}, vdev: {"type": "draid", "ashift": 12}}
     facts.put_all(Fact(each, name, Known(value, ())) for each, of in values.items() for name, value in of.items())  # type: ignore[attr-defined]
-    found = _block_sizes.of(Subject("dataset", "tank/db"), facts)
+    found = properties.pool_of(Subject("dataset", "tank/db"), facts)
     assert isinstance(found, Unknown)
     assert "does not say how many data disks" in found.reasons[0].text
 
@@ -239,9 +240,9 @@ def test_a_draid_without_its_width_is_not_known() -> None:
     ],
 )
 def test_a_wrong_table_is_an_error(change: tuple[str, str], says: str) -> None:
-    assert _db_advice.parse(data.toml(_db_advice.FILE, ENTRY))
+    assert properties.parse(data.toml(properties.FILE, ENTRY))
     with pytest.raises(TableError, match=says):
-        _db_advice.parse(data.toml(_db_advice.FILE, ENTRY.replace(*change)))
+        properties.parse(data.toml(properties.FILE, ENTRY.replace(*change)))
 
 
 def test_what_a_rule_would_set_is_not_said_again() -> None:
@@ -250,7 +251,7 @@ def test_what_a_rule_would_set_is_not_said_again() -> None:
     by_rules = {
         each.split("=")[0].removeprefix("zfs set ") for each in commands if re.fullmatch(r"zfs set [\w]+=\w+ .*", each)
     }
-    entries = data.table(_db_advice.FILE)["advice"]
+    entries = data.table(properties.FILE)["advice"]
     assert {each["property"] for each in entries} & by_rules >= {
         "sync",
         "logbias",
@@ -258,7 +259,7 @@ def test_what_a_rule_would_set_is_not_said_again() -> None:
         "redundant_metadata",
     }
     assert [each for each in entries if each["property"] in by_rules and not each["value"].startswith("rule:")] == []
-    values = {each.property: each.value for each in _db_advice.load()}
+    values = {each.property: each.value for each in properties.load()}
     assert (values["sync"], values["redundant_metadata"]) == ("standard", "most")
 
 
@@ -299,7 +300,7 @@ def counted(
 
 def told(facts: Facts, before: Facts | None = None) -> str:
     """In one line: where lines are broken is not what these tests are about."""
-    return " ".join("\n".join(_log_advice.page(Subject("pool", "tank"), facts, before)).split())
+    return " ".join(terminal.fragment(log_device.page(Subject("pool", "tank"), facts, before), width=100).split())
 
 
 BUSY = {
@@ -385,7 +386,7 @@ def test_a_recorded_host_is_counted(zaudit: CommandLine) -> None:
 
 
 def test_a_counter_that_was_not_seen_is_no_zero() -> None:
-    with pytest.raises(_log_advice.NotMeasured):
+    with pytest.raises(log_device.NotMeasured):
         told(counted({key: value for key, value in BUSY.items() if key != "zil_commit_count"}, disk={"hdd": True}))
 
 
@@ -431,7 +432,7 @@ def test_between_two_looks_only_what_came_in_between_counts() -> None:
 def test_two_looks_that_do_not_compare(then: dict[str, object], pool: str, now: float, says: str) -> None:
     """The third: by its clocks it was mounted in between, though more was counted than before."""
     before = counted({**BUSY, "zil_counted_s": 80000.0, **then}, disk={"hdd": True}, pool_facts={"guid": pool}, now=now)
-    with pytest.raises(_log_advice.NotMeasured, match=says):
+    with pytest.raises(log_device.NotMeasured, match=says):
         told(counted(BUSY, disk={"hdd": True}, now=86400.0), before)
 
 

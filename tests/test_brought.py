@@ -13,7 +13,7 @@ from auditor.gather import targets
 from auditor.host.request import Capture
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import audit as audit_page
+from auditor.report import audit_page
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from tests import shared

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from auditor import __version__, audit, rulebook
+from auditor import __version__, audit, cli, rulebook
 from auditor.gather.walk import LOADERS
 from auditor.host import live as seam
 from auditor.host.request import Capture
 from auditor.recording import recording
-from auditor.report import audit as audit_page
-from auditor.report import folding, rule_page
+from auditor.report import audit_page, folding, rule_page
 from tests import shared
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, EXPECTED, HOSTS, OLDER, cases, report_of
@@ -628,7 +627,7 @@ def test_an_internal_error_is_one_line(text: str, zaudit: CommandLine) -> None:
 def test_version_and_what_it_does_not_import() -> None:
     done = shell("--version")
     assert done.stdout.decode() == f"zaudit {__version__}\n"
-    names = {"rich", "pyudev", "tomllib", "auditor.audit", "auditor.report.audit"}
+    names = {"rich", "pyudev", "tomllib", "auditor.audit", "auditor.report.audit_page"}
     script = (
         "import sys\nfrom auditor import cli\nsys.argv = ['zaudit', {words}]\n"
         "try: cli.run()\nexcept SystemExit: pass\n"
@@ -823,3 +822,17 @@ def test_a_machine_is_asked_with_a_deadline(words: list[str], zaudit: CommandLin
     for more in ([], ["--deadline", "7", "--timeout", "3"], ["--deadline", "0"]):
         assert zaudit(*words, *more).code == 3
     assert asked == [(30.0, 900.0), (3.0, 7.0), (30.0, 0.0)]
+
+
+def test_the_help_is_one_screen_and_names_every_command_by_when_it_is_needed(
+    zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = zaudit("--help").out.splitlines()
+    titles = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith((" ", "Options"))]
+    assert titles == list(cli.GROUPS)
+    named = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in cli.COMMANDS]
+    assert named == list(cli.COMMANDS)
+    folder = Path(cli.__file__).parent / "commands"
+    assert sorted(named) == sorted(path.stem for path in folder.glob("[a-z]*.py"))
+    assert len(lines) <= 40

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from auditor import cli
-from auditor.commands import _complete
+from auditor.commands import _options
 from auditor.commands.completion import SHELLS
 from auditor.data import text
 from auditor.host.live import LiveHost
@@ -71,7 +71,7 @@ def test_datasets_are_those_that_zfs_lists(monkeypatch: pytest.MonkeyPatch) -> N
     assert [each.argv[:2] for each in asked] == [("zfs", "list")]
     monkeypatch.setattr(LiveHost, "run", lambda *_: Capture(None, fault="timed out"))
     assert offered("check", "ta") == {}
-    assert _complete.ASK_S <= 1
+    assert _options.ASK_S <= 1
 
 
 def test_no_variable_turns_a_check_into_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,15 +94,19 @@ def test_a_shell_understands_its_script(shell: str, tmp_path: Path) -> None:
 
 
 ASK = {
-    "bash": 'source "$1"; COMP_WORDS=(zaudit explain slog-no-r); COMP_CWORD=2; _zaudit zaudit; echo "${COMPREPLY[@]}"',
-    "zsh": 'compdef() { :; }; _describe() { print -l -- "${${(P)3}%%:*}" }; source "$1"; '
-    "words=(zaudit explain slog-no-r); CURRENT=3; _zaudit",
-    "fish": 'source $argv[1]; complete --do-complete "zaudit explain slog-no-r"',
+    "bash": 'source "$1"; COMP_WORDS=(zaudit LINE); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _zaudit zaudit; '
+    'printf "%s\\n" "${COMPREPLY[@]}"',
+    "zsh": 'compdef() { :; }; _describe() { print -l -- "${(@)${(@P)3}%%:*}" }; source "$1"; '
+    "words=(zaudit LINE); CURRENT=${#words}; _zaudit",
+    "fish": 'source $argv[1]; complete --do-complete "zaudit LINE"',
 }
+# of each the last word is completed, which may be empty
+LINES = (("explain", "slog-no-r"), ("explain", "--event", ""), ("check", "--fail-on", ""))
 
 
+@pytest.mark.parametrize("line", LINES, ids=" ".join)
 @pytest.mark.parametrize("shell", ASK)
-def test_a_shell_completes_a_rule(shell: str, tmp_path: Path) -> None:
+def test_a_shell_completes_a_word(shell: str, line: tuple[str, ...], tmp_path: Path) -> None:
     program = shutil.which(shell)
     if not program:
         pytest.skip(f"{shell} is not installed")
@@ -111,6 +115,15 @@ def test_a_shell_completes_a_rule(shell: str, tmp_path: Path) -> None:
     (tmp_path / "script").write_text(text(f"completion.{shell}"))
     path = f"{tmp_path}:{os.environ.get('PATH', os.defpath)}"
     home = {**os.environ, "PATH": path, "HOME": str(tmp_path), "PYTHONPATH": str(Path(cli.__file__).parent.parent)}
-    words = [program, "-c", ASK[shell], *(["-"] if shell != "fish" else []), str(tmp_path / "script")]
+    typed = " ".join(line) if shell == "fish" else " ".join(map(repr, line))
+    words = [
+        program,
+        "-c",
+        ASK[shell].replace("LINE", typed),
+        *(["-"] if shell != "fish" else []),
+        str(tmp_path / "script"),
+    ]
     done = subprocess.run(words, env=home, capture_output=True, text=True, check=False, timeout=120)
-    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["slog-no-redundancy"], done.stderr
+    assert sorted(each.split("\t")[0].strip() for each in done.stdout.splitlines()) == sorted(offered(*line)), (
+        done.stderr
+    )

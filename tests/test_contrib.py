@@ -32,6 +32,10 @@ def test_packages_have_the_version_of_the_program_and_no_document_says_one() -> 
     spec = (CONTRIB / "rpm" / "zaudit.spec").read_text()
     assert re.findall(r"^Version: +(\S+)$", spec, re.MULTILINE) == [__version__]
     assert (CONTRIB / "debian" / "changelog").read_text().startswith(f"zaudit ({__version__}-")
+    galaxy = (CONTRIB / "ansible" / "zaudit" / "galaxy.yml").read_text()
+    assert re.findall(r"^version: (\S+)$", galaxy, re.MULTILINE) == [__version__]
+    for path in (CONTRIB / "kubernetes" / "daemonset.yaml", CONTRIB / "container" / "Containerfile"):
+        assert set(re.findall(r"zaudit:(\d\S+)", path.read_text())) == {__version__}
     documents = (CONTRIB.parent / "docs").glob("*.md")
     assert [each.name for each in documents if re.search(r"zaudit[-_]\d+\.\d", each.read_text())] == []
 
@@ -98,6 +102,19 @@ def test_the_roles_say_what_zaudit_understands() -> None:
     codes = re.search(r"zaudit_run\.rc not in \[([\d, ]+)\]", PLAYS[ANSIBLE / "roles/audit/tasks/main.yml"])
     assert codes
     assert set(map(int, codes[1].split(","))) == {0, EXIT_UNDECIDED, *EXIT_CODES.values()}
+
+
+def test_nothing_is_brought_into_the_collection_which_an_upgrade_replaces() -> None:
+    """playbook_dir of a playbook of a collection is in the collection."""
+    files = [each for each in (CONTRIB / "ansible").rglob("*.yml") if each.is_file()]
+    assert [each.name for each in files if "playbook_dir" in each.read_text()] == []
+
+
+def test_a_silent_host_is_one_alert() -> None:
+    """node_exporter serves seven states of each pool (promtool runs the test where it is installed)."""
+    (expression,) = re.findall(r"alert: ZauditSilent\n +expr: (.*)", RULES.read_text())
+    assert expression.startswith("group by (instance) (")
+    assert len(re.findall(r'node_zfs_zpool_state\{instance="db2",zpool="tank"', TESTS.read_text())) == 7
 
 
 def test_the_gate_lets_nobody_through_who_may_lose_commits() -> None:

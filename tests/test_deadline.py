@@ -18,7 +18,7 @@ from auditor.commands._options import RECORDED
 from auditor.host import live as seam
 from auditor.model import derivation
 from auditor.recording import archive, recording
-from auditor.report import audit as audit_page
+from auditor.report import audit_page
 from tests.fake import CommandLine, FakeHost
 from tests.folded import for_each
 from tests.golden import CANONICAL, verifications

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, registry
+from auditor.commands._options import with_database
 from auditor.data.platforms import ANY, installed
 from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown, word_of
 from auditor.gather import answer, walk
+from auditor.gather.walk import LookOptions
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.model.release import OWN
@@ -108,7 +110,7 @@ def look(
         patch.setattr(answer, "answer_of", answer_of)
         options = audit.Options.from_words(past.options)
         # a database is named, so that what is named and not seen is judged, too
-        options = options._replace(database=options.database or "postgres")
+        options = with_database(options, options.wanted.database or "postgres")
         return audit.look(ReplayHost(past), past.targets, options).facts
 
 
@@ -367,7 +369,7 @@ def test_nothing_passes_when_every_answer_is_at_fault(case: Path, fault: Fault) 
     host = FaultyHost(ReplayHost(known.past), fault)
     targets = known.past.targets or ("tank",)
     try:
-        facts = audit.look(host, targets, audit.Options(database="postgres")).facts
+        facts = audit.look(host, targets, audit.Options(LookOptions(database="postgres"))).facts
     except audit.NothingToAudit:
         return
     told = {rule for (rule, _), outcome in outcomes(shared.audited(), facts).items() if outcome != "unknown"}

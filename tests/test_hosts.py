@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auditor.recording import recording
-from auditor.report import audit as audit_page
+from auditor.report import audit_page
 from auditor.report import report_json as json_report
 from tests import shared
 from tests.edited import HOSTS_OF

@@ -15,8 +15,7 @@ from auditor.judge import verdict
 from auditor.judge.rule import digest
 from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import audit as audit_page
-from auditor.report import changes, finding_words
+from auditor.report import audit_page, changes, finding_words
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from auditor.verify import page as verify_page

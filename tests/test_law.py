@@ -15,8 +15,7 @@ from auditor.judge.event import EVENTS
 from auditor.judge.event_table import Column
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import audit as audit_page
-from auditor.report import report_json
+from auditor.report import audit_page, report_json
 from tests import law, shared
 from tests.fuzz import loss
 from tests.law import Audited, broken

@@ -16,11 +16,11 @@ LAYERS = (  # the lowest first: a module knows those of its own room, and of the
     ("host.request", "host.children", "host.child", "host.process", "host.kmsg", "host.libraries", "host.sql"),
     ("databases", "sources"),
     ("host", "model"),
-    ("recording", "gather", "observation"),
+    ("recording", "gather", "observation", "screen"),
     ("judge", "registry"),
     ("report", "rulebook", "recorder"),
     ("audit",),
-    ("verify", "selftest"),
+    ("verify", "selftest", "advice"),
     ("diagnose", "fleet", "plan", "powercut"),
     ("checklist",),
     ("commands",),
@@ -64,7 +64,7 @@ SEAM = {
     "cli.py",
     "fleet/workers.py",
     "fleet/inputs.py",
-    "commands/_terminal.py",
+    "screen.py",
     "sources/catalog.py",
     "registry.py",
     "rulebook.py",
@@ -154,9 +154,9 @@ def test_no_module_with_sources_or_derivations_is_left_out() -> None:
 
 def test_a_report_knows_nothing_of_the_features_that_build_pages() -> None:
     features = ["auditor.verify.result", "auditor.diagnose", "auditor.checklist.lists", "auditor.fleet.rows"]
-    assert forbidden("report.audit", [*features, "auditor.judge.finding"]) == features
+    assert forbidden("report.audit_page", [*features, "auditor.judge.finding"]) == features
     assert forbidden("verify.page", ["auditor.report.document", *features]) == features[1:]
-    assert forbidden("checklist.page", features) == []
+    assert forbidden("checklist.checklist_page", features) == []
 
 
 def test_only_the_seam_touches_the_machine() -> None:

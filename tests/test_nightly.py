@@ -14,7 +14,7 @@ import pytest
 from auditor.commands import baseline as command
 from auditor.facts import Facts
 from auditor.host.request import Capture
-from auditor.judge import baseline, baseline_file
+from auditor.judge import baseline
 from auditor.judge.finding import RANK
 from auditor.recording import recording
 from auditor.report import formats
@@ -177,7 +177,7 @@ def test_what_is_below_min_severity_is_counted_and_not_shown(zaudit: CommandLine
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o620, 0o602])
 def test_a_live_check_follows_no_baseline_that_others_could_have_written(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "known.json"
-    path.write_text(baseline_file.text(baseline.empty(Facts(), ())))
+    path.write_text(baseline.text(baseline.empty(Facts(), ())))
     path.chmod(mode)
     assert command._read(path, trusted=False) is not None
     # the group is that of the one who runs the tests, which for an ordinary user is himself

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from auditor import audit, data, registry
+from auditor import audit, codec, data, registry
 from auditor.data import releases
 from auditor.facts import Facts, Known
-from auditor.judge import example, rule_table, strict_toml
+from auditor.judge import rule_file
 from auditor.judge.rule import digest
 from auditor.recording import recording
+from auditor.selftest import law
 from auditor.sources.source import Source
 from tests.folded import for_each
 from tests.golden import HOSTS
@@ -80,11 +81,11 @@ def shuffled(value: Any) -> Any:
 
 @for_each("path", sorted(data.RULES.glob("*.toml")), ids=lambda path: path.stem)
 def test_no_rule_hangs_on_the_order_of_its_keys(path: Path) -> None:
-    table = strict_toml.loads(path.read_text())
-    one, other = (rule_table.from_table(path.stem, "", each, registry.registry()) for each in (table, shuffled(table)))
+    table = codec.loads_toml(path.read_text())
+    one, other = (rule_file.from_table(path.stem, "", each, registry.registry()) for each in (table, shuffled(table)))
     assert digest([one]) == digest([other])
     for each in other.examples:
-        found = example.run(other, each, registry.registry())
+        found = law.run_example(other, each, registry.registry())
         assert (found.outcome, found.severity) == (each.verdict, each.severity or found.severity)
 
 

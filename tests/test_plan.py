@@ -20,9 +20,10 @@ from auditor.facts import Fact, Facts, Known, Subject, known
 from auditor.judge.event import SEVERITIES
 from auditor.judge.rule import Rule
 from auditor.judge.supposition import parse
-from auditor.plan import pages, steps
+from auditor.plan import plan_page, steps
 from auditor.plan.steps import Plan, Step
 from auditor.recording.recording import ReplayHost
+from auditor.report import finding_words
 from auditor.report.model import Report
 from auditor.report.supposed import Side, difference, ranks
 from tests.fake import CommandLine
@@ -110,6 +111,23 @@ def test_what_is_left_after_the_walk_has_a_reason(capsys: pytest.CaptureFixture[
 # -- the order ---------------------------------------------------------------------------------------------------------
 
 
+def test_where_steps_improve_the_worst_row_the_first_step_of_plan_and_page_is_one_of_them() -> None:
+    improved = 0
+    for name in HOSTS.names():
+        found = plan_of(name)
+        now, after = ranks(found.now), ranks(found.after)
+        worst = max(now.values(), default=0)
+        at = {cell for cell, rank in now.items() if rank == worst > after.get(cell, 0)}
+        if at and not found.steps[0].findings[0].rule.damage:
+            improved += 1
+            assert at & {*found.steps[0].better}, name
+            first = finding_words.first(found.now)
+            assert first is not None, name
+            helping = {id for step in found.steps if at & {*step.better} for id in ids(step)}
+            assert first[1].rule.id in helping, name
+    assert improved > 10
+
+
 def test_the_first_step_gains_most_at_the_worst_row() -> None:
     found = plan_of("2.3-sync-disabled-local")
     assert ids(found.steps[0]) == ["sync-disabled"]
@@ -133,7 +151,7 @@ def test_a_script_does_not_make_what_waits_for_a_person() -> None:
     guard, sync = settled(plan_of("2.3-db-postgres-on-zvol"))[:2]
     assert guard.person
     assert "full_page_writes" in sync.person
-    assert "\nzfs set" not in pages.script(plan_of("2.3-db-postgres-on-zvol"))
+    assert "\nzfs set" not in plan_page.script(plan_of("2.3-db-postgres-on-zvol"))
 
 
 def test_a_restart_comes_after_what_may_keep_the_host_from_coming_up() -> None:
@@ -179,7 +197,7 @@ def test_two_steps_that_only_help_together_are_one(monkeypatch: pytest.MonkeyPat
 def test_a_host_without_findings_has_no_step() -> None:
     found = plan_of("2.4-healthy-physical-no-cache")
     assert (found.steps, found.left) == ((), ())
-    assert "There is no step to make." in pages.markdown(found)
+    assert "There is no step to make." in plan_page.markdown(found)
 
 
 # -- the pages ---------------------------------------------------------------------------------------------------------
@@ -286,7 +304,7 @@ class World:
                 if not step.person:
                     program = each.read.split()[0]
                     self.answer(program, each.change.name, each.change.subject, each.first)
-        self.script = pages.script(found)
+        self.script = plan_page.script(found)
 
     def _program(self, name: str, text: str) -> None:
         (self.bin / name).write_text(text)
@@ -387,7 +405,7 @@ def test_steps_that_rebuild_destroy_or_restart_are_comments(name: str) -> None:
         r"(zfs|zpool) set |echo \S+ > /sys/module/zfs/parameters/\w+$|echo .+ > /sys/block/\S+/queue/write_cache$"
     )
     assert all(form.match(each) for each in allowed)
-    body = pages.script(found).split(pages.HEAD)[1].splitlines()
+    body = plan_page.script(found).split(plan_page.HEAD)[1].splitlines()
     other = [
         line for line in body if line and not line.startswith(("#", "is ", "printf ", "stop ")) and line not in allowed
     ]
@@ -407,7 +425,7 @@ def test_no_name_is_more_than_a_word(tmp_path: Path) -> None:
     assert made
     found = found._replace(steps=tuple(made))
     world = World(tmp_path, found._replace(steps=()))
-    world.script = pages.script(found)
+    world.script = plan_page.script(found)
     for each in (setting for step in made for setting in step.settings):
         counted = subprocess.run(
             ["bash", "-c", f"set -- {each.read}; echo $#"], capture_output=True, text=True, check=True
@@ -417,9 +435,9 @@ def test_no_name_is_more_than_a_word(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert not list(tmp_path.rglob("PASTED"))
     assert not any(line.startswith(("rm ", "touch ")) for line in world.script.splitlines())
-    assert "\x1b" not in world.script + pages.markdown(found)
-    assert "\u202e" not in world.script + pages.markdown(found)
-    assert json.loads(pages.document(found))["steps"]
+    assert "\x1b" not in world.script + plan_page.markdown(found)
+    assert "\u202e" not in world.script + plan_page.markdown(found)
+    assert json.loads(plan_page.document(found))["steps"]
 
 
 def renamed(facts: Facts, names: dict[str, str]) -> Facts:
@@ -441,7 +459,7 @@ def renamed(facts: Facts, names: dict[str, str]) -> Facts:
 def test_shellcheck_has_nothing_to_say(name: str) -> None:
     if not (program := shutil.which("shellcheck")):
         pytest.skip("shellcheck is not installed")
-    script = pages.script(plan_of(name))
+    script = plan_page.script(plan_of(name))
     done = subprocess.run([program, "-"], input=script, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from auditor import rulebook
 from auditor.cli import main
 from auditor.errors import EXIT_NOTHING, EXIT_USAGE
-from auditor.judge import example
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from auditor.registry import registry
-from auditor.report import question_page, rule_page
+from auditor.report import rule_page
+from auditor.selftest import law
 from tests import rule_pages, shared
 from tests.golden import CANONICAL, HOSTS, QUESTIONS, README, blocks, filled
 
@@ -38,7 +38,7 @@ def test_the_report_and_the_help_text_are_the_programs(document: Path) -> None:
 
 
 def test_the_questions_are_those_of_the_program() -> None:
-    assert QUESTIONS.read_text() == question_page.markdown(), "run: python -m tests.golden"
+    assert QUESTIONS.read_text() == rule_page.markdown(), "run: python -m tests.golden"
 
 
 def test_every_zaudit_command_and_option_in_it_exists() -> None:
@@ -147,7 +147,7 @@ def test_the_first_rule_of_a_contributor_is_one(tmp_path: Path) -> None:
     mine = f"my-{found[1]}"
     (tmp_path / f"{mine}.toml").write_text(found[2])
     rule = next(rule for rule in rulebook.load([tmp_path]) if rule.id == mine)
-    assert [example.run(rule, each, registry()).outcome for each in rule.examples] == ["pass", "fail", "unknown"]
+    assert [law.run_example(rule, each, registry()).outcome for each in rule.examples] == ["pass", "fail", "unknown"]
     arguments = [
         "check",
         "--replay",

@@ -79,7 +79,7 @@ def test_which_releases_are_near(
     ],
 )
 def test_ranges_as_people_read_them(text: str, expected: str) -> None:
-    assert releases.told(releases.ranges(text)) == expected
+    assert releases.in_words(releases.ranges(text)) == expected
 
 
 @pytest.mark.parametrize("text", NO_RELEASES)

@@ -18,12 +18,13 @@ from auditor.data import TableError, durability
 from auditor.data.durability import ROWS
 from auditor.durability.elements import ELEMENTS
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, known, unknown
-from auditor.judge import example, rule_file, rule_table
+from auditor.judge import rule_file
 from auditor.judge.rule import RuleError, digest, events_of
 from auditor.judge.rule_file import load, load_folder
 from auditor.judge.verdict import ROUTES, fill, judge
 from auditor.registry import registry
 from auditor.report import finding_words
+from auditor.selftest import law
 from tests import rule_format, shared
 from tests.first_rules import THE_FIRST
 from tests.folded import for_each
@@ -51,7 +52,7 @@ MAY_BE_NONE = {
 
 @for_each("rule, case", EXAMPLES, ids=lambda pair: f"{pair[0].id}: {pair[1].name}")
 def test_example(rule: Any, case: Any) -> None:
-    verdict = example.run(rule, case, registry())
+    verdict = law.run_example(rule, case, registry())
     assert verdict.outcome == case.verdict, verdict.reasons or verdict.evidence
     if case.severity:
         assert verdict.severity == case.severity
@@ -71,7 +72,7 @@ def test_with_nothing_known_no_rule_passes(rule: Any) -> None:
     """The one law, for each rule by itself."""
     from auditor.judge.rule import Example
 
-    verdict = example.run(rule, Example("nothing known", {}, "unknown", None), registry())
+    verdict = law.run_example(rule, Example("nothing known", {}, "unknown", None), registry())
     assert verdict.outcome == "unknown"
 
 
@@ -165,8 +166,8 @@ def test_every_file_is_laid_out_alike(path: Path) -> None:
 def test_layout_changes_no_rule() -> None:
     for id, table in rulebook.tables().items():
         again = tomllib.loads(rule_format.rule(table))
-        assert rule_table.from_table(id, "", again, registry()).fix
-        assert digest([rule_table.trusted(id, "", again, registry(), {})]) == digest([QUICK[id]])
+        assert rule_file.from_table(id, "", again, registry()).fix
+        assert digest([rule_file.trusted(id, "", again, registry(), {})]) == digest([QUICK[id]])
         assert again["example"] == table["example"]
 
 
@@ -341,9 +342,9 @@ def test_of_a_list_a_reader_is_told_how_often_or_that_it_is_empty(hung: Judged, 
     facts = Facts()
     facts.put_all(Fact(HOST, name, each) for name, each in (("hung_tasks", hung), ("tunables_changed", known((), ""))))
     text = "hung: {host.hung_tasks}; {len(host.hung_tasks)} changed: {host.tunables_changed}"
-    for value in rule_table.AT_ONCE.value, rule_table.WHEN_ASKED.value:
+    for value in rule_file.AT_ONCE.value, rule_file.WHEN_ASKED.value:
         many = len(hung.value) if isinstance(hung, Known) and isinstance(hung.value, tuple) else "(unknown)"
-        template = rule_table._template(text, "host", registry(), value)
+        template = rule_file._template(text, "host", registry(), value)
         assert fill(template, HOST, "", facts, shell=False) == f"hung: {said}; {many} changed: none"
         assert fill(template, HOST, "", facts, shell=True).endswith("changed: ''")
 

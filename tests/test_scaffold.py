@@ -10,10 +10,11 @@ import pytest
 
 from auditor.facts import HOST, Known
 from auditor.host.request import Files
-from auditor.judge import example, rule_file
+from auditor.judge import rule_file
 from auditor.judge.rule import RuleError
 from auditor.recording import archive
 from auditor.registry import registry
+from auditor.selftest import law
 from auditor.sources.source import Source
 from tests import scaffold
 
@@ -24,7 +25,7 @@ def test_a_new_rule_is_an_error_until_it_is_filled_in() -> None:
         rule_file.load("log-device-slow", "x", text.encode(), registry())
     filled = text.replace("pool.fill_in", "pool.capacity_percent").replace("pool.fact", "pool.capacity_percent")
     rule = rule_file.load("log-device-slow", "x", filled.encode(), registry())
-    assert [example.run(rule, each, registry()).outcome for each in rule.examples] == ["pass", "fail", "unknown"]
+    assert [law.run_example(rule, each, registry()).outcome for each in rule.examples] == ["pass", "fail", "unknown"]
 
 
 def test_a_new_source_fails_its_pair_until_it_is_filled_in(tmp_path: Path) -> None:

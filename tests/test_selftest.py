@@ -115,7 +115,7 @@ def test_an_engine_that_takes_unknown_for_true_is_noticed(monkeypatch: pytest.Mo
         judged = original(rule, subject, facts)
         return judged._replace(outcome="pass") if judged.outcome == "unknown" else judged
 
-    monkeypatch.setattr("auditor.judge.example.judge_one", judge_one)
+    monkeypatch.setattr("auditor.selftest.law.judge_one", judge_one)
     for rule in shared.rules():
         assert law.hidden(rule).wrong[0] == "nothing known, and not unknown"
 

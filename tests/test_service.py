@@ -109,6 +109,23 @@ def test_many_changes_lead_to_one_audit_within_15_seconds() -> None:
     assert timer["RemainAfterElapse"] == "no"
 
 
+def test_a_change_during_an_audit_leads_to_the_next() -> None:
+    """The timer starts what waits for the audit that runs: a start of what runs is none (contrib/debian/booted.sh)."""
+    soon = (UNITS / "zaudit-soon.service").read_text()
+    assert "\nAfter=zaudit.service\n" in soon
+    assert "\nExecStart=/usr/bin/systemctl start --no-block zaudit.service\n" in soon
+    assert "Unit=" not in (UNITS / "zaudit-soon.timer").read_text().replace("[Unit]", "")
+
+
+def test_no_condition_keeps_the_alert_from_running() -> None:
+    """Where a condition does not hold neither OnSuccess= nor OnFailure= follows (man 5 systemd.unit)."""
+    unit = (UNITS / "zaudit.service").read_text()
+    assert not re.search(r"^(Condition|Assert)", unit, re.MULTILINE)
+    assert "3" in re.findall(r"^SuccessExitStatus=(.*)$", unit, re.MULTILINE)[0].split()
+    assert {"OnSuccess=zaudit-alert.service", "OnFailure=zaudit-alert.service"} <= {*unit.splitlines()}
+    assert re.findall(r"--max-age (\w+)", (UNITS / "zaudit-alert.service").read_text()) == ["1h"]
+
+
 def test_the_script_is_for_root_to_run() -> None:
     """Who may write it is decided where it is installed: a checkout has the umask of its owner."""
     assert ZEDLET.stat().st_mode & 0o111

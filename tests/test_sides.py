@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from auditor.commands import _diff_sides
-from auditor.report import sides
+from auditor.report import sides, terminal
 from auditor.report.changes import CompareError
 from tests.fake import CommandLine
 from tests.shared import HOSTS
 
 GOOD, BAD = HOSTS / "2.4-healthy-physical-no-cache", HOSTS / "2.3-sync-disabled-local"
 Document = dict[str, Any]
+
+
+def page(found: sides.Sides, code: int) -> str:
+    return terminal.fragment(sides.page(found, code), width=1000)
 
 
 def report(host: str, *findings: tuple[str, str, str], **more: Any) -> Document:
@@ -83,7 +86,7 @@ def test_a_rule_that_is_no_text_is_told_as_one() -> None:
     """A report that was kept is as untrusted as any file."""
     found = sides.compare(report("db1", (5, "fail", "high")), report("db2"))  # type: ignore[arg-type]
     assert found.better == ("5",)
-    assert "better in 1: 5 " in _diff_sides.page(found, 0, 100)
+    assert "better in 1: 5 " in page(found, 0)
 
 
 def column(**outcomes: str) -> Document:
@@ -134,25 +137,21 @@ def test_a_standby_that_is_better_or_the_same_is_no_finding(zaudit: CommandLine)
 
 
 def test_a_name_of_a_host_is_harmless() -> None:
-    from auditor.commands._diff_sides import page
-
     found = sides.compare(report("db1\x1b[2J"), report("db2\u202e", FAIL))
-    assert "\x1b" not in page(found, 13, 100)
-    assert "\u202e" not in page(found, 13, 100)
+    assert "\x1b" not in page(found, 13)
+    assert "\u202e" not in page(found, 13)
 
 
 def test_two_hosts_of_one_name_are_told_apart_and_the_page_is_short() -> None:
-    from auditor.commands._diff_sides import OPEN, page
-
-    names = [(f"rule{number}", "unknown", "high") for number in range(OPEN + 2)]
+    names = [(f"rule{number}", "unknown", "high") for number in range(sides.OPEN + 2)]
     both = [{**report("db", each)["findings"][0]} for each in names]
     found = sides.compare(
         report("db") | {"findings": both}, report("db", FAIL) | {"findings": [*both, *report("db", FAIL)["findings"]]}
     )
-    text = page(found, 13, 1000)
+    text = page(found, 13)
     assert "db (primary), and db (standby) as its standby" in text
     assert "db (primary): as it should be" in text
     assert "db (standby): failed (tank)" in text
     assert "rule7 (high) and 2 more, which --format json names" in text
-    assert f"{OPEN + 2} of these are undecided on db (primary), too" in text
+    assert f"{sides.OPEN + 2} of these are undecided on db (primary), too" in text
     assert "is worse in 1 rule, may be in 10" in text

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.commands import _terminal
+from auditor import screen
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.report import formats
@@ -153,7 +153,7 @@ def test_every_text_has_octets(text: str) -> None:
 def test_columns(columns: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr("sys.stdout", io.StringIO())
-    assert _terminal.width() == width
+    assert screen.width() == width
 
 
 @pytest.mark.parametrize("words", ["x ##vso[a b]c", "'##[add-mask]\\", "o\u0300\u0300\u0300\u0300\u0300'\u05d0"])
@@ -164,11 +164,11 @@ def test_a_shell_gets_the_name_that_it_was(words: str) -> None:
 
 @given(st.text(st.sampled_from(" :#[avso\n-\u0301\u05d0"), max_size=40), st.booleans())
 def test_no_line_commands_the_agent_of_a_ci(text: str, styled: bool) -> None:
-    shown = _terminal._shown(text, styled=styled)
+    shown = screen._shown(text, styled=styled)
     assert not COMMAND.search(shown)
     assert visible(shown.replace("\n", " "))
     if text.isascii():
-        assert json.loads(_terminal._shown(json.dumps(text))) == text
+        assert json.loads(screen._shown(json.dumps(text))) == text
 
 
 def zaudit(*words: object, **environment: str) -> subprocess.CompletedProcess[bytes]:

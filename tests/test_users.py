@@ -17,9 +17,8 @@ from auditor.host.request import WITNESS, Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording import redaction
 from auditor.recording.recording import STEADY, Recording
-from auditor.report import audit as audit_page
+from auditor.report import audit_page, report_reader
 from auditor.report import report_json as json_report
-from auditor.report import report_reader
 from auditor.report.formats import markdown
 from auditor.sources import block_devices, guests, machine
 from auditor.sources import targets as target_source

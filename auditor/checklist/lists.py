@@ -26,7 +26,7 @@ UNMEASURED, UNWATCHED = "nothing was measured", "the load was not watched"
 PASSES = "passes"  # said of a rule that could only have spoken against a line
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     """What one thing that was seen, or is missing, says of a line. by: where it is from. text: a sentence without its full
     stop. rule: that judged it, or empty. do: a command, or a deed: of a no what mends it, of an open line what would answer
     it, else what shows it again; or empty. severity: of a no."""
@@ -47,11 +47,10 @@ class Answered(NamedTuple):
     text: str
     source: str
     answer: Answer
-    said: tuple[Said, ...]
+    said: tuple[Statement, ...]
 
     @property
-    def deciding(self) -> tuple[Said, ...]:
-        """What made the answer what it is."""
+    def deciding(self) -> tuple[Statement, ...]:
         return tuple(each for each in self.said if each.answer == self.answer)
 
     @property
@@ -60,7 +59,7 @@ class Answered(NamedTuple):
         return self.answer == "open" and all(each.by == "person" for each in self.deciding)
 
 
-def wrong(lines: Iterable[Answered]) -> list[Said]:
+def wrong(lines: Iterable[Answered]) -> list[Statement]:
     """What makes lines a no, each once, the gravest first."""
     found = {each for line in lines if line.answer == "no" for each in line.deciding}
     return sorted(found, key=lambda each: (-RANK[each.severity or "low"], each.by, each.text))
@@ -185,18 +184,18 @@ def log_devices(facts: Facts) -> frozenset[Subject] | Unknown:
     return frozenset(found | {disk for leaf in found for disk in facts.linked(leaf, "disks")})
 
 
-def of_audit(line: Line, seen: Audited, runs: Runs | None, verify: str) -> Iterator[Said]:
+def of_audit(line: Line, seen: Audited, runs: Runs | None, verify: str) -> Iterator[Statement]:
     """One saying a rule. runs: None without a verification; verify: the command that makes one."""
     only = log_devices(seen.facts) if line.on == "log" else None
-    about_databases: list[Said] = []
+    about_databases: list[Statement] = []
     for id in (*line.rules, *line.against):
         rule = seen.rules[id]
         if rule.of_verify and runs is None:
-            yield Said("open", "verify", UNMEASURED, verify, id)
+            yield Statement("open", "verify", UNMEASURED, verify, id)
             continue
         judged = runs if rule.of_verify and runs else seen
         if by := [each.by for each in judged.report.left_out if each.rule == id and not each.counts_as]:
-            yield Said("open", "check", f"{id} was left out by {harmless(by[0])}", f"zaudit explain {id}", id)
+            yield Statement("open", "check", f"{id} was left out by {harmless(by[0])}", f"zaudit explain {id}", id)
             continue
         verdicts = [each for each in judged.verdicts.get(id, ()) if _concerned(each, only) and _is_here(each, seen)]
         said = _said(rule, verdicts, verify)
@@ -205,7 +204,7 @@ def of_audit(line: Line, seen: Audited, runs: Runs | None, verify: str) -> Itera
         if line.on == "log" and said.answer == "yes" and any(each.outcome == "not applicable" for each in verdicts):
             said = said._replace(answer="does not apply")  # it passed on some of the log devices
         if id in line.rules and rule.subject != "database" and said.answer == "does not apply":
-            said = Said("open", "person", f"{said.text}; whoever knows what is below can tell", "", id)
+            said = Statement("open", "person", f"{said.text}; whoever knows what is below can tell", "", id)
         if rule.subject == "database":
             about_databases.append(said)
         yield said
@@ -220,16 +219,18 @@ def _concerned(verdict: Verdict, only: frozenset[Subject] | Unknown | None) -> b
     return verdict.subject in only
 
 
-def _no_database(seen: Audited) -> Said:
+def _no_database(seen: Audited) -> Statement:
     databases = seen.facts.linked(HOST, "databases")
     if databases:
         names = ", ".join(harmless(each.name) for each in databases[:NAMED])
-        return Said("open", "person", f"no rule reads how {names} commits", "ask whoever runs it")
+        return Statement("open", "person", f"no rule reads how {names} commits", "ask whoever runs it")
     target = quoted(seen.target.name)
-    return Said("open", "check", f"no database on {seen.target} was seen", f"zaudit checklist {target} --db NAME=DIR")
+    return Statement(
+        "open", "check", f"no database on {seen.target} was seen", f"zaudit checklist {target} --db NAME=DIR"
+    )
 
 
-def _said(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Said:
+def _said(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Statement:
     """The worst of the verdicts. verify: what measures again."""
     by: dict[str, list[Verdict]] = {}
     for each in verdicts:
@@ -239,21 +240,21 @@ def _said(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Said:
         worst = max(failed, key=lambda each: RANK[each.severity])
         text = f"{rule.id}: {_message(worst)}{_others([each for each in failed if each is not worst])}"
         fix = harmless(worst.command) or finding_words.first_sentence(worst.fix.text)
-        return Said("no", source, text, fix, rule.id, worst.severity)
+        return Statement("no", source, text, fix, rule.id, worst.severity)
     if undecided := by.get("unknown"):
         reason = next((each for one in undecided for each in one.reasons), Reason("it was not seen"))
         text = f"{rule.id}: {harmless(reason.text)}"
         do = harmless(reason.remedy) or (verify if source == "verify" else f"zaudit explain {rule.id}")
-        return Said("open", source, text, do, rule.id)
+        return Statement("open", source, text, do, rule.id)
     if waived := [each for each in by.get("waived", []) if each.waiver]:
         waiver = waived[0].waiver
         assert waiver
         text = f"{rule.id}: {harmless(waiver.owner)} answers for it until {waiver.expires}: {harmless(waiver.reason)}"
-        return Said("accepted", source, text, f"zaudit explain {rule.id}", rule.id)
+        return Statement("accepted", source, text, f"zaudit explain {rule.id}", rule.id)
     if passed := by.get("pass"):
-        return Said("yes", source, f"{rule.id}: {_seen(passed)}", _command(passed), rule.id)
+        return Statement("yes", source, f"{rule.id}: {_seen(passed)}", _command(passed), rule.id)
     why = f" ({_seen(by['not applicable'], 1)})" if "not applicable" in by else ""
-    return Said("does not apply", source, f"{rule.id} does not apply here{why}", "", rule.id)
+    return Statement("does not apply", source, f"{rule.id} does not apply here{why}", "", rule.id)
 
 
 def _message(verdict: Verdict) -> str:
@@ -286,7 +287,7 @@ def _is_here(verdict: Verdict, seen: Audited) -> bool:
     return inside or (isinstance(named, Known) and named.value == "self")
 
 
-def _asked(seen: Audited) -> Iterator[Said]:
+def _asked(seen: Audited) -> Iterator[Statement]:
     """Whether the servers here said themselves what is in force: what a role or a session sets stands in no file. One that was
     asked is beside the same one as its process showed it."""
     engines: dict[str, list[bool]] = {}
@@ -295,13 +296,15 @@ def _asked(seen: Audited) -> Iterator[Said]:
             engines.setdefault(engine, []).append(is_true(seen.facts.get(database, "live")))
     for engine, live in engines.items():
         if any(live) and live.count(False) <= 1:
-            yield Said("yes", "check", f"{engine} was asked itself")
+            yield Statement("yes", "check", f"{engine} was asked itself")
         else:
             do = f"zaudit checklist {quoted(seen.target.name)} --db {engine}=DSN"
-            yield Said("open", "check", f"{engine} was not queried: roles and sessions may differ from its files", do)
+            yield Statement(
+                "open", "check", f"{engine} was not queried: roles and sessions may differ from its files", do
+            )
 
 
-def of_facts(line: Line, seen: Audited) -> Iterator[Said]:
+def of_facts(line: Line, seen: Audited) -> Iterator[Statement]:
     """One saying a fact that has to be known, of the target, its pool or the host; database.live of each engine."""
     pool = Subject("pool", seen.target.name.partition("/")[0])
     subjects = {"dataset": seen.target, "pool": pool, "host": HOST}
@@ -314,9 +317,11 @@ def of_facts(line: Line, seen: Audited) -> Iterator[Said]:
             case Known(value, evidence):
                 text, command = (evidence[0].text, evidence[0].command) if evidence else (f"{name}={value}", "")
                 command = command.replace("{subject}", quoted(subjects[kind].name))
-                yield Said("yes", "check", harmless(text or f"{name}={value}"), harmless(command))
+                yield Statement("yes", "check", harmless(text or f"{name}={value}"), harmless(command))
             case Unknown(reasons):
-                yield Said("open", "check", harmless(reasons[0].text), harmless(reasons[0].remedy) or "zaudit check -v")
+                yield Statement(
+                    "open", "check", harmless(reasons[0].text), harmless(reasons[0].remedy) or "zaudit check -v"
+                )
 
 
 # -- the table: what people tick off, and what answers it -------------------------------------------------------------

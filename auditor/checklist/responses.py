@@ -17,7 +17,7 @@ from auditor.checklist.lists import (
     Line,
     List,
     Runs,
-    Said,
+    Statement,
     wrong,
 )
 from auditor.diagnose.diagnosis import Cause, Diagnosis
@@ -53,12 +53,12 @@ def verify_command(target: str, parts: tuple[str, ...] = ()) -> str:
     return f"zaudit verify {quoted(target)}{length} --record verify.tar.gz"
 
 
-def of_verification(line: Line, seen: Verified | None, target: str) -> Iterator[Said]:
+def of_verification(line: Line, seen: Verified | None, target: str) -> Iterator[Statement]:
     """One saying a link and a part. Without a verification one that says so."""
     again = verify_command(target, line.verify)
     if seen is None:
         if line.links or line.verify:
-            yield Said("open", "verify", UNMEASURED, again)
+            yield Statement("open", "verify", UNMEASURED, again)
         return
     for each in line.links:
         yield _link(each, seen.found, again)
@@ -67,7 +67,7 @@ def of_verification(line: Line, seen: Verified | None, target: str) -> Iterator[
         yield said if said.do or said.answer == "yes" else said._replace(do=again)
 
 
-def _link(name: str, found: Verification, again: str) -> Said:
+def _link(name: str, found: Verification, again: str) -> Statement:
     """The worst of the links of this name. Those that a load of others can add to need a chain that was followed whole."""
     chain = found.chain
     below = [each for each in chain.links if each.name not in (*UPPER, KERNEL_LOG)]
@@ -75,37 +75,39 @@ def _link(name: str, found: Verification, again: str) -> Said:
     for each in links:
         if each.status == "contradicts":
             text = f"{harmless(each.name)}: {harmless(each.text)}"
-            return Said("no", "verify", text, "zaudit explain fsync-not-followed", "", "critical")
+            return Statement("no", "verify", text, "zaudit explain fsync-not-followed", "", "critical")
     for each in links:
         if each.status == "unseen":
-            return Said("open", "verify", f"{harmless(each.name)}: {harmless(each.text)}", again)
+            return Statement("open", "verify", f"{harmless(each.name)}: {harmless(each.text)}", again)
     if not links:
-        return Said("open", "verify", f"{name}: not followed", again)
+        return Statement("open", "verify", f"{name}: not followed", again)
     if name not in ALONE and chain.outcome != "TRACED":
         why = harmless(chain.reasons[0]) if chain.reasons else "another link lost syncs"
-        return Said("open", "verify", f"{name}: {chain.outcome}: {why}", again)
-    return Said("yes", "verify", "; ".join(f"{harmless(each.name)}: {harmless(each.text)}" for each in links))
+        return Statement("open", "verify", f"{name}: {chain.outcome}: {why}", again)
+    return Statement("yes", "verify", "; ".join(f"{harmless(each.name)}: {harmless(each.text)}" for each in links))
 
 
 # -- parts --------------------------------------------------------------------------------------------------------
 
 
-def _lasted(seconds: float, words: str) -> Callable[[Verified], Said]:
-    def part(seen: Verified) -> Said:
+def _lasted(seconds: float, words: str) -> Callable[[Verified], Statement]:
+    def part(seen: Verified) -> Statement:
         log = seen.log
         if log is None:
             return _open_verify("fio said nothing of the run of the log")
         text = f"the run of the log lasted {log.log.seconds:.0f} s"
-        return Said("yes", "verify", text) if log.log.seconds >= seconds - 1 else _open_verify(f"{text}, not {words}")
+        return (
+            Statement("yes", "verify", text) if log.log.seconds >= seconds - 1 else _open_verify(f"{text}, not {words}")
+        )
 
     return part
 
 
-def _open_verify(text: str) -> Said:
-    return Said("open", "verify", text)
+def _open_verify(text: str) -> Statement:
+    return Statement("open", "verify", text)
 
 
-def _verified_tail(seen: Verified) -> Said:
+def _verified_tail(seen: Verified) -> Statement:
     """p99.9 of the run of the log, with samples enough, of syncs that mean something."""
     log = seen.log
     latency = next((each for each in seen.found.latencies if log and each.run == log.name), None)
@@ -116,10 +118,10 @@ def _verified_tail(seen: Verified) -> Said:
     found = next((each for each in latency.percentiles if each.q == 0.999), None)
     if found is None or found.ns is None:
         return _open_verify(f"p99.9: {harmless(found.why) if found else 'not counted'}")
-    return Said("yes", "verify", f"p99.9 {duration(found.ns)}, {found.beyond} samples beyond it")
+    return Statement("yes", "verify", f"p99.9 {duration(found.ns)}, {found.beyond} samples beyond it")
 
 
-def _steady(seen: Verified) -> Said:
+def _steady(seen: Verified) -> Statement:
     """The last third of the run against the first: drives that write to a quick buffer first end slower than they began."""
     log = seen.log
     pieces = log.timeline if log else ()
@@ -130,19 +132,19 @@ def _steady(seen: Verified) -> Said:
         return _open_verify("too few syncs to tell its end from its beginning")
     text = f"a median sync took {duration(began)} in the first third of the run, {duration(ended)} in the last"
     if ended <= SLOWER * began:
-        return Said("yes", "verify", text)
-    return Said("no", "verify", text, "Find what fills or heats up: zpool iostat -vl 1, smartctl -x", "", "medium")
+        return Statement("yes", "verify", text)
+    return Statement("no", "verify", text, "Find what fills or heats up: zpool iostat -vl 1, smartctl -x", "", "medium")
 
 
-def _log_and_data(seen: Verified) -> Said:
+def _log_and_data(seen: Verified) -> Statement:
     there = {each.purpose for each in seen.found.runs if each.jobs}
     if missing := [each for each in ("log", "data") if each not in there]:
         return _open_verify(f"{' and '.join(missing)} not measured")
     names = ", ".join(f"{harmless(each.name)} ({each.purpose})" for each in seen.found.runs if each.jobs)
-    return Said("yes", "verify", f"measured apart: {names}")
+    return Statement("yes", "verify", f"measured apart: {names}")
 
 
-def _profile(seen: Verified) -> Said:
+def _profile(seen: Verified) -> Statement:
     """Whether it wrote as the databases of the target do."""
     wrote = harmless(seen.found.profile)
     if not seen.profiles:
@@ -150,11 +152,11 @@ def _profile(seen: Verified) -> Said:
         return _open_verify(f"it wrote as {wrote}; which database runs here was not seen")._replace(do=again)
     if seen.found.profile.endswith(".fio"):
         text = f"whether {wrote} writes as {', '.join(seen.profiles)} does"
-        return Said("open", "person", text, "ask whoever wrote it")
+        return Statement("open", "person", text, "ask whoever wrote it")
     if other := [engine for engine, profile in seen.profiles.items() if profile != seen.found.profile]:
         text = f"it wrote as {wrote}, and {', '.join(other)} runs here"
         return _open_verify(text)._replace(do=_as(seen.found.target, seen.profiles[other[0]]))
-    return Said("yes", "verify", f"it wrote as {wrote}, and {', '.join(seen.profiles)} runs here")
+    return Statement("yes", "verify", f"it wrote as {wrote}, and {', '.join(seen.profiles)} runs here")
 
 
 def _as(target: str, profile: str) -> str:
@@ -163,7 +165,7 @@ def _as(target: str, profile: str) -> str:
     )
 
 
-def _witnesses(seen: Verified) -> Said:
+def _witnesses(seen: Verified) -> Statement:
     log = seen.log
     if log is None:
         return _open_verify("fio said nothing of the run of the log")
@@ -181,10 +183,10 @@ def _witnesses(seen: Verified) -> Said:
         return _open_verify(f"not seen: {', '.join([*missing, *map(harmless, log.faults)])}")
     devices = ", ".join(harmless(each.disk) for each in log.devices)
     text = f"{devices}; {len(log.txgs)} transaction groups; {log.log.cpu_percent:.0f} % of a core"
-    return Said("yes", "verify", text)
+    return Statement("yes", "verify", text)
 
 
-VERIFY_PARTS: dict[str, Callable[[Verified], Said]] = {
+VERIFY_PARTS: dict[str, Callable[[Verified], Statement]] = {
     "two minutes": _lasted(120, "two minutes"),
     "ten minutes": _lasted(600, "ten minutes"),
     "p99.9": _verified_tail,
@@ -210,32 +212,31 @@ LONGER = " --seconds 300"
 
 
 def diagnose_command(target: str, more: str = "") -> str:
-    """What makes a diagnosis."""
     return f"zaudit diagnose {quoted(target)}{more} --record diagnose.tar.gz"
 
 
-def of_diagnosis(line: Line, found: Diagnosis | None, target: str) -> Iterator[Said]:
+def of_diagnosis(line: Line, found: Diagnosis | None, target: str) -> Iterator[Statement]:
     """One saying a part. Without a diagnosis one that says so."""
     if not line.diagnose:
         return
     if found is None:
-        yield Said("open", "diagnose", UNWATCHED, diagnose_command(target))
+        yield Statement("open", "diagnose", UNWATCHED, diagnose_command(target))
         return
     for each in line.diagnose:
         said = DIAGNOSE_PARTS[each](found)
         yield said._replace(do=diagnose_command(target, LONGER)) if said.answer == "open" and not said.do else said
 
 
-def _open_diagnose(text: str) -> Said:
-    return Said("open", "diagnose", text)
+def _open_diagnose(text: str) -> Statement:
+    return Statement("open", "diagnose", text)
 
 
-def _no(cause: Cause, *, grave: bool) -> Said:
+def _no(cause: Cause, *, grave: bool) -> Statement:
     fix = harmless(cause.fix) or f"zaudit explain {cause.rule}"
-    return Said("no", "diagnose", harmless(cause.text), fix, cause.rule, "critical" if grave else "medium")
+    return Statement("no", "diagnose", harmless(cause.text), fix, cause.rule, "critical" if grave else "medium")
 
 
-def _untraced(found: Diagnosis) -> Said | None:
+def _untraced(found: Diagnosis) -> Statement | None:
     """What to say where no commit was timed; None where they were."""
     if found.outcome == "NOBODY COMMITS":
         return _open_diagnose("nobody committed meanwhile")
@@ -246,28 +247,28 @@ def _untraced(found: Diagnosis) -> Said | None:
     return None
 
 
-def _durable(found: Diagnosis) -> Said:
+def _durable(found: Diagnosis) -> Statement:
     if found.outcome == "NOT DURABLE":
         return _no(found.causes[0], grave=True)
     if not found.commits:
         return _open_diagnose(
             "nobody committed meanwhile" if found.commits == 0 else "whether anybody commits was not seen"
         )
-    return Said("yes", "diagnose", f"the ZIL counted {found.commits:,} commits in {found.seconds:.0f} s")
+    return Statement("yes", "diagnose", f"the ZIL counted {found.commits:,} commits in {found.seconds:.0f} s")
 
 
-def _several(found: Diagnosis) -> Said:
+def _several(found: Diagnosis) -> Statement:
     if said := _untraced(found):
         return said
     busy = [each for each in found.committers if each.commits >= PART * (found.traced or 0)]
     if len(busy) < 2:
         return _open_diagnose("one thread alone committed meanwhile")
-    return Said(
+    return Statement(
         "yes", "diagnose", f"{len(busy)} threads, {found.traced:,} commits, {duration(found.mean_ns or 0.0)} each"
     )
 
 
-def _log_devices(found: Diagnosis) -> Said:
+def _log_devices(found: Diagnosis) -> Statement:
     for cause in found.causes:
         if cause.id in OF_THE_LOG:
             return _no(cause, grave=False)
@@ -281,27 +282,27 @@ def _log_devices(found: Diagnosis) -> Said:
     if not legs or any(each.kind != "log" or each.block_ns is None for each in legs):
         return _open_diagnose("how long log blocks took on the log devices was not seen")
     took = ", ".join(f"{harmless(each.device)} {duration(each.block_ns or 0.0)}" for each in legs)
-    return Said("yes", "diagnose", f"a log block takes: {took}")
+    return Statement("yes", "diagnose", f"a log block takes: {took}")
 
 
-def _diagnosed_tail(found: Diagnosis) -> Said:
+def _diagnosed_tail(found: Diagnosis) -> Statement:
     if said := _untraced(found):
         return said
     ns = found.latency.judged(0.99)
     if ns is None:
         return _open_diagnose(f"{found.latency.samples:,} commits are too few for p99")
-    return Said("yes", "diagnose", f"p99 at most {duration(ns)} of {found.latency.samples:,} commits")
+    return Statement("yes", "diagnose", f"p99 at most {duration(ns)} of {found.latency.samples:,} commits")
 
 
-def _nothing(found: Diagnosis) -> Said:
+def _nothing(found: Diagnosis) -> Statement:
     if found.outcome == "NOTHING STANDS OUT":
-        return Said("yes", "diagnose", harmless(found.answer))
+        return Statement("yes", "diagnose", harmless(found.answer))
     if found.outcome in ("CAUSE", "NOT DURABLE") and found.causes:
         return _no(found.causes[0], grave=found.outcome == "NOT DURABLE")
     return _open_diagnose(harmless(found.answer))
 
 
-DIAGNOSE_PARTS: dict[str, Callable[[Diagnosis], Said]] = {
+DIAGNOSE_PARTS: dict[str, Callable[[Diagnosis], Statement]] = {
     "durable": _durable,
     "several": _several,
     "log devices": _log_devices,
@@ -313,7 +314,7 @@ DIAGNOSE_PARTS: dict[str, Callable[[Diagnosis], Said]] = {
 # A checklist on one screen: what was seen, line by line, made into answers.
 
 
-class Seen(NamedTuple):
+class Looks(NamedTuple):
     """All that there is. stale: of a verification ("verify") and a diagnosis, what has changed since."""
 
     audit: Audited
@@ -323,7 +324,7 @@ class Seen(NamedTuple):
     stale: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def checklist(lists: Sequence[List], seen: Seen, evidence: tuple[Evidence, ...], made: float) -> Checklist:
+def checklist(lists: Sequence[List], seen: Looks, evidence: tuple[Evidence, ...], made: float) -> Checklist:
     """All lists, answered. made: seconds since the epoch."""
     report = seen.audit.report
     lines = tuple(_answered(line, each.id, seen) for each in lists for line in each.lines)
@@ -340,7 +341,7 @@ def checklist(lists: Sequence[List], seen: Seen, evidence: tuple[Evidence, ...],
     )
 
 
-def _answered(line: Line, list_: str, seen: Seen) -> Answered:
+def _answered(line: Line, list_: str, seen: Looks) -> Answered:
     said = tuple(_current(each, line, seen) for each in _said(line, seen))
     answer = decide(line, said)
     ordered = sorted(
@@ -349,7 +350,7 @@ def _answered(line: Line, list_: str, seen: Seen) -> Answered:
     return Answered(list_, line.id, line.text, line.source, answer, tuple(dict.fromkeys(ordered)))
 
 
-def decide(line: Line, said: Sequence[Said]) -> Answer:
+def decide(line: Line, said: Sequence[Statement]) -> Answer:
     """A line is as its worst saying: no, then open, then what somebody answers for. It is yes only where something that
     answers it passed; what can only speak against it answers nothing."""
     answers = {each.answer for each in said}
@@ -361,29 +362,29 @@ def decide(line: Line, said: Sequence[Said]) -> Answer:
     return "does not apply" if said and not any(each.rule for each in said) else "open"
 
 
-def _said(line: Line, seen: Seen) -> Iterator[Said]:
+def _said(line: Line, seen: Looks) -> Iterator[Statement]:
     target = seen.audit.target.name
     if line.on == "log":
         devices = lists.log_devices(seen.audit.facts)
         if isinstance(devices, Unknown):
-            yield Said("open", "check", harmless(devices.reasons[0].text), harmless(devices.reasons[0].remedy))
+            yield Statement("open", "check", harmless(devices.reasons[0].text), harmless(devices.reasons[0].remedy))
             return
         if not devices:
-            yield Said("does not apply", "check", "the pool has no log device", f"zpool status {_pool(target)}")
+            yield Statement("does not apply", "check", "the pool has no log device", f"zpool status {_pool(target)}")
             return
     yield from lists.of_audit(line, seen.audit, seen.runs, verify_command(target, line.verify))
     yield from lists.of_facts(line, seen.audit)
     yield from of_verification(line, seen.verified, target)
     yield from of_diagnosis(line, seen.diagnosed, target)
     if line.ask:
-        yield Said("open", "person", line.ask)
+        yield Statement("open", "person", line.ask)
 
 
 def _pool(target: str) -> str:
     return quoted(target.partition("/")[0])
 
 
-def _current(said: Said, line: Line, seen: Seen) -> Said:
+def _current(said: Statement, line: Line, seen: Looks) -> Statement:
     """What was measured under another configuration answers nothing."""
     changed = dict(seen.stale).get(said.by, ())
     if not changed or said.answer == "open":
@@ -391,7 +392,7 @@ def _current(said: Said, line: Line, seen: Seen) -> Said:
     target = seen.audit.target.name
     again = verify_command(target, line.verify) if said.by == "verify" else diagnose_command(target)
     word = "measured" if said.by == "verify" else "watched"
-    return Said("open", said.by, f"{word} before a change: {changed[0]}", again, said.rule)
+    return Statement("open", said.by, f"{word} before a change: {changed[0]}", again, said.rule)
 
 
 def _exit_code(lines: Sequence[Answered]) -> int:
@@ -401,7 +402,7 @@ def _exit_code(lines: Sequence[Answered]) -> int:
     return EXIT_UNDECIDED if any(line.answer == "open" and not line.person for line in lines) else 0
 
 
-def _next(lines: Sequence[Answered], seen: Seen) -> str:
+def _next(lines: Sequence[Answered], seen: Looks) -> str:
     """One command: what mends the gravest no, else what answers most open lines, else the page to sign."""
     if nos := wrong(lines):
         return nos[0].do

@@ -13,13 +13,15 @@ import click
 from click.shell_completion import CompletionItem
 
 from auditor.commands._options import Output
-from auditor.commands._terminal import note, write
 from auditor.errors import EXIT_NOTHING
 from auditor.interrupt import TooLate, waiting
 from auditor.report import formats
+from auditor.screen import look, note, write
 from auditor.text import harmless
 
 if TYPE_CHECKING:
+    from auditor.judge.event import Severity
+    from auditor.report.model import Report
     from auditor.report.report_reader import ReportDocument
 
 
@@ -136,3 +138,29 @@ def unanswered(words: Sequence[str], text: str, own: int) -> tuple[str, int]:
     if not name or not (failed := formats.named(name).failed):
         return "", own
     return failed(harmless(text), time.time()), EXIT_NOTHING if formats.named(name).status else own
+
+
+# A report that is made, and what it looks like in each format that is wanted of it.
+
+
+class Done:
+    """A report, and what it looks like in each format. The data of it is made once, and only where a format wants it."""
+
+    def __init__(self, report: Report, verbose: int, least: Severity) -> None:
+        self._report, self._verbose, self._shown = report, verbose, report.above(least)
+        self._data: ReportDocument | None = None
+
+    def text(self, wanted: FormatChoice) -> str:
+        """In one format; a file is no terminal."""
+        format_ = formats.named(wanted.name)
+        if format_.page:
+            report = self._report if wanted.name == "json" else self._shown
+            return format_.page(report, self._verbose, look(wanted.file))
+        return format_.render(self.data())
+
+    def data(self) -> ReportDocument:
+        from auditor.report import report_json
+        from auditor.report.report_reader import parse_report
+
+        self._data = self._data or parse_report(report_json.document(self._report))
+        return self._data

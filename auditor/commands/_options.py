@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from auditor import interrupt
-from auditor.commands import _complete
 from auditor.errors import EXIT_USAGE, Stop
 from auditor.host import trust, user_files
 from auditor.host.request import DEADLINE_S
@@ -141,9 +141,7 @@ def database(command: Callable[..., Any]) -> Callable[..., Any]:
         f"The database of the target: {', '.join(ENGINES)}. DIR: its data directory, if it is not running. DSN: to ask "
         "the server itself; without a password."
     )
-    return click.option("--db", "database", metavar="NAME[=DIR|DSN]", help=words, shell_complete=_complete.engines)(
-        command
-    )
+    return click.option("--db", "database", metavar="NAME[=DIR|DSN]", help=words, shell_complete=engines)(command)
 
 
 def with_database(options: Options, database: str | None) -> Options:
@@ -153,10 +151,9 @@ def with_database(options: Options, database: str | None) -> Options:
     from auditor.audit import DatabaseError
 
     try:
-        wanted = options.wanted.with_database(database)
+        return options._replace(wanted=options.wanted.with_database(database))
     except DatabaseError as error:
         raise click.UsageError(str(error)) from None
-    return options._replace(database=wanted.database, directory=wanted.directory, connection=wanted.connection)
 
 
 def folders(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -173,9 +170,9 @@ def rules_of(command: Callable[..., Any]) -> Callable[..., Any]:
         ("--skip", "skip", "Do not run this rule (repeat for more)."),
         ("--rule", "only", "Run only this rule (repeat for more)."),
     ):
-        command = click.option(
-            name, parameter, multiple=True, metavar="ID", shell_complete=_complete.rule_ids, help=words
-        )(command)
+        command = click.option(name, parameter, multiple=True, metavar="ID", shell_complete=rule_ids, help=words)(
+            command
+        )
     return command
 
 
@@ -214,3 +211,42 @@ def fail_on(command: Callable[..., Any]) -> Callable[..., Any]:
     words = "Findings and unknown rules below this do not count for the exit code."
     kind = click.Choice(SEVERITIES)
     return click.option("--fail-on", type=kind, default="low", show_default=True, help=words)(command)
+
+
+# What a shell offers for a word that is not finished: what click cannot know by itself. It never fails, and asks the host for a
+# second at most.
+
+Items = list[CompletionItem]
+ASK_S = 1.0
+
+
+def rule_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    from auditor import rulebook
+
+    rules = rulebook.load(examples=False)
+    return [CompletionItem(rule.id, help=rule.title) for rule in rules if rule.id.startswith(incomplete)]
+
+
+def engines(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """The databases that ``--db`` knows."""
+    from auditor.databases import ENGINES
+
+    return [CompletionItem(name) for name in ENGINES if name.startswith(incomplete)]
+
+
+def changes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """The beginnings of a supposition: who it may be about."""
+    fixed = [CompletionItem(each) for each in ("host release=", "zfs ") if each.startswith(incomplete)]
+    return fixed + (targets(ctx, param, incomplete) if incomplete and not incomplete.startswith(("/", ".")) else [])
+
+
+def targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Datasets and zvols that ``zfs list`` names; paths, once a path is begun."""
+    if incomplete.startswith(("/", ".")):
+        return [CompletionItem(incomplete, type="file")]
+    from auditor.host.live import LiveHost
+    from auditor.host.request import Run
+
+    said = LiveHost(ASK_S, ASK_S).run(Run(("zfs", "list", "-H", "-t", "filesystem,volume", "-o", "name", "-s", "name")))
+    names = said.stdout.decode(errors="replace").splitlines() if said.exit == 0 else []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

@@ -16,8 +16,8 @@ import click
 
 from auditor import interrupt
 from auditor.commands._options import SEVERITIES, Local, Seconds, deadline, span
-from auditor.commands._terminal import note, say
 from auditor.errors import EXIT_BROKE, Stop
+from auditor.screen import note, say
 
 HOOK = Path("/etc/zaudit/alert")
 AHEAD = 300  # seconds by which the clock may have been set back since
@@ -77,11 +77,11 @@ def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout
 
 def _document(report: Path, max_age: float | None) -> tuple[dict[str, Any] | None, str]:
     """(the report, why there is none)."""
-    from auditor.commands._reports import read
+    from auditor.commands._auditing import read_report
     from auditor.report.report_reader import parse_report
 
     try:
-        document = read(report, trusted=True)
+        document = read_report(report, trusted=True)
         age = time.time() - parse_report(document).taken
     except click.ClickException as error:
         return None, error.format_message()
@@ -96,20 +96,19 @@ def _document(report: Path, max_age: float | None) -> tuple[dict[str, Any] | Non
 
 def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
     """What there is to tell; empty when nothing is."""
-    from auditor.commands import diff
-    from auditor.commands._reports import read
+    from auditor.commands._auditing import read_report
     from auditor.report import changes
     from auditor.report.formats.monitors import summary as summarize
     from auditor.report.report_reader import parse_report
 
     summary = summarize(parse_report(document)).strip()
     try:
-        before = read(told, trusted=True)
+        before = read_report(told, trusted=True)
         found = changes.compare(before, document)
     except (OSError, click.UsageError, changes.CompareError):
         return {"summary": summary, "difference": None} if document["exit_code"] else {}
     code = found.exit_code(fail_on)
-    return {"summary": summary, "difference": diff.as_json(found, before, document, code)} if code else {}
+    return {"summary": summary, "difference": changes.as_json(found, before, document, code)} if code else {}
 
 
 def _tell(program: str, file: Path, news: dict[str, Any], timeout: float) -> None:

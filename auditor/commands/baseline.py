@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from auditor.commands import _auditing, _complete
-from auditor.commands._done import Done
-from auditor.commands._formats import FormatChoice, code, emit, promised, report_formats, settled
+from auditor.commands import _options
+from auditor.commands._auditing import Request, gathered
+from auditor.commands._formats import Done, FormatChoice, code, emit, promised, report_formats, settled
 from auditor.commands._options import Local, fail_on, looking, policy, rules_of
 from auditor.commands._options import database as database_option
-from auditor.commands._terminal import note, say, written
-from auditor.commands._terminal import wanted as looks
 from auditor.report import formats
+from auditor.screen import note, say, written
+from auditor.screen import wanted as looks
 
 if TYPE_CHECKING:
     from auditor.facts import Facts
@@ -45,7 +45,7 @@ def _audit(command: Callable[..., Any]) -> Callable[..., Any]:
         fail_on,
         report_formats(formats.names(), "summary"),
         click.option("--replay", type=Local(), metavar="REC", help=words),
-        click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets),
+        click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_options.targets),
         FILE,
     ):
         command = option(command)
@@ -55,25 +55,27 @@ def _audit(command: Callable[..., Any]) -> Callable[..., Any]:
 @baseline.command(short_help="Accept what fails today.")
 @_audit
 @click.option("--was", default="", metavar="NAME", help="The name that this host had when FILE was made.")
-def accept(was: str, **options: Any) -> NoReturn:
+@gathered
+def accept(asked: Request, was: str, **options: Any) -> NoReturn:
     """Audit TARGETs (all imported pools when none is named) and write all that fails into FILE, with what is unknown for a
     reason that lasts: a virtual disk, a build of a distribution. What timed out or was refused may have an answer tomorrow and
     is not accepted. With --rule, of these rules alone.
 
     The report and the exit code are those of the next night, if nothing happens: 0 when all of it is accepted.
     """
-    _run(accept=True, was=was, **options)
+    _run(asked, accept=True, was=was, **options)
 
 
 @baseline.command(short_help="Audit, and count what FILE does not know.")
 @_audit
-def update(**options: Any) -> NoReturn:
+@gathered
+def update(asked: Request, **options: Any) -> NoReturn:
     """The job of every night: audit TARGETs (all imported pools when none is named), count what is new or worse than FILE
     knows, and note in FILE what was seen and what is gone. Nothing is accepted.
 
     Exit code: that of zaudit check, of what counts.
     """
-    _run(accept=False, was="", **options)
+    _run(asked, accept=False, was="", **options)
 
 
 @baseline.command(short_help="What FILE knows.")
@@ -91,13 +93,13 @@ def show(file: Path) -> None:
 
 @baseline.command(short_help="Let something count again.")
 @FILE
-@click.argument("rule", metavar="RULE", shell_complete=_complete.rule_ids)
+@click.argument("rule", metavar="RULE", shell_complete=_options.rule_ids)
 @click.argument("subject", required=False, metavar="[SUBJECT]")
 def remove(file: Path, rule: str, subject: str | None) -> None:
     """Remove RULE from what FILE knows, of SUBJECT alone where one is named: a dataset, pool, drive or server as zaudit
     baseline show prints it. It counts again from the next audit on."""
     from auditor.host import user_files
-    from auditor.judge import baseline_file
+    from auditor.judge import baseline as judging
 
     found = _read(file, trusted=False)
     gone = [
@@ -109,62 +111,43 @@ def remove(file: Path, rule: str, subject: str | None) -> None:
         of = f" of {subject}" if subject else ""
         raise click.UsageError(f"{file}: {rule}{of} is not known (zaudit baseline show {file} lists what is)")
     left = {key: each for key, each in found.entries.items() if key not in gone}
-    user_files.replace(file, baseline_file.text(found._replace(entries=left)).encode())
+    user_files.replace(file, judging.text(found._replace(entries=left)).encode())
     written(file, f"{len(gone)} removed, {len(left)} known")
 
 
 def _run(
-    *,
-    accept: bool,
-    was: str,
-    file: Path,
-    targets: tuple[str, ...],
-    replay: Path | None,
-    wanted: tuple[FormatChoice, ...],
-    output: Path | None,
-    fail_on: Any,
-    failed_only: bool,
-    only: tuple[str, ...],
-    skip: tuple[str, ...],
-    folders: tuple[Path, ...],
-    policy_file: Path | None,
-    database: str | None,
-    quiet: bool,
-    timeout: float,
-    deadline: float,
-    consistent: bool,
+    asked: Request, *, accept: bool, was: str, file: Path, wanted: tuple[FormatChoice, ...], output: Path | None
 ) -> NoReturn:
     from auditor.host import user_files
     from auditor.judge import baseline as judging
-    from auditor.judge import baseline_file
 
-    looks("auto", quiet)
+    looks("auto", asked.quiet)
     wanted = settled(wanted, output, "summary")
     with promised(wanted):
-        choice = _auditing.choose(replay, folders, only, skip, policy_file, database, consistent, quiet)
+        choice = asked.choose()
         user_files.possible(file)
-        before = _read(file, trusted=not replay, missing=accept)
-        looked = _auditing.look(choice, targets, timeout, deadline, quiet)
+        before = _read(file, trusted=not asked.replay, missing=accept)
+        looked = choice.look()
         facts = looked.seen.facts
         if before and was == before.host:
             before = before._replace(host=judging.host(facts))
         if before:
-            baseline_file.must_fit(before, judging.host(facts), looked.targets, str(file))
+            judging.must_fit(before, judging.host(facts), looked.targets, str(file))
         known = before or judging.empty(facts, looked.targets)
-        report = _auditing.judge(choice, looked, fail_on, failed_only, known)
+        report = looked.judge(known)
         assert report.night
         tomorrow = judging.updated(report.night, report.verdicts, facts, accept=accept)
         lines = [*_mind(file, before, report, facts)]
         if accept:
             lines += _not_accepted(report, facts)
-            report = _auditing.judge(choice, looked, fail_on, failed_only, tomorrow)
-    done = Done(report, False, "low")
+            report = looked.judge(tomorrow)
+    done = Done(report, 0, "low")
     try:
-        user_files.replace(file, baseline_file.text(tomorrow).encode())
+        user_files.replace(file, judging.text(tomorrow).encode())
         failed = sum(each.outcome == "fail" for each in tomorrow.entries.values())
         written(file, f"{failed} failures and {len(tomorrow.entries) - failed} unknowns are known")
     finally:  # a disk that is full costs the baseline, and not the report
-        for line in () if quiet else lines:
+        for line in () if asked.quiet else lines:
             note(line)
         emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
     sys.exit(code(wanted, report.exit_code, done.data))
@@ -177,10 +160,10 @@ def _read(file: Path, *, trusted: bool, missing: bool = False) -> Any:
     be silenced by whoever may write its folder.
     """
     from auditor.host import user_files
-    from auditor.judge import baseline_file
+    from auditor.judge import baseline as judging
 
     try:
-        return baseline_file.parse(user_files.read(file, baseline_file.LIMIT, trusted=trusted), str(file))
+        return judging.parse(user_files.read(file, judging.LIMIT, trusted=trusted), str(file))
     except FileNotFoundError:
         if missing:
             return None
@@ -210,7 +193,6 @@ def _mind(file: Path, before: Baseline | None, report: Report, facts: Facts) -> 
 
 
 def _not_accepted(report: Report, facts: Facts) -> Iterator[str]:
-    """What counts tomorrow all the same, and why."""
     from auditor.judge import baseline as judging
 
     causes: dict[str, set[str]] = {}

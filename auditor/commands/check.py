@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from auditor import __version__
-from auditor.commands import _auditing, _check_verify, _complete
-from auditor.commands._done import Done
-from auditor.commands._formats import FormatChoice, code, emit, promised, report_formats, settled
+from auditor.commands import _options
+from auditor.commands._auditing import Audit, Inspected, Request, gathered
+from auditor.commands._formats import Done, FormatChoice, code, emit, promised, report_formats, settled
 from auditor.commands._options import SEVERITIES, Local, fail_on, looking, policy, rules_of
 from auditor.commands._options import database as database_option
-from auditor.commands._terminal import look as looking_at
-from auditor.commands._terminal import note, write
-from auditor.commands._terminal import wanted as looks
 from auditor.report import formats
+from auditor.screen import look, note, steps, write
+from auditor.screen import wanted as looks
+from auditor.streams import progress
+
+if TYPE_CHECKING:
+    from auditor.judge.event import Severity
+    from auditor.judge.supposition import Change
+
+VERIFIED = ("terminal", "json", "html")  # of what a verification is part
 
 
 @click.command(short_help="Audit pools, datasets, zvols or paths.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets)
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_options.targets)
 @click.option(
     "--replay",
     type=Local(),
@@ -41,7 +46,7 @@ from auditor.report import formats
     "supposed",
     multiple=True,
     metavar="CHANGE",
-    shell_complete=_complete.changes,
+    shell_complete=_options.changes,
     help="Show the table before and after a change, such as 'tank/db sync=standard', 'zfs zil_nocacheflush=0', 'postgres "
     "fsync=on', 'nvme0n1 gone' or 'host release=2.4.4' (repeat for more).",
 )
@@ -64,29 +69,17 @@ from auditor.report import formats
     help="auto: on a terminal, or as NO_COLOR or FORCE_COLOR say.",
 )
 @looking
+@gathered
 def check(
-    targets: tuple[str, ...],
-    replay: Path | None,
-    record: Path | None,
+    asked: Request,
     wanted: tuple[FormatChoice, ...],
     output: Path | None,
-    fail_on: Any,
-    failed_only: bool,
-    only: tuple[str, ...],
-    skip: tuple[str, ...],
-    folders: tuple[Path, ...],
-    policy_file: Path | None,
-    database: str | None,
     supposed: tuple[str, ...],
     name: str | None,
     verifying: bool,
     verbose: int,
-    min_severity: Any,
-    quiet: bool,
+    min_severity: Severity,
     color: str,
-    timeout: float,
-    deadline: float,
-    consistent: bool,
 ) -> NoReturn:
     """Audit TARGETs: pools, datasets, zvols, block devices, or mounted paths, those of another file system on a zvol included;
     all imported pools when none is named.
@@ -98,47 +91,84 @@ def check(
     from auditor.recording import recording, replacing
 
     changes = [supposition.parse(each) for each in supposed]
+    record = asked.record
     if changes and (verifying or record or any(each.name not in ("json", "terminal") for each in wanted)):
         others = "--verify, --record or a format but terminal and json"
         raise click.UsageError(f"--suppose cannot be combined with {others}: what is supposed is no state of this host")
-    looks(color, quiet)
+    looks(color, asked.quiet)
     wanted = settled(wanted, output, "terminal")
     with promised(wanted):
-        chosen = _auditing.choose(replay, folders, only, skip, policy_file, database, consistent, quiet, verifying)
+        chosen = asked.choose(verifying=verifying)
         if verifying:
-            _check_verify.run(
-                targets, replay, chosen.rules, chosen.options, record, wanted, fail_on, failed_only, timeout, deadline
-            )
+            _verify(asked, chosen, wanted)
         if chosen.past and record:
             raise click.UsageError("--record needs a live check; here is a recording already")
         if record:
             replacing.possible(record)
-        looked = _auditing.look(chosen, targets, timeout, deadline, quiet, record=bool(record))
+        looked = chosen.look()
         if changes:
-            from auditor.report import supposed as comparison
-
-            before, after = (
-                comparison.Side(_auditing.judge(chosen, each, fail_on, failed_only), each.seen.facts)
-                for each in (looked, looked.suppose(changes))
-            )
-            for choice in wanted:
-                words = [each.text for each in changes]
-                form: Callable[..., str] = comparison.document
-                if choice.name != "json":
-                    form = partial(comparison.page, **looking_at(choice.file))
-                write(form(before, after, words), choice.file, f"supposed: {after.report.headline}")
-            sys.exit(after.report.exit_code)
-        report = _auditing.judge(chosen, looked, fail_on, failed_only)
+            _compare(looked, changes, wanted)
+        report = looked.judge()
         report = report._replace(hostname=name or report.hostname)
     done = Done(report, verbose, min_severity)
     try:
         if record and isinstance(looked.host, recording.RecordingHost):
-            made = looked.host.recording(targets, chosen.options.words(), __version__, report.rules)
+            made = looked.host.recording(asked.targets, chosen.options.words(), __version__, report.rules)
             for unkept in recording.write(made, record):
                 note(unkept)
     finally:  # a disk that is full costs the recording, and not the report
         emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
     sys.exit(code(wanted, report.exit_code, done.data))
+
+
+def _compare(looked: Inspected, changes: Sequence[Change], wanted: Sequence[FormatChoice]) -> NoReturn:
+    from auditor.report import supposed
+
+    before, after = (supposed.Side(each.judge(), each.seen.facts) for each in (looked, looked.suppose(changes)))
+    for choice in wanted:
+        words = [each.text for each in changes]
+        if choice.name == "json":
+            text = supposed.document(before, after, words)
+        else:
+            text = supposed.page(before, after, words, **look(choice.file))
+        write(text, choice.file, f"supposed: {after.report.headline}")
+    sys.exit(after.report.exit_code)
+
+
+def _verify(asked: Request, chosen: Audit, wanted: Sequence[FormatChoice]) -> NoReturn:
+    """The audit and a quick verification of one target as one report; the profile is that of the database, if it was told."""
+    from auditor.databases import ENGINES
+    from auditor.verify import session
+
+    engine = chosen.options.wanted.database
+    if chosen.options.wanted.connection:
+        raise click.UsageError("--verify does not ask a database: --db NAME alone chooses what is written")
+    if asked.replay or len(asked.targets) != 1:
+        raise click.UsageError(
+            "--verify goes with one TARGET of this host (zaudit verify --replay judges a recorded one)"
+        )
+    if not (profile := ENGINES[engine or "postgres"].profile):
+        raise click.UsageError(f"--verify: there is no profile of {engine} yet")
+    format_, output = wanted[0]
+    if len(wanted) > 1 or format_ not in VERIFIED:
+        raise click.UsageError(f"--verify: one format, of {', '.join(VERIFIED)}")
+    request = session.VerifyRequest(
+        asked.targets[0],
+        profile,
+        record=asked.record,
+        timeout=asked.timeout,
+        deadline=asked.deadline,
+        fail_on=asked.fail_on,
+        failed_only=asked.failed_only,
+        chosen=chosen.rules,
+        policy=chosen.options.policy,
+    )
+    found = session.live(request, progress(asked.deadline), steps())
+    assert found is not None  # only a dry run finds nothing
+    write(session.rendered(found, format_, look(output)), output, session.summary(found))
+    if found.unkept:
+        raise found.unkept
+    sys.exit(found.report.exit_code)
 
 
 COMMAND = check

@@ -9,15 +9,16 @@ from typing import NoReturn
 
 import click
 
-from auditor.commands import _complete
-from auditor.commands._options import Local, Output, formats_of, looking, policy, with_database
+from auditor.commands import _options
+from auditor.commands._auditing import Request, gathered
+from auditor.commands._options import Local, Output, formats_of, looking, policy
 from auditor.commands._options import database as database_option
-from auditor.commands._terminal import look, write
+from auditor.screen import look, write
 from auditor.streams import progress
 
 
-@click.command(short_help="Tick off what a log device, figures and a benchmark need, as far as it was seen.")
-@click.argument("target", required=False, shell_complete=_complete.targets)
+@click.command(short_help="Fill in readiness checklists for a SLOG or a benchmark.")
+@click.argument("target", required=False, shell_complete=_options.targets)
 @click.option("--replay", "replays", type=Local(), multiple=True, metavar="REC",
               help="A recording of check, verify or diagnose; one of each at most (repeat for more).")  # fmt: skip
 @formats_of("terminal", "markdown", "html", "json")
@@ -26,17 +27,9 @@ from auditor.streams import progress
 @policy
 @click.option("-v", "--verbose", is_flag=True, help="Show everything that each line rests on.")
 @looking
+@gathered
 def checklist(
-    target: str | None,
-    replays: tuple[Path, ...],
-    format_: str,
-    output: Path | None,
-    database: str | None,
-    policy_file: Path | None,
-    verbose: bool,
-    timeout: float,
-    deadline: float,
-    consistent: bool,
+    asked: Request, target: str | None, replays: tuple[Path, ...], format_: str, output: Path | None, verbose: bool
 ) -> NoReturn:
     """Answer three checklists for TARGET (a pool, dataset, zvol or mounted path): is its log device fit for a database, do its
     figures fool anybody, does its benchmark stand up in a postmortem.
@@ -52,20 +45,15 @@ def checklist(
     Exit codes: 11 to 14 the worst of what a no rests on (low, medium, high, critical); else 10 while a command would answer
     what is open; else 0, also where only a person can.
     """
-    from auditor import audit
-    from auditor.commands import _listing as command
-    from auditor.commands import _policy
+    from auditor.checklist import survey
 
     if not target and not replays:
         raise click.UsageError("name a TARGET, or --replay recordings")
-    options = with_database(audit.Options(consistent), database)
-    options = options._replace(policy=_policy.read(policy_file))
-    wanted = command.Wanted(
-        target, replays, options, options.policy if policy_file else None, timeout, deadline, time.time()
-    )
-    found = command.draw(wanted, progress(deadline))
-    text = command.rendered(found, format_, look(output), verbose=verbose)
-    write(text, output, command.summary(found), encoded=format_ == "html")
+    options = asked.options()
+    wanted = survey.Wanted(target, replays, options, asked.named_policy(), asked.timeout, asked.deadline, time.time())
+    found = survey.draw(wanted, progress(asked.deadline))
+    text = survey.rendered(found, format_, look(output), verbose=verbose)
+    write(text, output, survey.summary(found), encoded=format_ == "html")
     sys.exit(found.exit_code)
 
 

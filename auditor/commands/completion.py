@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from auditor import data
-from auditor.commands._terminal import say
+from auditor.screen import say
 from auditor.text import harmless
 
 SHELLS = ("bash", "zsh", "fish")

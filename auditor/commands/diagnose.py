@@ -8,14 +8,15 @@ from typing import NoReturn
 
 import click
 
+from auditor.commands._auditing import Request, gathered
 from auditor.commands._options import Local, Output, Seconds, database, deadline, formats_of, policy
-from auditor.commands._terminal import look, say, steps, write
+from auditor.screen import look, say, steps, write
 from auditor.streams import progress
 
 SECONDS, LONGEST = 30, 3600
 
 
-@click.command(short_help="Who commits under the current load, how long it takes, and where the time goes.")
+@click.command(short_help="Who commits now, how long it takes, where the time goes.")
 @click.argument("target", required=False)
 @click.option("--seconds", type=Seconds(1, LONGEST), metavar="SECONDS",
               help=f"Look for this long.  [default: {SECONDS}; with --watch until Ctrl-C, at most {LONGEST}]")  # fmt: skip
@@ -35,20 +36,16 @@ SECONDS, LONGEST = 30, 3600
 @click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
               help="Give up on a command after this time.")  # fmt: skip
 @deadline("Stop the questions of the audit after this time; give up on a recording.")
+@gathered
 def diagnose(
+    asked: Request,
     target: str | None,
     seconds: float | None,
     watch: bool,
     no_trace: bool,
-    database: str | None,
-    replay: Path | None,
-    record: Path | None,
     format_: str,
     output: Path | None,
-    policy_file: Path | None,
     verbose: bool,
-    timeout: float,
-    deadline: float,
 ) -> NoReturn:
     """Watch the sync writes of TARGET (a pool, dataset, zvol or mounted path) under the current load, and say who makes them,
     how long each takes, and what it waits for. Nothing is written to the pool. Digits alone are the number of a process: then
@@ -67,17 +64,16 @@ def diagnose(
 
     Exit codes: 0 nothing stands out, 10 inconclusive, 12 something stands out, 14 syncs that write nothing.
     """
-    from auditor.commands import _diagnosing as command
-    from auditor.commands import _policy
+    from auditor.diagnose import inspection as command
 
-    if bool(target) == bool(replay):
+    if bool(target) == bool(asked.replay):
         raise click.UsageError("name a TARGET, or --replay a recording")
-    if replay and database:
+    if asked.replay and asked.database:
         raise click.UsageError("--db does not go with --replay: a recording has what the database said")
-    if watch and replay:
+    if watch and asked.replay:
         raise click.UsageError("--watch looks at this host, and a recording has been looked at")
-    if replay:
-        found = command.replayed(replay, _policy.read(policy_file) if policy_file else None)
+    if asked.replay:
+        found = command.replayed(asked.replay, asked.named_policy())
     else:
         wanted = command.DiagnoseOptions(
             target=str(target),
@@ -85,13 +81,12 @@ def diagnose(
             traced=not no_trace,
             watch=watch,
             beside=format_ != "terminal",
-            record=record,
-            policy=_policy.read(policy_file),
-            timeout=timeout,
-            deadline=deadline,
-            database=database,
+            record=asked.record,
+            options=asked.options(),
+            timeout=asked.timeout,
+            deadline=asked.deadline,
         )
-        found = command.live(wanted, progress(deadline), None if watch else steps())
+        found = command.live(wanted, progress(asked.deadline), None if watch else steps())
     if watch and format_ == "terminal" and not output:
         say("")
     text = command.rendered(found, format_, look(output), verbose=verbose)

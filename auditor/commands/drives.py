@@ -3,14 +3,14 @@ is shingled."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from auditor.commands._options import formats
-from auditor.commands._terminal import say, width
+from auditor.report import document as doc
+from auditor.screen import ascii_only, say, width
 
 if TYPE_CHECKING:
     from auditor.data.drives import Drive, Shingled
@@ -62,7 +62,10 @@ def drives(words: tuple[str, ...], format_: str) -> None:
 
         say(json.dumps(_document(model, found, recorded, near), indent=1))
     else:
-        say("\n".join(_page(model, found, recorded, near, min(width(), 100))))
+        from auditor.report import terminal
+
+        blocks = _page(model, found, recorded, near)
+        say(terminal.fragment(blocks, width=min(width(), 100), ascii_only=ascii_only()))
 
 
 def _grades(found: Drive | None) -> Iterator[tuple[str, Judged]]:
@@ -96,43 +99,38 @@ def _virtual(found: Drive | None) -> bool:
 
 
 def _page(
-    model: str, found: Drive | None, recorded: Shingled | None, near: Sequence[tuple[Drive, str]], columns: int
-) -> Iterator[str]:
+    model: str, found: Drive | None, recorded: Shingled | None, near: Sequence[tuple[Drive, str]]
+) -> Iterator[doc.Block]:
     from auditor.model.disk import SAYS
-    from auditor.text import harmless
 
-    def field(label: str, text: str) -> list[str]:
-        return textwrap.wrap(f"{label:<12}{text}", columns, subsequent_indent=" " * 12, break_on_hyphens=False)
+    def fields(*rows: tuple[str, str]) -> doc.Section:
+        return doc.section("", [doc.labelled(rows, at=12)])
 
-    yield harmless(model)
-    yield ""
+    yield doc.Say(model)
     if recorded:
-        yield from field("Recording", SHINGLED)
-        yield from field("Family", recorded.family)
-        yield from field("Source", recorded.source)
-        yield ""
-        yield from field("Means", HARD_DISK)
+        yield fields(("Recording", SHINGLED), ("Family", recorded.family), ("Source", recorded.source))
+        yield fields(("Means", HARD_DISK))
         return
     if found is None:
-        yield from field("Class", UNLISTED)
-        for i, (drive, example) in enumerate(near):
-            yield from field("" if i else "Similar", f"{example} ({drive.family}): {drive.plp}")
+        similar = (f"{example} ({drive.family}): {drive.plp}" for drive, example in near)
+        yield fields(("Class", UNLISTED), *(("" if i else "Similar", text) for i, text in enumerate(similar)))
     else:
-        yield from field("Class", f"{found.plp}: {SAYS[found.plp]}")
-        yield from field("Family", found.family)
-        yield from field("Confidence", f"{found.confidence}: {CONFIDENCE[found.confidence]}")
-        yield from field("Source", found.source)
-        yield from field("Pattern", found.pattern)
-    yield ""
+        yield fields(
+            ("Class", f"{found.plp}: {SAYS[found.plp]}"),
+            ("Family", found.family),
+            ("Confidence", f"{found.confidence}: {CONFIDENCE[found.confidence]}"),
+            ("Source", found.source),
+            ("Pattern", found.pattern),
+        )
     if _virtual(found):
-        yield from field(
-            "Means", "No drive that can be seen from here: protection is decided where the volume comes from."
+        yield fields(
+            ("Means", "No drive that can be seen from here: protection is decided where the volume comes from.")
         )
         return
-    for i, (says, grade) in enumerate(_grades(found)):
-        yield from field("" if i else "Means", f"{_said(grade)}, when {says}")
-    yield ""
-    yield from field("", "5 is proven, 4 strong, 3 declared, 2 flushed data only, 1 none. zaudit check asks the drive.")
+    yield fields(
+        *(("" if i else "Means", f"{_said(grade)}, when {says}") for i, (says, grade) in enumerate(_grades(found)))
+    )
+    yield fields(("", "5 is proven, 4 strong, 3 declared, 2 flushed data only, 1 none. zaudit check asks the drive."))
 
 
 def _document(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from auditor.commands import _complete
+from auditor.commands import _options
 from auditor.commands._options import folders
-from auditor.commands._terminal import say, width
 from auditor.judge.event import EVENTS
+from auditor.screen import say, width
 
 if TYPE_CHECKING:
     from auditor.judge.rule import Rule
@@ -20,7 +20,7 @@ SHOWN = 10  # rules that speak of a word
 
 
 @click.command(short_help="Show a rule, an event, or what speaks of a setting or symptom.")
-@click.argument("words", metavar="[ID | WORD]...", nargs=-1, shell_complete=_complete.rule_ids)
+@click.argument("words", metavar="[ID | WORD]...", nargs=-1, shell_complete=_options.rule_ids)
 @click.option("--event", type=click.Choice(EVENTS), help="How zaudit judges what this event would cost.")
 @click.option("--questions", is_flag=True, help="The questions that people ask most, each with its answer.")
 @folders
@@ -38,9 +38,9 @@ def explain(words: tuple[str, ...], event: str | None, questions: bool, folders:
     if (bool(words), event is not None, questions).count(True) != 1:
         raise click.UsageError("give the ID of a rule (zaudit rules lists them), a WORD, --event or --questions")
     if questions:
-        from auditor.report import question_page
+        from auditor.report import rule_page
 
-        say(question_page.text(width()))
+        say(rule_page.text(width()))
     elif event:
         say(rule_page.event_page(next(each for each in EVENTS if each == event), rulebook.load(folders), width()))
     else:
@@ -71,7 +71,7 @@ def _page(id: str, folders: Sequence[Path]) -> str:
 def _found(words: Sequence[str], rules: Sequence[Rule], folders: Sequence[Path]) -> str:
     """The questions and rules that speak of the words, best first; the page of a rule that alone does."""
     from auditor.judge import policy, search
-    from auditor.report import question_page, rule_page
+    from auditor.report import rule_page
 
     name = " ".join(words)
     found, asked = search.find(rules, words), search.questions(words)
@@ -81,7 +81,7 @@ def _found(words: Sequence[str], rules: Sequence[Rule], folders: Sequence[Path])
         )
     if len(found) == 1 and not asked:
         return _page(found[0].id, folders)
-    parts = [question_page.short(each, width()) for each in asked]
+    parts = [rule_page.short(each, width()) for each in asked]
     if name in EVENTS:
         parts.append(f"zaudit explain --event {name}: what this event costs\n")
     if found:

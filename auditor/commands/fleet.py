@@ -6,30 +6,54 @@ import hashlib
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+from urllib.parse import quote
 
 import click
 
 from auditor import __version__
-from auditor.commands._fleet_output import Place, Source, write
-from auditor.commands._fleet_pages import Pages
 from auditor.commands._options import Local, Output, Seconds, fail_on, folders, formats_of
-from auditor.commands._terminal import look, note
-from auditor.commands._terminal import write as emitted
 from auditor.errors import Stop
+from auditor.screen import look, note
+from auditor.screen import write as emitted
 from auditor.streams import progress
+from auditor.text import is_url
 
 if TYPE_CHECKING:
-    from auditor.fleet.inputs import Account, Found, Journal
+    from auditor.fleet.counting import Host, Read
+    from auditor.fleet.inputs import Account, Inputs, Journal
     from auditor.fleet.workers import How
 
 Judge = Callable[[Iterable[str], "How"], Iterator[str]]
 INVENTORY = 256 << 20
 DEADLINE_S = 21600.0
+
+
+LINE = 16 << 20  # bytes of one row
+Write = Callable[[BinaryIO, Iterable[str]], None]
+
+
+class Place(Output):
+    """A file, as a Path; a URL, as a text; None: standard output."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises BadParameter."""
+        return value if is_url(str(value)) else super().convert(value, param, ctx)
+
+
+class Source(Local):
+    """A file to read, as a Path; a URL, as a text."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises BadParameter."""
+        return value if is_url(str(value)) else super().convert(value, param, ctx)
 
 
 class TooLate(Stop):
@@ -89,7 +113,7 @@ def judge(
 
     how, told = _how(folders, policy_file)
     account = inputs.Account(frozenset(_expected(inventory)), time.time())
-    found = inputs.found(recordings)
+    found = inputs.find(recordings)
     found = found._replace(recordings=account.in_order(found.recordings))
     bounds = workers.Bounds(min(jobs or workers.processors(), len(found.recordings)), timeout)
 
@@ -133,21 +157,20 @@ def report(
 
     Exit code: as of zaudit check, for the worst host; a host that is missing or was not judged may be as bad as any.
     """
-    from auditor.commands._fleet_output import lines
-    from auditor.fleet import counting, page
+    from auditor.fleet import counting, fleet_page
 
     own = Pages(pages if format_ == "html" else "", output)
-    read = partial(lines, rows)
-    found = counting.fleet(read, partial(lines, (since,)) if since else None, time.time())
+    read_policy = partial(lines, rows)
+    found = counting.fleet(read_policy, partial(lines, (since,)) if since else None, time.time())
     if format_ == "html":
-        opened = page.opened(found)
-        text = page.write_html(found, own.link(opened))
+        opened = fleet_page.opened(found)
+        text = fleet_page.write_html(found, own.link(opened))
         if own.written:
-            note(own.write(read, opened))
+            note(own.write(read_policy, opened))
     else:
-        text = page.write_text(found, **look(output))
+        text = fleet_page.write_text(found, **look(output))
     code = found.exit_code(fail_on, failed_only=failed_only)
-    emitted(text, output, f"{page.headline(found)} (exit code {code})", encoded=format_ == "html")
+    emitted(text, output, f"{fleet_page.headline(found)} (exit code {code})", encoded=format_ == "html")
     sys.exit(code)
 
 
@@ -165,7 +188,7 @@ def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
 
 
 def _blocks(
-    found: Found, journal: Journal | None, judge: Judge, how: How, account: Account, quiet: bool, deadline: float
+    found: Inputs, journal: Journal | None, judge: Judge, how: How, account: Account, quiet: bool, deadline: float
 ) -> Iterator[str]:
     """The rows of each recording in their order, and then who is missing. All are judged before the first is written:
     which names are claimed twice decides what each host is called. Raises TooLate."""
@@ -196,11 +219,11 @@ def _blocks(
 
 def _how(folders: tuple[Path, ...], policy_file: Path | None) -> tuple[How, str]:
     """By what is judged, and a digest of it. Raises RuleError or PolicyError."""
-    from auditor.commands._policy import read
+    from auditor.commands._auditing import read_policy
     from auditor.fleet import workers
     from auditor.judge import rule
 
-    policy = read(policy_file) if policy_file else None
+    policy = read_policy(policy_file) if policy_file else None
     how = workers.How(
         tuple(str(each.absolute()) for each in folders),
         policy.text if policy else "",
@@ -221,6 +244,118 @@ def _expected(path: Path | None) -> tuple[str, ...]:
         return inventory(user_files.read(path, INVENTORY).decode("utf-8", "replace"))
     except InventoryError as error:
         raise InventoryError(f"{path}: {error}") from None
+
+
+# Where the rows of a fleet go: a file, standard output, or a URL; as lines of JSON or as Parquet.
+
+
+def writer(place: Path | str | None) -> Write:
+    """What writes rows in the way that the name asks for."""
+    if place and str(place).endswith(".parquet"):
+        from auditor.fleet import store
+
+        return store.write
+    return _lines
+
+
+def write(place: Path | str | None, blocks: Iterable[str]) -> None:
+    """A file is written as a whole or not at all. Raises NoPlace, CannotWrite, NoStore or NoParquet."""
+    how = writer(place)
+    if place is None:
+        for block in blocks:
+            sys.stdout.write(block)
+        sys.stdout.flush()
+    elif isinstance(place, str):
+        from auditor.fleet import store
+
+        with store.written(place) as file:
+            how(file, blocks)
+    else:
+        from auditor.host import user_files
+
+        user_files.replace(place, lambda file: how(file, blocks))
+
+
+def _lines(file: BinaryIO, blocks: Iterable[str]) -> None:
+    for block in blocks:
+        file.write(block.encode())
+
+
+def lines(places: Iterable[Path | str]) -> Iterator[bytes]:
+    """The lines of files and URLs, one at a time. Raises OSError, NoStore, or BadRows for a line that no row is as long as."""
+    from auditor.fleet.rows import BadRows
+
+    for place in places:
+        if str(place).endswith(".parquet"):
+            raise BadRows(f"{place}: Parquet is for stores; the report reads lines of JSON (fleet judge -o FILE.jsonl)")
+        for line in _of(place):
+            if len(line) == LINE:
+                raise BadRows(f"{place}: a line of more than {LINE >> 20} MiB is no row")
+            yield line
+
+
+def _of(place: Path | str) -> Iterator[bytes]:
+    from auditor.fleet import store
+    from auditor.fleet.rows import BadRows
+    from auditor.host import user_files
+
+    if isinstance(place, str):
+        yield from store.lines(place, LINE)
+        return
+    with user_files.open_input(place) as file:
+        if isinstance(file, int):
+            raise BadRows(f"{place}: a folder; rows are in files")
+        while line := file.readline(LINE):
+            yield line
+
+
+# ``--pages`` of ``zaudit fleet report``: where the pages of the hosts are, or a folder to write them to.
+
+HOST = "{host}"
+WEB = ("https://", "http://")
+Link = Callable[[str], str]
+
+
+class Pages:
+    """said: what the option says: ``https://.../{host}``, ``hosts/{host}.html``, or the name of a folder. page: the one of all
+    hosts, beside which relative names are. Raises UsageError."""
+
+    def __init__(self, said: str, page: Path | None) -> None:
+        self._said, self._beside = said, (page or Path("-")).parent
+        self.written = bool(said) and HOST not in said
+        if said.startswith("/") or (":" in said and not said.startswith(WEB)):
+            raise click.UsageError("--pages is a relative name, or begins with http:// or https://")
+        if self.written and (page is None or said.startswith(WEB)):
+            raise click.UsageError(
+                f"--pages {said}: a folder is beside the page of -o FILE, and a URL has {HOST} in it"
+            )
+
+    def link(self, hosts: Sequence[Host]) -> Link:
+        """hosts: those that have a page, where they are written here."""
+        from auditor.fleet.fleet_page import file_name
+
+        if self.written:
+            names = {host.seen.name for host in hosts}
+            return lambda host: f"{quote(self._said)}/{quote(file_name(host))}" if host in names else ""
+        return self._there
+
+    def _there(self, host: str) -> str:
+        """Of a file only where it exists."""
+        if self._said.startswith(WEB):
+            return self._said.replace(HOST, quote(host, safe=""))
+        name = self._said.replace(HOST, host)
+        return quote(name) if self._said and "/" not in host and (self._beside / name).is_file() else ""
+
+    def write(self, read: Read, hosts: Sequence[Host]) -> str:
+        """Those of these hosts, and where they are. Raises NoPlace, CannotWrite or BadRows."""
+        from auditor.fleet.fleet_page import host_pages
+        from auditor.host import trust, user_files
+
+        where = self._beside / self._said
+        with user_files.complaining(where), trust.held(str(where), make=True):
+            for name, text in host_pages(read, hosts):
+                user_files.replace(where / name, text.encode())
+        return f"{where}: {len(hosts):,} pages of hosts"
 
 
 COMMAND = fleet

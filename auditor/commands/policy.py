@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from auditor.commands import _complete
+from auditor.commands import _options
+from auditor.commands._auditing import Request, gathered, read_policy
 from auditor.commands._options import Local, Output, folders, looking
-from auditor.commands._terminal import say, write
-from auditor.streams import progress
+from auditor.screen import say, write
 
 
 @click.group(short_help="Write a first policy, or check one.")
@@ -18,41 +18,24 @@ def policy() -> None:
 
 
 @policy.command(short_help="Write a policy, as comments, from what is seen.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets)
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_options.targets)
 @click.option("--replay", type=Local(), metavar="REC", help="Look at a recording, not at this host.")
 @click.option("-o", "--output", type=Output(), metavar="FILE",
               help="Write it to a file, which must not exist yet.")  # fmt: skip
 @looking
-def init(
-    targets: tuple[str, ...],
-    replay: Path | None,
-    output: Path | None,
-    timeout: float,
-    deadline: float,
-    consistent: bool,
-) -> None:
+@gathered
+def init(asked: Request, output: Path | None) -> None:
     """Look at TARGETs (all imported pools when none is named) and write a policy that decides nothing yet: in comments, the
     datasets with what they seem to be for, and a waiver or an answer for each finding."""
-    from auditor import audit, rulebook
-    from auditor.host.live import Host, LiveHost
-    from auditor.judge.policy import PolicyError
+    from auditor.judge.policy import NONE, PolicyError
     from auditor.judge.policy_sketch import sketch
-    from auditor.recording import recording
 
     if output and (output.exists() or output.is_symlink()):
         raise PolicyError(f"{output} exists already; zaudit does not overwrite it")
-    past = recording.load(replay) if replay else None
-    host: Host = recording.ReplayHost(past) if past else LiveHost(timeout, deadline)
-    options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
-    options = options._replace(policy=audit.NONE)
-    asked = past.targets if past else targets
-    seen = audit.look(host, asked, options, None if past else progress(deadline))
-    if past and targets:
-        seen = audit.focus(seen, host, targets)
-    rules = rulebook.select((), (), ())
-    report = audit.judge(seen, rules, targets or asked, "low")
+    looked = asked.choose(policy=NONE).look()
+    report = looked.judge()
     write(
-        sketch(seen.facts, report.findings, rules),
+        sketch(looked.narrowed().facts, report.findings, looked.audit.rules.rules),
         output,
         f"a policy for {', '.join(report.targets)}; it decides nothing yet",
     )
@@ -67,10 +50,9 @@ def check_file(file: Path, folders: tuple[Path, ...]) -> None:
     from datetime import UTC, datetime
 
     from auditor import rulebook
-    from auditor.commands._policy import read
     from auditor.judge.policy import PolicyError, left_out, retired_names, vain
 
-    found = read(file)
+    found = read_policy(file)
     everything = rulebook.load(folders, examples=False, decided=found.thresholds)
     chosen = rulebook.select(folders, (), (), found, runs=True)
     if lines := list(vain(found, everything)):

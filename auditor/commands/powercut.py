@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import click
 
 from auditor.commands._options import Local, Output, formats
-from auditor.commands._terminal import note, say, write
 from auditor.errors import EXIT_USAGE
+from auditor.screen import note, say, write
 
 PORT = 5409
 GIB = 1 << 30

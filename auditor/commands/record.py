@@ -8,17 +8,18 @@ import click
 from click.core import ParameterSource
 
 from auditor import __version__
-from auditor.commands import _complete
-from auditor.commands._options import Local, asking, policy, with_database
+from auditor.commands import _options
+from auditor.commands._auditing import Request, gathered
+from auditor.commands._options import Local, asking, policy
 from auditor.commands._options import database as database_option
-from auditor.commands._terminal import note
+from auditor.screen import note
 from auditor.streams import progress
 
 LEAST, LONGEST = 32, 4096  # bytes of a key
 
 
 @click.command(short_help="Record a host, to audit it elsewhere.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets)
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_options.targets)
 @click.option(
     "-o",
     "--output",
@@ -35,45 +36,34 @@ LEAST, LONGEST = 32, 4096  # bytes of a key
 @database_option
 @policy
 @asking
-def record(
-    targets: tuple[str, ...],
-    path: Path,
-    replay: Path | None,
-    redact: bool,
-    redact_key: Path | None,
-    database: str | None,
-    policy_file: Path | None,
-    timeout: float,
-    deadline: float,
-    consistent: bool,
-) -> None:
+@gathered
+def record(asked: Request, path: Path, redact: bool, redact_key: Path | None) -> None:
     """Ask everything that `zaudit check` asks and write the answers to REC; `zaudit check --replay REC` audits them.
 
     The name of REC decides what it is: a .tar.gz, a .zaudit (one text file, for git and diff) or a folder.
     """
     from auditor import audit, rulebook
-    from auditor.commands._policy import read
     from auditor.host.live import LiveHost
     from auditor.judge import policy_file as files
     from auditor.judge import rule
     from auditor.recording import recording, redaction, replacing
 
     replacing.possible(path)
-    if replay:
+    if asked.replay:
         _alone_with_replay(click.get_current_context())
-        recording.write(recording.load(replay), path)
+        recording.write(recording.load(asked.replay), path)
         return
     key = _secret(redact_key) if redact_key else b""
     redact = redact or bool(key)
-    wanted = with_database(audit.Options(consistent), database)
-    host = recording.RecordingHost(LiveHost(timeout, deadline))
-    policy = read(policy_file)
+    host = recording.RecordingHost(LiveHost(asked.timeout, asked.deadline))
+    options = asked.options()
+    policy = options.policy
     if redact and policy.path:  # owners and reasons are names of people and places
         policy = files.parse(files.bare(policy), files.PATH)
-    options = wanted._replace(policy=policy)
-    audit.look(host, targets, options, progress(deadline))
+    options = options._replace(policy=policy)
+    audit.look(host, asked.targets, options, progress(asked.deadline))
     judges = rule.digest(rulebook.select((), (), (), policy))
-    taken = host.recording(targets, options.words(), __version__, judges)
+    taken = host.recording(asked.targets, options.words(), __version__, judges)
     for left_out in recording.write(redaction.redact(taken, key) if redact else taken, path):
         note(left_out)
     note(f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files")

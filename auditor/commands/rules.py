@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from auditor.commands._options import SEVERITIES, folders, formats
-from auditor.commands._terminal import on_a_terminal, say, width
 from auditor.facts import KINDS
+from auditor.screen import on_a_terminal, say, width
 
 
 @click.command(short_help="List the rules.")

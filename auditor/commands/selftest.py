@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor.commands._options import folders, formats
-from auditor.commands._terminal import say
+from auditor.screen import say
 from auditor.streams import progress
 
 if TYPE_CHECKING:

@@ -42,12 +42,12 @@ def show(
 
     Exit code: that of the report; with --format nagios on standard output 0 to 3.
     """
-    from auditor.commands._reports import read
+    from auditor.commands._auditing import read_report
     from auditor.report.report_reader import parse_report
 
     wanted = settled(wanted, output, DEFAULT)
     with promised(wanted):
-        kept = parse_report(read(report))
+        kept = parse_report(read_report(report))
         age = time.time() - kept.taken
         if max_age is not None and not -AHEAD <= age <= max_age:
             raise TooOld(f"{report}: {_age(age)}; --max-age allows {max_age / 3600:g} hours")

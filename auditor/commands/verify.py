@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 
 import click
 
-from auditor.commands import _complete
+from auditor.commands import _options
 from auditor.commands._options import Local, Output, Seconds, deadline, policy
 from auditor.commands._options import fail_on as fail_on_option
-from auditor.commands._terminal import look, steps, write
+from auditor.screen import look, steps, write
 from auditor.streams import progress
 
 
-@click.command(short_help="Follow every fsync down to the flush on the device, with a short honest fio run.")
-@click.argument("target", required=False, shell_complete=_complete.targets)
+@click.command(short_help="Follow every fsync down to the device, with a short fio run.")
+@click.argument("target", required=False, shell_complete=_options.targets)
 @click.option("--profile", default="postgres", show_default=True, metavar="NAME|FILE.fio",
               help="postgres, mysql-innodb, sqlite, mongodb, etcd, or an fio job file.")  # fmt: skip
 @click.option("--quick", "length", flag_value="quick", default=True, help="The log path alone, 36 s (the default).")
@@ -76,14 +76,14 @@ def verify(
     TRACED: every sync was followed to a flush that completed. CONTRADICTED: the link that is named lost some. INCONCLUSIVE: it
     could not be seen, and why. Writes only into a new directory, which it removes.
     """
-    from auditor.commands import _policy
-    from auditor.commands import _verifying as command
-    from auditor.commands._verify_plan import VerifyRequest
+    from auditor.commands import _auditing
+    from auditor.verify import session as command
+    from auditor.verify.session import VerifyRequest
 
     if bool(target) == bool(replay):
         raise click.UsageError("name a TARGET, or --replay a recording")
     if replay:
-        followed = _policy.read(policy_file) if policy_file else None
+        followed = _auditing.read_policy(policy_file) if policy_file else None
         found = command.replayed(replay, fail_on, compare, followed, failed_only=failed_only)
     else:
         request = VerifyRequest(
@@ -91,7 +91,7 @@ def verify(
             fail_on=fail_on,
             failed_only=failed_only,
             compare=compare,
-            policy=_policy.read(policy_file),
+            policy=_auditing.read_policy(policy_file),
             **given,
         )
         done = command.live(request, progress(request.deadline), steps())

@@ -85,7 +85,6 @@ def _compiled() -> Mapping[str, Any]:
 
 
 def _digest() -> str:
-    """Of all sources."""
     import hashlib
 
     found = hashlib.sha256()

@@ -1,7 +1,8 @@
 # Completion of zaudit for fish. It asks "zaudit completion --answer", which changes nothing.
 function __zaudit_answers
     set -l before (commandline -opc)
-    for line in ($before[1] completion fish --answer -- $before[2..] (commandline -ct | string collect --allow-empty) 2>/dev/null)
+    set -l word (commandline -ct) # none where the word is empty, which in quotes is one
+    for line in ($before[1] completion fish --answer -- $before[2..] "$word" 2>/dev/null)
         set -l fields (string split \t -- $line)
         switch $fields[1]
             case file dir

@@ -97,7 +97,6 @@ class Table(NamedTuple):
 
 @cache
 def load() -> Table:
-    """The table."""
     return parse(data.table(FILE))
 
 

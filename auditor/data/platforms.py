@@ -116,7 +116,6 @@ ARCH = (
 
 
 def initrd_paths(kernel: str) -> tuple[str, ...]:
-    """Where an initrd of this kernel may be."""
     kind = next((f"-{each}" for each in ARCH if kernel.endswith(f"-{each}")), "")
     return (
         f"/boot/initrd.img-{kernel}",

@@ -25,6 +25,7 @@ ENDED = ((0, 6), (0, 7), (0, 8), (2, 0))  # lines that nobody mends any more, no
 LINES = (*ENDED, (2, 1), (2, 2), (2, 3), (2, 4))
 DEVELOPMENT = 99  # the third number of what is built from the branch of development
 REMEDY = "a release of OpenZFS (on TrueNAS: System, Update, until zfs version names one)"
+_AS_TAGGED = re.compile(r"\d+\.\d+\.\d+(-1)?")
 _NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){2,3}")
 # of 2.4.0-rc1, 2.2.0-0ubuntu1~rc3, 2.2.5-12_g0123abc, 2.3.0-rc3_12_g0123abc
 _MARK = re.compile(r"(?<![A-Za-z])(?:rc\d{1,3}(?![A-Za-z\d])|\d{1,6}[-_]g[0-9a-f]{5,40}(?!\w))", re.ASCII)
@@ -34,6 +35,11 @@ def of(text: str) -> Release | None:
     """The numbers that the text of a version begins with: (0, 6, 5, 2) of "0.6.5.2-1"."""
     found = _NUMBERS.match(text)
     return tuple(map(int, found[0].split("."))) if found else None
+
+
+def as_tagged(text: str) -> bool:
+    """Whether a build has the name that OpenZFS gives it: 2.3.9, or 2.3.9-1 (Release: 1 in META)."""
+    return bool(_AS_TAGGED.fullmatch(text))
 
 
 def version(text: str, numbers: str) -> tuple[int | str, ...]:
@@ -115,14 +121,12 @@ def _range(text: str) -> Range:
 
 
 def within(bounds: Range, release: tuple[object, ...]) -> bool:
-    """Whether a release is in the range."""
     numbers = tuple(part for part in release if isinstance(part, int))
     first, last = bounds
     return first <= numbers and numbers[: len(last)] <= last
 
 
 def after(last: Release) -> Release:
-    """The next release."""
     return (*last[:-1], last[-1] + 1)
 
 
@@ -131,7 +135,7 @@ def spelt(release: Release) -> str:
     return ".".join(map(str, release))
 
 
-def told(bounds: tuple[Range, ...]) -> str:
+def in_words(bounds: tuple[Range, ...]) -> str:
     """``all of 2.1, 2.2.1 and later of 2.2, 2.3.0 to 2.3.3``."""
     return ", ".join(map(_told, bounds))
 
@@ -250,6 +254,10 @@ class Fix(NamedTuple):
     def source(self) -> str:
         """Where to read about it: the commit by its subject, and what it names."""
         return f"openzfs/zfs commit '{self.subject}'" + "".join(f", #{each}" for each in self.issues)
+
+    def fixed_in_line(self, release: Release) -> bool:
+        """Whether a later release of the same line fixes it."""
+        return bool((found := self.strikes(release)) and found[1][2:])
 
     def strikes(self, release: tuple[object, ...]) -> Range | None:
         """The range in which a release is, if it has the bug."""

@@ -55,7 +55,6 @@ class Table(NamedTuple):
 
 
 def find(version: tuple[object, ...]) -> Table | None:
-    """The table of a release."""
     return next(
         (each for each in load().values() if each.first <= version[:3] <= each.last and len(version) == 3), None
     )

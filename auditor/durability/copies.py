@@ -114,8 +114,30 @@ class Copies:
         return lost("key", dataset.name) if dataset.key else unknown("key", dataset.name)
 
     def data(self, pool: Pool, event: Event) -> Answer:
-        """Does the pool keep what its transaction groups wrote?"""
+        """Does the pool keep what its transaction groups wrote? While one works that goes on, no event but those that stop the
+        kernel or take a device changes that."""
+        if pool.works and not event.stops and not event.device:
+            return SAFE
         return self._class(pool, "data", event, old=True)
+
+    def whole(self, pool: Pool, event: Event) -> Answer:
+        """Is the pool there, be it of an earlier moment? One that lies on datasets with sync=disabled of one other pool goes
+        back with that to one moment, in the order in which it wrote."""
+        kept, names = self.data(pool, event), {leg.on for vdev in pool.data for leg in vdev.legs}
+        layers = {self.host.store(name).cache for vdev in pool.data for leg in vdev.legs for name in leg.layers}
+        below = [self.host.datasets[name] for name in names if name in self.host.datasets]
+        pools = {each.pool for each in below}
+        if (
+            len(below) < len(names)
+            or {each.sync for each in below} != {"disabled"}
+            or len(pools) > 1
+            or layers > {"none"}
+        ):
+            return kept
+        lower = [self.host.pools[name] for name in pools if name in self.host.pools]
+        if not lower or pool.name in self.host.circles:
+            return kept
+        return any_of(kept, all_of((self.data(lower[0], event), *(self.key(each, event) for each in below))))
 
     def _class(self, pool: Pool, which: Class, event: Event, old: bool) -> Answer:
         """A block may lie on any of its vdevs, so each must keep it. Where a drive goes, only its vdevs are evaluated again:

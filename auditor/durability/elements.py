@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, Protocol, TypeVar, get_args
 
 from auditor.durability.answers import Party, Reason
 from auditor.durability.copies import Copies
@@ -16,6 +16,12 @@ from auditor.durability.host import WORKING, Dataset, Host, Leg, Pool, Program, 
 
 Part = Program | Use | Dataset | Pool | Vdev | Leg | Store
 P = TypeVar("P", Program, Use, Dataset, Pool, Vdev, Leg, Store)
+
+
+class Change(Protocol):
+    """Another part of the same kind in place of one."""
+
+    def __call__(self, part: P, /) -> P: ...
 
 
 class Element(NamedTuple):
@@ -75,24 +81,10 @@ def broken(host: Host, program: Program) -> frozenset[Reason]:
 
 def settled(host: Host) -> Host:
     """The host if all that nobody saw is as good as on a healthy one: what is left is broken for certain."""
-
-    def pool(each: Pool) -> Pool:
-        return _settled(each).with_vdevs(lambda vdev: replace(vdev, legs=tuple(map(_settled, vdev.legs))))
-
-    def program(each: Program) -> Program:
-        return replace(_settled(each), log=_settled(each.log), pages=tuple(map(_settled, each.pages)))
-
-    return replace(
-        host,
-        pools=_each(pool, host.pools),
-        datasets=_each(_settled, host.datasets),
-        programs=_each(program, host.programs),
-        stores={name: _settled(host.stores.get(name, Store(name))) for name in _stores(host)},
-        virtual=host.virtual or False,
-    )
+    return replace(_mapped(host, _settled), virtual=host.virtual or False)
 
 
-def _settled(part: P) -> P:
+def _settled(part: P, /) -> P:
     """Defaults are what a healthy host has."""
     defaults: dict[str, Any] = {each.name: each.default for each in fields(part) if each.default is not MISSING}
     unseen = {name: value for name, value in defaults.items() if getattr(part, name) is None and value is not None}
@@ -106,34 +98,32 @@ def repair(host: Host, names: Collection[str]) -> Host:
     elements = [ELEMENTS[name] for name in names]
     redundant = Copies(host).legs.redundant
 
-    def leg(each: Leg) -> Leg:
-        return _repaired(elements, each)
+    def one(part: P, /) -> P:
+        return _repaired(elements, part)
+
+    def legs(vdev: Vdev) -> tuple[Leg, ...]:
+        """A vdev without redundancy gets a perfect leg: on no drive that could go."""
+        return (Leg(f"{vdev.name} new"),) if "redundancy" in names and not redundant(vdev) else ()
+
+    return _mapped(host, one, legs)
+
+
+def _mapped(host: Host, one: Change, more: Callable[[Vdev], tuple[Leg, ...]] = lambda _: ()) -> Host:
+    """With other parts in place of its own. more: legs of a vdev that are added."""
 
     def vdev(each: Vdev) -> Vdev:
-        """A vdev without redundancy gets a perfect leg: on no drive that could go."""
-        more = (Leg(f"{each.name} new"),) if "redundancy" in names and not redundant(each) else ()
-        return replace(each, legs=(*map(leg, each.legs), *more))
+        return replace(each, legs=(*map(one, each.legs), *more(each)))
 
-    def pool(each: Pool) -> Pool:
-        each = _repaired(elements, each)
-        return each.with_vdevs(vdev) if any(element.of in (Vdev, Leg) for element in elements) else each
-
-    def program(each: Program) -> Program:
-        uses = tuple(_repaired(elements, use) for use in each.uses)
-        return _repaired(elements, replace(each, log=uses[0], pages=uses[1:]))
-
-    known = {name: host.store(name) for name in _stores(host)}
     return replace(
         host,
-        pools=_each(pool, host.pools),
-        datasets=_each(lambda each: _repaired(elements, each), host.datasets),
-        programs=_each(program, host.programs),
-        stores=_each(lambda each: _repaired(elements, each), known),
+        pools={name: one(each).with_vdevs(vdev) for name, each in host.pools.items()},
+        datasets={name: one(each) for name, each in host.datasets.items()},
+        programs={
+            name: replace(one(each), log=one(each.log), pages=tuple(map(one, each.pages)))
+            for name, each in host.programs.items()
+        },
+        stores={name: one(host.store(name)) for name in _stores(host)},
     )
-
-
-def _each(of: Callable[[P], P], parts: Mapping[str, P]) -> dict[str, P]:
-    return {name: of(part) for name, part in parts.items()}
 
 
 def _repaired(elements: list[Element], part: P) -> P:

@@ -40,12 +40,10 @@ class Store:
     counted: bool | None = True  # None: what is configured passes flushes, and nobody has counted or followed them
     honours: bool | None = True  # what it says of its cache and of flushes: documented or proven, None: not verified
     tried: bool | None = True  # False: a power cut took what it had flushed; None: records of cuts could not be read
-    redundant: bool | None = (
-        False  # RAID below it outlives a drive of its own; None: that is not visible from here (a LUN)
-    )
-    alone: bool | None = (
-        True  # it shares no physical drive with another store; None: of a virtual disk or a LUN nobody knows
-    )
+    # RAID below it outlives a drive of its own; None: that is not visible from here (a LUN)
+    redundant: bool | None = False
+    # it shares no physical drive with another store; None: of a virtual disk or a LUN nobody knows
+    alone: bool | None = True
 
 
 @dataclass(frozen=True)
@@ -97,6 +95,7 @@ class Pool:
     zil_flush: bool | None = True  # zil_nocacheflush=0 and zfs_nocacheflush=0 (zil.c zil_lwb_add_block())
     txg_flush: bool | None = True  # zfs_nocacheflush=0 (vdev_disk.c, vdev_file.c)
     imports: bool | None = True  # the next boot imports it as it is: no force, features known, cache file or scan
+    works: bool = False  # it is known to take writes now, whatever was seen of its legs
 
     @cached_property
     def data(self) -> tuple[Vdev, ...]:
@@ -117,12 +116,10 @@ class Dataset:
     pool: str
     sync: Sync | None = "standard"
     volume: bool = False  # a zvol: nobody else's files are in its log
-    indirect: bool | None = (
-        False  # logbias=throughput, Direct I/O, large writes without a log device: the log has pointers
-    )
-    direct: bool | None = (
-        False  # Direct I/O: the block that the log points to is not flushed (zfs_vnops.c zfs_get_data())
-    )
+    # logbias=throughput, Direct I/O, large writes without a log device: the log has pointers
+    indirect: bool | None = False
+    # Direct I/O: the block that the log points to is not flushed (zfs_vnops.c zfs_get_data())
+    direct: bool | None = False
     replays: bool | None = True  # zil_replay_disable=0 at the next import: it is read at the mount (zfs_vfsops.c)
     sound: bool | None = True  # False: a known defect loses what was logged; None: a report of one, without a mechanism
     key: Key | None = "available"  # of an encrypted one; behind itself: nowhere but on what it unlocks

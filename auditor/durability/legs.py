@@ -162,6 +162,9 @@ class Legs:
         A hypervisor that lives after the power cut of its guest keeps its page cache, but perhaps not what its process held
         back (metadata of an image): it is relied on.
         """
+        if store.place == "host" and store.cache == "volatile" and event.stops and not event.memory:
+            written = relies("shutdown", f"the file system below {store.name}", store.party, store.name)
+            return any_of(flushed, written)
         empties = event.empties(store.place, self._host.virtual)
         hypervisor_lives = store.place == "hypervisor" and event.power and not event.below
         if empties is False and not hypervisor_lives:

@@ -39,7 +39,7 @@ def commits(copies: Copies, program: Program, event: Event) -> Answer:
 
 def pools(copies: Copies, program: Program, event: Event) -> Answer:
     """Every pool that holds it keeps its data, and can be imported as it is, without -m, -F or -f; so can those below."""
-    parts = [copies.data(pool, event) for pool in copies.host.pools_of(program)]
+    parts = [copies.whole(pool, event) for pool in copies.host.pools_of(program)]
     if event.stops:
         for pool in copies.host.pools_below(program):
             parts += copies.logs_present(pool, event), holds(pool.imports, "import", pool.name)

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from auditor.durability.answers import Rank, Reason
+from auditor.durability.answers import Answer, Rank, Reason
 from auditor.durability.elements import broken, repair
 from auditor.durability.events import EventName, Question
 from auditor.durability.host import Host, Vdev
-from auditor.durability.table import Cell, Judge, leg_shape
+from auditor.durability.table import Judge, leg_shape
 
 LARGEST = 3  # elements of a set
 Elements = frozenset[str]
-S = TypeVar("S")
 NONE: Elements = frozenset()
 
 
@@ -139,9 +138,9 @@ class Repairs:
 
     def _why(self, repaired: Elements, event: EventName, question: Question) -> tuple[Reason, ...]:
         cell = self._cell(repaired, event, question)
-        return cell.answer.why if cell else ()
+        return cell.why if cell else ()
 
-    def _cell(self, repaired: Elements, event: EventName, question: Question) -> Cell | None:
+    def _cell(self, repaired: Elements, event: EventName, question: Question) -> Answer | None:
         judge = self._judge(repaired)
         return judge.cell(judge.copies.host.programs[self._name], event, question)
 
@@ -149,9 +148,3 @@ class Repairs:
         if repaired not in self._judges:
             self._judges[repaired] = Judge(repair(self._host, repaired))
         return self._judges[repaired]
-
-
-def severity(cells: Sequence[Carried], severities: Mapping[Carried, S], order: Sequence[S]) -> S | None:
-    """Of an element: that of the worst cell which hangs on it, None where none does. order: from mild to severe."""
-    each = [severities[cell] for cell in cells if cell in severities]
-    return max(each, key=order.index, default=None)

@@ -1,40 +1,17 @@
-"""The table of a program: each event and question, with the worst choice of the drive that goes."""
+"""The table of a program: the answer to each question at each event, with the worst choice of the drive that goes."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from auditor.durability.answers import Answer, Rank, all_of
 from auditor.durability.copies import CLASSES, Copies
-from auditor.durability.events import ALL, EVENTS, QUESTIONS, Event, EventName, Question
+from auditor.durability.events import ALL, EVENTS, QUESTIONS, Class, Event, EventName, Question
 from auditor.durability.host import Host, Leg, Pool, Program, Vdev
 from auditor.durability.questions import answer
 
-
-class Cell(NamedTuple):
-    """drives: those of which any one is the worst choice; empty where none goes."""
-
-    answer: Answer
-    drives: tuple[str, ...] = ()
-
-    @property
-    def rank(self) -> Rank:
-        return self.answer.rank
-
-
-Table = Mapping[tuple[EventName, Question], Cell]
-
-
-class Row(NamedTuple):
-    """cell: None where the question arises from the next boot on. next_boot: what becomes of it then, where that differs."""
-
-    event: EventName
-    question: Question
-    cell: Cell | None
-    next_boot: Cell | None = None
+Table = Mapping[tuple[EventName, Question], Answer]
 
 
 def table(host: Host, program: Program) -> Table:
@@ -42,25 +19,17 @@ def table(host: Host, program: Program) -> Table:
     return Judge(host).table(program)
 
 
-def rows(now: Host, next_boot: Host, name: str) -> Iterator[Row]:
-    """The same function of two hosts: what is in force, and what the next boot puts in force. In both, what decides at an
-    import (replays, opens, imports, key) is as the next import finds it."""
-    today, then = table(now, now.programs[name]), table(next_boot, next_boot.programs[name])
-    for event, question in dict.fromkeys((*today, *then)):
-        cell, later = today.get((event, question)), then.get((event, question))
-        same = cell and later and (later.rank, later.answer.relies) == (cell.rank, cell.answer.relies)
-        yield Row(event, question, cell, None if same else later)
-
-
 class Judge:
     """One host with what was found of it already; of several programs the pools are evaluated once."""
 
     def __init__(self, host: Host) -> None:
         self.copies = Copies(host)
-        self._shapes: dict[int, frozenset[object]] = {}
+        self._shapes: dict[int, tuple[list[int], list[tuple[Leg, int]]]] = {}
+        self._numbers: dict[object, int] = {}  # of kinds of legs
+        self._groups: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
 
     def table(self, program: Program) -> Table:
-        found: dict[tuple[EventName, Question], Cell] = {}
+        found: dict[tuple[EventName, Question], Answer] = {}
         for name in EVENTS:
             if choices := self.choices(program, name):
                 for question in QUESTIONS:
@@ -68,7 +37,7 @@ class Judge:
                         found[name, question] = cell
         return found
 
-    def cell(self, program: Program, event: EventName, question: Question) -> Cell | None:
+    def cell(self, program: Program, event: EventName, question: Question) -> Answer | None:
         """One cell; None where the table has none: the event cannot happen here, or the question does not arise."""
         choices = self.choices(program, event)
         return self._cell(program, question, choices) if choices else None
@@ -79,14 +48,13 @@ class Judge:
         pools = self.copies.host.pools_of(program)
         return all(self.copies.data(pool, event).rank >= Rank.RELIES for event in choices for pool in pools)
 
-    def _cell(self, program: Program, question: Question, choices: Mapping[Event, tuple[str, ...]]) -> Cell | None:
-        found = [(answer(self.copies, program, event, question), drives) for event, drives in choices.items()]
-        answers = [(each, drives) for each, drives in found if each]
-        rank = min((each.rank for each, _ in answers), default=Rank.SAFE)
+    def _cell(self, program: Program, question: Question, choices: Iterable[Event]) -> Answer | None:
+        found = [answer(self.copies, program, event, question) for event in choices]
+        answers = [each for each in found if each]
+        rank = min((each.rank for each in answers), default=Rank.SAFE)
         if len(answers) < len(found) and rank is not Rank.LOST:
             return None  # the worst choice leaves nothing to ask about
-        worst = [(each, drives) for each, drives in answers if each.rank == rank]
-        return Cell(all_of(each for each, _ in worst), tuple(drive for _, drives in worst for drive in drives))
+        return all_of(each for each in answers if each.rank is rank)
 
     def choices(self, program: Program, name: EventName) -> Mapping[Event, tuple[str, ...]]:
         """The event with each drive that may go, and the drives that are like it: one of them is tried for all."""
@@ -95,13 +63,19 @@ class Judge:
             return {}
         if not event.takes:
             return {event: ()}
-        pools = tuple(host.pools_below(program))
-        alike: dict[object, dict[str, None]] = {}
-        for pool in host.pools_of(program):
-            for drive in self.copies.touched(pool, event.takes):
-                alike.setdefault(self._kind(drive, pools), {})[drive] = None
-        groups = [tuple(drives) for drives in alike.values()]
-        return {replace(event, device=drives[0], alike=drives[1:]): drives for drives in groups}
+        return {replace(event, device=each[0], alike=each[1:]): each for each in self._alike(program, event.takes)}
+
+    def _alike(self, program: Program, takes: Class) -> Sequence[tuple[str, ...]]:
+        """Drives of this class, those that are alike together."""
+        pools = tuple(self.copies.host.pools_below(program))
+        key = (takes, *(pool.name for pool in self.copies.host.pools_of(program)))
+        if key not in self._groups:
+            alike: dict[object, dict[str, None]] = {}
+            for pool in self.copies.host.pools_of(program):
+                for drive in self.copies.touched(pool, takes):
+                    alike.setdefault(self._kind(drive, pools), {})[drive] = None
+            self._groups[key] = [tuple(drives) for drives in alike.values()]
+        return self._groups[key]
 
     def _kind(self, drive: str, pools: tuple[Pool, ...]) -> tuple[object, ...]:
         """What two drives have in common that take the same with them: the shape of each vdev that lies on them. A part
@@ -120,11 +94,13 @@ class Judge:
 
     def _shape(self, vdev: Vdev, drive: str) -> tuple[object, ...]:
         """All of it but names and order, and those of its legs that go with the drive."""
-        host = self.copies.host
         if id(vdev) not in self._shapes:
-            self._shapes[id(vdev)] = frozenset(Counter(leg_shape(host, leg) for leg in vdev.legs).items())
-        gone = Counter(leg_shape(host, leg) for leg in vdev.legs if drive in leg.drives)
-        return vdev.needed, self._shapes[id(vdev)], frozenset(gone.items())
+            numbers = [
+                self._numbers.setdefault(leg_shape(self.copies.host, leg), len(self._numbers)) for leg in vdev.legs
+            ]
+            self._shapes[id(vdev)] = sorted(numbers), list(zip(vdev.legs, numbers, strict=True))
+        whole, legs = self._shapes[id(vdev)]
+        return vdev.needed, *whole, "without", *sorted(number for leg, number in legs if drive in leg.drives)
 
 
 def leg_shape(host: Host, leg: Leg) -> tuple[object, ...]:

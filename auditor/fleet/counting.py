@@ -9,8 +9,7 @@ from sys import intern
 from typing import NamedTuple, TypeVar
 
 from auditor.errors import EXIT_USAGE
-from auditor.fleet.looks import ahead, looks
-from auditor.fleet.rows import STANDINGS, Absent, BadRows, Found, Seen, rows
+from auditor.fleet.rows import STANDINGS, Absent, BadRows, FindingRow, HostLook, ahead, looks, rows
 from auditor.judge.event import Severity
 from auditor.judge.finding import RANK, exit_code
 
@@ -30,10 +29,10 @@ class Host:
     first of them. grave: rule -> severity of what fails and is critical or high, the first of them. lines: of the tables that
     it is the first on."""
 
-    seen: Seen
+    seen: HostLook
     failed: Counter[Severity] = field(default_factory=Counter)
     open: Counter[Severity] = field(default_factory=Counter)
-    worst: list[Found] = field(default_factory=list)
+    worst: list[FindingRow] = field(default_factory=list)
     grave: dict[str, Severity] = field(default_factory=dict)
     lines: int = 0
 
@@ -54,8 +53,7 @@ class Line:
     failed: set[str] = field(default_factory=set)
     open: set[str] = field(default_factory=set)
 
-    def add(self, found: Found) -> None:
-        """One finding more."""
+    def add(self, found: FindingRow) -> None:
         if RANK[found.severity] >= RANK[self.severity]:
             self.severity = found.severity
         if not self.title or (found.outcome == "fail" and not self.failed):
@@ -72,7 +70,7 @@ class News(NamedTuple):
     """What changed since an earlier report. fresh: failures that were not there, of hosts that were; gone: how many are no
     longer there; unseen: how many failed, and now nobody can tell; came, left: hosts. rules: whether others judged."""
 
-    fresh: tuple[Found, ...]
+    fresh: tuple[FindingRow, ...]
     gone: int
     unseen: int
     came: tuple[str, ...]
@@ -151,17 +149,17 @@ def fleet(read: Read, before: Read | None, now: float) -> Fleet:
     return found
 
 
-def _findings(read: Read, hosts: dict[str, Seen]) -> Iterator[Found]:
+def _findings(read: Read, hosts: dict[str, HostLook]) -> Iterator[FindingRow]:
     """Those of the newest looks. Raises BadRows for one of a look that is not there."""
     for row in rows(read()):
-        if isinstance(row, Found):
+        if isinstance(row, FindingRow):
             if row.key[0] not in hosts:
                 raise BadRows(f"a finding of {row.key[0]} without a row of kind report")
             if row.key == hosts[row.key[0]].key:
                 yield row
 
 
-def _count(found: Fleet, host: Host, each: Found) -> None:
+def _count(found: Fleet, host: Host, each: FindingRow) -> None:
     if not each.counts:
         found.waived += 1
         return
@@ -184,7 +182,7 @@ def _count(found: Fleet, host: Host, each: Found) -> None:
             _add(found.remedies, remedy, each, found, host)
 
 
-def _add(lines: dict[_Key, Line], key: _Key, each: Found, found: Fleet, host: Host) -> None:
+def _add(lines: dict[_Key, Line], key: _Key, each: FindingRow, found: Fleet, host: Host) -> None:
     """To the line of a table. A host has a share of new lines, so that none makes the tables too long for the others."""
     if (line := lines.get(key)) is None:
         if host.lines == OF_ONE or len(lines) == KINDS:
@@ -195,7 +193,7 @@ def _add(lines: dict[_Key, Line], key: _Key, each: Found, found: Fleet, host: Ho
     line.add(each)
 
 
-def _news(before: Read, read: Read, hosts: dict[str, Seen], now: float) -> News:
+def _news(before: Read, read: Read, hosts: dict[str, HostLook], now: float) -> News:
     then = looks(rows(before()), now).newest
     there = {(each.key[0], each.id) for each in _findings(before, then) if each.outcome == "fail"}
     failing, unknown, fresh = set(), set(), []

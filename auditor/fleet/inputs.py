@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple
 
 from auditor.errors import EXIT_USAGE, Stop
 from auditor.fleet import store
-from auditor.fleet.looks import ahead, named, names, place, undated
+from auditor.fleet.rows import ahead, named, names, place, undated
 from auditor.fleet.workers import Row, common, lines, missing
 from auditor.host import trust, user_files
 from auditor.host.trust import held
@@ -45,7 +45,7 @@ class Input(NamedTuple):
     stamp: str
 
 
-class Found(NamedTuple):
+class Inputs(NamedTuple):
     """recordings: each once, in the order of the words and by name within each. beside: how many other files lie in the
     folders. too_deep: folders that were not looked into."""
 
@@ -54,7 +54,7 @@ class Found(NamedTuple):
     too_deep: tuple[str, ...]
 
 
-def found(words: Iterable[str]) -> Found:
+def find(words: Iterable[str]) -> Inputs:
     """A word that means no recording is an input as well: that it cannot be judged is to be told. Raises TooMany, NoStore or
     OSError."""
     walk = _Walk()
@@ -68,7 +68,7 @@ def found(words: Iterable[str]) -> Found:
                 raise TooMany(f"more than {MOST:,} recordings: judge them in parts")
         if none:
             every.setdefault(word, Input(word, ""))
-    return Found(tuple(every.values()), walk.beside, tuple(walk.too_deep))
+    return Inputs(tuple(every.values()), walk.beside, tuple(walk.too_deep))
 
 
 class _Walk:
@@ -77,7 +77,6 @@ class _Walk:
         self.too_deep: list[str] = []
 
     def word(self, word: str) -> Iterator[Input]:
-        """What one word means."""
         if is_url(word):
             for url, stamp in store.listed(word):
                 if url.endswith(ENDINGS):
@@ -143,9 +142,9 @@ def _of_another(path: str) -> bool:
 def _stamp(path: str) -> str:
     """Size, time and number of a file; of a folder those of all that is in it."""
     try:
-        found = os.stat(path)
-        if not stat.S_ISDIR(found.st_mode):
-            return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
+        find = os.stat(path)
+        if not stat.S_ISDIR(find.st_mode):
+            return f"{find.st_ino}:{find.st_size}:{find.st_mtime_ns}"
         with os.scandir(path) as entries:
             every = sorted((each.name, each.stat(follow_symlinks=False)) for each in entries)
     except OSError:
@@ -218,8 +217,8 @@ class Journal:
                 descriptor = _open(self.path.name, folder)
             except user_files.WrongKind:
                 raise other from None
-        found = os.fstat(descriptor)
-        if not trust.private(descriptor) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+        find = os.fstat(descriptor)
+        if not trust.private(descriptor) or find.st_uid != os.geteuid() or find.st_nlink != 1:
             os.close(descriptor)
             raise other
         try:

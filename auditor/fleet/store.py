@@ -179,5 +179,5 @@ def _fsspec() -> Any:
     try:
         import fsspec
     except ImportError:
-        raise NoStore("URLs need fsspec (pip install fsspec, and s3fs for S3)") from None
+        raise NoStore("URLs need fsspec (pip install 'zaudit[s3]')") from None
     return fsspec

@@ -92,7 +92,6 @@ def common(kind: str) -> Row:
 
 
 def lines(rows: list[Row]) -> str:
-    """Rows as JSON, one a line."""
     return "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
 
 
@@ -272,7 +271,6 @@ AHEAD = 8  # recordings a process may be ahead of one that takes long, whose row
 
 
 def processors() -> int:
-    """How many this process may use."""
     return len(os.sched_getaffinity(0))
 
 

@@ -148,7 +148,6 @@ class ByName:
 
 
 def wanted(request: Run, reply: Capture) -> bool:
-    """Whether a question is to be asked again so."""
     if not request.free_text:
         return _late(request, reply)
     return bool(reply.fault) or (reply.exit == 0 and bool(_records(reply, _named(request))[1]))
@@ -170,7 +169,6 @@ def _words(request: Run) -> tuple[str, ...]:
 
 
 def _named(request: Run) -> Callable[[str], bool]:
-    """Whether a question is about a dataset."""
     names = request.argv[len(_words(request)) :]
     if RECURSIVE in request.argv:
         return lambda name: name == names[0] or name.startswith(names[0] + "/")

@@ -90,7 +90,6 @@ class Gatherer:
         return tuple(sorted({answer.unasked for answer in self.answers.values() if answer.unasked}))
 
     def failure(self, name: str, subject: Subject) -> Unknown | None:
-        """Why a question failed, if it did."""
         answer = self.answers.get((name, subject))
         return answer.failure if answer else None
 
@@ -144,7 +143,6 @@ class Gatherer:
         self._tell()
 
     def _tell(self) -> None:
-        """What is waited for longest, in words."""
         key, began = next(iter(self._open.items()), (("", HOST), 0.0))
         if not key[0]:
             self.progress(self._done, self._asked, "", 0.0)

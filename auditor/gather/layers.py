@@ -78,7 +78,6 @@ class Paths:
 
 
 def below(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
-    """Of all leaves and the disks behind them."""
     for disk in list(facts.subjects("disk")):
         yield Fact(disk, "lies_on", _datasets(holders.disk(disk.name), disk.name))
     for leaf in list(facts.subjects("leaf")):
@@ -196,7 +195,6 @@ class _Above:
         self.nameless: list[str] = []
 
     def volumes(self) -> None:
-        """The zvols themselves, whoever uses them."""
         for disk in self.holders.inventory.subjects("disk"):
             match self.holders.inventory.get(disk, "transport"):
                 case Known("zvol"):

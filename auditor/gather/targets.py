@@ -124,7 +124,6 @@ def pool_of(subject: Subject) -> Subject:
 
 
 def covers(root: Subject, dataset: Subject) -> bool:
-    """Whether a dataset is the root or below it."""
     return dataset.name == root.name or dataset.name.startswith(root.name + "/")
 
 
@@ -192,7 +191,6 @@ def _concerns(database: Subject, facts: Facts, names: Collection[str], found: Co
 
 
 def _below(dataset: Subject, names: Collection[str]) -> bool:
-    """Whether it, or one above it, is among the names."""
     parts = dataset.name.split("/")
     return any("/".join(parts[:end]) in names for end in range(1, len(parts) + 1))
 

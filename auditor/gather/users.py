@@ -82,7 +82,6 @@ WRITES = "w"  # of what a guest has open
 
 
 def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
-    """All of PROVIDES."""
     yield Fact(HOST, "swap_volumes", swap(facts.get(HOST, "swaps"), holders))
     found = _Users(facts, holders, paths)
     found.guests()
@@ -247,7 +246,6 @@ class _Users:
                 self.doubts[each].append(why)
 
     def _one(self, path: str) -> str:
-        """The same for all names of a device."""
         return f"/dev/{self.holders.nodes[path][0]}" if path in self.holders.nodes else path
 
     def targets(self) -> None:

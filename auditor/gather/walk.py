@@ -74,7 +74,6 @@ class LookOptions(NamedTuple):
     connection: str = ""
 
     def words(self) -> dict[str, str]:
-        """For a recording."""
         words = {"consistent": "yes" if self.consistent else "no", "database": self.database}
         if self.directory:
             words["directory"] = self.directory
@@ -146,7 +145,6 @@ def gather(
 
 
 def _given(wanted: LookOptions) -> list[Fact]:
-    """What the command line says of the host."""
     named = f"--db {wanted.database}={wanted.connection}" if wanted.connection else ""
     # of a server that is asked itself it will be seen which datasets are its own
     everywhere = "" if wanted.connection else wanted.database
@@ -178,7 +176,6 @@ def _roots(
 
 
 def _why(gatherer: Gatherer) -> str:
-    """Why zpool list says nothing."""
     failure = gatherer.failure("zpool_list", HOST)
     return "; ".join(reason.text for reason in failure.reasons) if failure else "zpool list names none"
 
@@ -329,7 +326,6 @@ def _settle_disks(gatherer: Gatherer, inventory: Facts) -> None:
 
 
 def _look_into(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> None:
-    """These pools are audited."""
     for pool in pools:
         facts.add(pool)
     seen = (Evidence(", ".join(pool.name for pool in pools), "zpool list"),)

@@ -35,7 +35,7 @@ from auditor.facts import (
 from auditor.host.request import Files
 from auditor.sources import block_tree, mounts, nvme, smartctl, zpool_history, zpool_status
 from auditor.sources.pool_tree import Told, display_name
-from auditor.text import harmless
+from auditor.text import few, harmless
 
 Comparer = Callable[[Facts], Iterator[Fact]]
 UNSEEN: dict[Kind, tuple[str, ...]] = {
@@ -82,7 +82,6 @@ class Difference(NamedTuple):
 
 
 def compare_vdevs(facts: Facts) -> Iterator[Fact]:
-    """All witnesses of all pools."""
     for pool in facts.linked(HOST, "pools"):
         status = facts.get(pool, "vdevs")
         for name in TREES:
@@ -169,8 +168,7 @@ def _reason(status: Known, told: Known, pool: Subject, rows: list[Told], found: 
         ([link.replace("_leaves", " devices") for link in found.beside], "not all in the first"),
     ):
         if names:
-            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            parts.append(f"{', '.join(names[:SHOWN])}{more}: {what}")
+            parts.append(f"{few(names, SHOWN)}: {what}")
     return unknown("; ".join(parts))
 
 
@@ -411,7 +409,6 @@ _COMMAND = re.compile(zpool_history.COMMANDS)
 
 
 def compare_commands(facts: Facts) -> Iterator[Fact]:
-    """All pools."""
     for pool in facts.linked(HOST, "pools"):
         first, second = (_lines(pool, name, facts) for name in ("history", "history_again"))
         if first is not None and second is not None and first != second:
@@ -482,7 +479,6 @@ LAYERS = ("overlay", "aufs", "fuse-overlayfs")
 
 
 def compare_mounts_of_databases(facts: Facts) -> Iterator[Fact]:
-    """All databases."""
     points = {
         dataset.name: point
         for dataset in facts.subjects("dataset")

@@ -10,10 +10,22 @@ from typing import Any
 
 from auditor.data import releases
 from auditor.facts import Judged, Kind, Known, Spec, Subject, Unknown, pairs_of, unknown
-from auditor.judge import types
-from auditor.judge.expression import LARGEST, Evaluate, Expression, Scope, fact, subject_of
-from auditor.judge.kleene import connective, negation, strict
-from auditor.judge.types import BOOL, NUMBER, ExpressionError, Type
+from auditor.judge import expression
+from auditor.judge.expression import (
+    BOOL,
+    LARGEST,
+    NUMBER,
+    Evaluate,
+    Expression,
+    ExpressionError,
+    Scope,
+    Type,
+    connective,
+    fact,
+    negation,
+    strict,
+    subject_of,
+)
 from auditor.text import often
 
 Registry = Mapping[tuple[Kind, str], Spec]  # (kind, fact name) -> what it is
@@ -136,7 +148,7 @@ class _Compiler:
             case ast.Constant(bool() | int() | float() | str() as value):
                 _sane(value)
                 constant = Known(value, ())
-                return types.of_constant(value), lambda scope: constant
+                return expression.of_constant(value), lambda scope: constant
             case ast.Tuple(elts=items):
                 return self.literal_tuple(items)
             case ast.Name(id=name):
@@ -199,7 +211,7 @@ class _Compiler:
             )
         if isinstance(base, ast.Name):
             of = base.id
-            return types.of_fact(spec), lambda scope: fact(scope.names[of], name, scope)
+            return expression.of_fact(spec), lambda scope: fact(scope.names[of], name, scope)
 
         def evaluate(scope: Scope) -> Judged:
             subject = evaluate_base(scope)
@@ -208,10 +220,9 @@ class _Compiler:
             assert isinstance(subject.value, Subject)
             return fact(subject.value, name, scope)
 
-        return types.of_fact(spec), evaluate
+        return expression.of_fact(spec), evaluate
 
     def nearest(self, kind: Kind, name: str) -> str:
-        """The fact that was perhaps meant."""
         from difflib import get_close_matches
 
         near = get_close_matches(name, [fact for of, fact in self.registry if of == kind], n=1)
@@ -242,7 +253,7 @@ class _Compiler:
         sides = [self.build(each, names) for each in (node.left, *node.comparators)]
         steps = []
         for i, op in enumerate(node.ops):
-            types.check_comparison(sides[i][0], op, sides[i + 1][0], node)
+            expression.check_comparison(sides[i][0], op, sides[i + 1][0], node)
             judge = _in_order if isinstance(op, _ORDER) and sides[i][0].base == "tuple" else strict
             steps.append((sides[i][1], judge, _COMPARE[type(op)], sides[i + 1][1]))
         if len(steps) == 1:

@@ -15,19 +15,14 @@ Event = events.EventName
 EVENTS: tuple[Event, ...] = events.EVENTS
 # what comes to every host by itself, the mildest first, then what takes a broken device as well
 NEXT: tuple[Event, ...] = ("process", "restart", "crash", "power", "below", "drive", "log", "power+log", "power+drive")
-Take = Literal[
-    "commits", "consistency", "pool", "import"
-]  # import: a log device is missing, or another host had the pool
+# import: a log device is missing, or another host had the pool
+Take = Literal["commits", "consistency", "pool", "import"]
 TAKES: tuple[Take, ...] = get_args(Take)
 Party = answers.Promised
 STORE_PARTIES: tuple[StoreParty, ...] = get_args(StoreParty)
-ANSWERING: tuple[Party, ...] = (
-    "hypervisor",
-    "controller",
-    "target",
-    "drive",
-)  # for whom a site can answer in its policy
-ANSWER = "flushes honoured"  # the only answer that there is
+# for whom a site can answer in its policy, and the only answer that there is
+ANSWERING: tuple[Party, ...] = ("hypervisor", "controller", "target", "drive")
+ANSWER = "flushes honoured"
 
 MEANS: dict[Event, str] = {
     "process": "the database is killed",

@@ -277,7 +277,7 @@ class EventTable:
             for name, program in self._now.host.programs.items()
             if not pools or pools & {use.dataset.partition("/")[0] for use in program.uses}
             for key, cell in self._now.tables[name].items()
-            if self._rank(cell.answer) is Rank.UNKNOWN
+            if self._rank(cell) is Rank.UNKNOWN
         ]
         return _worst(*found) if found else None
 
@@ -312,7 +312,7 @@ class EventTable:
     def _matters(self, side: _Side, name: str, cell: Carried) -> bool:
         """Not what is taken for granted."""
         answer = side.tables[name].get((cell.event, cell.question))
-        return cell.rank is not Rank.RELIES or answer is None or self._rank(answer.answer) is not Rank.SAFE
+        return cell.rank is not Rank.RELIES or answer is None or self._rank(answer) is not Rank.SAFE
 
 
 class _Cost(NamedTuple):
@@ -425,7 +425,7 @@ def _asked(table: Table, event: Event, program: Program) -> Iterator[_Asked]:
     """The questions that arise; none of an event that cannot happen to its pools."""
     for question in QUESTIONS:
         if (event, question) in table:
-            yield _Asked(event, question, table[event, question].answer, program)
+            yield _Asked(event, question, table[event, question], program)
 
 
 def _perhaps(side: _Side, name: str, resident: Program, event: Event) -> Iterator[_Asked]:

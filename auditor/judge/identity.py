@@ -44,7 +44,6 @@ class Identities:
         self._found: dict[Subject, Identity] = {}
 
     def of(self, subject: Subject) -> Identity:
-        """Of one subject."""
         if subject not in self._found:
             self._found[subject] = self._identity(subject)
         return self._found[subject]

@@ -104,18 +104,16 @@ class Policy(NamedTuple):
     answers: tuple[Answer, ...] = ()
 
     def place(self, line: int) -> tuple[str, int]:
-        """The file that holds a line, and the line there; of several files lines are counted through (policy_files.py)."""
+        """The file that holds a line, and the line there; of several files lines are counted through (policy_file.py)."""
         above = self.text.split("\n")[: line - 1] if self.text.startswith(FILE) else []
         head = max((number for number, each in enumerate(above) if each.startswith(FILE)), default=-1)
         return (above[head].removeprefix(FILE), line - head - 1) if head >= 0 else (self.path, line)
 
     def where(self, line: int) -> str:
-        """Where a line stands, for an error."""
         return "{}, line {}".format(*self.place(line))
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that it is made of."""
         if not self.text.startswith(FILE):
             return (self.path,)
         return tuple(line.removeprefix(FILE) for line in self.text.split("\n") if line.startswith(FILE))

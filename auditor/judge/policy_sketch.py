@@ -102,7 +102,6 @@ def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
 
 
 def _serials(facts: Facts, finding: Finding) -> list[str]:
-    """Of the drives that it is about."""
     subjects = [each.subject for each in finding.verdicts]
     leaves = [leaf for each in subjects for leaf in (facts.linked(each, "leaves") if each.kind == "vdev" else (each,))]
     disks = (disk for leaf in leaves for disk in facts.linked(leaf, "disks"))

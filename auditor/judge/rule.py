@@ -82,7 +82,7 @@ class Example(NamedTuple):
     severity: Severity | None
 
 
-class Said(NamedTuple):
+class Texts(NamedTuple):
     """What a rule says to a reader; impact: what is at stake, for a finding; why, references, conflicts: for its page;
     unprovoked: why no scenario of the lab and no recorded host makes it fail, for the pages of the lab."""
 
@@ -113,7 +113,7 @@ class Rule(NamedTuple):
     expect: Expression
     origin: str
     message: Template | None
-    said: Callable[[str], Said]
+    said: Callable[[str], Texts]
     examples: tuple[Example, ...]
     path: str
     thresholds: tuple[Threshold, ...] = ()
@@ -150,7 +150,6 @@ class Rule(NamedTuple):
 
     @property
     def decided(self) -> tuple[Evidence, ...]:
-        """What the site has changed of its thresholds."""
         return tuple(piece for each in self.thresholds for piece in each.evidence)
 
     @property
@@ -165,7 +164,6 @@ class Rule(NamedTuple):
 
     @property
     def fix(self) -> Fix:
-        """How to mend it."""
         return self.said(self.platform).fix
 
     @property

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from auditor.data import topics
-from auditor.data.topics import Question as Question
+from auditor import data
 from auditor.databases import ENGINES
 from auditor.judge.rule import Fix, Rule, Template
 from auditor.text import near
@@ -49,23 +48,22 @@ def find(rules: Iterable[Rule], words: Sequence[str]) -> list[Rule]:
 def questions(words: Sequence[str]) -> list[Question]:
     """The questions that are about the words, as one phrase."""
     asked = set(_phrases(" ".join(words)))
-    return [each for each in topics.questions() if asked & set(map(_plain, each.words))]
+    return [each for each in load_questions() if asked & set(map(_plain, each.words))]
 
 
 def all_questions() -> tuple[Question, ...]:
     """In the order of the page."""
-    return topics.questions()
+    return load_questions()
 
 
 def similar(rules: Iterable[Rule], words: Sequence[str]) -> str:
     """ "; similar: logbias" for what nothing speaks of: ids, settings and words that people use."""
     names = " ".join(each.text for rule in rules for each in fields(rule) if each.weight in NAMES)
-    people = (*topics.synonyms(), *(word for each in topics.questions() for word in each.words))
+    people = (*load_synonyms(), *(word for each in load_questions() for word in each.words))
     return near(" ".join(words).lower(), (*(rule.id for rule in rules), *people, *NAME.findall(names)))
 
 
 def fields(rule: Rule) -> list[Field]:
-    """The index of one rule."""
     return [Field(weight, _plain(text)) for weight, text in _fields(rule)]
 
 
@@ -121,7 +119,7 @@ def _plain(text: str) -> str:
 
 def _phrases(asked: str) -> tuple[str, ...]:
     plain = _plain(asked)
-    means = {_plain(word): means for word, means in topics.synonyms().items()}
+    means = {_plain(word): means for word, means in load_synonyms().items()}
     return tuple(dict.fromkeys((plain, *map(_plain, means.get(plain, ())))))
 
 
@@ -156,3 +154,58 @@ def _place(before: str, after: str) -> int:
     if not before.isalnum() and before != "_" and _ENDS.match(after):
         return WORD
     return 0 if before.isalnum() else START
+
+
+# synonyms.toml and questions.toml: the words and the questions that people come with. Their heads say what their keys mean.
+
+SYNONYMS, QUESTIONS = "synonyms.toml", "questions.toml"
+WORDS = ("words", "means")
+
+
+class Question(NamedTuple):
+    """One question. answer: two lines or so. command: what decides it on the reader's host. words: that it is found by."""
+
+    ask: str
+    answer: str
+    command: str
+    words: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@cache
+def load_synonyms() -> dict[str, tuple[str, ...]]:
+    """What is typed, in lower case -> the phrases to search for."""
+    return {word: means for words, means in _lists(SYNONYMS, data.table(SYNONYMS)) for word in words}
+
+
+def _lists(file: str, document: data.Document) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    found = []
+    for where, entry in data.entries(file, document, "synonym", frozenset(WORDS)):
+        words, means = (_texts(entry[key], f"{where}: {key}") for key in WORDS)
+        found.append((words, means))
+    return found
+
+
+@cache
+def load_questions() -> tuple[Question, ...]:
+    """All questions, in the order of the page."""
+    return tuple(
+        Question(
+            _text(entry["ask"], where),
+            _text(entry["answer"], where),
+            _text(entry["command"], where),
+            _texts(entry["words"], where),
+            _texts(entry["sources"], where),
+        )
+        for where, entry in data.entries(QUESTIONS, data.table(QUESTIONS), "question", frozenset(Question._fields))
+    )
+
+
+def _text(value: object, where: str) -> str:
+    (text,) = _texts([value], where)
+    return text
+
+
+def _texts(value: object, where: str) -> tuple[str, ...]:
+    """One at least, each on one line."""
+    return tuple(" ".join(each.split()) for each in data.texts(where, value or None))

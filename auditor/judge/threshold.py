@@ -53,7 +53,6 @@ class Threshold(NamedTuple):
 
     @property
     def value(self) -> Number:
-        """What is in force."""
         return self.decided.value if self.decided else self.default
 
     @property
@@ -63,14 +62,12 @@ class Threshold(NamedTuple):
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """That the site has changed it."""
         if not self.decided or not self.changed:
             return ()
         text = f"site policy: {self.name} {self.said(self.value)}, default {self.said(self.default)}"
         return (Evidence(text, self.decided.command),)
 
     def said(self, value: Number) -> str:
-        """A value with the unit."""
         return f"{value:g} {self.unit}" if isinstance(value, float) else f"{value} {self.unit}"
 
     def refusal(self, value: Number) -> str:

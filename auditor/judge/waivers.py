@@ -118,7 +118,6 @@ class _Places:
         self._audited = set(facts.linked(HOST, "pools"))
 
     def covers(self, waiver: Waiver, subject: Subject) -> bool:
-        """Whether a waiver is about a subject."""
         match waiver.scope:
             case "host":
                 return matches(word_of(self._facts, HOST, "hostname"), waiver.name)

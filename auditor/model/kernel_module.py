@@ -24,6 +24,7 @@ from auditor.facts import (
     words_of,
 )
 from auditor.model.derivation import Missing, catch_missing, derivation, evidence, need, numbers, values
+from auditor.model.release import Changelog
 
 _PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
 
@@ -198,7 +199,6 @@ NEWEST: dict[tuple[int, int], dict[int, tuple[int, int]]] = {
 }
 # fmt: on
 LAST = {(0, 8): 6, (2, 0): 7, (2, 1): 16, (2, 2): 11, (2, 3): 9, (2, 4): 4}  # the newest that was looked at
-_PUBLISHED = re.compile(r"\d+\.\d+\.\d+(-1)?")
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 
 
@@ -210,7 +210,7 @@ def kernel_unsupported(host: Subject, facts: Facts) -> Judged:
 
     Linux-Maximum of META at each tag; from 2.3.0 on configure refuses newer ones without
     --enable-linux-experimental. A distribution patches older releases for its newer kernels, which its version does
-    not tell: of its builds it is not known.
+    not tell: its changelog may, else it is not known.
     """
     version, text, kernel = values(facts, HOST, "zfs_version", "zfs_version_text", "kernel_release")
     running, release = _KERNEL.match(str(kernel.value)), numbers(version)
@@ -228,7 +228,9 @@ def kernel_unsupported(host: Subject, facts: Facts) -> Judged:
         return Known(False, seen)
     if patch > LAST[line]:
         return unknown(f"OpenZFS {text.value} is newer than what zaudit knows of its kernels")
-    if not _PUBLISHED.fullmatch(str(text.value)):
+    if not releases.as_tagged(str(text.value)):
+        if fits := Changelog.of(text, facts).supports(f"{running[1]}.{running[2]}"):
+            return Known(False, (*seen, fits))
         why = f"OpenZFS {text.value} is the build of a distribution, which may have made it fit Linux {kernel.value}"
         return unknown(why, "look into its changelog")
     return Known(True, seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 from auditor import data
@@ -34,7 +35,6 @@ from auditor.model.kernel_log import ONE_MODULE
 
 LINES = tuple(each for each in releases.LINES if each not in releases.ENDED)
 BUGS = data.table("advisories.toml")
-_AS_TAGGED = re.compile(r"\d+\.\d+\.\d+(-1)?")
 _CHANGELOG = "zless /usr/share/doc/zfsutils-linux/changelog.Debian.gz"
 OWN = ("nixos", "truenas")  # whose builds are called as OpenZFS tags them, and are not the same
 # in the version, or the platform -> how to find out, or to get past it
@@ -61,11 +61,11 @@ def release(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What can be said of a release from its number: whether its line is one that zaudit knows, and which of the known
     bugs of that release the build has.
 
-    Distributions mend bugs without a new number: "2.1.11-1+deb12u1" is 2.1.11 with some fixes of later releases,
-    and what they are stands in builds.toml for those builds whose patches were read. What OpenZFS tags builds as
-    "2.3.9-1" (Release: 1 in META), and so do distributions that change nothing. NixOS and TrueNAS keep that form
-    where they add patches (nixpkgs gave 2.1.13 the fix of 2.1.14; truenas/zfs#384 gave 2.4.2 commits of the line to
-    come), so their builds are unknown.
+    Distributions fix bugs without a new number: "2.1.11-1+deb12u1" is 2.1.11 with some fixes of later releases. Which they
+    are is in builds.toml for those builds whose patches were read; of others the changelog of the package names some. What
+    OpenZFS tags builds as "2.3.9-1" (Release: 1 in META), and so do distributions that change nothing. NixOS and TrueNAS
+    keep that form where they add patches (nixpkgs gave 2.1.13 the fix of 2.1.14; truenas/zfs#384 gave 2.4.2 commits of the
+    line to come), so their builds are unknown.
     """
     version, text = facts.get(HOST, "zfs_version"), facts.get(HOST, "zfs_version_text")
     if isinstance(version, Known) and isinstance(version.value, tuple) and version.value[:2] not in LINES:
@@ -73,9 +73,11 @@ def release(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(HOST, "line_ended", _ended(facts.get(HOST, "zfs_version")))
     yield Fact(HOST, "release", version)
     alike, build = build_of(text, facts)
+    changelog = Changelog.of(text, facts) if isinstance(text, Known) else Changelog()
     for bug in BUGS:
+        judged = changelog.judge(bug, alike)
         yield Fact(
-            HOST, releases.build_fact(bug), _has(bug, build, text) if build and isinstance(text, Known) else alike
+            HOST, releases.build_fact(bug), _has(bug, build, text) if build and isinstance(text, Known) else judged
         )
 
 
@@ -104,7 +106,7 @@ def _published(text: Judged, platform: Judged) -> Judged:
     if published and (why := releases.nature(releases.version(version, releases.spelt(published)))):
         return unknown(why, releases.REMEDY)
     here = word_of(platform)
-    if _AS_TAGGED.fullmatch(version) and here not in OWN:
+    if releases.as_tagged(version) and here not in OWN:
         need(platform)
         return Known(True, text.evidence)
     remedy = next((each for mark, each in REMEDIES if mark in version or mark == here), "its maintainer's changelog")
@@ -123,6 +125,110 @@ def _has(bug: str, build: releases.Build, text: Known) -> Known:
         return Known(False, (*text.evidence, Evidence(f"{build.name} carries '{carried}' ({build.source})")))
     lacks = f"{build.name} does not carry the fix ({build.source}); newer: {build.newer}"
     return Known(True, (*text.evidence, Evidence(lacks)))
+
+
+_HASH = re.compile(r"\b[0-9a-f]{10,40}\b")
+_PULL = re.compile(r"#(\d+) \(pull request\)")
+_PATCH = re.compile(r"[\w.+-]+\.(?:patch|diff)\b", re.ASCII)
+_TRACKED = re.compile(
+    r"\b(?:closes|lp):(?:[ ,]*(?:bug *)?#\d+)+", re.IGNORECASE
+)  # numbers of the distribution's own bugs
+_UNDONE = re.compile(
+    r"\b(?:revert|drop|remov|disabl|back(?:ed)? out|supersed|without|not\b|unappl|yet\b)", re.IGNORECASE
+)
+_DONE = re.compile(r"\b(?:fix|cherry|backport|appl|add|includ|pick|import|pull|patch)", re.IGNORECASE)
+_FITS = re.compile(r"compat|support|build", re.IGNORECASE)
+SUBJECT, SLUG = 16, 40  # characters of a subject, and of the name that git gives a patch, that are no chance
+SAID = 200  # characters of a change that are shown
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+class Commit(NamedTuple):
+    """That fixes a bug, by its hashes on the lines of releases and its subject."""
+
+    hashes: frozenset[str]
+    subject: str
+
+
+@cache
+def commits(bug: str) -> tuple[tuple[Commit, ...], frozenset[str]]:
+    """(Commits that fix the bug of an advisory, all of which it takes, and numbers of pull requests that have them all)."""
+    found: list[Commit] = []
+    for reference in (" ".join(each.split()) for each in BUGS[bug]["references"] if "openzfs/zfs commit" in each):
+        for part in reference.split("; ") if "brought it" not in reference else ():
+            if hashes := _HASH.findall(part):
+                found.append(Commit(frozenset(hashes), part.partition(": ")[2]))
+    pulls = _PULL.findall(opened(bug)) if "brought it" not in opened(bug) else []
+    return tuple(found), frozenset(pulls if len(pulls) == 1 else ())
+
+
+class Changelog(NamedTuple):
+    """What the package of the running build says it changed since the release that it is made of, the newest first."""
+
+    version: str = ""
+    changes: tuple[str, ...] = ()
+    command: str = ""
+
+    @classmethod
+    def of(cls, text: Known, facts: Facts) -> Changelog:
+        """Empty where it does not have the build that runs: that is another package's then."""
+        found = facts.get(HOST, "zfs_changes")
+        version = word_of(text)
+        rows = [row.partition(" ")[::2] for row in words_of(found)]
+        start = next((at for at, (of, _) in enumerate(rows) if of == version), len(rows))
+        here = tuple(change for of, change in rows[start:] if releases.of(of) == releases.of(version))
+        command = found.evidence[0].command if isinstance(found, Known) else ""
+        return cls(version, here, command)
+
+    def names(self, commit: Commit) -> str:
+        """The newest change that names a commit; empty where that undoes it, and where there is none."""
+        plain = _plain(commit.subject)
+        subject = re.compile(r"\W+".join(map(re.escape, re.findall(r"[A-Za-z0-9]+", commit.subject))), re.IGNORECASE)
+        for change in self.changes:
+            patches = [each for each in _PATCH.findall(change) if _is_patch(each, plain)]
+            named = len(plain) >= SUBJECT and f" {plain} " in f" {_plain(change)} "
+            if patches or named or any(each in change for each in commit.hashes):
+                rest = subject.sub("", _PATCH.sub("", change)) if plain else change
+                return "" if _UNDONE.search(rest) else change
+        return ""
+
+    def pulls(self, number: str) -> str:
+        """The same of a pull request."""
+        for change in self.changes:
+            if re.search(rf"(?:#|pull/){number}\b", rest := _TRACKED.sub("", change)):
+                return "" if _UNDONE.search(rest) or not _DONE.search(rest) else change
+        return ""
+
+    def judge(self, bug: str, alike: Judged) -> Judged:
+        """Whether the build has the bug: it has not where the changelog names its fix, else as without the changelog."""
+        if not self.changes or isinstance(alike, Known):
+            return alike
+        fixes, pulls = commits(bug)
+        found = [self.names(each) for each in fixes]
+        change = next(filter(None, map(self.pulls, pulls)), "") or (found[0] if all(found) and found else "")
+        if change:
+            return known(value=False, text=f"{self.version} carries the fix: {change[:SAID]}", command=self.command)
+        remedy = alike.reasons[0].remedy.rpartition("; or ")[2]
+        return unknown(f"{self.version} is a separate build whose changelog does not name the fix", remedy)
+
+    def supports(self, kernel: str) -> Evidence | None:
+        """Which change made the build fit the kernels of a line, such as 7.0."""
+        line = re.compile(rf"\b(?:linux|kernels?)[ -]v?{re.escape(kernel)}\b", re.IGNORECASE)
+        change = next((each for each in self.changes if line.search(each) and _FITS.search(each)), "")
+        return (
+            Evidence(f"{self.version}: {change[:SAID]}", self.command)
+            if change and not _UNDONE.search(change)
+            else None
+        )
+
+
+def _is_patch(name: str, plain: str) -> bool:
+    """Whether a patch is called as git calls that of a commit: a number, and the beginning of its subject."""
+    slug = re.sub(r"^\d+ ", "", _plain(name.rpartition(".")[0]))
+    return bool(plain) and (slug == plain or (len(slug) >= SLUG and plain.startswith(slug)))
 
 
 @derivation(
@@ -188,24 +294,27 @@ _USES = {
 @derivation(
     "host",
     bugs_fixed_later=words(
-        "what can go wrong here in this build and does not in a later release, the most severe first"
+        "what can go wrong here in this build and does not in a later release of its line, the most severe first"
     ),
     bugs_fixed_later_told=word("how many those are, and the most severe of them; never empty"),
     bugs_not_fixed=words(
-        "what can go wrong here in this build and no release has mended yet, the gravest first; what to do stands with it"
+        "what can go wrong here in this build and no release of its line fixes, the most severe first, with what to do"
     ),
     bugs_in_the_log=words("the bugs of this release, mended later or not, whose mark is in the kernel's log"),
 )
 def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Which bugs a release has that a later one fixes (``auditor/data/fixes.toml``), which none fixes, and the mark of
-    which is in the kernel's log.
+    """Which bugs a release has that a later one of its line fixes (``auditor/data/fixes.toml``), which none of it fixes, and
+    the mark of which is in the kernel's log.
 
-    What a bug needs to strike counts as used where it is of a kind that zaudit never sees (sends, clones), and
-    where only a part of the host was looked at: the rest may use it. A build of a distribution may carry a fix
-    without a new number: of the known ones builds.toml tells which; of the others nothing is said here, but a mark
-    in the log is named all the same: there it has happened. What has an advisory is left to it, but no advisory
-    speaks of lines that have ended. Of those the bugs of the release as it was published are named, whoever built
-    it, and what was not seen counts as used. Of a version that is no release none is named.
+    The newest release of a line that is maintained lacks nothing: who runs it does what can be done without another line. What
+    only another line fixes is named where that line is supposed (``check --suppose 'host release=...'``).
+
+    What a bug needs to strike counts as used where it is of a kind that zaudit never sees (sends, clones), and where only a
+    part of the host was looked at: the rest may use it. A build of a distribution may carry a fix without a new number:
+    builds.toml or the changelog of the package tells which; of the others nothing is said here, but a mark in the log is named
+    all the same: there it has happened. What has an advisory is left to it, but no advisory speaks of lines that have ended. Of
+    those the bugs of the release as it was published are named, whoever built it, and what was not seen counts as used. Of a
+    version that is no release none is named.
     """
     text = need(facts.get(HOST, "zfs_version_text"))
     if (release := releases.of(str(text.value))) is None:
@@ -213,10 +322,13 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
     alike, build = build_of(text, facts)
     carried = build.carries if build else ()
     here = [fix for fix in releases.load_fixes() if fix.strikes(release) and fix.subject not in carried]
+    if isinstance(alike, Unknown):
+        changelog = Changelog.of(text, facts)
+        here = [fix for fix in here if not changelog.names(Commit(frozenset(), fix.subject))]
     if release[:2] not in releases.ENDED:
         here = [fix for fix in here if not any(fix.subject in opened(bug) for bug in BUGS)]
-    mended = [fix for fix in here if not fix.unreleased]
-    not_mended = [fix for fix in here if fix.unreleased and releases.fixes_cover(release)]
+    mended = [fix for fix in here if release[:2] in releases.ENDED or fix.fixed_in_line(release)]
+    not_mended = [fix for fix in here if fix not in mended and (not fix.unreleased or releases.fixes_cover(release))]
     strange = releases.nature(releases.version(str(text.value), releases.spelt(release)))
     no_release = unknown(strange, releases.REMEDY)
     ahead = no_release if strange else _ahead(mended, release, text, (alike, build), facts)
@@ -240,12 +352,12 @@ def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Bui
     ended = release[:2] in releases.ENDED
     if not here:
         return Known((), text.evidence)
-    if isinstance(alike, Unknown) and not build and not ended:
-        return alike
     found = {use: _used(use, facts) for use in set().union(*(fix.uses for fix in here))}
     if not ended and (unseen := gaps(found.values())):
         return join(unseen)
     struck = [fix for fix in here if all(value_of(found[use]) is not False for use in fix.uses)]
+    if struck and isinstance(alike, Unknown) and not build and not ended:
+        return alike
     seen = (Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in struck)
     lacks = f"{build.name} carries none of these fixes ({build.source}); newer: {build.newer}" if build else ""
     newer = (Evidence(lacks),) if lacks and not here[0].unreleased else ()

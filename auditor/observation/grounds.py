@@ -65,7 +65,7 @@ FACTS_OF: Mapping[str, tuple[str, ...]] = {
         "pool.vdevs",
         "pool.scan_function",
     ),
-    "opens": (),  # no fact tells it
+    "opens": ("leaf.below", "disk.transport"),
     "errors": ("leaf.read_errors", "leaf.write_errors", "leaf.checksum_errors"),
     "flush": (
         "leaf.flushes_reach_disk",

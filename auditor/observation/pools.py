@@ -10,7 +10,7 @@ from auditor.durability.host import WORKING, Leg, Pool, State, Vdev
 from auditor.facts import DATA, HOST, Facts, Subject
 from auditor.model.vdev import resilver_unmarked
 from auditor.observation.reading import Reading, both, opposite
-from auditor.observation.stores import Stores
+from auditor.observation.stores import RAM_DISKS, RAM_FILES, Stores
 
 PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
 BLOCK_IN_MEMORY = ("loop", "zvol")
@@ -58,6 +58,7 @@ class Pools:
             log_room=self._room(pool),
             special_room=None,
             imports=opposite(reading.flag(pool, "hostid_mismatch")),
+            works=reading.word(pool, "state") in WORKING and reading.flag(pool, "suspended") is False,
         )
 
     def _each_may_die(self, vdevs: Iterable[Vdev]) -> None:
@@ -111,6 +112,7 @@ class Pools:
             state=self._state(leaf),
             in_sync=opposite(reading.flag(leaf, "resilvering")),
             clean=clean,
+            opens=not self._in_ram(leaf),
         )
         kind = reading.word(leaf, "type")
         if kind == "dspare":
@@ -129,6 +131,11 @@ class Pools:
         redundant = len(drives) > 1 and reading.flag(leaf, "redundant_below")
         needed = len(drives) - 1 if redundant else None
         return replace(leg, drives=drives, layers=(*self.stores.above(leaf), *layers), needed=needed)
+
+    def _in_ram(self, leaf: Subject) -> bool:
+        """In memory of this host with no place to be written back to: no restart leaves anything of it."""
+        made = (self._reading.word(disk, "transport") for disk in self._reading.links(leaf, "disks") or ())
+        return self._reading.word(leaf, "below") in RAM_FILES or any(each in RAM_DISKS for each in made)
 
     def _in_memory(self, leaf: Subject, disk: Subject | None, leg: Leg) -> Leg:
         """A file, a loop device or a zvol: on a dataset of this host, or on another file system."""

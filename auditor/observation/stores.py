@@ -13,7 +13,7 @@ from auditor.model.disk import HYPERVISOR, NETWORK, names
 from auditor.observation.reading import Reading, opposite
 
 PASSING = frozenset({"partition"})  # no device of its own: the kernel moves the sectors
-IN_MEMORY = ("tmpfs", "ramfs")
+RAM_FILES, RAM_DISKS = ("tmpfs", "ramfs"), ("ram", "zram")
 DECLARED = 3  # of plp_grade
 
 
@@ -66,7 +66,7 @@ class Stores:
     def _store(self, disk: Subject, name: str) -> Store:
         reading = self._reading
         transport, virtual = reading.word(disk, "transport"), reading.flag(disk, "virtual")
-        if transport in ("ram", "zram"):
+        if transport in RAM_DISKS:
             return Store(name, "layer", "host", "volatile", passes=False, redundant=True)  # no drive that could die
         if transport in NETWORK:
             return self._shown(disk, name, "target")
@@ -182,7 +182,7 @@ class Stores:
         if on:
             self._add(Store(name, "layer", "host", "none", passes=passes), *about)
             return (name,), ()
-        if below in IN_MEMORY:
+        if below in RAM_FILES:
             self._add(Store(name, "layer", "host", "volatile", passes=False), *about)
             return (name,), ()
         under = f"the {below or 'file system'} below {name}"

@@ -80,7 +80,6 @@ class Step(NamedTuple):
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """As the findings have them."""
         found = (verdict.command for each in self.findings for verdict in each.verdicts if verdict.command)
         return tuple(dict.fromkeys(found))
 
@@ -209,7 +208,6 @@ class _Planner:
             yield Step(findings, settings, why, chosen.better, state.report), state
 
     def _next(self, state: _State) -> _Gain | None:
-        """The best step from here."""
         candidates = list(_candidates(state, self._done))
         flat = sorted((each for each in candidates if each.changes in self._flat), key=lambda each: -each.severity)
         gains = [gain for each in candidates if each not in flat and (gain := self._gain(state, (each,)))]
@@ -398,7 +396,6 @@ def _is_received(fact: Known) -> bool:
 
 
 def _value(facts: Facts, subject: Subject, name: str) -> str:
-    """As the command prints it."""
     match facts.get(subject, name):
         case Known(value, (Evidence(text), *_)):
             found = RAW.fullmatch(text)

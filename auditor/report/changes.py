@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
 from typing import Any, Literal, NamedTuple, get_args
 
+from auditor import __version__
 from auditor.facts import AGAIN
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
+from auditor.report import document as doc
 from auditor.report.folding import unfolded
 from auditor.report.report_json import FIRST, SCHEMA
-from auditor.text import unknown_headline
+from auditor.text import few, unknown_headline
 
 # only now, only then: one of the two was recorded before the question was known
 Change = Literal["new", "worse", "only now", "changed", "not seen", "not judged", "only then", "better", "gone"]
@@ -31,7 +35,7 @@ class CompareError(ValueError):
     """A document that is no report of zaudit; the text says why."""
 
 
-class Seen(NamedTuple):
+class Outcome(NamedTuple):
     """One rule on one subject that did not pass. element: what the subject is, whatever it is called. title: of the rule;
     evidence: of a failure; reasons: of an unknown; unasked:
     they all are that the recording was made before the question; known: to the baseline of the report. least: how severe it is
@@ -54,12 +58,11 @@ class Difference(NamedTuple):
     """One change. before, after: None where the rule passed, did not apply, or was not asked."""
 
     change: Change
-    before: Seen | None
-    after: Seen | None
+    before: Outcome | None
+    after: Outcome | None
 
     @property
-    def shown(self) -> Seen:
-        """The later of the two."""
+    def shown(self) -> Outcome:
         seen = self.after or self.before
         assert seen is not None
         return seen
@@ -119,7 +122,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
     return Comparison(tuple(sorted(found, key=_order)), tuple(_notes(old, new)), same, decided)
 
 
-def _of_one(before: Seen | None, after: Seen | None, then: set[str], now: set[str]) -> Change | None:
+def _of_one(before: Outcome | None, after: Outcome | None, then: set[str], now: set[str]) -> Change | None:
     """Where only one of the two could see it; its subject may not have been listed in the other. then, now: the rules that
     wanted what was not asked."""
     if after and not after.unasked and (before.unasked if before else after.rule in then):
@@ -129,7 +132,7 @@ def _of_one(before: Seen | None, after: Seen | None, then: set[str], now: set[st
     return None
 
 
-def _change(before: Seen | None, after: Seen | None, undecided: set[str]) -> Change:
+def _change(before: Outcome | None, after: Outcome | None, undecided: set[str]) -> Change:
     if after is None:
         assert before is not None
         # its subject may have become part of what could not be listed
@@ -154,7 +157,7 @@ def _order(each: Difference) -> tuple[object, ...]:
     return CHANGES.index(each.change), -RANK[seen.severity], seen.outcome != "fail", seen.rule, seen.subject
 
 
-def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> dict[tuple[str, Element], Seen]:
+def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> dict[tuple[str, Element], Outcome]:
     """(rule, element) -> what was found. shared: what is known by more than its name. A report is as untrusted as any file."""
     if document.get("schema") not in (SCHEMA, FIRST):
         raise CompareError(f"its schema is neither {SCHEMA} nor {FIRST}")
@@ -171,7 +174,7 @@ def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> di
         raise CompareError(f"a finding is malformed ({type(error).__name__}: {error})") from None
 
 
-def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
+def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Outcome:
     severity = each.get("severity", finding["severity"])  # of known bugs each has one, and a rule
     if severity not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
         raise CompareError(f"{severity!r} or {finding['outcome']!r} is not a severity or outcome")
@@ -184,7 +187,7 @@ def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
     evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
     remedies = {one.get("remedy") for one in each.get("reasons", ())}
     title = titles.get(rule, str(finding["title"]))
-    return Seen(
+    return Outcome(
         rule,
         f"{each['kind']} {within}{each['name']}",
         (str(each["kind"]), str(each.get("pool", "")), str(each["name"])),
@@ -219,7 +222,6 @@ class Identities(NamedTuple):
         }
 
     def other_pools(self, other: Identities) -> set[str]:
-        """Names that another pool has there."""
         pools = ((subject, id) for subject, id in self.elements.items() if subject[0] == "pool")
         return {subject[2] for subject, id in pools if other.elements.get(subject, id) != id}
 
@@ -296,8 +298,7 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     before, after = set(_left_out(old)), set(_left_out(new))
     for rules, when in ((before - after, "first"), (after - before, "second")):
         if rules:
-            names = ", ".join(sorted(rules)[:5]) + (f" and {len(rules) - 5} more" if len(rules) > 5 else "")
-            yield f"left out of the {when}: {names}"
+            yield f"left out of the {when}: {few(sorted(rules), 5)}"
     yield from _unasked(old, new)
     one, other = ((each.get("zaudit"), each.get("rules")) for each in (old, new))
     if one != other:
@@ -331,3 +332,139 @@ def _unasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 def _words(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+# -- what a reader and a program get of it ---------------------------------------------------------------------------------
+
+
+EVIDENCE_SHOWN = 3
+RULES_SHOWN, FAILED_SHOWN = 3, 8
+CAUSE = 3  # rules that cannot tell for the same reasons are told together
+MIND: Mapping[Change, str] = {
+    "not judged": "Its rule was left out this time: that does not mean that it is fixed.",
+    "only now": "It may have been so before: the first recording does not know the question.",
+    "only then": "The second recording does not know the question: that does not mean that it is fixed.",
+    "not seen": "It was not seen this time: that does not mean that it is fixed.",
+}
+
+
+def as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int) -> dict[str, Any]:
+    """``zaudit-diff/1``."""
+    heads = [
+        {key: each.get(key) for key in ("host", "openzfs", "taken", "targets", "zaudit", "rules", "recording")}
+        for each in (before, after)
+    ]
+    changes = [
+        {
+            "change": each.change,
+            "rule": each.shown.rule,
+            "subject": each.shown.subject,
+            "title": each.shown.title,
+            **{
+                when: {
+                    "outcome": seen.outcome,
+                    "severity": seen.severity,
+                    "evidence": list(seen.evidence),
+                    **({"known": True} if seen.known else {}),
+                }
+                for when, seen in (("before", each.before), ("after", each.after))
+                if seen
+            },
+        }
+        for each in found.differences
+    ]
+    return {
+        "schema": "zaudit-diff/1",
+        "zaudit": __version__,
+        "before": heads[0],
+        "after": heads[1],
+        "notes": list(found.notes),
+        "changes": changes,
+        "same": found.same,
+        "decided": found.decided,
+        "exit_code": code,
+    }
+
+
+def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any], code: int) -> Iterator[doc.Block]:
+    yield doc.Say(" to ".join(f"{each.get('host')} {each.get('taken')}" for each in (before, after)))
+    yield from (doc.Say(f"Mind: {note}") for note in found.notes)
+    then = [each.shown.rule for each in found.differences if _quiet_then(each)]
+    alone, causes = _causes([each for each in found.differences if not _quiet_then(each)])
+    yield from map(_cause, causes)
+    for first, alike in groupby(alone, _finding):  # subjects for which a change is the same are shown together
+        where = ", ".join(each.shown.subject for each in alike)
+        yield replace(first, where=f"{where}   {doc.plain(first.where)}")
+    last = [doc.Say(f"Only OLD could decide, and found nothing: {', '.join(dict.fromkeys(then))}.")] if then else []
+    if found.decided:
+        last.append(doc.Say(f"Only NEW could decide, and found nothing: {found.decided} that OLD was not asked."))
+    worse = sum(each.counts and each.change in WORSE for each in found.differences)
+    unseen = sum(each.counts for each in found.differences) - worse  # may be as bad as the exit code says
+    others = len(found.differences) - worse - unseen
+    counts = [
+        f"{worse} new or worse",
+        *([f"{unseen} that NEW cannot tell"] if unseen else []),
+        f"{others} other changes",
+    ]
+    yield doc.section("", [*last, doc.Say(f"{', '.join(counts)}, {found.same} as before   (exit code {code})")])
+
+
+def _quiet_then(each: Difference) -> bool:
+    """What was as it should be, and cannot be told from the second recording."""
+    return each.change == "only then" and each.before is None
+
+
+def _causes(found: list[Difference]) -> tuple[list[Difference], list[list[Difference]]]:
+    """Those that stand alone, and those that have one cause: what several rules cannot tell any more, or can tell again, for
+    the same reasons."""
+    groups: dict[tuple[bool, tuple[str, ...]], list[Difference]] = {}
+    for each in found:
+        if each.after and each.after.outcome == "unknown":
+            groups.setdefault((True, each.after.reasons), []).append(each)
+        elif each.before and each.before.outcome == "unknown" and not each.after:
+            groups.setdefault((False, each.before.reasons), []).append(each)
+    causes = [group for group in groups.values() if len({each.shown.rule for each in group}) >= CAUSE]
+    together = {id(each) for group in causes for each in group}
+    return [each for each in found if id(each) not in together], causes
+
+
+def _cause(group: list[Difference]) -> doc.Finding:
+    """How many rules, the most severe of them, why, and what had failed before."""
+    first = group[0]
+    rules = list(dict.fromkeys(each.shown.rule for each in group))
+    worst = max((each.shown.severity for each in group), key=SEVERITIES.index)
+    word, may, why = ("NOT SEEN", "may be", "Because") if first.after else ("SEEN", "would have been", "It was")
+    where = f"{len(rules)} rules on {len(group)} subjects, {may} {worst}: {few(rules, RULES_SHOWN)}"
+    rows = [(why, text) for text in first.shown.reasons[:EVIDENCE_SHOWN]]
+    failed = [each.shown for each in group if each.before and each.before.outcome == "fail"]
+    sentence = "had failed: that does not mean that it is fixed."
+    rows += [("Mind", f"{each.rule} {each.subject} {sentence}") for each in failed[:FAILED_SHOWN]]
+    if len(failed) > FAILED_SHOWN:
+        rows.append(("", f"and {len(failed) - FAILED_SHOWN} more had failed (--format json names all)"))
+    return doc.Finding(doc.Run(word, "undecided"), "", where, "", doc.labelled(rows).rows)
+
+
+def _finding(each: Difference) -> doc.Finding:
+    """A change without its subject: the title, and the evidence that came, went or changed."""
+    rows = [("Mind", MIND[each.change])] if each.change in MIND else []
+    if each.after and each.after.outcome == "unknown":
+        rows += [("Because", text) for text in each.after.reasons[:EVIDENCE_SHOWN]]
+    old, new = (seen.evidence if seen else () for seen in (each.before, each.after))
+    changed = [("Was", text) for text in old if text not in new] + [("Now", text) for text in new if text not in old]
+    rows += changed[:EVIDENCE_SHOWN]
+    if len(changed) > EVIDENCE_SHOWN:
+        rows.append(("", f"and {len(changed) - EVIDENCE_SHOWN} more (--format json has all)"))
+    look: doc.Look = "bad" if each.change in WORSE else "undecided" if each.change in UNFIT else "known"
+    word = doc.Run(each.change.upper(), look)
+    return doc.Finding(word, each.shown.rule, _states(each), each.shown.title, doc.labelled(rows).rows)
+
+
+def _states(each: Difference) -> str:
+    """ "high, failed" or "undecided, high if it fails", before and after."""
+    words = [
+        (f"{seen.severity}, failed" if seen.outcome == "fail" else f"undecided, {seen.severity} if it fails")
+        + (", known to the baseline" if seen.known else "")
+        for seen in (each.before, each.after)
+        if seen
+    ]
+    return " -> ".join(dict.fromkeys(words))

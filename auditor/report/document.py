@@ -42,12 +42,10 @@ def runs(line: Line) -> tuple[Run, ...]:
 
 
 def plain(line: Line) -> str:
-    """The text of a line."""
     return "".join(each.text for each in runs(line))
 
 
 def command(text: str) -> Run:
-    """What is to be pasted."""
     return Run(text, "command")
 
 
@@ -117,7 +115,6 @@ class Table:
 
 
 def table(columns: Sequence[Column | str], rows: Iterable[Sequence[Line]]) -> Table:
-    """Columns by their heads."""
     heads = tuple(each if isinstance(each, Column) else Column(each) for each in columns)
     return Table(heads, tuple(tuple(row) for row in rows))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from auditor.durability.answers import PROMISES
 from auditor.judge.cell import KEPT, ORDER, Cell, Tried, Word, both, joined
-from auditor.judge.event import EVENTS, NEXT, Event, Party, Take, milder
+from auditor.judge.event import EVENTS, NEXT, Event, Take, milder
 from auditor.judge.event_table import Column
 from auditor.model.power_cuts import ENOUGH, bounds
 from auditor.text import harmless
@@ -26,20 +27,6 @@ NAMES_SHOWN, USERS_SHOWN, PROMISES_SHOWN = 4, 2, 3
 CLAUSES = 2  # of a headline
 UNVERIFIED = " (not verified)"
 NOBODY: Mapping[str, Sequence[str]] = {}
-PARTIES: dict[Party, str] = {
-    "drive": "{names}",
-    "controller": "{names}",
-    "hypervisor": "the hypervisor",
-    "target": "the storage behind {names}",
-    "layer": "{names}",
-    "replicas": "the replicas of {names}",
-    "flushes": "flushes reaching the drives",
-    "program": "the program calling fsync on {names}",
-    "shutdown": "the shutdown unmounting {names}",
-    "key": "the key of {names}",
-    "neighbours": "no other program flushing files of {names}",
-    "room": "room on the log devices of {names}",
-}
 
 
 class Line(NamedTuple):
@@ -127,7 +114,7 @@ def parties(cell: Cell, *, brief: bool = False) -> str:
     nvme2n1 (28 informative cuts of this drive, 0 lost: ...). What nobody has tried or answers for comes first. brief: in
     capital letters, all but the names, for a headline."""
     spelt = str.upper if brief else str
-    open_ = sorted((each for each in cell.parties if not each.owner), key=lambda each: list(PARTIES).index(each.party))
+    open_ = sorted((each for each in cell.parties if not each.owner), key=lambda each: list(PROMISES).index(each.party))
     unverified = [word for each in open_ for word in _parted(each, proven=False)]
     proven = [word for each in open_ for word in _parted(each, proven=True)]
     words = [_all(unverified, spelt) + ("" if brief else UNVERIFIED)] if unverified else []
@@ -207,8 +194,8 @@ def _promised(word: Word, spelt: Callable[[str], str]) -> str:
     names = _listed(shown, spelt(" or " if word.needed == 1 else " and "))
     if word.needed > 1:
         names = spelt(f"{word.needed} of ") + names
-    before, _, after = PARTIES[word.party].partition("{names}")
-    return f"{spelt(before)}{names if '{names}' in PARTIES[word.party] else ''}{spelt(after)}"
+    before, place, after = PROMISES[word.party].partition("{}")
+    return f"{spelt(before)}{names if place else ''}{spelt(after)}"
 
 
 def _listed(each: Sequence[str], last: str) -> str:
@@ -259,13 +246,16 @@ BROKEN = tuple(event for event in NEXT if event not in HAPPENS)  # what takes a 
 
 
 def loses(columns: Sequence[Column]) -> bool:
-    """Does some event certainly lose something?"""
-    return any(cell.outcome == "lost" for column in columns for cell in column.cells.values())
+    """Does some event certainly lose something, or all that is known to be there?"""
+    return bool(one_copy(columns)) or any(
+        cell.outcome == "lost" for column in columns for cell in column.cells.values()
+    )
 
 
 def headline(columns: Sequence[Column]) -> str:
     """What the mildest event that loses something takes, and what a graver one takes as well; else what the loss of a device
-    takes, and whether a power cut may take more; else what could not be told; else what is relied on."""
+    takes, for certain or unless there is a copy below, and whether a power cut may take more; else what could not be told; else
+    what is relied on."""
     said, taken = list[str](), set[Take]()
     for event, happens in HAPPENS.items():
         if (takes := tuple(each for each in _lost(columns, event) if each not in taken)) and len(said) < CLAUSES:
@@ -273,17 +263,18 @@ def headline(columns: Sequence[Column]) -> str:
             taken.update(takes)
     if said:
         return ", ".join(said)
+    unknown = next((each for each in ("power", "below", *BROKEN) if worst(columns, each).outcome == "unknown"), None)
     for event in BROKEN:
         if takes := _lost(columns, event):
             certain = f"{NOUNS[event].upper()} {_capital(takes)}"
-            return certain + (f"; {_doubt(columns, 'power', takes)}" if worst(columns).outcome == "unknown" else "")
-    for event in ("power", "below", *BROKEN):
-        if worst(columns, event).outcome == "unknown":
-            return f"CANNOT TELL {_doubt(columns, event).removeprefix('NOT KNOWN ')}"
+            return certain + (f"; {_doubt(columns, 'power', takes)}" if unknown == "power" else "")
     if alone := one_copy(columns):
-        lost = "ACKNOWLEDGED COMMITS" if alone in ("log", "power+log") else "THE POOL"
+        lost: Take = "commits" if alone in ("log", "power+log") else "pool"
         kept = parties(worst(columns, alone), brief=True)
-        return f"{NOUNS[alone].upper()} LOSES {lost} UNLESS THERE IS A COPY BELOW: RELIES ON {kept}"
+        certain = f"{NOUNS[alone].upper()} {_capital([lost])} UNLESS THERE IS A COPY BELOW: RELIES ON {kept}"
+        return certain + (f"; {_doubt(columns, unknown)}" if unknown else "")
+    if unknown:
+        return f"CANNOT TELL {_doubt(columns, unknown).removeprefix('NOT KNOWN ')}"
     cut = of_a_cut(columns)
     relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
     for noun, cell in relied.items():

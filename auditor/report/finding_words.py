@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from auditor.facts import AGAIN, Evidence
+from auditor.judge import known_bugs
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
@@ -16,29 +17,10 @@ _PACKAGE = re.compile(r"(?:[a-z]+ )?(?:install|add|-S) ([\w.+-]+)")  # as platfo
 LEFT_OUT_SHOWN = 5
 # commands of fixes that show where to begin and change nothing; a test knows the others
 LOOKS = (
-    *(
-        "arcstat",
-        "cat",
-        "dkms status",
-        "dmesg",
-        "dmidecode",
-        "exportfs -v",
-        "findmnt",
-        "grep",
-        "lsblk",
-        "nvme smart-log",
-        "smartctl",
-        "stat",
-        "testparm",
-        "systemctl --failed",
-        "zaudit powercut plan",
-        "zfs get",
-        "zfs list",
-        "zpool import",
-        "zfs version",
-    ),
-    *("zpool events", "zpool history", "zpool iostat", "zpool list", "zpool status"),
-)
+    "arcstat", "cat", "dkms status", "dmesg", "dmidecode", "exportfs -v", "findmnt", "grep", "lsblk", "nvme smart-log",
+    "smartctl", "stat", "storcli64 /call show", "systemctl --failed", "testparm", "zaudit powercut plan", "zfs get", "zfs list",
+    "zfs version", "zpool events", "zpool history", "zpool import", "zpool iostat", "zpool list", "zpool status",
+)  # fmt: skip
 # while one of these fails no restart of the host is a first step: it may not come up, or with a device less
 BAR_RESTART = ("pool-degraded", "pool-suspended", "kernel-without-zfs", "running-kernel-without-zfs")
 
@@ -76,7 +58,8 @@ def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
     opens = report.lead and report.standing in ("damaged", "stalled", "at risk")
     lead = [report.lead] if report.lead and opens and not report.lead.known and not report.lead.waiver else []
-    steps = [*lead, *(each for each in report.fresh if each.failed and each.severity != "low")]
+    others = [each for each in report.fresh if each.failed and each.severity != "low"]
+    steps = [*lead, *sorted(others, key=lambda each: each.rule.id == known_bugs.ID)]  # never above a sign of this host
     bars = [each for each in (*report.findings, *report.waived) if each.failed and each.rule.id in BAR_RESTART]
     if bars and steps and _restarts(steps[0]):
         steps = [*(each for each in steps if each in bars), *(each for each in steps if not _restarts(each))]

@@ -30,7 +30,6 @@ class Names:
         return iter(self._places)
 
     def place(self, name: str) -> int:
-        """Where it stands."""
         return self._places.setdefault(name, len(self._places))
 
 
@@ -144,7 +143,6 @@ def spread(
 
 
 def _marks(value: Any) -> int:
-    """In how many places a name is set in."""
     match value:
         case str():
             return value.count(SUBJECT)

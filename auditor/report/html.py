@@ -5,37 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from auditor.report import document as doc
 from auditor.report import markup
-from auditor.report.document import (
-    Block,
-    Box,
-    Boxes,
-    Chain,
-    Code,
-    Details,
-    Document,
-    Entries,
-    Entry,
-    Events,
-    Finding,
-    Item,
-    Line,
-    Link,
-    Look,
-    Picture,
-    Run,
-    Say,
-    Section,
-    Table,
-    Tree,
-    Verdict,
-    plain,
-    runs,
-)
 from auditor.report.markup import Element, element, joined
 
 # look -> its element and class; a badge is a word that stands for an answer
-LOOKS: dict[Look, tuple[str, str]] = {
+LOOKS: dict[doc.Look, tuple[str, str]] = {
     "strong": ("b", ""),
     "dim": ("span", "dim"),
     "command": ("code", ""),
@@ -48,15 +23,21 @@ LOOKS: dict[Look, tuple[str, str]] = {
     **dict.fromkeys(("low", "known"), ("span", "badge dim")),
     "passed": ("span", "badge good"),
 }
-LONG = (Finding, Details, Boxes, Events, Tree, Code)  # what may be divided over two sheets of paper
+LONG = (
+    doc.Finding,
+    doc.Details,
+    doc.Boxes,
+    doc.Events,
+    doc.Tree,
+    doc.Code,
+)  # what may be divided over two sheets of paper
 
 
-def write(document: Document) -> str:
-    """The whole page."""
+def write(document: doc.Document) -> str:
     return markup.page(document.title, _content(document))
 
 
-def _content(document: Document) -> Iterator[Element]:
+def _content(document: doc.Document) -> Iterator[Element]:
     yield element("h1", document.title)
     facts = [each for fact in document.facts for each in (" · ", _line(fact))][1:]
     yield element("p", *facts, class_="dim small")
@@ -67,46 +48,46 @@ def _content(document: Document) -> Iterator[Element]:
         yield element("footer", document.footer)
 
 
-def _blocks(blocks: Sequence[Block]) -> Iterator[Element]:
+def _blocks(blocks: Sequence[doc.Block]) -> Iterator[Element]:
     return (each for each in map(_block, blocks) if each.html)
 
 
-def _block(block: Block) -> Element:
+def _block(block: doc.Block) -> Element:
     match block:
-        case Say():
+        case doc.Say():
             look = {"dim": "dim small", "strong": ""}.get(block.look, block.look)
             line = _line(block.line)
             return element("p", element("b", line) if block.look == "strong" else line, class_=look)
-        case Entries():
+        case doc.Entries():
             return _pairs(block.rows)
-        case Finding():
+        case doc.Finding():
             return _finding(block)
-        case Table():
+        case doc.Table():
             return _table(block)
-        case Events():
+        case doc.Events():
             return joined(each for where, rows in block.groups for each in _group(where, rows))
-        case Tree():
+        case doc.Tree():
             return element("ul", *map(_item, block.items))
-        case Chain():
+        case doc.Chain():
             return _chain(block.links)
-        case Code():
+        case doc.Code():
             between = " \\\n    " if block.continued else "\n"
             return joined((_heading(block.title), element("pre", markup.lines(block.lines, between))))
-        case Picture():
+        case doc.Picture():
             return block.drawn() or Element("")
-        case Boxes():
+        case doc.Boxes():
             return element("ul", *map(_box, block.boxes), class_="boxes")
-        case Details():
+        case doc.Details():
             inside = tuple(_blocks(block.blocks))
             return element("details", element("summary", _line(block.summary)), *inside)
-        case Verdict():
+        case doc.Verdict():
             word = element("div", block.word, class_="word")
             return element("div", word, *_blocks(block.blocks), class_=f"verdict {block.tone}")
-        case Section():
+        case doc.Section():
             return _section(block)
 
 
-def _section(block: Section) -> Element:
+def _section(block: doc.Section) -> Element:
     inside = tuple(_blocks(block.blocks))
     if not inside:
         return Element("")
@@ -120,11 +101,11 @@ def _heading(title: str) -> Element | None:
     return element("h3", title) if title else None
 
 
-def _line(line: Line) -> Element:
-    return joined(map(_run, runs(line)))
+def _line(line: doc.Line) -> Element:
+    return joined(map(_run, doc.runs(line)))
 
 
-def _run(run: Run) -> Element | str:
+def _run(run: doc.Run) -> Element | str:
     if not run.text:
         return ""
     if run.link:
@@ -135,14 +116,14 @@ def _run(run: Run) -> Element | str:
     return element(name, run.text, class_=kind)
 
 
-def _pairs(rows: Sequence[Entry]) -> Element:
+def _pairs(rows: Sequence[doc.Entry]) -> Element:
     """Words of one row after the other, without the blanks that a terminal divides them with."""
     return element(
         "dl", *(each for row in rows for each in (element("dt", _run(row.word)), element("dd", _line(row.line))))
     )
 
 
-def _finding(block: Finding) -> Element:
+def _finding(block: doc.Finding) -> Element:
     return element(
         "div",
         element("span", block.word.text, class_=f"badge {block.tone}"),
@@ -155,7 +136,7 @@ def _finding(block: Finding) -> Element:
     )
 
 
-def _table(block: Table) -> Element:
+def _table(block: doc.Table) -> Element:
     """Empty without rows. Whoever cannot point scrolls it with the keyboard."""
     if not block.rows:
         return Element("")
@@ -172,18 +153,18 @@ def _table(block: Table) -> Element:
     return element("div", element("table", head, *rows), class_="table", tabindex="0")
 
 
-def _group(where: str, rows: Sequence[tuple[str, Line]]) -> Iterator[Element]:
+def _group(where: str, rows: Sequence[tuple[str, doc.Line]]) -> Iterator[Element]:
     yield element("h3", where)
     shown = (element("tr", element("th", what, scope="row"), element("td", _line(cost))) for what, cost in rows)
     yield element("table", *shown, class_="events")
 
 
-def _item(item: Item) -> Element:
+def _item(item: doc.Item) -> Element:
     below = element("ul", *map(_item, item.below)) if item.below else None
     return element("li", _line(item.line), below)
 
 
-def _chain(links: Sequence[Link]) -> Element:
+def _chain(links: Sequence[doc.Link]) -> Element:
     """One below the other; what lies side by side in the pool, side by side."""
     items = []
     for side, group in groupby(links, key=lambda each: each.side):
@@ -195,7 +176,7 @@ def _chain(links: Sequence[Link]) -> Element:
     return element("ol", *items, class_="chain")
 
 
-def _link(link: Link) -> Iterator[Element]:
+def _link(link: doc.Link) -> Iterator[Element]:
     yield element("span", link.sign, class_=f"sign {link.tone}")
     yield element("span", link.name, class_="name")
     yield element("span", link.word, class_=f"badge {link.tone}")
@@ -205,11 +186,11 @@ def _link(link: Link) -> Iterator[Element]:
         yield element("div", *figures, class_="figures")
 
 
-def _box(box: Box) -> Element:
+def _box(box: doc.Box) -> Element:
     return element(
         "li",
         element("span", box.sign, class_=f"box {box.tone}", role="img", aria_label=box.answer),
         element("b", box.text),
         element("span", box.list, class_="list") if box.list else None,
-        *(element("p", each, class_="dim small") for each in box.why if plain(each)),
+        *(element("p", each, class_="dim small") for each in box.why if doc.plain(each)),
     )

@@ -113,7 +113,6 @@ def element(name: str, *content: Content, **attributes: str | None) -> Element:
 
 
 def joined(content: Iterable[Content]) -> Element:
-    """One after the other."""
     return Element("".join(each.html if isinstance(each, Element) else _escaped(each) for each in content if each))
 
 
@@ -128,7 +127,6 @@ def _escaped(text: str) -> str:
 
 
 def page(title: str, content: Iterable[Element]) -> str:
-    """The whole document."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'

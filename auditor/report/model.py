@@ -214,7 +214,6 @@ class Report(NamedTuple):
 
     @property
     def users(self) -> dict[str, tuple[str, ...]]:
-        """By dataset."""
         return {each.dataset: each.by for each in self.used}
 
     @property
@@ -269,7 +268,6 @@ def _capital(worst: Finding) -> str:
 
 
 def _standing(columns: Sequence[Column], lead: Finding | None, unseen: Finding | None) -> Standing:
-    """What the headline says, in a word."""
     power = event_words.of_a_cut(columns)
     if lead and lead.rule.damage:
         stops = lead.rule.harm == "availability" and lead.severity == "critical"
@@ -284,8 +282,6 @@ def _standing(columns: Sequence[Column], lead: Finding | None, unseen: Finding |
         return "one failure away"
     if lead:
         return "at risk"
-    if event_words.one_copy(columns):
-        return "one failure away"
     if power.outcome == "word":
         return "on the word"
     others = (cell.outcome for column in columns for cell in column.cells.values())
@@ -312,7 +308,6 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
 
 
 def _pools(facts: Facts) -> tuple[Pool, ...]:
-    """All pools of the audit."""
     return tuple(
         Pool(pool.name, word_of(facts.get(pool, "state"), "unknown"), tuple(_vdevs(facts, pool)))
         for pool in facts.linked(HOST, "pools")

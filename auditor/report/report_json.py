@@ -11,8 +11,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from auditor.codec import plain
 from auditor.facts import Evidence, Reason, Subject
-from auditor.judge.baseline import Night
+from auditor.judge.baseline import Entry, Night
 from auditor.judge.cell import Cell, Tried, Word
 from auditor.judge.event import Event
 from auditor.judge.event_table import Column
@@ -70,37 +71,29 @@ def document(report: Report, passed: bool = False) -> dict[str, Any]:
         "waived": [_waived(finding, report, names) for finding in report.waived],
         "left_out": [_left_out(each) for each in report.left_out],
     }
-    if report.unasked or report.edited:  # else a replay says the same as the host
-        whole_document["recording"] = {
-            "zaudit": valid_unicode(report.recorder),
-            "lacks": list(map(valid_unicode, report.unasked)),
-        }
-    if report.edited:
-        whole_document["recording"]["edited"] = valid_unicode(report.edited)
-    if report.night:
-        whole_document["baseline"] = _night(report.night)
-    if report.identities:
-        whole_document["identities"] = [_identity(*each) for each in sorted(report.identities.items())]
-    if report.policy:
-        whole_document["policy"] = valid_unicode(report.policy)
-    if report.brought:
-        brought = [{"dataset": valid_unicode(each.dataset), "why": valid_unicode(each.why)} for each in report.brought]
-        whole_document["brought"] = brought
-    if report.used:
-        whole_document["used_by"] = [
-            {
-                "dataset": valid_unicode(each.dataset),
-                "by": list(map(valid_unicode, each.by)),
-                "seen": [_evidence(piece, "") for piece in each.seen],
-            }
+    recorded = report.unasked or report.edited  # else a replay says the same as the host
+    whole_document |= _present(
+        recording=recorded
+        and {"zaudit": report.recorder, "lacks": list(report.unasked)} | _present(edited=report.edited),
+        baseline=report.night and _night(report.night),
+        identities=[_identity(*each) for each in sorted(report.identities.items())],
+        policy=report.policy,
+        brought=[each._asdict() for each in report.brought],
+        used_by=[
+            {"dataset": each.dataset, "by": list(each.by), "seen": [_evidence(piece, "") for piece in each.seen]}
             for each in report.used
-        ]
-    if report.seen_from:
-        whole_document["seen_from"] = report.seen_from
+        ],
+        seen_from=report.seen_from,
+    )
     if passed:
         passes = ((each.rule.id, each) for each in report.verdicts if each.outcome == "pass")
         whole_document["passes"] = folded(({"rule": rule, **_verdict(each)} for rule, each in passes), names)
     return whole_document | {"names": list(names)}
+
+
+def _present(**members: Any) -> dict[str, Any]:
+    """Those that say something, in Unicode that is valid."""
+    return {name: plain(value, valid_unicode) for name, value in members.items() if value}
 
 
 def _column(column: Column, events: tuple[Event, ...]) -> dict[str, Any]:
@@ -114,79 +107,61 @@ def _column(column: Column, events: tuple[Event, ...]) -> dict[str, Any]:
 
 
 def _cell(cell: Cell) -> dict[str, Any]:
-    shown: dict[str, Any] = {"outcome": cell.outcome}
-    if cell.takes:
-        shown["takes"] = list(cell.takes)
-    if cell.parties:
-        shown["word"] = [_word(each) for each in cell.parties]
-    if cell.rules:
-        shown["rules"] = list(cell.rules)
-    return shown | {"text": event_words.sentence(cell)}
+    said = _present(takes=cell.takes, word=[_word(each) for each in cell.parties], rules=cell.rules)
+    return {"outcome": cell.outcome, **said, "text": event_words.sentence(cell)}
 
 
 def _night(night: Night) -> dict[str, Any]:
     """What the baseline knew that was not found: out of sight, or gone."""
-    lists = {
-        what: [
-            {"rule": each.rule, "subject": valid_unicode(str(each.subject)), "severity": each.severity, "first": each.first,
-             "last": each.last}
-            for each in entries
-        ]
-        for what, entries in (("unseen", night.unseen), ("gone", night.gone))
-    }  # fmt: skip
-    worse = [
-        {"rule": each.rule, "subject": valid_unicode(str(each.subject)), "why": valid_unicode(why)}
-        for each, why in night.worse
-    ]
-    return {
-        "made": night.baseline.made,
-        "known": len(night.baseline.entries),
-        **lists,
-        **({"worse": worse} if worse else {}),
-    }
+
+    def shown(each: Entry, *more: str) -> dict[str, str]:
+        return {"rule": each.rule, "subject": str(each.subject)} | {name: getattr(each, name) for name in more}
+
+    known = {"made": night.baseline.made, "known": len(night.baseline.entries)}
+    for what, entries in (("unseen", night.unseen), ("gone", night.gone)):
+        known[what] = [shown(each, "severity", "first", "last") for each in entries]
+    return known | _present(worse=[shown(each) | {"why": why} for each, why in night.worse])
 
 
 def _identity(subject: Subject, text: str) -> dict[str, str]:
     """What a subject is, as a digest: the same on every night, and no serial number for whoever reads the report."""
     digest = hashlib.sha256(f"{subject.kind}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    pool = {"pool": valid_unicode(subject.within)} if subject.within else {}
-    return {"kind": subject.kind, **pool, "name": valid_unicode(subject.name), "id": digest}
+    return {"kind": subject.kind, **_present(pool=subject.within), "name": subject.name, "id": digest}
 
 
 def _word(word: Word) -> dict[str, Any]:
-    shown: dict[str, Any] = {"party": word.party, "names": [valid_unicode(name) for name in word.names]}
-    shown |= {"needed": word.needed} if word.needed else {}
-    if word.tried:
-        shown["tried"] = [_tried(each) for each in word.tried]
-    return shown | (
-        {"answered": {"owner": valid_unicode(word.owner), "expires": str(word.until)}} if word.owner else {}
-    )
+    answered = word.owner and {"owner": word.owner, "expires": str(word.until)}
+    return {
+        "party": word.party,
+        "names": list(word.names),
+        **_present(needed=word.needed, answered=answered, tried=list(map(_tried, word.tried))),
+    }
 
 
 def _tried(found: Tried) -> dict[str, Any]:
     """Below the largest share of such cuts that may lose, where there were enough of them."""
     below = {"below": round(bounds(0, found.held)[1], 4)} if found.held >= ENOUGH else {}
-    return {"name": valid_unicode(found.name), "held": found.held, **below, "units": found.units, "lost": found.lost}
+    return {"name": found.name, "held": found.held, **below, "units": found.units, "lost": found.lost}
 
 
 def _left_out(each: LeftOut) -> dict[str, str]:
-    shown = {"rule": each.rule, "severity": each.severity, "by": valid_unicode(each.by)}
-    return shown | ({"counts_as": each.counts_as} if each.counts_as else {})
+    return {
+        "rule": each.rule, "severity": each.severity, "by": valid_unicode(each.by), **_present(counts_as=each.counts_as)
+    }  # fmt: skip
 
 
 def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
     rule = finding.rule
     verdicts = folded((_part(finding, each) for each in finding.verdicts), names)
-    known = {"known": {"since": finding.known}} if finding.known else {}
     return {
         "id": finding.id,
         "rule": rule.id,
         "judged_by": f"zaudit {report.zaudit}, rules {report.rules}",
         "outcome": "fail" if finding.failed else "unknown",
         "severity": finding.severity,
-        **({"least": finding.least} if finding.failed and finding.least != finding.severity else {}),
+        **_present(least=finding.failed and finding.least != finding.severity and finding.least),
         "harm": rule.harm,
-        **_event(finding),
+        **_present(event=finding.event),
         "title": rule.title if finding.failed else unknown_headline(rule.title),
         "place": valid_unicode(finding.place),
         "where": finding_words.where(finding),
@@ -195,14 +170,16 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
             "commands": list(dict.fromkeys(each["command"] for each in verdicts if "command" in each)),
             "text": finding.fix.text,
             "cost": finding.fix.cost,
-            **({"needs": finding.fix.needs} if finding.fix.needs else {}),
+            **_present(needs=finding.fix.needs),
         },
         "references": list(rule.references),
-        **({"page": rule.page} if rule.page else {}),
+        **_present(page=rule.page),
         "verdicts": verdicts,
-        **({"bugs": [_bug(each) for each in finding.bugs]} if finding.bugs else {}),
-        **({"message": valid_unicode(finding.message)} if finding.message else {}),
-        **known,
+        **_present(
+            bugs=[_bug(each) for each in finding.bugs],
+            message=finding.message,
+            known=finding.known and {"since": finding.known},
+        ),
     }
 
 
@@ -219,17 +196,12 @@ def _bug(bug: Bug) -> dict[str, Any]:
         "harm": bug.harm,
         "outcome": "fail" if bug.fails else "unknown",
         "affected": bug.releases,
-        **({"needs": bug.needs} if bug.needs else {}),
+        **_present(needs=bug.needs),
         "here": [valid_unicode(each) for each in bug.here],
         "fixed_in": list(bug.fixed_in),
         "until": bug.until,
         "references": list(bug.references),
     }
-
-
-def _event(finding: Finding) -> dict[str, str]:
-    """The mildest event at which something acknowledged goes or may go."""
-    return {"event": finding.event} if finding.event else {}
 
 
 def _waived(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
@@ -253,19 +225,16 @@ def _waived(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     """With {subject} for its name, so that others may be found to be equal."""
     subject = verdict.subject
-    shown: dict[str, Any] = {"kind": subject.kind, "name": (name := valid_unicode(subject.name))}
-    if subject.within:
-        shown["pool"] = valid_unicode(subject.within)
-    if verdict.message:
-        shown["message"] = _unnamed(verdict.message, name)
-    if verdict.command:
-        shown["command"] = valid_unicode(verdict.command).replace(quoted(name), SUBJECT)
-    if verdict.evidence:
-        shown["evidence"] = [_evidence(each, name) for each in verdict.evidence if each.text]
-    if verdict.reasons:
-        shown["reasons"] = [_reason(each, name) for each in verdict.reasons[:REASONS_SHOWN]]
-        if (more := len(verdict.reasons) - REASONS_SHOWN) > 0:  # a pool of 10,000 datasets may have as many
-            shown["reasons"].append({"text": f"and {more} more reasons"})
+    name = valid_unicode(subject.name)
+    shown: dict[str, Any] = {"kind": subject.kind, "name": name} | _present(
+        pool=subject.within,
+        message=_unnamed(verdict.message, name),
+        command=valid_unicode(verdict.command).replace(quoted(name), SUBJECT),
+        evidence=[_evidence(each, name) for each in verdict.evidence if each.text],
+        reasons=[_reason(each, name) for each in verdict.reasons[:REASONS_SHOWN]],
+    )
+    if (more := len(verdict.reasons) - REASONS_SHOWN) > 0:  # a pool of 10,000 datasets may have as many
+        shown["reasons"].append({"text": f"and {more} more reasons"})
     return shown
 
 
@@ -274,13 +243,8 @@ def _unnamed(text: str, name: str) -> str:
 
 
 def _evidence(evidence: Evidence, name: str) -> dict[str, str]:
-    shown = {"text": _unnamed(evidence.text, name)}
-    if evidence.command:
-        shown["command"] = valid_unicode(evidence.command)
-    if evidence.origin:
-        shown["origin"] = valid_unicode(evidence.origin)
-    return shown
+    return {"text": _unnamed(evidence.text, name), **_present(command=evidence.command, origin=evidence.origin)}
 
 
 def _reason(reason: Reason, name: str) -> dict[str, str]:
-    return {"text": _unnamed(reason.text, name), **({"remedy": reason.remedy} if reason.remedy else {})}
+    return {"text": _unnamed(reason.text, name), **_present(remedy=reason.remedy)}

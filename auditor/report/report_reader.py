@@ -75,7 +75,6 @@ class Finding(NamedTuple):
 
     @property
     def standing(self) -> str:
-        """The outcome, or known."""
         return "known" if self.known else self.outcome
 
     @property
@@ -130,7 +129,6 @@ class ReportDocument(NamedTuple):
 
     @property
     def nightly(self) -> bool:
-        """Whether it was held against a baseline."""
         return "baseline" in self.document
 
     @property
@@ -311,5 +309,4 @@ def causes(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
 
 
 def brief(text: str, most: int) -> str:
-    """Not more than so many characters of it."""
     return text if len(text) <= most else text[: most - 3] + "..."

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from auditor.judge.event import EVENTS, GOES, MEANS, Event, milder
 from auditor.judge.finding import RANK
 from auditor.judge.rule import HARMS, SEVERITIES, Fix, Rule, events_of
+from auditor.judge.search import Question, all_questions
 
 
 def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0, *, ranked: bool = False) -> str:
@@ -41,12 +42,10 @@ def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0, *, ra
 
 
 def as_json(rules: Sequence[Rule]) -> str:
-    """All rules as a JSON list."""
     return json.dumps([document(rule) for rule in rules], indent=1) + "\n"
 
 
 def document(rule: Rule) -> dict[str, Any]:
-    """One rule as plain data."""
     return {
         "id": rule.id,
         "title": rule.title,
@@ -217,7 +216,6 @@ A rule passes, fails, is not applicable (its *When* does not hold), or is *unkno
 
 
 def markdown_index(rules: Sequence[Rule]) -> str:
-    """The index."""
     return "\n".join(_index(rules)) + "\n"
 
 
@@ -263,3 +261,38 @@ def _plain(text: str) -> str:
     for char in "\\`*_<|[]":
         text = text.replace(char, f"\\{char}")
     return text
+
+
+# The questions that people ask most, for ``zaudit explain`` and docs/questions.md.
+
+HEAD = """\
+# Questions
+
+What people ask most about databases on ZFS, each with a short answer and the command that decides it on your host.
+`zaudit explain WORD` finds them by their words, `zaudit explain --questions` prints them all.
+"""
+
+
+def short(question: Question, width: int) -> str:
+    """A question, its answer and the command that decides it."""
+    answer = textwrap.fill(question.answer, min(width, 100) - 2, break_on_hyphens=False, break_long_words=False)
+    title = textwrap.fill(question.ask, min(width, 100), break_on_hyphens=False)
+    return f"{title}\n{textwrap.indent(answer, '  ')}\n  $ {question.command}\n"
+
+
+def text(width: int) -> str:
+    return "\n".join(short(each, width) for each in all_questions())
+
+
+def markdown() -> str:
+    """All questions with their sources, as docs/questions.md has them."""
+    return "\n".join(_markdown())
+
+
+def _markdown() -> Iterator[str]:
+    yield HEAD
+    for number, each in enumerate(all_questions(), 1):
+        yield f"## {number}. {each.ask}\n"
+        yield f"{textwrap.fill(each.answer, 120, break_on_hyphens=False)}\n"
+        yield f"    {each.command}\n"
+        yield f"{textwrap.fill('Sources: ' + '; '.join(each.sources) + '.', 120, break_on_hyphens=False)}\n"

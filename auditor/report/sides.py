@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from auditor.judge.event import EVENTS, Event
+from auditor import __version__
+from auditor.judge.event import EVENTS, MEANS, Event
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
+from auditor.report import document as doc
 from auditor.report.changes import CompareError
 from auditor.report.report_json import FIRST, SCHEMA
-from auditor.text import unknown_headline
+from auditor.text import few, unknown_headline
 
 CELLS = ("kept", "word", "unknown", "lost")  # the worst last
 NEVER = "does not happen here"
@@ -150,3 +152,81 @@ def _notes(primary: Mapping[str, Any], standby: Mapping[str, Any]) -> Iterator[s
         one, other = primary.get(key), standby.get(key)
         if one != other:
             yield f"not the same {what}: {one or 'none'} and {other or 'none'}"
+
+
+# -- what a reader and a program get of it ---------------------------------------------------------------------------------
+
+PLACES = 4
+OPEN = 8  # undecided rules that the page names
+UNDECIDED = "undecided"
+
+
+def as_json(found: Sides, code: int) -> dict[str, Any]:
+    """``zaudit-sides/1``."""
+    differences = [
+        {"rule": each.rule, "certain": each.certain, "primary": _side(each.primary), "standby": _side(each.standby)}
+        for each in found.differences
+    ]
+    return {
+        "schema": "zaudit-sides/1",
+        "zaudit": __version__,
+        "hosts": list(found.hosts),
+        "worse": differences,
+        "better": list(found.better),
+        "events": [each._asdict() for each in found.events],
+        "waived": list(found.waived),
+        "notes": list(found.notes),
+        "exit_code": code,
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {"state": _state(side), "severity": side.severity, "places": list(side.places)}
+
+
+def page(found: Sides, code: int) -> Iterator[doc.Block]:
+    primary, standby = found.hosts
+    if primary == standby:
+        primary, standby = f"{primary} (primary)", f"{standby} (standby)"
+    certain = [each for each in found.differences if each.certain]
+    open_ = [each for each in found.differences if not each.certain]
+    yield doc.Say(f"{primary}, and {standby} as its standby")
+    yield from (doc.Say(f"Mind: {note}") for note in found.notes)
+    if found.waived:
+        yield doc.Say(f"Mind: waived on one of them, which counts as passed: {', '.join(found.waived)}")
+    worse = (each for each in found.events if each.worse)
+    yield doc.section(
+        "After a failover", (doc.Say(f"{MEANS[each.event]}: {each.standby} (now {each.primary})") for each in worse)
+    )
+    for each in certain:
+        word = doc.Run(each.standby.severity.upper(), each.standby.severity)
+        rows = (
+            ("Primary", f"{primary}: {_told(each.primary)}"),
+            ("Standby", f"{standby}: {_told(each.standby)}"),
+            ("Failover", each.standby.impact),
+        )
+        yield doc.Finding(word, each.rule, each.standby.title, "", doc.labelled(rows).rows)
+    if open_:
+        names = ", ".join(f"{each.rule} ({each.standby.severity})" for each in open_[:OPEN])
+        more = f" and {len(open_) - OPEN} more, which --format json names" if len(open_) > OPEN else ""
+        text = f"Nobody can tell whether {standby} is worse in {_count(len(open_))}: {names}{more}"
+        alike = sum(_state(each.primary) == _state(each.standby) == UNDECIDED for each in open_)
+        too = f"{alike} of these {'is' if alike == 1 else 'are'} undecided on {primary}, too" if alike else ""
+        yield doc.Finding(doc.Run("UNKNOWN", "undecided"), "", text, too, ())
+    better = f"; better in {len(found.better)}: {', '.join(found.better)}" if found.better else ""
+    counts = f"{standby} is worse in {_count(len(certain))}, may be in {len(open_)}{better}"
+    yield doc.section("", [doc.Say(f"{counts}   (exit code {code})")])
+
+
+def _count(rules: int) -> str:
+    return f"{rules} rule{'s' * (rules != 1)}"
+
+
+def _told(side: Side) -> str:
+    return f"{_state(side)} ({few(side.places, PLACES)})" if side.places else _state(side)
+
+
+def _state(side: Side) -> str:
+    if not side.most:
+        return "as it should be"
+    return "failed" if side.least == side.most else UNDECIDED if not side.least else "failed, and may be worse"

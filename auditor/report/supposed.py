@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Unpack
 from auditor.facts import HOST, Facts, Known, word_of, words_of
 from auditor.judge.event import SEVERITIES
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
-from auditor.report import audit, finding_words, report_json, terminal
+from auditor.report import audit_page, finding_words, report_json, terminal
 from auditor.report.document import Block, Document, Run, Say, Verdict, labelled, section
 from auditor.report.model import Report
 from auditor.text import valid_unicode
@@ -133,9 +133,9 @@ def _page(before: Side, after: Side, supposed: Sequence[str]) -> Document:
     report, words = after.report, "; ".join(supposed)
     where = f"{finding_words.listed(report.targets)} on {report.hostname}"
     blocks = (
-        Verdict(audit.TONES.get(report.standing, "open"), f"{report.headline} (if {words})"),
-        section(f"Now: {before.report.headline}", audit.events(before.report, audit.COLUMNS_SHOWN)),
-        section(f"Supposed: {report.headline}", audit.events(report, audit.COLUMNS_SHOWN)),
+        Verdict(audit_page.TONES.get(report.standing, "open"), f"{report.headline} (if {words})"),
+        section(f"Now: {before.report.headline}", audit_page.events(before.report, audit_page.COLUMNS_SHOWN)),
+        section(f"Supposed: {report.headline}", audit_page.events(report, audit_page.COLUMNS_SHOWN)),
         section("", _changes(before, after)),
         Say(f"{NOTE} Exit code {report.exit_code}, now {before.report.exit_code}.", "dim"),
     )

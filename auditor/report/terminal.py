@@ -13,27 +13,7 @@ from rich.segment import Segment
 from rich.table import Table as Grid
 from rich.text import Text
 
-from auditor.report.document import (
-    Block,
-    Boxes,
-    Chain,
-    Code,
-    Details,
-    Document,
-    Entries,
-    Events,
-    Finding,
-    Item,
-    Line,
-    Look,
-    Picture,
-    Say,
-    Section,
-    Table,
-    Tree,
-    Verdict,
-    runs,
-)
+from auditor.report import document as doc
 from auditor.text import harmless
 
 MARGIN = 10
@@ -45,7 +25,7 @@ ASCII = str.maketrans(
 )
 
 
-LOOKS: dict[Look, str] = {
+LOOKS: dict[doc.Look, str] = {
     "strong": "bold",
     "dim": "dim",
     "command": "bold",
@@ -76,15 +56,14 @@ class Screen(TypedDict, total=False):
     ascii_only: bool
 
 
-def write(document: Document, **screen: Unpack[Screen]) -> str:
-    """Text that ends with a newline."""
+def write(document: doc.Document, **screen: Unpack[Screen]) -> str:
     width = max(screen.get("width", 100), 40)
     color, ascii_only = screen.get("color", False), screen.get("ascii_only", False)
     facts = (Text.assemble(" · " if i else "", _text(fact), style="dim") for i, fact in enumerate(document.facts))
     return printed((Whole(facts), *_blocks(document.blocks, width)), width=width, color=color, ascii_only=ascii_only)
 
 
-def fragment(blocks: Iterable[Block], *, width: int, ascii_only: bool = False) -> str:
+def fragment(blocks: Iterable[doc.Block], *, width: int, ascii_only: bool = False) -> str:
     """Blocks alone, without a page around them."""
     return printed(_blocks(blocks, width), width=width, color=False, ascii_only=ascii_only)
 
@@ -174,50 +153,50 @@ class Whole:
         yield line
 
 
-def _text(line: Line, style: str = "") -> Text:
-    return Text.assemble(*((harmless(each.text), LOOKS.get(each.look, "")) for each in runs(line)), style=style)
+def _text(line: doc.Line, style: str = "") -> Text:
+    return Text.assemble(*((harmless(each.text), LOOKS.get(each.look, "")) for each in doc.runs(line)), style=style)
 
 
-def _blocks(blocks: Iterable[Block], width: int, indent: int = 0) -> Iterator[RenderableType]:
+def _blocks(blocks: Iterable[doc.Block], width: int, indent: int = 0) -> Iterator[RenderableType]:
     for block in blocks:
         yield from _block(block, width, indent)
 
 
-def _block(block: Block, width: int, indent: int) -> Iterator[RenderableType]:
+def _block(block: doc.Block, width: int, indent: int) -> Iterator[RenderableType]:
     """indent: of what is below a title. A finding and a picture have none: they need the room."""
     within = partial(_within, indent=indent)
     match block:
-        case Say():
+        case doc.Say():
             yield within(_text(block.line, LOOKS.get(block.look, "")))
-        case Entries():
+        case doc.Entries():
             yield from map(within, _entries(block))
-        case Finding():
+        case doc.Finding():
             yield Text()
             yield from _finding(block)
-        case Table():
+        case doc.Table():
             if block.rows:
                 yield within(_grid(block, width >= BESIDE))
-        case Events():
+        case doc.Events():
             yield from _events(block)
-        case Tree():
+        case doc.Tree():
             yield from map(within, _tree(block.items, 0))
-        case Chain():
+        case doc.Chain():
             yield within(_chain(block))
-        case Code():
+        case doc.Code():
             yield from map(within, _code(block))
-        case Picture():
+        case doc.Picture():
             if drawing := block.lines(width):
                 yield from (Text(line, no_wrap=True, overflow="crop") for line in drawing.lines)
                 yield within(Text(drawing.says, "dim"), indent=MARGIN)
-        case Boxes():
+        case doc.Boxes():
             yield from map(within, _boxes(block))
-        case Details():
+        case doc.Details():
             yield within(_text(block.summary, "bold"))
             yield from _blocks(block.blocks, width, indent)
-        case Verdict():
+        case doc.Verdict():
             yield Text(harmless(block.word), TONES[block.tone])
             yield from _blocks(block.blocks, width)
-        case Section():
+        case doc.Section():
             yield from _section(block, width)
 
 
@@ -225,18 +204,18 @@ def _within(part: RenderableType, indent: int) -> RenderableType:
     return Padding(part, (0, 0, 0, indent)) if indent else part
 
 
-def _section(block: Section, width: int) -> Iterator[RenderableType]:
+def _section(block: doc.Section, width: int) -> Iterator[RenderableType]:
     inside = list(_blocks(block.blocks, width, INDENT if block.title else 0))
     if not inside:
         return
-    if block.title or not isinstance(block.blocks[0], Finding):
+    if block.title or not isinstance(block.blocks[0], doc.Finding):
         yield Text()
     if block.title:
         yield Text(harmless(block.title), "bold")
     yield from inside
 
 
-def _entries(block: Entries) -> Iterator[RenderableType]:
+def _entries(block: doc.Entries) -> Iterator[RenderableType]:
     for row in block.rows:
         word = _text(row.word)
         if block.right:
@@ -248,7 +227,7 @@ def _entries(block: Entries) -> Iterator[RenderableType]:
         yield Hanging(word, _text(row.line), block.at)
 
 
-def _finding(block: Finding) -> Iterator[RenderableType]:
+def _finding(block: doc.Finding) -> Iterator[RenderableType]:
     word = _text(block.word).append(" ")
     word.pad_right(MARGIN - word.cell_len)
     name = f"{harmless(block.name)}  " if block.name else ""
@@ -259,7 +238,7 @@ def _finding(block: Finding) -> Iterator[RenderableType]:
         yield Hanging(Text(" " * MARGIN).append_text(_text(row.word)), _text(row.line), 2 * MARGIN)
 
 
-def _grid(block: Table, beside: bool) -> Grid:
+def _grid(block: doc.Table, beside: bool) -> Grid:
     """beside: there is room for the columns of words; else they stand below the first, after their heads."""
     shown = [i for i, each in enumerate(block.columns) if beside or not each.aside]
     grid = Grid.grid(padding=(0, 2, 0, 0))
@@ -273,13 +252,13 @@ def _grid(block: Table, beside: bool) -> Grid:
     for row in block.rows:
         cells = [_text(row[i]) for i in shown]
         for i, column in enumerate(block.columns):
-            if i not in shown and column.head and runs(row[i]):
+            if i not in shown and column.head and doc.runs(row[i]):
                 cells[0].append(f"\n{column.head} ").append_text(_text(row[i]))
         grid.add_row(*cells)
     return grid
 
 
-def _events(block: Events) -> Iterator[RenderableType]:
+def _events(block: doc.Events) -> Iterator[RenderableType]:
     at = max((EVENTS_AT, *(len(what) + INDENT for _, rows in block.groups for what, _ in rows))) + 2
     for where, rows in block.groups:
         yield Text(harmless(where), "bold")
@@ -287,13 +266,13 @@ def _events(block: Events) -> Iterator[RenderableType]:
             yield Hanging(Text(f"  {harmless(what)}"), _text(cost), at, EVENTS_LEAST)
 
 
-def _tree(items: Sequence[Item], depth: int) -> Iterator[RenderableType]:
+def _tree(items: Sequence[doc.Item], depth: int) -> Iterator[RenderableType]:
     for item in items:
         yield Hanging(Text("  " * depth), _text(item.line), 2 * depth)
         yield from _tree(item.below, depth + 1)
 
 
-def _chain(block: Chain) -> Grid:
+def _chain(block: doc.Chain) -> Grid:
     grid = Grid.grid(padding=(0, 2, 0, 0))
     grid.add_column(max_width=16, overflow="fold")
     grid.add_column(width=11, no_wrap=True)
@@ -307,14 +286,14 @@ def _chain(block: Chain) -> Grid:
     return grid
 
 
-def _code(block: Code) -> Iterator[RenderableType]:
+def _code(block: doc.Code) -> Iterator[RenderableType]:
     if block.title:
         yield Text(harmless(block.title), "dim")
     for line in (" ".join(block.lines),) if block.continued else block.lines:
         yield Hanging(Text("  "), Text(harmless(line)), 2)
 
 
-def _boxes(block: Boxes) -> Iterator[RenderableType]:
+def _boxes(block: doc.Boxes) -> Iterator[RenderableType]:
     for box in block.boxes:
         yield Hanging(Text(f"[{box.letter}] ", TONES[box.tone]), Text(f"{harmless(box.text)}."), 4)
         for why in box.why:

@@ -81,12 +81,10 @@ def of_text(name: str, change: Callable[[bytes], bytes], *, partial: bool = True
 
 
 def as_bytes(text: str) -> bytes:
-    """A file as it was read."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def as_text(data: bytes) -> str:
-    """A file as a parser sees it."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -150,7 +148,6 @@ class Before:
 
     @classmethod
     def of(cls, rules: Sequence[Rule], facts: Facts) -> Before:
-        """Judge all."""
         return cls(rules, facts, outcomes(rules, facts), {rule.id: _reads(rule) for rule in rules})
 
     def after(self, facts: Facts) -> Outcomes:
@@ -173,7 +170,6 @@ def changed(before: Facts, after: Facts) -> frozenset[str]:
 
 
 def _reads(rule: Rule) -> frozenset[str]:
-    """What it names, and the links to what it judges."""
     written = (rule.when, rule.expect, *(each.when for each in rule.cases))
     return frozenset(_links(rule.subject)).union(*(re.findall(r"\w+", each.source) for each in written if each))
 
@@ -221,7 +217,6 @@ def of_answers(answers: Sequence[Capture | Files], most: int) -> Iterator[Fault]
 
 
 def of_another(answer: Capture) -> Fault:
-    """The answer of another subject, whole."""
     return Fault("an answer for another", lambda _: answer, lambda files: files)
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor import audit, data, registry
-from auditor.facts import HOST, Facts, Known, Subject
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Spec, Subject, Value, unknown
 from auditor.gather import answer
 from auditor.gather.gatherer import of
 from auditor.host.request import UNASKED, Read, Run, Skip
-from auditor.judge import example
-from auditor.judge.rule import Example, Rule
+from auditor.judge.compiler import Registry
+from auditor.judge.rule import Example, Rule, RuleError
+from auditor.judge.verdict import Verdict, judge_one
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest import faults
@@ -211,7 +212,6 @@ def host() -> Recording:
 
 
 def run(rules: Sequence[Rule], progress: Callable[[int, int, str, float], None] | None = None) -> list[Row]:
-    """All rules, with their examples, by id."""
     past = host()
     trials = Trials.of(rules, past)
     assert trials is not None
@@ -295,14 +295,14 @@ def hidden(rule: Rule) -> Cell:
     """Each example with each of its facts hidden, and with all of them: what did not pass does not pass."""
     cases, wrong = 1, []
     facts = registry.registry()
-    if example.run(rule, Example("nothing known", {}, "unknown", None), facts).outcome != "unknown":
+    if run_example(rule, Example("nothing known", {}, "unknown", None), facts).outcome != "unknown":
         wrong.append("nothing known, and not unknown")
     for each in rule.examples:
         if each.verdict in ("pass", "not applicable"):
             continue
         for given, path in _without(each.given):
             cases += 1
-            if example.run(rule, each._replace(given=given), facts).outcome == "pass":
+            if run_example(rule, each._replace(given=given), facts).outcome == "pass":
                 wrong.append(f"{each.name!r} passes without {path}")
     return Cell(cases, tuple(wrong))
 
@@ -328,3 +328,65 @@ def _without(given: Any, path: str = "") -> Iterator[tuple[Any, str]]:
 def passed(rows: Sequence[Row]) -> bool:
     """Whether no rule passed where it must not."""
     return not any(cell.wrong for row in rows for cell in row.cells.values())
+
+
+# The examples of a rule, run: they are its tests, and ``zaudit explain`` shows them.
+
+
+def run_example(rule: Rule, example: Example, registry: Registry) -> Verdict:
+    """The verdict of the rule on what the example gives; raises RuleError when that does not fit the facts that exist."""
+    facts = Facts()
+    root = HOST if rule.subject == "host" else Subject(rule.subject, "example")
+    facts.add(HOST)
+    facts.add(root)
+    for name, value in example.given.items():
+        kind, _, bare = name.partition(".")
+        if kind not in (rule.subject, "host"):
+            raise RuleError(f"{rule.path}: example {example.name!r}: {name!r} is not a fact of {rule.subject} or host")
+        for fact in _facts(HOST if kind == "host" else root, bare, value, registry, f"{rule.path}: {example.name}"):
+            facts.put(fact)
+    return judge_one(rule, root, facts)
+
+
+def _facts(subject: Subject, name: str, value: Any, registry: Registry, where: str) -> Iterator[Fact]:
+    spec = registry.get((subject.kind, name))
+    if spec is None:
+        raise RuleError(f"{where}: no collector provides {subject.kind}.{name}")
+    if isinstance(value, dict) and set(value) == {"unknown"}:
+        yield Fact(subject, name, unknown(str(value["unknown"])))
+    elif spec.type is Subject:
+        yield from _linked(subject, name, value, spec, registry, where)
+    else:
+        yield Fact(subject, name, Known(_scalar(value, spec, f"{where}: {name}"), (Evidence(f"{name}={value}"),)))
+
+
+def _linked(subject: Subject, name: str, value: Any, spec: Spec, registry: Registry, where: str) -> Iterator[Fact]:
+    kind: Kind | None = spec.kind
+    assert kind is not None
+    tables = value if spec.many else [value]
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise RuleError(f"{where}: {name} needs {'a list of tables' if spec.many else 'a table'} of facts of {kind}")
+    targets = tuple(Subject(kind, f"{subject.name}.{name}{i}") for i in range(len(tables)))
+    linked: Judged = Known(targets if spec.many else targets[0], (Evidence(f"{len(targets)} {name}"),))
+    yield Fact(subject, name, linked)
+    for target, table in zip(targets, tables, strict=True):
+        for inner, inner_value in table.items():
+            yield from _facts(target, inner, inner_value, registry, where)
+
+
+def _scalar(value: Any, spec: Spec, where: str) -> Value:
+    if spec.row and isinstance(value, list):
+        try:
+            return tuple(spec.row(*each) for each in value if isinstance(each, list))
+        except TypeError:
+            raise RuleError(f"{where}: a row of {value!r} has not {', '.join(spec.row._fields)}") from None
+    if spec.type is tuple and isinstance(value, list):
+        return tuple(value)
+    if spec.type is float and type(value) is int:
+        return float(value)
+    if not isinstance(value, bool | int | float | str) or type(value) is not spec.type:
+        raise RuleError(f"{where}: {value!r} is not {spec.type.__name__}")
+    if spec.values and value not in spec.values:
+        raise RuleError(f"{where}: {value!r} is not a possible value; it is one of {', '.join(spec.values)}")
+    checked: Value = value
+    return checked

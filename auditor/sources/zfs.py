@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
 
 from auditor.data import releases
-from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, flag, known, link, links, number, word, words
+from auditor.facts import (
+    HOST,
+    Fact,
+    Facts,
+    Known,
+    Spec,
+    Subject,
+    flag,
+    known,
+    link,
+    links,
+    number,
+    word,
+    word_of,
+    words,
+)
 from auditor.host import libraries
-from auditor.host.request import ANY, NAME, Command, Files, Output, Read, Request, Run, Skip, command
+from auditor.host.request import ANY, NAME, WITNESS, Command, Files, Output, Read, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
 from auditor.sources.pool_tree import before
 from auditor.sources.source import source
@@ -448,6 +464,72 @@ def versions(name: str, text: str, command: str) -> Iterator[Fact]:
     yield Fact(HOST, f"{name}_text", known(text, text, command))
 
 
+CHANGELOGS = tuple(f"/usr/share/doc/{package}/changelog.Debian.gz" for package in ("zfsutils-linux", "zfs-dkms"))
+CHANGELOG_BYTES = 256 << 10  # the newest entries come first
+_GZIP = "\x1f\udc8b"  # as bytes that are no UTF-8 are read
+_ENTRY = re.compile(r"((?:open)?zfs(?:-linux)?) \(([\w.+~:-]{1,100})\)", re.ASCII)
+_MAIL = re.compile(r"<[^<>\s@]+@[^<>\s]+>")
+
+
+def keep_changelog(text: str) -> str:
+    """Of the newest entries the package, its version and what changed, without who changed it."""
+    if text.startswith(_GZIP):
+        try:
+            data = zlib.decompressobj(31).decompress(text.encode("utf-8", "surrogateescape"), CHANGELOG_BYTES)
+        except zlib.error:
+            return ""
+        text = data.decode("utf-8", "replace").rpartition("\n")[0]
+    kept = []
+    for line in text.split("\n"):
+        if entry := _ENTRY.match(line):
+            kept.append(entry[0])
+        elif line.startswith("  ") and line.strip() and not line.startswith("  ["):
+            kept.append(_MAIL.sub("<>", line.rstrip()))
+    return "".join(f"{line}\n" for line in kept)
+
+
+def _ask_changelog(host: Subject, facts: Facts) -> Read | Skip:
+    text = facts.get(HOST, "zfs_version_text")
+    if not isinstance(text, Known):
+        return Skip("which zfs module is loaded is not known")
+    if releases.as_tagged(version := word_of(text)) or version in releases.load_builds():
+        return Skip(f"what {version} fixes is known", applies=False)
+    return Read((*CHANGELOGS, WITNESS))
+
+
+@source(
+    "zfs_changelog",
+    "host",
+    ask=_ask_changelog,
+    keeps=dict.fromkeys(CHANGELOGS, keep_changelog),
+    facts={"zfs_changes": words("VERSION CHANGE of each change in the changelog of the zfs package, the newest first")},
+)
+def changelog(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/usr/share/doc``: what a distribution says that its builds of OpenZFS change. (man 5 deb-changelog)
+
+    Asked only of a build whose fixes nobody has read. Only root can put a file there, as it can any module. A change is
+    all that follows one ``*``, whatever is below it.
+    """
+    reply.witness()
+    changes: dict[str, None] = {}
+    for path in CHANGELOGS:
+        version = ""
+        rows: list[str] = []
+        for line in reply.text.get(path, "").splitlines():
+            if entry := _ENTRY.fullmatch(line):
+                version = entry[2]
+            elif not version:
+                raise ValueError(f"{path}: a change of no version")
+            elif line.startswith("  * ") or not rows or not rows[-1].startswith(f"{version} "):
+                rows.append(f"{version} {line.strip().removeprefix('* ')}")
+            else:
+                rows[-1] += f" {line.strip()}"
+        changes |= dict.fromkeys(rows)
+    if changes:
+        text = f"{len(changes)} changes, the newest of {next(iter(changes)).partition(' ')[0]}"
+        yield Fact(HOST, "zfs_changes", known(tuple(changes), text, f"zless {' '.join(CHANGELOGS)}"))
+
+
 @source(
     "zfs_userland",
     "host",
@@ -468,4 +550,4 @@ def userland(reply: Output, host: Subject) -> Iterator[Fact]:
     yield from versions("zfs_userland_version", first.removeprefix("zfs-"), "zfs version")
 
 
-SOURCES = (channel_program, properties, datasets, free_text, ancestors, loaded, userland)
+SOURCES = (channel_program, properties, datasets, free_text, ancestors, loaded, changelog, userland)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Unpack
 
 from auditor.codec import plain
-from auditor.report import audit, event_words, finding_words, html, report_json, terminal
+from auditor.report import audit_page, event_words, finding_words, html, report_json, terminal
 from auditor.report.document import (
     Block,
     Chain,
@@ -262,7 +262,7 @@ def _verdict(verification: Verification, report: Report | None) -> Verdict:
         blocks.append(Say(left))
     blocks += [Say((Run(f"{each.run}: ", "strong"), verdicts(each))) for each in verification.latencies]
     if report:
-        blocks.append(Say((Run(report.headline, "strong"), "   ", *audit.count_line(report))))
+        blocks.append(Say((Run(report.headline, "strong"), "   ", *audit_page.count_line(report))))
     return Verdict(kind(verification.chain, report), verdict, tuple(blocks))
 
 
@@ -308,7 +308,7 @@ def _cell(latency: Latency, q: float) -> Line:
 
 
 def _findings(report: Report) -> Iterator[Block]:
-    yield from audit.findings(report)
+    yield from audit_page.findings(report)
     covered = report.coverage
     yield Say(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim")
     yield from (Say(f"{what}: {rules}.", "dim") for what, rules in finding_words.left_out(report))

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Builds the package twice in a fresh Debian, compares, installs, runs its tests and lintian, removes it (root, mmdebstrap):
+# Builds the package twice in a fresh Debian, compares, installs, runs its tests and lintian, removes it; then what it does
+# below a real systemd (booted.sh), where that starts here (root, mmdebstrap):
 #     contrib/debian/try.sh bookworm /tmp/packages [CHROOT, made where it is missing]
 set -eu
 suite=$1 out=$2 root=${3:-$(mktemp -d)/chroot}
 cd "$(dirname "$0")/../.."
 packages=debhelper,lintian,$(sed -n 's/^Build-Depends: //p' contrib/debian/control | sed 's/debhelper-compat ([^)]*), *//; s/ ([^)]*)//g; s/ //g; s/dh-sequence-python3/dh-python/')
-[ -d "$root/usr" ] || mmdebstrap --variant=buildd --include="$packages" "$suite" "$root" >&2
+[ -d "$root/usr" ] || mmdebstrap --variant=buildd --include="$packages,systemd,dbus" "$suite" "$root" >&2
 rm -rf "$root/src" "$root/out"
 mkdir -p "$root/src"
 git archive HEAD | tar -x -C "$root/src"
@@ -30,6 +31,9 @@ inside sh -eu -c '
     dpkg --verify zaudit
     apt-get purge -y -qq zaudit >/dev/null 2>&1
     [ ! -e /usr/share/zaudit ] && [ ! -e /etc/zaudit ]'
+status=0
+contrib/debian/booted.sh "$root" "$(ls "$root"/out/first/zaudit_*_all.deb)" || status=$?
+[ $status -eq 77 ] || [ $status -eq 0 ] || exit $status
 mkdir -p "$out/$suite"
 cp "$root"/out/first/zaudit_* "$out/$suite/"
 echo "$suite: built twice, the same; installed, tried, removed"

@@ -91,7 +91,7 @@ def _child(folder: Path, now: float, rules: Path | None = None) -> None:
     from tests.bench.tools import ToolHost
 
     registry.registry()
-    for late in ("audit", "rulebook", "report.audit"):
+    for late in ("audit", "rulebook", "report.audit_page"):
         import_module(f"auditor.{late}")
     started: dict[str, Any] = {"start_s": _used()}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from auditor.checklist.checklist_page import SCHEMA
 from auditor.checklist.lists import Checklist
-from auditor.checklist.page import SCHEMA
 from tests.verify.schema import describe
 
 

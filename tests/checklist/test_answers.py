@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.checklist import lists, responses
-from auditor.checklist.lists import Answered, Checklist, Line, Said
+from auditor.checklist.lists import Answered, Checklist, Line, Statement
 from auditor.diagnose.conclusion import diagnose
 from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.judge.policy import LeftOut, Waiver
@@ -81,9 +81,9 @@ def test_each_link_part_and_fact_that_a_line_names_has_to_be_seen(
             blind = worlds.verification()._replace(chain=chain._replace(outcome="INCONCLUSIVE", links=hidden))
             seen = worlds.seen(measured=blind, watched=worlds.diagnosis())
         case "verify":
-            monkeypatch.setitem(responses.VERIFY_PARTS, name, lambda _: Said("open", "verify", "hidden"))
+            monkeypatch.setitem(responses.VERIFY_PARTS, name, lambda _: Statement("open", "verify", "hidden"))
         case "diagnose":
-            monkeypatch.setitem(responses.DIAGNOSE_PARTS, name, lambda _: Said("open", "diagnose", "hidden"))
+            monkeypatch.setitem(responses.DIAGNOSE_PARTS, name, lambda _: Statement("open", "diagnose", "hidden"))
         case _:
             without = worlds.facts(without=(name.partition(".")[2],))
             seen = worlds.whole()._replace(audit=worlds.seen(known_=without).audit)
@@ -119,9 +119,9 @@ def test_what_nobody_looked_at_is_no_yes() -> None:
 
 def test_what_can_only_speak_against_a_line_answers_nothing() -> None:
     of = LINES["benchmark-log"]
-    assert responses.decide(of, [Said("yes", "check", "slog-unused passes", "", "slog-unused")]) == "open"
+    assert responses.decide(of, [Statement("yes", "check", "slog-unused passes", "", "slog-unused")]) == "open"
     assert responses.decide(of, []) == "open"
-    assert responses.decide(of, [Said("yes", "check", "the pool has a SLOG")]) == "yes"
+    assert responses.decide(of, [Statement("yes", "check", "the pool has a SLOG")]) == "yes"
 
 
 OUTCOMES = st.sampled_from(("pass", "pass", "pass", "fail", "unknown", "not applicable", "none"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auditor.checklist import lists, responses
-from auditor.checklist.lists import Line, Said
+from auditor.checklist.lists import Line, Statement
 from auditor.checklist.responses import VERIFY_PARTS, Verified
 from auditor.diagnose.conclusion import diagnose
 from auditor.verify.result import Slice, Verification
@@ -22,11 +22,11 @@ LINE = next(line for each in lists.load() for line in each.lines if line.id == "
 POSTGRES: Mapping[str, str] = {"postgres": "postgres"}
 
 
-def part(name: str, found: Verification, profiles: Mapping[str, str] = POSTGRES) -> Said:
+def part(name: str, found: Verification, profiles: Mapping[str, str] = POSTGRES) -> Statement:
     return VERIFY_PARTS[name](Verified(found, profiles))
 
 
-def links(found: Verification, *names: str) -> list[Said]:
+def links(found: Verification, *names: str) -> list[Statement]:
     line = LINE._replace(rules=(), links=names or LINE.links, verify=())
     return list(responses.of_verification(line, Verified(found, {}), "tank/db/wal"))
 
@@ -58,7 +58,7 @@ def test_a_link_that_is_not_there_is_open() -> None:
 def test_how_long_a_run_was() -> None:
     short = samples.traced()
     assert part("two minutes", short).answer == "yes"
-    assert part("ten minutes", short) == Said("open", "verify", "the run of the log lasted 120 s, not ten minutes")
+    assert part("ten minutes", short) == Statement("open", "verify", "the run of the log lasted 120 s, not ten minutes")
     assert part("ten minutes", short._replace(runs=())).answer == "open"
 
 
@@ -132,7 +132,7 @@ ALL: Line = LINE._replace(rules=(), links=(), diagnose=tuple(responses.DIAGNOSE_
 DB = (100, "postgres", 1)
 
 
-def told(**of: Any) -> dict[str, Said]:
+def told(**of: Any) -> dict[str, Statement]:
     """Part -> what it says of a load. of: as worlds.load() takes it, and rows of threads."""
     rows = of.pop("rows_of_threads", {DB: (400, 400 * 5300)})
     sync = of.pop("sync", {})

@@ -8,8 +8,8 @@ import re
 import jsonschema
 import pytest
 
-from auditor.checklist import page as checklist_page
-from auditor.checklist.lists import ANSWERS, Checklist, Said
+from auditor.checklist import checklist_page
+from auditor.checklist.lists import ANSWERS, Checklist, Statement
 from tests.checklist import schema, worlds
 from tests.golden import CHECKLIST_SCHEMA, CHECKLISTS, checklist_reports
 
@@ -22,7 +22,7 @@ def hostile() -> Checklist:
     found = worlds.listed(worlds.slow())
     evil = [
         each._replace(
-            said=tuple(Said(one.answer, one.by, HOSTILE, HOSTILE, one.rule, one.severity) for one in each.said)
+            said=tuple(Statement(one.answer, one.by, HOSTILE, HOSTILE, one.rule, one.severity) for one in each.said)
         )
         for each in found.lines
     ]

@@ -7,8 +7,7 @@ from datetime import date
 from functools import cache
 from typing import Literal
 
-from auditor.checklist import lists, responses
-from auditor.checklist import page as checklist_page
+from auditor.checklist import checklist_page, lists, responses
 from auditor.checklist.lists import Audited, Checklist, Evidence, Runs
 from auditor.checklist.responses import Verified
 from auditor.diagnose.conclusion import diagnose
@@ -121,11 +120,11 @@ def seen(
     measured: Verification | None = None,
     watched: Diagnosis | None = None,
     stale: tuple[tuple[str, tuple[str, ...]], ...] = (),
-) -> responses.Seen:
+) -> responses.Looks:
     """An audit, and the verification and the diagnosis that are given."""
     said = found or report()
     verdicts = lists.by_rule(said)
-    return responses.Seen(
+    return responses.Looks(
         Audited(TARGET, known_ or facts(), said, by_id(), verdicts),
         Runs(said, verdicts) if measured else None,
         Verified(measured, {"postgres": "postgres"}) if measured else None,
@@ -134,12 +133,12 @@ def seen(
     )
 
 
-def whole(found: Report | None = None) -> responses.Seen:
+def whole(found: Report | None = None) -> responses.Looks:
     """Everything was seen."""
     return seen(found, measured=verification(), watched=diagnosis())
 
 
-def slow() -> responses.Seen:
+def slow() -> responses.Looks:
     """One leg of the log is slow, the log device is on no protected drive, for which somebody answers, and the data was not
     measured."""
     waiver = Waiver(
@@ -151,7 +150,7 @@ def slow() -> responses.Seen:
     return seen(found, measured=measured, watched=diagnosed.canonical())
 
 
-def listed(of: responses.Seen) -> Checklist:
+def listed(of: responses.Looks) -> Checklist:
     """The answers."""
     told = of.audit.report.coverage
     evidence = [Evidence("check", MADE - 60, f"{told.decided} of {told.rules} rules decided")]

@@ -21,8 +21,8 @@ from tests.fake import CommandLine
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_engine_can_be_named(name: str) -> None:
-    assert with_database(audit.Options(), name).database == name
-    assert audit.Options.from_words({"database": name}).database == name
+    assert with_database(audit.Options(), name).wanted.database == name
+    assert audit.Options.from_words({"database": name}).wanted.database == name
     policy_file.parse(f'[datasets."tank/db"]\nrole = "both"\ndatabase = "{name}"\n', "zaudit.toml")
     assert name in policy_sketch.DATASETS
     assert name in named_database.facts["db_engine"].values

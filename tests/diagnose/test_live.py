@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from auditor.commands import _diagnosing
-from auditor.diagnose import database_counters, watch
+from auditor.diagnose import database_counters, inspection, watch
 from auditor.diagnose.observation import Observation
 from auditor.host import sql
 from auditor.host.sql_watch import Connection
@@ -40,7 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Connection | None]:
         seen: Observation = databases.observed(databases.answer())
         return seen._replace(target=words[1], pool=words[2].name)
 
-    monkeypatch.setattr(_diagnosing, "LiveHost", Recorded)
+    monkeypatch.setattr(inspection, "LiveHost", Recorded)
     monkeypatch.setattr(watch, "observe", look)
     return found
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.commands import _diagnosing
+from auditor.diagnose import inspection, process_share
 from auditor.diagnose import page as diagnose_page
-from auditor.diagnose import process_share
 from auditor.diagnose.commits import traced
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Own
@@ -339,7 +338,7 @@ def test_a_process_on_the_command_line_and_again_from_its_recording(
 ) -> None:
     past = recording.load(VERIFICATIONS / "2.3-mirrored-slog.tar.gz")
     found = process_share.Found(os.getpid(), "postgres", owner.started(os.getpid()), ("tank/db",), 99, "")
-    monkeypatch.setattr(_diagnosing, "LiveHost", lambda *limits: recording.ReplayHost(past))
+    monkeypatch.setattr(inspection, "LiveHost", lambda *limits: recording.ReplayHost(past))
     monkeypatch.setattr(process_share, "find", lambda host, target: found)
     kept = tmp_path / "x.tar.gz"
     done = zaudit("diagnose", os.getpid(), "--seconds", "1", "--no-trace", "--record", kept)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.commands import _diagnosing, _watching
-from auditor.diagnose import tracing, watch
+from auditor import audit
+from auditor.diagnose import inspection, tracing, watch
 from auditor.diagnose.commits import Looked
 from auditor.diagnose.conclusion import Moment, Scope, second
 from auditor.diagnose.diagnosis import Second
@@ -22,7 +22,6 @@ from auditor.diagnose.process_share import Found
 from auditor.diagnose.watch import Watching
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.live import LiveHost
-from auditor.judge.policy import NONE
 from auditor.recording import recording
 from auditor.verify import trial
 from auditor.verify.run import Interrupted
@@ -116,8 +115,8 @@ FULL = Second(1010.0, 1.0, 1234, 27.1e6, 33_600_000, 67_100_000, 12, 9e5, "sdc",
 
 @pytest.mark.parametrize("narrowed", [True, False])
 def test_columns_stand_below_each_other(narrowed: bool) -> None:
-    told = _watching.columns(narrowed=narrowed, width=None)
-    lines = [_watching.header(told), _watching.row(FULL, told), _watching.row(Second(1.0, 0.0), told)]
+    told = inspection.columns(narrowed=narrowed, width=None)
+    lines = [inspection.header(told), inspection.row(FULL, told), inspection.row(Second(1.0, 0.0), told)]
     assert {len(each) for each in lines} == {len(lines[0])}
     assert len(lines[0]) <= 120
     assert ("own/s" in lines[0]) is narrowed
@@ -128,8 +127,8 @@ def test_columns_stand_below_each_other(narrowed: bool) -> None:
 @pytest.mark.parametrize("narrowed", [True, False])
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_a_narrow_terminal_lacks_columns_and_breaks_no_line(narrowed: bool, width: int) -> None:
-    told = _watching.columns(narrowed=narrowed, width=width)
-    assert len(_watching.row(FULL, told)) <= width
+    told = inspection.columns(narrowed=narrowed, width=width)
+    assert len(inspection.row(FULL, told)) <= width
     assert ("own/s" in told) is narrowed
     assert {"commits/s", "mean", "flush"} < {*told}
     assert ("synced in" in told) is (width >= (120 if narrowed else 100))
@@ -141,9 +140,9 @@ def test_names_come_again_on_a_terminal(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     monkeypatch.setenv("COLUMNS", "80")
-    lines = _watching.Lines("process 7 (\x1b[31m)", beside=False)
+    lines = inspection.Lines("process 7 (\x1b[31m)", beside=False)
     lines.begin("only root may trace")
-    for _ in range(2 * _watching.HEADER_EVERY + 1):
+    for _ in range(2 * inspection.HEADER_EVERY + 1):
         lines.line(FULL)
     out = capsys.readouterr().out
     assert out.count("commits/s") == names
@@ -152,7 +151,7 @@ def test_names_come_again_on_a_terminal(
 
 
 def test_beside_a_report_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = _watching.Lines("", beside=True)
+    lines = inspection.Lines("", beside=True)
     lines.begin("")
     lines.line(FULL)
     said = capsys.readouterr()
@@ -236,7 +235,7 @@ def test_a_reader_that_closed_the_pipe_leaves_nothing(tracefs: Tracefs, when: st
 @pytest.mark.slow
 def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     past = recording.load(VERIFICATIONS / "2.3-mirrored-slog.tar.gz")
-    monkeypatch.setattr(_diagnosing, "LiveHost", lambda *limits: recording.ReplayHost(past))
+    monkeypatch.setattr(inspection, "LiveHost", lambda *limits: recording.ReplayHost(past))
     done = zaudit("diagnose", "tank/db", "--watch", "--seconds", "2", "--no-trace")
     lines = done.out.splitlines()
     assert lines[0] == "How long commits take is not seen (-): --no-trace."
@@ -257,10 +256,10 @@ def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatc
 def test_the_whole_program_ends_with_its_report(number: int) -> None:
     """Whoever watches over signals for the program does not send it once more while the report is made."""
     script = (
-        "import sys, time\nfrom auditor.commands import _diagnosing\nfrom auditor.recording import recording\n"
-        "past = recording.load(sys.argv[1])\n_diagnosing.LiveHost = lambda *limits: recording.ReplayHost(past)\n"
-        "rendered = _diagnosing.rendered\n"
-        "_diagnosing.rendered = lambda *each, **all_: (time.sleep(1), rendered(*each, **all_))[1]\n"
+        "import sys, time\nfrom auditor.diagnose import inspection\nfrom auditor.recording import recording\n"
+        "past = recording.load(sys.argv[1])\ninspection.LiveHost = lambda *limits: recording.ReplayHost(past)\n"
+        "rendered = inspection.rendered\n"
+        "inspection.rendered = lambda *each, **all_: (time.sleep(1), rendered(*each, **all_))[1]\n"
         "sys.argv[1:] = ['diagnose', 'tank/db', '--watch', '--no-trace']\n"
         "from auditor.__main__ import main\nmain()\n"
     )
@@ -293,6 +292,6 @@ def test_a_recording_is_not_watched(zaudit: CommandLine, tmp_path: Path) -> None
 def test_to_what_the_lines_are_narrowed(root: str, kind: str, named: bool, narrowed: str) -> None:
     facts = worlds.facts()
     facts.put(Fact(Subject("dataset", root), "type", known(kind, "")))
-    wanted = _diagnosing.DiagnoseOptions(root, 9.0, True, True, True, None, NONE, 9.0, 9.0)
+    wanted = inspection.DiagnoseOptions(root, 9.0, True, True, True, None, audit.Options(), 9.0, 9.0)
     found = Found(100, "qemu", 7, (root,), 0, "") if named else None
-    assert _diagnosing._watching(wanted, root, worlds.POOL, found, facts).dataset == narrowed
+    assert inspection._watching(wanted, root, worlds.POOL, found, facts).dataset == narrowed

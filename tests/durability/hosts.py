@@ -86,7 +86,7 @@ def ranks(given: Host, question: Question = "commits") -> dict[EventName, str]:
     """Event -> rank, or the promises relied on."""
     cells = table(given, given.programs[NAME])
     return {
-        event: str(cell.answer) if cell.rank.name == "RELIES" else cell.rank.name
+        event: str(cell) if cell.rank.name == "RELIES" else cell.rank.name
         for (event, asked), cell in cells.items()
         if asked == question
     }

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from auditor.durability.events import EventName
+from auditor.durability.events import EventName, Question
 from auditor.durability.host import Dataset, Host, Leg, Program, Store, Use
-from auditor.durability.table import table
+from auditor.durability.table import Judge, table
 from tests.durability.hosts import NAME, client, host, leg, losing, mirror, of, perfect, plp, pool, raidz, ranks
 
 CRASH: set[EventName] = {"crash", "power"}
@@ -148,17 +148,51 @@ def nested(below: dict[str, Any], tank: dict[str, Any] | None = None) -> Host:
 
 def test_file_vdev() -> None:
     assert losing(nested({})) == set()
-    assert losing(nested({"sync": "disabled"}), "pool") >= CRASH
+    assert losing(nested({"sync": "disabled"})) >= CRASH
+    assert losing(nested({"sync": "disabled"}), "pool") == set()
     assert losing(nested({}, {"zil_flush": False})) >= CRASH
     assert losing(nested({}, {"zil_flush": False}), "pool") == set()
     assert losing(nested({"sync": "always"}, {"zil_flush": False, "txg_flush": False})) == set()
+
+
+def test_file_vdevs_without_sync_on_two_pools() -> None:
+    """Two moments: an uberblock may be there before what it points to."""
+    lower = [
+        replace(pool(mirror(*drives)), name=name) for name, drives in (("lower", ("d0", "d1")), ("other", ("d2", "d3")))
+    ]
+    files = [Dataset(f"{each.name}/file", each.name, sync="disabled") for each in lower]
+    upper = pool(*(mirror(Leg(each.name, on=each.name)) for each in files))
+    assert losing(host(upper, pools=lower, datasets=files), "pool") >= CRASH
+
+
+def test_pool_that_works_whatever_was_seen_of_its_legs() -> None:
+    """A killed process takes nothing that has left it; what stops the kernel has to find it again."""
+    unseen = mirror(leg("d0", state=None), leg("d1", state=None))
+    questions: tuple[Question, ...] = ("commits", "pool")
+    for question in questions:
+        found = ranks(host(pool(unseen, works=True)), question)
+        assert (found["process"], found["crash"]) == ("SAFE", "UNKNOWN")
+        assert ranks(host(pool(unseen)), question)["process"] == "UNKNOWN"
+
+
+@pytest.mark.parametrize("setting", [{"txg_flush": False, "zil_flush": False}, {}])
+def test_restart_writes_back_what_a_loop_device_holds(setting: dict[str, Any]) -> None:
+    """If the shutdown unmounts the file system below: at a crash it is gone."""
+    given = loop() if setting else loop(passes=False)
+    given = replace(given, pools={"tank": replace(given.pools["tank"], **setting)})
+    assert of(given, "restart", "pool") == "relies on the shutdown unmounting the file system below loop0"
+    assert of(loop(), "restart", "pool") == "SAFE"
 
 
 def test_drive_below_a_file_vdev() -> None:
     """A physical drive, at any depth."""
     given = nested({})
     cells = table(given, given.programs[NAME])
-    assert cells["drive", "pool"].drives == ("d0", "d1")
+    assert cells["drive", "pool"].rank.name == "SAFE"
+    assert {drive for each in Judge(given).choices(given.programs[NAME], "drive").values() for drive in each} == {
+        "d0",
+        "d1",
+    }
     lower = replace(given.pools["lower"], normal=(mirror("d0"),))
     assert losing(replace(given, pools={**given.pools, "lower": lower}), "pool") == {"drive", "power+drive"}
 
@@ -247,7 +281,12 @@ def test_leg_with_errors() -> None:
     both = host(pool(mirror(leg("d0", clean=False), leg("d1", clean=False))))
     assert losing(both, "pool", "UNKNOWN") == {"drive", "power+drive"}
     elsewhere = host(pool(mirror("d0", "d1"), mirror(leg("d2", clean=False), leg("d3"))))
-    assert table(elsewhere, elsewhere.programs[NAME])["drive", "pool"].drives == ("d3",)
+    reasons = table(elsewhere, elsewhere.programs[NAME])["drive", "pool"].why
+    assert {(each.element, each.subject) for each in reasons} == {
+        ("errors", "d2"),
+        ("event", "d3"),
+        ("redundancy", "d2+d3"),
+    }
 
 
 # -- log devices at the import ------------------------------------------------------------------------------------------

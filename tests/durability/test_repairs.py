@@ -12,7 +12,7 @@ from auditor.durability.answers import Rank, Reason
 from auditor.durability.elements import broken, repair
 from auditor.durability.events import ALL, QUESTIONS, EventName, Question
 from auditor.durability.host import Host
-from auditor.durability.repairs import Carried, Repairs, severity
+from auditor.durability.repairs import Carried, Repairs
 from auditor.judge.event import SEVERITIES, Severity
 from tests.durability.hosts import NAME, client, host, leg, losing, mirror, perfect, pool, raidz
 from tests.durability.small_world import GOOD, Fault, State, world
@@ -35,11 +35,12 @@ def sets(given: Host, event: EventName, question: Question = "commits") -> list[
     return [[set(one) for one in level.sets] for level in Repairs(given, NAME).levels(event, question)]
 
 
-def severities(given: Host) -> Mapping[str, Severity | None]:
+def severities(given: Host) -> Mapping[str, Severity]:
     """Element -> severity, whatever the subject; without those that only a restart's promise of unmounting hangs on."""
     carried = Repairs(given, NAME).carried()
     return {
-        f"{reason.element} {reason.subject}": severity(cells, SEVERITY, SEVERITIES) for reason, cells in carried.items()
+        f"{reason.element} {reason.subject}": max((SEVERITY[each] for each in cells), key=SEVERITIES.index)
+        for reason, cells in carried.items()
     }
 
 

@@ -177,7 +177,7 @@ def test_a_run_goes_on_where_it_was(zaudit: CommandLine, tmp_path: Path) -> None
     from auditor.commands import fleet as command
 
     _, told = command._how((), None)
-    first, second, _ = inputs.found([str(folder)]).recordings
+    first, second, _ = inputs.find([str(folder)]).recordings
     with Journal(part, told) as journal:
         journal.add(first, next(block for block in blocks(whole) if "db1.tar.gz" in block))
         journal.add(Input(second.name, "another stamp"), "not to be used\n")
@@ -259,7 +259,7 @@ def test_inputs_are_each_there_once_and_in_order(tmp_path: Path) -> None:
     deep = folder / "a/b/c/d/e/f"
     deep.mkdir(parents=True)
     (folder / "loop").symlink_to(folder)
-    found = inputs.found([f"{folder}/db*.tar.gz", str(folder), f"{folder}/db2.tar.gz", str(tmp_path / "none")])
+    found = inputs.find([f"{folder}/db*.tar.gz", str(folder), f"{folder}/db2.tar.gz", str(tmp_path / "none")])
     assert [Path(each.name).name for each in found.recordings] == ["db1.tar.gz", "db2.tar.gz", "db3.tar.gz", "none"]
     assert found.beside == 1
     assert found.too_deep == (f"{folder}/a/b/c/d/e",)
@@ -267,9 +267,9 @@ def test_inputs_are_each_there_once_and_in_order(tmp_path: Path) -> None:
 
 def test_a_recording_that_changed_has_another_stamp(tmp_path: Path) -> None:
     folder = three(tmp_path)
-    before = inputs.found([str(folder)]).recordings
+    before = inputs.find([str(folder)]).recordings
     (folder / "db2.tar.gz").write_bytes(b"")
-    after = inputs.found([str(folder)]).recordings
+    after = inputs.find([str(folder)]).recordings
     assert [one == other for one, other in zip(before, after, strict=True)] == [True, False, True]
 
 

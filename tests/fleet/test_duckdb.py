@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.fleet.counting import Line
-from auditor.fleet.rows import Found
+from auditor.fleet.rows import FindingRow
 from auditor.fleet.workers import missing, unjudged
 from tests.fleet.fleets import CASES
 from tests.fleet.test_report import GUEST, KEEPS, LOSES, Row, fleet, lines, rows_of
@@ -64,7 +64,7 @@ def test_the_views_say_what_the_report_says(asked: Any) -> None:
     assert dict(asked(NOW, BEFORE, "standings")) == found.standings
     assert next(row[0] for row in asked(NOW, BEFORE, "worst_hosts")) == found.hosts[0].seen.name == "db2"
     assert found.news
-    fresh: list[Found] = list(found.news.fresh)
+    fresh: list[FindingRow] = list(found.news.fresh)
     assert {(row[0], row[-1]) for row in asked(NOW, BEFORE, "new_since")} == {(each.key[0], each.id) for each in fresh}
     assert {row[0] for row in asked(NOW, BEFORE, "hosts_missing")} == {"missing", "unjudged"}
     assert [row[0] for row in asked(NOW, BEFORE, "taken_in_the_future")] == list(found.ahead) == ["db2"]

@@ -10,6 +10,7 @@ import pytest
 from auditor import audit
 from auditor.fleet import workers
 from auditor.fleet.workers import How, judge_recording
+from auditor.judge import policy_file
 from tests.fake import CommandLine
 from tests.fleet.fleets import CASES, HOSTNAME, fleet, spoilt, three
 from tests.shared import HOSTS, host
@@ -122,3 +123,9 @@ def test_no_row_is_longer_than_the_report_reads(tmp_path: Path) -> None:
     manifest.write_text(json.dumps(long))
     (row,) = judge_recording(str(tmp_path / "r"))
     assert (row["kind"], row["error"][:23]) == ("unjudged", "rows that are too long:")
+
+
+def test_a_policy_of_several_files_is_followed() -> None:
+    files = (("/etc/zaudit/zaudit.toml", "atime-on"), ("/etc/zaudit/conf.d/a.toml", "sync-disabled"))
+    text = policy_file.joined([(path, f'[rules]\n{rule} = "off"\n') for path, rule in files])
+    assert {each.rule for each in workers.chosen((), text, policy_file.HOME).left_out} == {rule for _, rule in files}

@@ -13,9 +13,8 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from auditor.commands._fleet_pages import Pages
-from auditor.fleet import counting
-from auditor.fleet import page as fleet_page
+from auditor.commands.fleet import Pages
+from auditor.fleet import counting, fleet_page
 from auditor.fleet.rows import BadRows
 from auditor.fleet.workers import judge_recording, missing, unjudged
 from tests.fake import CommandLine

@@ -63,10 +63,10 @@ def test_patterns_and_single_files(system: Any, filled: Path, zaudit: CommandLin
     kinds = [(row["kind"], Path(row["recording"]).name[:4]) for row in found if row["kind"] != "finding"]
     assert kinds == [("report", "db1."), ("report", "db2."), ("report", "db3."), ("unjudged", "none")]
     assert "FileNotFoundError" in found[-1]["error"]
-    (before,) = inputs.found(["s3://fleet/recordings/db1.tar.gz"]).recordings
+    (before,) = inputs.find(["s3://fleet/recordings/db1.tar.gz"]).recordings
     system.pipe("fleet/recordings/db1.tar.gz", b"")
     system.invalidate_cache()
-    (after,) = inputs.found(["s3://fleet/recordings/db1.tar.gz"]).recordings
+    (after,) = inputs.find(["s3://fleet/recordings/db1.tar.gz"]).recordings
     assert before.name == after.name
     assert before.stamp != after.stamp
 

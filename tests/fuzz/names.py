@@ -20,8 +20,7 @@ from auditor.facts import Kind, value_of
 from auditor.host.request import Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording
-from auditor.report import audit as audit_page
-from auditor.report import report_json
+from auditor.report import audit_page, report_json
 from tests import law
 from tests.fuzz import mutate
 from tests.fuzz.loss import audited, hosts, recorded

@@ -21,12 +21,11 @@ from auditor.diagnose.conclusion import diagnose
 from auditor.facts import Known, Subject
 from auditor.gather import answer
 from auditor.host.request import Capture, Files, Output
-from auditor.judge import baseline_file, policy_file, rule_file
+from auditor.judge import baseline, policy_file, rule_file
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.registry import registry, sources, specs
-from auditor.report import audit as audit_page
-from auditor.report import formats, report_json, report_reader
+from auditor.report import audit_page, formats, report_json, report_reader
 from auditor.sources.source import Source
 from auditor.verify import comparison, fio, profile, trial
 from auditor.verify.fio import FILES
@@ -298,8 +297,8 @@ def _show(text: str) -> None:
 
 def _baseline(text: str) -> None:
     """What is read is written as it was read."""
-    read = baseline_file.parse(text.encode("utf-8", "surrogateescape"), "known.json")
-    if baseline_file.parse(baseline_file.text(read).encode(), "known.json").entries.keys() != read.entries.keys():
+    read = baseline.parse(text.encode("utf-8", "surrogateescape"), "known.json")
+    if baseline.parse(baseline.text(read).encode(), "known.json").entries.keys() != read.entries.keys():
         raise Flaw("baseline: does not read back")
 
 

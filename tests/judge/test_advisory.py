@@ -11,7 +11,7 @@ import pytest
 from auditor import data, rulebook
 from auditor.data import TableError, releases
 from auditor.facts import HOST, Fact, Facts, known
-from auditor.judge import advisory
+from auditor.judge import known_bugs
 from auditor.judge.rule import RuleError
 from auditor.judge.verdict import Verdict, judge_one
 from auditor.model.release import BUGS, release
@@ -78,13 +78,13 @@ def verdict(rule: Any, text: str, platform: str = "debian") -> Verdict:
     ],
 )
 def test_ranges_and_builds(text: str, outcome: str) -> None:
-    for read in (advisory.load, partial(advisory.load_trusted, examples=False)):
+    for read in (known_bugs.load, partial(known_bugs.load_trusted, examples=False)):
         (rule,) = read("a.toml", tomllib.loads(ENTRY), registry())
         assert verdict(rule, text).outcome == outcome
 
 
 def test_one_release_is_a_range() -> None:
-    (rule,) = advisory.load("a.toml", tomllib.loads(ENTRY.replace("2.1.0- 2.2.3-2.2.5", "2.2.5-2.2.5")), registry())
+    (rule,) = known_bugs.load("a.toml", tomllib.loads(ENTRY.replace("2.1.0- 2.2.3-2.2.5", "2.2.5-2.2.5")), registry())
     assert [verdict(rule, text).outcome for text in ("2.2.4-1", "2.2.5-1", "2.2.6-1")] == ["pass", "fail", "pass"]
 
 
@@ -109,7 +109,7 @@ spared   = { 'host.zfs_recover' = 0 }
 def test_an_example_differs_from_the_affected_host_in_what_its_name_says(
     text: str, name: str, release: list[int], given: dict[str, Any]
 ) -> None:
-    (rule,) = advisory.load("a.toml", tomllib.loads(text), registry())
+    (rule,) = known_bugs.load("a.toml", tomllib.loads(text), registry())
     example = next(each for each in rule.examples if each.name == name)
     assert example.given == {"host.release": release, f"host.{releases.build_fact('zil-prune')}": True, **given}
 
@@ -141,7 +141,7 @@ def test_at_a_glance_it_is_the_same(text: str) -> None:
 
 
 def test_what_the_rule_says() -> None:
-    (rule,) = advisory.load("a.toml", tomllib.loads(ENTRY), registry())
+    (rule,) = known_bugs.load("a.toml", tomllib.loads(ENTRY), registry())
     assert (rule.id, rule.severity, rule.harm, rule.fix.cost) == (
         "advisory-zil-prune",
         "high",
@@ -149,11 +149,11 @@ def test_what_the_rule_says() -> None:
         "needs restart",
     )
     assert rule.fix.text == "Upgrade to OpenZFS 2.2.6, or later; no release of 2.1 fixes it. Until then: Wait."
-    assert rule.outside == advisory.OUTSIDE
+    assert rule.outside == known_bugs.OUTSIDE
     assert [(each.verdict) for each in rule.examples] == ["fail", "pass", "unknown", "pass"]
-    (open_,) = advisory.load("a.toml", tomllib.loads(ENTRY.replace(" 2.2.3-2.2.5", "")), registry())
+    (open_,) = known_bugs.load("a.toml", tomllib.loads(ENTRY.replace(" 2.2.3-2.2.5", "")), registry())
     assert open_.fix.text == "Wait. No release is known to fix it."
-    (mended,) = advisory.load("a.toml", tomllib.loads(ENTRY.replace("2.1.0- ", "")), registry())
+    (mended,) = known_bugs.load("a.toml", tomllib.loads(ENTRY.replace("2.1.0- ", "")), registry())
     assert mended.fix.text == "Upgrade to OpenZFS 2.2.6, or later. Until then: Wait."
     fixing = next(each for each in mended.examples if each.name == "the release that fixes it")
     assert fixing.given == {"host.release": [2, 2, 6], f"host.{releases.build_fact('zil-prune')}": True}, (
@@ -311,5 +311,5 @@ def test_a_wrong_entry_is_an_error_that_names_it(change: tuple[str, str], says: 
     text = ENTRY.replace(*change)
     assert text != ENTRY
     with pytest.raises(RuleError, match=r"^a\.toml: ") as error:
-        advisory.load("a.toml", tomllib.loads(text), registry())
+        known_bugs.load("a.toml", tomllib.loads(text), registry())
     assert says in str(error.value)

@@ -17,7 +17,7 @@ from auditor.judge.policy_file import bare, parse
 from auditor.judge.policy_sketch import sketch
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
-from auditor.report import audit as audit_page
+from auditor.report import audit_page
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from tests import edited, shared

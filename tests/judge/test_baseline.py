@@ -8,9 +8,8 @@ import pytest
 
 from auditor import audit, data
 from auditor.facts import HOST, Fact, Facts, Reason, Subject, Unknown, known
-from auditor.judge import baseline, baseline_file
-from auditor.judge.baseline import Baseline
-from auditor.judge.baseline_file import BaselineError
+from auditor.judge import baseline
+from auditor.judge.baseline import Baseline, BaselineError
 from auditor.judge.event import SEVERITIES
 from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
@@ -279,15 +278,15 @@ def test_what_a_retired_rule_knew_covers_nothing_and_is_forgotten(monkeypatch: p
 
 def test_a_baseline_reads_back() -> None:
     of = accepted(host(BAD | MUTE | {"tank": ("disabled", "")}))
-    text = baseline_file.text(of)
-    assert baseline_file.parse(text.encode(), "b") == of
+    text = baseline.text(of)
+    assert baseline.parse(text.encode(), "b") == of
     assert text.count("\n") == len(of.entries) + 2
     name = "tank/\udce9 \ud83d\n"
     entry = next(iter(of.entries.values()))._replace(subject=Subject("dataset", name), identity=name, number=2)
     strange = of._replace(entries={entry.key: entry})
-    assert baseline_file.parse(baseline_file.text(strange).encode("ascii"), "b") == strange
+    assert baseline.parse(baseline.text(strange).encode("ascii"), "b") == strange
     empty = baseline.empty(host(BAD).facts, ("tank",))
-    assert baseline_file.parse(baseline_file.text(empty).encode(), "b") == empty
+    assert baseline.parse(baseline.text(empty).encode(), "b") == empty
 
 
 @pytest.mark.parametrize(
@@ -311,20 +310,20 @@ def test_a_baseline_reads_back() -> None:
     ],
 )
 def test_what_is_not_understood_silences_nothing(was: str, now: str) -> None:
-    text = baseline_file.text(accepted(host(BAD)))
+    text = baseline.text(accepted(host(BAD)))
     assert was in text
     with pytest.raises(BaselineError, match=r"^b: "):
-        baseline_file.parse(text.replace(was, now).encode(), "b")
+        baseline.parse(text.replace(was, now).encode(), "b")
     with pytest.raises(BaselineError, match=r"^b: not a baseline of zaudit: there is no 'host'$"):
-        baseline_file.parse(text.replace('"host"', '"guest"').encode(), "b")
+        baseline.parse(text.replace('"host"', '"guest"').encode(), "b")
     with pytest.raises(BaselineError, match=r"^b: not a baseline of zaudit: its schema is neither zaudit-"):
-        baseline_file.parse(b"{}", "b")
+        baseline.parse(b"{}", "b")
     with pytest.raises(BaselineError, match=r"^b: not a baseline of zaudit: its schema is neither zaudit-"):
-        baseline_file.parse(b"[]", "b")
+        baseline.parse(b"[]", "b")
     with pytest.raises(BaselineError):
-        baseline_file.parse(b"[" * 100_000, "b")
+        baseline.parse(b"[" * 100_000, "b")
     with pytest.raises(BaselineError):
-        baseline_file.parse(b"\xff", "b")
+        baseline.parse(b"\xff", "b")
 
 
 @pytest.mark.parametrize(
@@ -336,6 +335,6 @@ def test_what_is_not_understood_silences_nothing(was: str, now: str) -> None:
 )
 def test_a_baseline_of_something_else_is_refused(name: str, targets: tuple[str, ...], said: str) -> None:
     of = accepted(host(BAD))
-    baseline_file.must_fit(of, "db1", (), "b")
+    baseline.must_fit(of, "db1", (), "b")
     with pytest.raises(BaselineError, match=f"another {said}"):
-        baseline_file.must_fit(of, name, targets, "b")
+        baseline.must_fit(of, name, targets, "b")

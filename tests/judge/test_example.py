@@ -8,11 +8,11 @@ import pytest
 
 from auditor.facts import Known, Subject, flag, links, number, real, word, words
 from auditor.facts import link as one_link
-from auditor.judge import example
 from auditor.judge.compiler import Registry
 from auditor.judge.rule import Example, RuleError
 from auditor.judge.rule_file import load
 from auditor.registry import registry
+from auditor.selftest import law
 from tests.test_rules import MINIMAL
 
 RULE = load("a-rule", "a-rule.toml", MINIMAL.encode(), registry())
@@ -53,7 +53,7 @@ HERE: Registry = {
 )
 def test_what_an_example_cannot_give_is_an_error(given: dict[str, Any], says: str) -> None:
     with pytest.raises(RuleError, match=r"^a-rule\.toml: ") as error:
-        example.run(RULE, Example("wrong", given, "pass", None), HERE)
+        law.run_example(RULE, Example("wrong", given, "pass", None), HERE)
     assert str(error.value).endswith(says)
 
 
@@ -70,14 +70,14 @@ def test_what_an_example_cannot_give_is_an_error(given: dict[str, Any], says: st
     ],
 )
 def test_a_value_is_read_as_what_its_fact_is(name: str, value: Any, meant: Any) -> None:
-    (fact,) = example._facts(Subject("pool", "tank"), name, value, HERE, "a")
+    (fact,) = law._facts(Subject("pool", "tank"), name, value, HERE, "a")
     assert isinstance(fact.value, Known)
     assert (type(fact.value.value), fact.value.value) == (type(meant), meant)
 
 
 def test_links_lead_to_what_is_given_of_them() -> None:
     leaves = ({"errors": 1}, {"errors": 2})
-    facts = list(example._facts(Subject("pool", "tank"), "leaves", list(leaves), HERE, "a"))
+    facts = list(law._facts(Subject("pool", "tank"), "leaves", list(leaves), HERE, "a"))
     first, second = (Subject("leaf", f"tank.leaves{i}") for i in range(2))
     assert [(each.subject, each.name, each.value.value) for each in facts if isinstance(each.value, Known)] == [
         (Subject("pool", "tank"), "leaves", (first, second)),

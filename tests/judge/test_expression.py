@@ -29,9 +29,7 @@ from auditor.facts import (
     words,
 )
 from auditor.judge.compiler import LENGTH, compile_condition, compile_expression
-from auditor.judge.expression import Budget, Scope, bind
-from auditor.judge.kleene import connective, negation
-from auditor.judge.types import ExpressionError
+from auditor.judge.expression import Budget, ExpressionError, Scope, bind, connective, negation
 
 POOL = Subject("pool", "tank")
 LEAVES = tuple(Subject("leaf", f"l{i}", "tank") for i in range(3))

@@ -10,7 +10,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Subject, known
-from auditor.judge import baseline, baseline_file
+from auditor.judge import baseline
 from auditor.judge.baseline import Baseline, Entry
 from auditor.judge.identity import Identities
 from auditor.judge.verdict import Carries, Verdict
@@ -232,7 +232,7 @@ def old(*rows: tuple[str, str, str, str]) -> Baseline:
     lines = (
         json.dumps({"rule": rule, "kind": kind, "pool": pool, "name": name, **same}) for rule, kind, pool, name in rows
     )
-    return baseline_file.parse((OLD % ",\n".join(lines)).encode(), "b")
+    return baseline.parse((OLD % ",\n".join(lines)).encode(), "b")
 
 
 def test_an_older_file_migrates_where_its_names_last_and_is_never_quieter() -> None:
@@ -256,9 +256,9 @@ def test_an_older_file_migrates_where_its_names_last_and_is_never_quieter() -> N
         ("pool-nearly-full", "pool", "4711"): "2026-11-01",
         ("sync-disabled", "dataset", "tank/db"): "2026-11-01",
     }
-    text = baseline_file.text(new)
+    text = baseline.text(new)
     assert '"zaudit-baseline/2"' in text
-    assert baseline_file.parse(text.encode(), "b") == new
+    assert baseline.parse(text.encode(), "b") == new
 
 
 def test_a_pool_that_was_made_again_is_not_the_one_that_was_accepted() -> None:

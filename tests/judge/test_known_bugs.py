@@ -17,8 +17,7 @@ from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE, Policy
 from auditor.judge.policy_file import parse
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import audit as audit_page
-from auditor.report import changes, finding_words, report_json, report_reader
+from auditor.report import audit_page, changes, finding_words, report_json, report_reader
 from auditor.report.formats import jsonl, prometheus, sarif
 from auditor.report.model import Report
 from tests import incidents, shared

@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 
 from auditor import audit, data, rulebook
-from auditor.judge import example, policy
+from auditor.gather.walk import LookOptions
+from auditor.judge import policy
 from auditor.judge.event import SEVERITIES
 from auditor.judge.policy import NONE, PolicyError, vain
 from auditor.judge.policy_file import bare, parse
@@ -20,10 +21,10 @@ from auditor.judge.rule_file import load
 from auditor.judge.threshold import Decided, Threshold, is_number
 from auditor.recording import recording
 from auditor.registry import registry
-from auditor.report import audit as audit_page
-from auditor.report import changes
+from auditor.report import audit_page, changes
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
+from auditor.selftest import law
 from tests import shared
 from tests.golden import HOSTS, OLDER
 from tests.report.test_json import SCHEMA
@@ -210,7 +211,7 @@ def test_no_threshold_makes_its_rule_vacuous(rule: Any, threshold: Any, bound: s
     decided = {threshold.name: Decided(getattr(threshold, bound), 1, "")}
     data = Path(rule.path).read_bytes()
     moved = load(rule.id, rule.path, data, registry(), decided=decided)
-    outcomes = {example.run(moved, each, registry()).outcome for each in rule.examples}
+    outcomes = {law.run_example(moved, each, registry()).outcome for each in rule.examples}
     assert outcomes >= {"pass", "fail"}
 
 
@@ -479,7 +480,9 @@ def test_what_is_declared_rebuildable_is_judged_as_that() -> None:
 def test_the_database_of_a_dataset_comes_before_that_of_the_command_line() -> None:
     past = recording.load(CASE)
     followed = parse('[datasets."tank/db"]\ndatabase = "mysql"\n', "p")
-    facts = audit.look(recording.ReplayHost(past), past.targets, audit.Options(False, "postgres", "", followed)).facts
+    facts = audit.look(
+        recording.ReplayHost(past), past.targets, audit.Options(LookOptions(database="postgres"), followed)
+    ).facts
     pages: dict[str, Any] = {each.name: facts.get(each, "db_page_bytes") for each in facts.subjects("dataset")}
     assert {name: each.value for name, each in pages.items()} == {
         "tank": 8192, "tank/db": 16384, "tank/db/wal": 16384, "tank/other": 8192,
@@ -487,7 +490,7 @@ def test_the_database_of_a_dataset_comes_before_that_of_the_command_line() -> No
 
 
 def test_a_recording_keeps_the_policy_and_replays_to_the_same_report() -> None:
-    options = audit.Options(False, "", "", parse(WAIVER, "/etc/zaudit/zaudit.toml"))
+    options = audit.Options(policy=parse(WAIVER, "/etc/zaudit/zaudit.toml"))
     again = audit.Options.from_words(json.loads(json.dumps(options.words())))
     assert again == options
     assert audit.Options.from_words(audit.Options().words()).policy == NONE

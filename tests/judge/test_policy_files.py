@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.commands import _policy
-from auditor.judge import policy_file, policy_files
+from auditor.commands import _auditing
+from auditor.judge import policy_file
 from auditor.judge.policy import NONE, Policy, PolicyError, select
 from tests import shared
 
@@ -31,8 +31,8 @@ def etc(monkeypatch: pytest.MonkeyPatch, folder: Path, **texts: str) -> Path:
         path = home / "zaudit.toml" if name == "main" else home / "conf.d" / f"{name}.toml"
         path.write_text(text)
         path.chmod(0o644)
-    monkeypatch.setattr(_policy, "PATH", str(home / "zaudit.toml"))
-    monkeypatch.setattr(policy_files, "FOLDER", str(home / "conf.d"))
+    monkeypatch.setattr(policy_file, "PATH", str(home / "zaudit.toml"))
+    monkeypatch.setattr(policy_file, "FOLDER", str(home / "conf.d"))
     return home
 
 
@@ -40,13 +40,13 @@ def test_all_files_are_one_policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     home = etc(
         monkeypatch, tmp_path, main='[rules]\natime-on = "off"\n', storage=WAIVER, db='[rules]\nzfs-recover = "low"'
     )
-    found = _policy.read(None)
+    found = _auditing.read_policy(None)
     assert dict(found.rules).keys() == {"atime-on", "zfs-recover"}
     assert [waiver.rule for waiver in found.waivers] == ["slog-no-redundancy"]
     assert found.place(found.waivers[0].line) == (str(home / "conf.d" / "storage.toml"), 2)
     assert found.place(found.rules["zfs-recover"][1]) == (str(home / "conf.d" / "db.toml"), 2)
     assert found.files == tuple(str(home / name) for name in ("zaudit.toml", "conf.d/db.toml", "conf.d/storage.toml"))
-    assert policy_files.parse(found.text, found.path) == found, "as a recording reads it"
+    assert policy_file.parse(found.text, found.path) == found, "as a recording reads it"
     bare = policy_file.parse(policy_file.bare(found), "redacted")
     assert bare.rules.keys() == found.rules.keys()
 
@@ -59,7 +59,7 @@ def test_every_entry_knows_its_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         "waiver": WAIVER,
     }
     home = etc(monkeypatch, tmp_path, main='[rules]\natime-on = "off"\n', **texts)
-    found = _policy.read(None)
+    found = _auditing.read_policy(None)
     lines = {
         "answer": (found.answers[0].line, 1),
         "dataset": (found.datasets[0].line, 1),
@@ -71,7 +71,7 @@ def test_every_entry_knows_its_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_each_file_begins_with_its_name_and_ends_with_one_line_break() -> None:
-    text = policy_files.joined([("a", "x = 1\n\n"), ("b", "y = 2")])
+    text = policy_file.joined([("a", "x = 1\n\n"), ("b", "y = 2")])
     assert text == "#= file: a\nx = 1\n#= file: b\ny = 2\n"
 
 
@@ -82,14 +82,14 @@ def test_names_are_quoted_as_toml_reads_them() -> None:
 
 def test_one_file_alone_is_as_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     home = etc(monkeypatch, tmp_path, main=WAIVER)
-    found = _policy.read(None)
+    found = _auditing.read_policy(None)
     assert (found.path, found.text) == (str(home / "zaudit.toml"), WAIVER)
     assert found.place(2) == (str(home / "zaudit.toml"), 2)
     (home / "zaudit.toml").unlink()
-    assert _policy.read(None) == NONE
+    assert _auditing.read_policy(None) == NONE
     (home / "conf.d").rmdir()
     home.rmdir()
-    assert _policy.read(None) == NONE
+    assert _auditing.read_policy(None) == NONE
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_what_two_files_decide_is_an_error(
 ) -> None:
     etc(monkeypatch, tmp_path, a=one, b=other)
     with pytest.raises(PolicyError) as error:
-        _policy.read(None)
+        _auditing.read_policy(None)
     assert says in str(error.value)
     if "decided in" in says:
         assert "a.toml, line" in str(error.value)
@@ -134,12 +134,12 @@ def test_what_two_files_decide_is_an_error(
 def test_an_error_names_the_line_of_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     etc(monkeypatch, tmp_path, a="# one\n# two\n", b='[rules]\nno-such-rule = "off"')
     with pytest.raises(PolicyError, match=r"b\.toml, line 2: no rule 'no-such-rule'"):
-        select(shared.rules(), (), (), _policy.read(None))
+        select(shared.rules(), (), (), _auditing.read_policy(None))
 
 
 def refused() -> Policy:
     with pytest.raises(PolicyError) as error:
-        _policy.read(None)
+        _auditing.read_policy(None)
     assert "another user could have put it there" in str(error.value)
     assert "--policy /dev/null goes without one" in str(error.value)
     return NONE
@@ -157,14 +157,14 @@ def test_nobody_but_root_adds_to_it(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         os.chown(home / "conf.d", 65534, -1)
         refused()
         os.chown(home / "conf.d", 0, -1)
-    assert _policy.read(None).rules.keys() == {"sync-disabled"}
+    assert _auditing.read_policy(None).rules.keys() == {"sync-disabled"}
 
 
 def test_there_is_a_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     home = etc(monkeypatch, tmp_path, a="#" * 200_000, b="#" * 200_000)
     with pytest.raises(PolicyError, match="in all files together"):
-        _policy.read(None)
-    for number in range(_policy.MOST):
+        _auditing.read_policy(None)
+    for number in range(_auditing.FILES):
         (home / "conf.d" / f"{number}.toml").touch()
     with pytest.raises(PolicyError, match="more than 100 files"):
-        _policy.read(None)
+        _auditing.read_policy(None)

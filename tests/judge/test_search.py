@@ -7,7 +7,7 @@ import re
 import pytest
 
 from auditor import data, rulebook
-from auditor.data import TableError, topics
+from auditor.data import TableError
 from auditor.databases import ENGINES
 from auditor.judge import search
 from auditor.judge.rule import SEVERITIES
@@ -89,22 +89,22 @@ def test_what_rules_set_and_read_is_found_without_a_list_of_it() -> None:
 
 def test_each_synonym_finds_something() -> None:
     index = " ".join(each.text for rule in RULES for each in search.fields(rule))
-    for word, means in topics.synonyms().items():
+    for word, means in search.load_synonyms().items():
         assert word == word.lower()
         for phrase in means:
             assert search._plain(phrase) in index, f"{word}: no rule speaks of {phrase}"
 
 
 def test_a_question_is_found_by_each_of_its_words() -> None:
-    for question in topics.questions():
+    for question in search.load_questions():
         for word in question.words:
             assert question in search.questions((word,)), word
             assert question in search.questions(tuple(word.upper().split())), word
     assert search.questions(("frobnicate",)) == []
 
 
-@for_each("question", topics.questions(), ids=lambda each: each.ask)
-def test_a_question_is_short_and_whole(question: topics.Question) -> None:
+@for_each("question", search.load_questions(), ids=lambda each: each.ask)
+def test_a_question_is_short_and_whole(question: search.Question) -> None:
     assert question.ask.endswith("?")
     assert len(question.answer.split()) <= 70
     assert question.command.startswith("zaudit ")
@@ -149,8 +149,8 @@ def test_the_public_report_about_throughput_is_told_consistently() -> None:
 
 def test_all_questions_are_listed(zaudit: CommandLine) -> None:
     out = zaudit("explain", "--questions").out
-    assert all(each.command in out for each in topics.questions())
-    assert len(topics.questions()) == 13
+    assert all(each.command in out for each in search.load_questions())
+    assert len(search.load_questions()) == 13
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_name_that_holds_the_word_counts_before_one_that_is_spelt_alike() -> N
 )
 def test_a_table_that_is_wrong_is_refused(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "table", lambda name: data.toml(name, f"[[synonym]]\n{wrong}\n"))
-    topics.synonyms.cache_clear()
+    search.load_synonyms.cache_clear()
     with pytest.raises(TableError, match="is a list of texts"):
-        topics.synonyms()
-    topics.synonyms.cache_clear()
+        search.load_synonyms()
+    search.load_synonyms.cache_clear()

@@ -81,10 +81,10 @@ class Site:
         self.folder, self.hosts, self.before = folder, hosts, before
         shutil.copytree(ROOT / "contrib/ansible/zaudit", folder / "ansible_collections/zaudit/zaudit")
         (folder / "known").write_text(known)
-        own = {f"zaudit_{name}": f"{folder}/{name}" for name in ("reports", "recordings")}
-        inventory = {"hosts": hosts, "vars": {"ansible_ssh_private_key_file": f"{folder}/key", **own, **everywhere}}
+        inventory = {"hosts": hosts, "vars": {"ansible_ssh_private_key_file": f"{folder}/key", **everywhere}}
         (folder / "hosts.json").write_text(json.dumps({"all": inventory}))
         self.around = os.environ | {
+            "PWD": str(folder),  # as a shell has it: where reports and recordings are brought
             "HOME": str(folder), "ANSIBLE_COLLECTIONS_PATH": str(folder), "ANSIBLE_NOCOLOR": "1", "ANSIBLE_TIMEOUT": "60",
             "ANSIBLE_SSH_ARGS": f"-F none -o UserKnownHostsFile={folder}/known -o ControlMaster=auto -o ControlPersist=60s",
         }  # fmt: skip

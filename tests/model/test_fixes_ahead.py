@@ -15,7 +15,7 @@ TABLE: dict[str, dict[str, object]] = {
         "bug": "panics when a snapshot is opened",
         "does": "panic",
         "uses": ["snapshots"],
-        "affected": "2.3.0- 2.4.0-2.4.1",
+        "affected": "2.3.0-2.3.9 2.4.0-2.4.1",
         "subject": "Fix it",
         "issues": [1],
         "panic": ["zil_async_to_sync"],
@@ -81,7 +81,7 @@ def told(
     return {fact.name: fact.value for fact in known_bugs.derive(HOST, facts)}
 
 
-SNAPSHOT = "panics when a snapshot is opened (2.4.2)"
+SNAPSHOT = "panics when a snapshot is opened (2.3.10)"
 KEYS = "hangs where encrypted volumes are sent (2.3.5)"
 
 
@@ -106,6 +106,26 @@ def test_in_which_release_and_with_what_in_use(release: str, properties: dict[st
     assert isinstance(said, Known)
     assert str(said.value).startswith(str(len(bugs)))
     assert all(bug in str(said.value) for bug in bugs)
+
+
+def test_what_only_another_line_fixes_is_no_finding_in_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"opens-snapshot": {**TABLE["opens-snapshot"], "affected": "2.3.0- 2.4.0-2.4.1"}}
+    monkeypatch.setattr(releases, "load_fixes", lambda: releases.parse_fixes(table))
+    found = told("2.3.9-1", properties=PLAIN)
+    assert words_of(found["bugs_fixed_later"]) == ()
+    assert words_of(found["bugs_not_fixed"]) == ("panics when a snapshot is opened (2.4.2)",)
+    assert words_of(told("2.4.1-1", properties=PLAIN)["bugs_fixed_later"]) == words_of(found["bugs_not_fixed"])
+
+
+def test_a_build_of_which_nothing_is_read_lacks_nothing_where_no_bug_can_strike() -> None:
+    """Of a release without encryption in use."""
+    table = {"loses-keys": TABLE["loses-keys"]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(releases, "load_fixes", lambda: releases.parse_fixes(table))
+        assert words_of(told("2.3.4-1ubuntu9", properties=PLAIN)["bugs_fixed_later"]) == ()
+        found = told("2.3.4-1ubuntu9", properties=PLAIN)["bugs_fixed_later"], told("2.3.4-1ubuntu9", properties=BOTH)
+    assert isinstance(found[0], Known)
+    assert isinstance(found[1]["bugs_fixed_later"], Unknown)
 
 
 @pytest.mark.parametrize("part", ["pool", "dataset"])

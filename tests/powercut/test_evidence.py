@@ -20,7 +20,7 @@ from auditor.powercut.verdict import FLUSHED, Cut, Trial, evidence
 from auditor.powercut.verdict import Tried as Session
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.recording.redaction import redact
-from auditor.report import audit as page
+from auditor.report import audit_page as page
 from auditor.report import event_words, report_json
 from auditor.report.model import Report
 from auditor.sources import power_cuts
@@ -270,7 +270,7 @@ def test_evidence_of_a_redacted_recording_is_of_the_same_drive() -> None:
 def test_the_page_and_the_json_of_it() -> None:
     report = judged(recorded(*(HELD._replace(serial=each) for each in (*DATA, *LOGS))))
     line = "power cuts: nvme0n1, nvme3n1, nvme1n1 and nvme2n1: 28 informative, 0 lost (below 10.1 %); 4 drives of the model"
-    for verbose in (False, True):
+    for verbose in (0, 1):
         assert line in " ".join(page.write_text(report, verbose=verbose, width=80).split())
     assert line in page.write_html(report)
     whole = json.loads(report_json.render(report))

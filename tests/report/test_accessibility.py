@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from auditor.checklist import page as checklist_page
-from auditor.fleet import page as fleet_page
-from auditor.report import audit as audit_page
+from auditor.checklist import checklist_page
+from auditor.fleet import fleet_page
+from auditor.report import audit_page
 from auditor.verify import page as verify_page
 from tests.checklist import worlds as listed
 from tests.fleet.test_report import KEEPS, LOSES, fleet, lines

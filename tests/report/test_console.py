@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from auditor.report import audit as audit_page
+from auditor.report import audit_page
 from auditor.report.terminal import Whole, printed
 from tests import shared
 from tests.golden import HOSTS, report_of

@@ -10,7 +10,7 @@ from auditor import audit
 from auditor.facts import Evidence, Fact, Facts, Judged, Known, Reason, Subject, Unknown
 from auditor.recording import recording
 from auditor.recording.recording import ReplayHost
-from auditor.report import audit as audit_page
+from auditor.report import audit_page
 from tests import shared
 from tests.shared import HOSTS
 

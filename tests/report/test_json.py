@@ -13,7 +13,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.report import audit as audit_page
+from auditor.report import audit_page
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from tests import shared

@@ -71,3 +71,26 @@ def test_the_release_of_a_recording_is_harmless_in_the_headline() -> None:
     assert "\x1b" not in hostile.headline
     assert "\u202e" not in hostile.headline
     assert "KNOWN BUGS" in hostile.headline
+
+
+@pytest.mark.parametrize(
+    ("name", "headline", "first"),
+    [
+        ("2.3-path-that-hangs", "DATA DRIVE FAILURE LOSES THE POOL UNLESS", "no-redundancy"),
+        ("2.1-properties-that-cost", "DATA DRIVE FAILURE LOSES THE POOL UNLESS", "no-redundancy"),
+        ("2.3-drives-that-warn", "DATA DRIVE FAILURE LOSES THE POOL UNLESS", "raid-volume-hides-disks"),
+        ("2.3-rescue-parameters", "SCRUBS WITHOUT DATA READS", "zfs-no-scrub-io"),
+        ("2.1-full-81", "NO LOSS BY A POWER CUT", "container-or-vm-blind"),
+    ],
+)
+def test_one_copy_comes_before_what_no_event_causes_and_known_bugs_last(name: str, headline: str, first: str) -> None:
+    report = report_of(HOSTS / name)
+    assert report.headline.startswith(headline)
+    assert (found := finding_words.first(report)) is not None
+    assert found[1].rule.id == first
+
+
+def test_what_a_power_cut_may_take_is_said_behind_the_one_copy() -> None:
+    assert (
+        "; NOT KNOWN WHETHER A POWER CUT OF THE HOST BELOW LOSES" in report_of(HOSTS / "2.3-drives-that-warn").headline
+    )

@@ -10,8 +10,7 @@ from auditor.facts import HOST, Fact, Facts, Subject, Value, known
 from auditor.judge.finding import findings
 from auditor.judge.rule import Fix
 from auditor.judge.verdict import Verdict, judge
-from auditor.report import audit as audit_page
-from auditor.report import finding_words, report_json
+from auditor.report import audit_page, finding_words, report_json
 from auditor.report.formats import jsonl, junit, markdown
 from auditor.report.report_reader import parse_report
 from tests.report.test_event_words import RULES
@@ -165,7 +164,7 @@ def test_a_log_device_is_not_replaced_while_other_drives_err_alike(errors: int, 
 @pytest.mark.parametrize("bar", finding_words.BAR_RESTART)
 @pytest.mark.parametrize("known", ["", "2026-11-01"])
 def test_no_first_step_restarts_a_host_that_may_not_come_up(bar: str, known: str) -> None:
-    report = report_of(HOSTS / "2.1-degraded-mirror.tar.gz")
+    report = report_of(HOSTS / "2.1-degraded-mirror")
     upgrade = next(each for each in report.findings if each.rule.id == "known-bugs")
     degraded = next(each for each in report.findings if each.rule.id == "pool-degraded")
     assert upgrade.fix.cost == "needs restart"
@@ -189,7 +188,7 @@ def test_what_changes_a_pool_waits_until_it_is_no_longer_suspended(host: str) ->
 
 
 def test_a_pool_without_its_log_device_is_not_suspended() -> None:
-    report = report_of(HOSTS / "2.3-slog-missing-at-import.tar.gz")
+    report = report_of(HOSTS / "2.3-slog-missing-at-import")
     replaces = next(each for each in report.findings if each.rule.id == "slog-unhealthy")
     assert "no longer suspended" not in replaces.fix.needs
     assert replaces.fix.needs

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from auditor.fleet import counting
-from auditor.fleet import page as fleet_page
-from auditor.report import audit as audit_page
-from auditor.report import changes, finding_words, formats, report_json, sides
+from auditor.fleet import counting, fleet_page
+from auditor.report import audit_page, changes, finding_words, formats, report_json, sides
 from auditor.report.report_reader import parse_report
 from auditor.text import UNKNOWN, unknown_headline
 from tests.report.test_event_words import RULES
 from tests.shared import HOSTS, report_of
 
-HOST = HOSTS / "2.3-suspended-wait.tar.gz"
-TITLED = {"nagios", "checkmk", "sarif", "sarif-github", "junit", "jsonl", "json"}
+HOST = HOSTS / "2.3-suspended-wait"
+TITLED = {"nagios", "checkmk", "sarif", "sarif-github", "junit", "jsonl", "json", "terminal", "html"}
 
 
 def older(document: Mapping[str, Any]) -> Any:

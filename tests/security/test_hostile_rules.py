@@ -16,14 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor import data, rulebook
+from auditor import codec, data, rulebook
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
-from auditor.judge import expression, policy_file, rule_file, rule_table, strict_toml, verdict
+from auditor.judge import expression, policy_file, rule_file, verdict
 from auditor.judge.compiler import compile_expression
-from auditor.judge.expression import Budget, Scope
+from auditor.judge.expression import Budget, ExpressionError, Scope
 from auditor.judge.policy import PolicyError
 from auditor.judge.rule import RuleError
-from auditor.judge.types import ExpressionError
 from auditor.registry import registry
 from tests.fake import CommandLine, Result
 from tests.golden import CANONICAL, HOSTS
@@ -129,7 +128,7 @@ def test_the_budget_is_one_for_all_subjects_of_a_rule(monkeypatch: pytest.Monkey
     left = ("when", "message", "thresholds", "cases", "example")
     table = {key: value for key, value in tomllib.loads(GOOD).items() if key not in left}
     table["expect"] = "any(len(pool.datasets) < 1 for x in pool.datasets)"
-    rule = rule_table.trusted("a-rule", "a", table, registry(), {})
+    rule = rule_file.trusted("a-rule", "a", table, registry(), {})
     outcomes = [each.outcome for each in verdict.judge([rule], seen)]
     assert outcomes == ["fail", "fail", "unknown", "unknown"]
 
@@ -271,7 +270,7 @@ def test_a_policy_twice_as_long_takes_no_more_than_twice_as_many_steps(make: Any
 
 def test_which_policy_is_too_much() -> None:
     for text, says in (
-        ("#" * (strict_toml.LIMIT + 1), "longer than 256 KiB"),
+        ("#" * (codec.TOML_LIMIT + 1), "longer than 256 KiB"),
         ("a." * 101 + "a = 1", "more than 100 dots"),
         ("a = " + "9" * 5000, "too many digits"),
         ("a = " + "[" * 50_000, "nested too deeply"),

@@ -112,7 +112,7 @@ def test_a_key_in_a_store_decides_nothing(place: Path, monkeypatch: pytest.Monke
     system.pipe("/fleet/db1.tar.gz", (place / "db1.tar.gz").read_bytes())
     system.pipe(f"/fleet/x::file://{place}/db1.tar.gz", b"")
     try:
-        good, chain = inputs.found(["memory://fleet"]).recordings
+        good, chain = inputs.find(["memory://fleet"]).recordings
         assert workers.judge_recording(good.name)[0]["kind"] == "report"
         (row,) = workers.judge_recording(chain.name)
         assert (row["kind"], REFUSED in row["error"]) == ("unjudged", True)

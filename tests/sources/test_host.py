@@ -157,6 +157,7 @@ def states() -> Iterator[Facts]:
         odd.replace(Fact(HOST, "zfs_modules", known((f"6.12 {path}",), "")))
         yield odd
     facts.put(Fact(HOST, "zfs_version", known((2, 2, 0), "")))
+    facts.put(Fact(HOST, "zfs_version_text", known("2.2.0-0ubuntu1", "")))
     yield facts
     for engine, dsn in (("postgres", "service=audit"), ("mariadb", "mariadb://root@/?unix_socket=/run/s")):
         facts = Facts()

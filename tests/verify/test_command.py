@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from auditor.commands import _verifying
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files
 from auditor.recording import recording
-from auditor.verify import ledger, plan, run, trial
+from auditor.verify import ledger, plan, run, session, trial
 from auditor.verify.ledger import Actor, PlaceError
 from auditor.verify.plan import Plan
 from tests import shared
@@ -54,7 +53,7 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(ledger, "name", lambda: tmp_path / "state")
     past = recording.load(TRACED)
-    monkeypatch.setattr(_verifying, "LiveHost", lambda timeout, deadline=0.0: Answering(past))
+    monkeypatch.setattr(session, "LiveHost", lambda timeout, deadline=0.0: Answering(past))
     monkeypatch.setattr(run, "run_trial", never)
     monkeypatch.setattr(run, "actor_for", lambda host, planned: Actor("26", "27"))
     return CommandLine(monkeypatch, capsys)
@@ -201,7 +200,7 @@ def test_the_deadline_is_of_the_audit_and_not_of_the_run(runs: CommandLine, monk
         made.append((timeout, deadline))
         return Answering(past)
 
-    monkeypatch.setattr(_verifying, "LiveHost", live)
+    monkeypatch.setattr(session, "LiveHost", live)
     runs("verify", "tank/db", "--timeout", "7", "--deadline", "40")
     runs("check", "tank/db", "--verify", "--deadline", "50")
     assert made == [(7.0, 0.0), (7.0, 40.0), (30.0, 0.0), (30.0, 50.0)]

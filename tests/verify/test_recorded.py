@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from auditor.codec import CodecError
-from auditor.commands import _verifying
 from auditor.recording import recording
-from auditor.verify import trial
+from auditor.verify import session, trial
 from tests.golden import VERIFICATIONS, findings_of, verifications, verified
 
 LARGEST = 150_000
@@ -30,7 +29,7 @@ TRUTH = {  # what the pool was made to be: outcome, and the links that contradic
 def test_a_recorded_verification_is_judged_as_it_was(path: Path) -> None:
     assert path.stat().st_size < LARGEST
     name = path.name.removesuffix(".tar.gz")
-    found = verified(_verifying.replayed(path, "low", None))
+    found = verified(session.replayed(path, "low", None))
     assert found == json.loads(path.with_name(f"{name}.json").read_text())
     outcome, contradicts, says = TRUTH[name]  # a golden file could be regenerated without a look
     assert found["outcome"] == outcome
@@ -47,7 +46,7 @@ def test_a_run_of_no_section_is_a_fault_of_it(tmp_path: Path) -> None:
     document = json.loads(past.trial)
     document["runs"] = [{**each, "sections": []} for each in document["runs"]]
     recording.write(replace(past, trial=json.dumps(document).encode()), tmp_path / "rec.tar.gz")
-    found = _verifying.replayed(tmp_path / "rec.tar.gz", "low", None).verification
+    found = session.replayed(tmp_path / "rec.tar.gz", "low", None).verification
     assert found.chain.outcome == "INCONCLUSIVE"
     assert not any(run.jobs for run in found.runs)
     assert all("fio: no section of the profile was run" in run.faults for run in found.runs)
@@ -59,7 +58,7 @@ def test_a_trial_with_a_number_of_5000_digits_is_one_error() -> None:
 
 
 def failures(name: str) -> list[dict[str, Any]]:
-    return findings_of(_verifying.replayed(VERIFICATIONS / f"{name}.tar.gz", "low", None).report)
+    return findings_of(session.replayed(VERIFICATIONS / f"{name}.tar.gz", "low", None).report)
 
 
 def test_flushing_that_no_setting_turns_off_names_the_way_out() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from auditor.report.report_reader import ReportDocument
 
 MODULES = {
-    **dict.fromkeys(("terminal", "html", "json"), "pages"),
+    **dict.fromkeys(("terminal", "html", "json"), "documents"),
     **dict.fromkeys(("checkmk", "nagios", "npd", "summary"), "monitors"),
     **dict.fromkeys(("sarif", "sarif-github"), "sarif"),
     **{name: name for name in ("jsonl", "junit", "markdown", "prometheus")},
@@ -22,7 +22,6 @@ MODULES = {
 class Format(NamedTuple):
     """A format.
 
-    media: its media type.
     text: of a report as data, so that it can be made of a report that was kept.
     page: its text of the report itself (report, verbose, look), if it is more than data.
     failed: of one that a monitor reads, what is said when there is no report (why, when).
@@ -30,7 +29,6 @@ class Format(NamedTuple):
     mode: who may read the file, if not its owner alone.
     """
 
-    media: str
     text: Callable[[ReportDocument], str] | None = None
     page: Callable[[Report, int, Mapping[str, Any]], str] | None = None
     failed: Callable[[str, float], str] | None = None
@@ -38,7 +36,6 @@ class Format(NamedTuple):
     mode: int = 0o600
 
     def render(self, report: ReportDocument) -> str:
-        """Its text of data, of one that is made of data."""
         assert self.text
         return self.text(report)
 
@@ -49,7 +46,6 @@ def names() -> tuple[str, ...]:
 
 
 def named(name: str) -> Format:
-    """One of them."""
     found: Format = import_module(f"{__name__}.{MODULES[name]}").FORMATS[name]
     return found
 

@@ -13,7 +13,6 @@ from typing import Any
 from auditor.report.formats import Format
 from auditor.report.report_reader import Finding, ReportDocument
 
-MEDIA = "application/x-ndjson"
 SCHEMA = "zaudit-lines/1"
 
 
@@ -23,7 +22,6 @@ def render(report: ReportDocument) -> str:
 
 
 def rows(report: ReportDocument) -> list[dict[str, Any]]:
-    """What the lines say."""
     taken = datetime.fromtimestamp(report.taken, UTC).isoformat(timespec="seconds")
     common = {"schema": SCHEMA, "host": report.host, "taken": taken, "zaudit": report.zaudit, "rules": report.rules}
     found = ({**common, "kind": "finding", **_finding(each)} for each in report.all)
@@ -71,4 +69,4 @@ def _finding(each: Finding) -> dict[str, Any]:
     }
 
 
-FORMATS = {"jsonl": Format(MEDIA, text=render)}
+FORMATS = {"jsonl": Format(text=render)}

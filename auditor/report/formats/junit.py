@@ -12,12 +12,10 @@ from xml.sax.saxutils import escape, quoteattr
 from auditor.report.formats import Format
 from auditor.report.report_reader import STANDINGS, Finding, ReportDocument, brief
 
-MEDIA = "application/xml"
 NAME = 300
 
 
 def render(report: ReportDocument) -> str:
-    """One suite."""
     cases = [_case(each) for each in report.all]
     if report.cannot_tell:
         cases.append(
@@ -70,4 +68,4 @@ def _coverage(report: ReportDocument) -> str:
     return "\n".join([report.headline, covered, *waived, *out])
 
 
-FORMATS = {"junit": Format(MEDIA, text=render)}
+FORMATS = {"junit": Format(text=render)}

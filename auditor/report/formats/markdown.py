@@ -15,12 +15,10 @@ from auditor.report.event_words import used
 from auditor.report.formats import Format
 from auditor.report.report_reader import Finding, ReportDocument, brief, worst
 
-MEDIA = "text/markdown; charset=utf-8"
 GROUPS, FAILURES, OPEN = 5, 50, 50
 
 
 def render(report: ReportDocument) -> str:
-    """The ticket."""
     return "\n".join(_lines(report)) + "\n"
 
 
@@ -113,4 +111,4 @@ def text(words: str) -> str:
     return re.sub(r"@|#(?=\d)|://|(?<=www)\.", lambda found: f"`{found[0]}`", escaped)
 
 
-FORMATS = {"markdown": Format(MEDIA, text=render)}
+FORMATS = {"markdown": Format(text=render)}

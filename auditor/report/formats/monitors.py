@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from auditor.report.formats import Format
 from auditor.report.report_reader import Finding, ReportDocument, brief, causes, worst
 
-MEDIA = "text/plain; charset=utf-8"
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 LINE, NAMED, ROWS = 800, 3, 20
@@ -78,7 +77,7 @@ def figures(report: ReportDocument) -> dict[str, int]:
 
 def plain(text: str) -> str:
     """Without what separates texts from figures, and parts of a perf string."""
-    return "".join(" " if char in "|;\\\r\n" else char for char in text)
+    return "".join(" " if char in "|\\\r\n" else char for char in text.replace(";", ","))
 
 
 def shortly(cause: Sequence[Finding]) -> str:
@@ -97,7 +96,6 @@ NAGIOS_MOST = 3500
 
 
 def nagios(report: ReportDocument) -> str:
-    """What the plugin prints."""
     numbers = " ".join(f"{name}={value};;;0" for name, value in figures(report).items())
     text, length = [f"{line(report)} | {numbers}"], 0
     for row in rows(report):
@@ -105,11 +103,6 @@ def nagios(report: ReportDocument) -> str:
             break
         text.append(row)
     return "\n".join(text) + "\n"
-
-
-def nagios_status(report: ReportDocument) -> int:
-    """The exit code of the plugin."""
-    return state(report)
 
 
 def nagios_failed(text: str, now: float) -> str:
@@ -123,7 +116,6 @@ CHECKMK_SERVICE = '"zaudit"'
 
 
 def checkmk(report: ReportDocument) -> str:
-    """The line."""
     numbers = "|".join(f"zaudit_{name}={value}" for name, value in figures(report).items())
     text = r"\n".join([line(report), *rows(report)])
     return f"{state(report)} {CHECKMK_SERVICE} {numbers} {text}\n"
@@ -150,7 +142,6 @@ def npd(report: ReportDocument) -> str:
 
 
 def npd_status(report: ReportDocument) -> int:
-    """The exit code of the plugin."""
     return {OK: FINE, UNKNOWN: NOT_KNOWN}.get(state(report), PROBLEM)
 
 
@@ -183,8 +174,8 @@ def summary(report: ReportDocument) -> str:
 
 
 FORMATS = {
-    "nagios": Format(MEDIA, text=nagios, failed=nagios_failed, status=nagios_status),
-    "checkmk": Format(MEDIA, text=checkmk, failed=checkmk_failed),
-    "npd": Format(MEDIA, text=npd, failed=npd_failed, status=npd_status),
-    "summary": Format(MEDIA, text=summary),
+    "nagios": Format(text=nagios, failed=nagios_failed, status=state),
+    "checkmk": Format(text=checkmk, failed=checkmk_failed),
+    "npd": Format(text=npd, failed=npd_failed, status=npd_status),
+    "summary": Format(text=summary),
 }

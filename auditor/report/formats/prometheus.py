@@ -17,13 +17,11 @@ from auditor.judge.event import EVENTS
 from auditor.report.formats import Format
 from auditor.report.report_reader import CELLS, ReportDocument, brief, worst
 
-MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 FINDINGS, WAIVERS, LABEL = 200, 50, 200
 Series = Iterable[tuple[Mapping[str, str], float]]
 
 
 def render(report: ReportDocument) -> str:
-    """All families of a report."""
     return "".join(_families(report))
 
 
@@ -131,4 +129,4 @@ def _number(value: float) -> str:
     return str(int(value))
 
 
-FORMATS = {"prometheus": Format(MEDIA, text=render, failed=failed, mode=0o644)}  # node_exporter has a user of its own
+FORMATS = {"prometheus": Format(text=render, failed=failed, mode=0o644)}  # node_exporter has a user of its own

@@ -20,7 +20,6 @@ from auditor.judge.event import Severity
 from auditor.report.formats import Format
 from auditor.report.report_reader import Finding, ReportDocument, brief, worst
 
-MEDIA = "application/sarif+json"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS: dict[Severity, str] = {"critical": "error", "high": "error", "medium": "warning", "low": "note"}
 PROBLEMS = {"error": "error", "warning": "warning", "note": "recommendation"}
@@ -118,7 +117,6 @@ def _result(each: Finding, report: ReportDocument, place: int) -> dict[str, Any]
 
 
 def render_whole(report: ReportDocument) -> str:
-    """One run."""
     return document(report, report.all, _whole_outcome)
 
 
@@ -149,4 +147,4 @@ def _github_outcome(each: Finding) -> dict[str, Any]:
     return {"level": LEVELS[each.severity], "partialFingerprints": {"primaryLocationLineHash": f"{each.id}:1"}}
 
 
-FORMATS = {"sarif": Format(MEDIA, text=render_whole), "sarif-github": Format(MEDIA, text=render_github)}
+FORMATS = {"sarif": Format(text=render_whole), "sarif-github": Format(text=render_github)}

@@ -19,10 +19,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from auditor.commands import _diagnosing, _recorded
-from auditor.diagnose import conclusion, observation
+from auditor import audit
+from auditor.diagnose import conclusion, inspection, observation
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.watch import NOT_ASKED
+from auditor.verify import session
 from tests.lab import outcomes
 from tests.lab.machine import CACHE, LINES, available
 from tests.lab.verify.run import ZAUDIT, anew, keep, row, told
@@ -134,10 +135,10 @@ def untraced(line: str, cause: Cause, stacks: bool) -> outcomes.Row:
     recorded = CACHE / "results" / folder_of(line, cause, stacks) / "tar.gz"
     said, verdict = ["no recording is kept"], ""
     if recorded.exists():
-        past = _recorded.load(recorded, "diagnosis", None)
-        made = observation.from_text(past.text)
+        past, text = session.load(recorded, "diagnosis")
+        made = observation.from_text(text)
         made = made if stacks else made._replace(traced=None, untraced=NOT_ASKED, stacks=None)
-        found = conclusion.diagnose(made, past.seen.facts)
+        found = conclusion.diagnose(made, audit.replay(past).facts)
         top = found.causes[0].id if found.causes else ""
         verdict = " ".join(filter(None, (found.outcome, top)))
         said = [] if top in (cause.top, "") else [f"{verdict}: {found.answer}"]
@@ -191,7 +192,7 @@ def judged(folder: Path, cause: Cause) -> Iterator[str]:
         yield f"left behind: {out['left'].decode()!r}"
     if b"zaudit_" not in out.get("between", b"zaudit_"):
         yield "it was killed, and left nothing that could be cleaned"
-    found = _diagnosing.replayed(folder / "tar.gz").diagnosis
+    found = inspection.replayed(folder / "tar.gz").diagnosis
     names = dict(row.split() for row in out["names"].decode().splitlines())
     for words in cause.report.strip().splitlines():
         if words not in out["report"].decode():

@@ -10,28 +10,10 @@ from typing import Any, NamedTuple, Unpack
 from urllib.parse import quote
 
 from auditor.fleet.counting import GRAVE, Fleet, Host, Line, Read
-from auditor.fleet.looks import NAMES, names
-from auditor.fleet.rows import Events, Fix, Found, Key, Seen, events, fix_of, whole
+from auditor.fleet.rows import NAMES, Events, FindingRow, Fix, HostLook, Key, events, fix_of, names, whole
 from auditor.judge.finding import RANK
 from auditor.report import document as doc
 from auditor.report import html, terminal
-from auditor.report.document import (
-    Block,
-    Code,
-    Details,
-    Document,
-    Item,
-    Look,
-    Run,
-    Say,
-    Section,
-    Tone,
-    Tree,
-    Verdict,
-    command,
-    labelled,
-    section,
-)
 from auditor.report.event_words import NOUNS
 from auditor.report.finding_words import need
 from auditor.text import is_url, quoted
@@ -61,7 +43,7 @@ def says(name: str, count: int = 2) -> str:
 BAD = ("damaged", "lost", "corrupted", "stalled")
 
 
-def kind(fleet: Fleet) -> Tone:
+def kind(fleet: Fleet) -> doc.Tone:
     """bad, open or good: the worst of all hosts."""
     there = fleet.standings
     if any(standing in there for standing in BAD):
@@ -79,8 +61,7 @@ def headline(fleet: Fleet) -> str:
     return f"{fleet.aside:,} NOT COUNTED, WHICH CLAIM NAMES OF OTHERS; OF THE REST {said}" if fleet.aside else said
 
 
-def seen(fleet: Fleet) -> str:
-    """When the hosts were looked at."""
+def looked_at(fleet: Fleet) -> str:
     moments = sorted(host.seen.taken for host in fleet.hosts)
     if not moments:
         return "no look at any host"
@@ -148,9 +129,9 @@ def grave(group: Alike) -> str:
     return ", ".join(group.rules[:RULES]) + (", ..." if len(group.rules) > RULES else "") or "nothing grave that fails"
 
 
-def fresh(fleet: Fleet) -> list[tuple[Found, list[str]]]:
+def fresh(fleet: Fleet) -> list[tuple[FindingRow, list[str]]]:
     """(one of them, hosts) of each rule that fails where it did not, the gravest first."""
-    found: dict[tuple[str, str], tuple[Found, dict[str, None]]] = {}
+    found: dict[tuple[str, str], tuple[FindingRow, dict[str, None]]] = {}
     for each in fleet.news.fresh if fleet.news else ():
         found.setdefault((each.severity, each.rule), (each, {}))[1][each.key[0]] = None
     ranked = sorted(found.values(), key=lambda each: (-RANK[each[0].severity], -len(each[1]), each[0].rule))
@@ -185,7 +166,6 @@ def needs(remedy: str, line: Line) -> str:
 
 
 def news(fleet: Fleet) -> Iterator[str]:
-    """What changed beside new failures, in sentences."""
     if not (now := fleet.news):
         return
     gone = [f"{now.gone:,} are gone"] * bool(now.gone) + [f"{now.unseen:,} are unknown now"] * bool(now.unseen)
@@ -207,14 +187,13 @@ def absent(fleet: Fleet) -> Iterator[tuple[str, str]]:
             yield "not judged", f"{each.name or each.recording}: {each.error}"
 
 
-def finding_line(found: Found) -> str:
+def finding_line(found: FindingRow) -> str:
     """A finding of a host in one line."""
     word = found.severity if found.outcome == "fail" else f"undecided, {found.severity} if it fails"
     return f"{found.rule} {found.place} ({word}): {found.title}"
 
 
 def replay(host: Host) -> str:
-    """What shows all of a host."""
     recording = host.seen.recording
     return f"zaudit check --replay {quoted(recording)}" if recording and not is_url(recording) else ""
 
@@ -236,7 +215,7 @@ FOOTER = (
     " as undecided."
 )
 Link = Callable[[str], str]  # the name of a host -> where its page is, from this one; empty: nowhere
-Row = tuple[Run, doc.Line]
+Row = tuple[doc.Run, doc.Line]
 
 
 class Most(NamedTuple):
@@ -247,7 +226,6 @@ class Most(NamedTuple):
 
 
 def nowhere(host: str) -> str:
-    """No host has a page."""
     return ""
 
 
@@ -255,20 +233,22 @@ def write_text(fleet: Fleet, **screen: Unpack[terminal.Screen]) -> str:
     """For a terminal: one screen, the worst first; what does not fit on it is counted."""
     blocks = _blocks(fleet, nowhere, Most(8, 5))
     step = next((line for host in fleet.hosts if (line := replay(host))), "")
-    last = [section("", [Say(("Next: ", command(step)))])] if step and kind(fleet) != "good" else []
+    last = [doc.section("", [doc.Say(("Next: ", doc.command(step)))])] if step and kind(fleet) != "good" else []
     return terminal.write(_document(fleet, [*blocks, *last]), **screen)
 
 
 def write_html(fleet: Fleet, link: Link = nowhere) -> str:
     """For a browser. Each of the worst hosts opens to its own findings."""
-    blocks = [*_blocks(fleet, link, Most(25, 25), opened(fleet)), section("All hosts", _all(fleet, link))]
+    blocks = [*_blocks(fleet, link, Most(25, 25), opened(fleet)), doc.section("All hosts", _all(fleet, link))]
     return html.write(_document(fleet, blocks))
 
 
-def _document(fleet: Fleet, blocks: Iterable[Block]) -> Document:
-    facts = ("zaudit fleet", hosts(fleet.total), seen(fleet))
-    more = [Say("; ".join(told), "dim")] if (told := list(notes(fleet))) else []
-    return Document("zaudit: the fleet", facts, (Verdict(kind(fleet), headline(fleet), tuple(more)), *blocks), FOOTER)
+def _document(fleet: Fleet, blocks: Iterable[doc.Block]) -> doc.Document:
+    facts = ("zaudit fleet", hosts(fleet.total), looked_at(fleet))
+    more = [doc.Say("; ".join(told), "dim")] if (told := list(notes(fleet))) else []
+    return doc.Document(
+        "zaudit: the fleet", facts, (doc.Verdict(kind(fleet), headline(fleet), tuple(more)), *blocks), FOOTER
+    )
 
 
 def opened(fleet: Fleet) -> list[Host]:
@@ -278,88 +258,88 @@ def opened(fleet: Fleet) -> list[Host]:
     return [host for host in fleet.hosts if host.seen.name in chosen]
 
 
-def _blocks(fleet: Fleet, link: Link, most: Most, shown: Sequence[Host] = ()) -> Iterator[Section]:
-    stand = [(Run(f"{count:,}", _look(name)), says(name)) for name, count in fleet.standings.items()]
+def _blocks(fleet: Fleet, link: Link, most: Most, shown: Sequence[Host] = ()) -> Iterator[doc.Section]:
+    stand = [(doc.Run(f"{count:,}", _look(name)), says(name)) for name, count in fleet.standings.items()]
     yield _list("How they stand", stand, len(SAYS))
     yield _list("Not judged, or missing", list(_absent(fleet, link)), most.few)
     bad = sum(host.seen.standing != "kept" for host in fleet.hosts)
     of_these = f"{len(shown):,} of these {hosts(bad)}, with what was found there"
-    more = [Details(of_these, tuple(_host(host, link(host.seen.name)) for host in shown))] if shown else []
+    more = [doc.Details(of_these, tuple(_host(host, link(host.seen.name)) for host in shown))] if shown else []
     yield _list(WORST, [_alike(group, link) for group in alike(fleet)], most.lines, more=more)
     new = [
-        (Run(each.severity, each.severity), (f"{each.rule}  {hosts(len(named))}: ", *_names(named, link)))
+        (doc.Run(each.severity, each.severity), (f"{each.rule}  {hosts(len(named))}: ", *_names(named, link)))
         for each, named in fresh(fleet)
     ]
-    yield _list("New since then", new, most.lines, ahead=map(Say, news(fleet)))
+    yield _list("New since then", new, most.lines, ahead=map(doc.Say, news(fleet)))
     rules = [(_word(line), f"{rule}  {on(line)}: {line.title}") for rule, line in lines(fleet.rules)]
     yield _list("Rules by hosts", rules, most.lines)
     models = [(_word(line), f"{model}  {rule}: {on(line)}") for model, rule, line in pairs(fleet.models)]
     yield _list("Drive models by finding", models, most.few)
     releases = [(_word(line), f"OpenZFS {one}  {rule}: {on(line)}") for one, rule, line in pairs(fleet.advisories)]
     yield _list("Releases by advisory", releases, most.few)
-    wanted = [(Run(hosts(len(line.open)), "strong"), needs(remedy, line)) for remedy, line in remedies(fleet)]
+    wanted = [(doc.Run(hosts(len(line.open)), "strong"), needs(remedy, line)) for remedy, line in remedies(fleet)]
     yield _list("What would decide the rest", wanted, most.lines)
 
 
 def _list(
-    title: str, rows: Sequence[Row], most: int, *, ahead: Iterable[Say] = (), more: Iterable[Details] = ()
-) -> Section:
-    shown = [labelled(rows[:most], at=12, right=True)] if rows else []
-    rest = [Say(f"and {len(rows) - most:,} more", "dim")] if len(rows) > most else []
-    return section(title, [*ahead, *shown, *rest, *more])
+    title: str, rows: Sequence[Row], most: int, *, ahead: Iterable[doc.Say] = (), more: Iterable[doc.Details] = ()
+) -> doc.Section:
+    shown = [doc.labelled(rows[:most], at=12, right=True)] if rows else []
+    rest = [doc.Say(f"and {len(rows) - most:,} more", "dim")] if len(rows) > most else []
+    return doc.section(title, [*ahead, *shown, *rest, *more])
 
 
-def _look(standing: str) -> Look:
+def _look(standing: str) -> doc.Look:
     return "bad" if standing in BAD else "good" if standing == "kept" else "medium"
 
 
 def _absent(fleet: Fleet, link: Link) -> Iterator[Row]:
     missing = [each.name for each in fleet.absent if each.kind == "missing"]
     if missing:
-        yield Run("missing", "undecided"), (f"{hosts(len(missing))}: ", *_names(missing, link))
-    yield from ((Run(word, "undecided"), said) for word, said in absent(fleet) if word != "missing")
+        yield doc.Run("missing", "undecided"), (f"{hosts(len(missing))}: ", *_names(missing, link))
+    yield from ((doc.Run(word, "undecided"), said) for word, said in absent(fleet) if word != "missing")
 
 
-def _word(line: Line) -> Run:
-    return Run(line.severity, line.severity) if line.failed else Run("undecided", "undecided")
+def _word(line: Line) -> doc.Run:
+    return doc.Run(line.severity, line.severity) if line.failed else doc.Run("undecided", "undecided")
 
 
 def _alike(group: Alike, link: Link) -> Row:
-    word = Run(SHORT.get(group.standing, group.standing), _look(group.standing))
+    word = doc.Run(SHORT.get(group.standing, group.standing), _look(group.standing))
     named = [host.seen.name for host in group.hosts]
     if len(named) > 1:
         return word, (f"{hosts(len(named))}  {grave(group)}: ", *_names(named, link))
     return word, (*_names(named, link), f"  {counts(group.hosts[0])}: {grave(group)}")
 
 
-def _names(every: Sequence[str], link: Link) -> Iterator[Run | str]:
+def _names(every: Sequence[str], link: Link) -> Iterator[doc.Run | str]:
     known = sorted(every)
     for i, each in enumerate(known[:NAMES]):
-        yield from (", " if i else "", Run(each, link=link(each)))
+        yield from (", " if i else "", doc.Run(each, link=link(each)))
     yield f" and {len(known) - NAMES:,} more" if len(known) > NAMES else ""
 
 
-def _host(host: Host, where: str) -> Details:
-    found = Tree(tuple(Item(finding_line(each), _steps(each.command)) for each in host.worst))
-    all_of = [Say(Run(f"all of {host.seen.name}", link=where))] if where else []
-    again = [Say(command(replay(host)))] if replay(host) else []
-    standing = Run(f" {host.seen.standing} ", _look(host.seen.standing))
-    return Details((Run(host.seen.name, "strong"), standing, counts(host)), (found, *all_of, *again))
+def _host(host: Host, where: str) -> doc.Details:
+    found = doc.Tree(tuple(doc.Item(finding_line(each), _steps(each.command)) for each in host.worst))
+    all_of = [doc.Say(doc.Run(f"all of {host.seen.name}", link=where))] if where else []
+    again = [doc.Say(doc.command(replay(host)))] if replay(host) else []
+    standing = doc.Run(f" {host.seen.standing} ", _look(host.seen.standing))
+    return doc.Details((doc.Run(host.seen.name, "strong"), standing, counts(host)), (found, *all_of, *again))
 
 
-def _steps(step: str) -> tuple[Item, ...]:
-    return (Item(command(step)),) if step else ()
+def _steps(step: str) -> tuple[doc.Item, ...]:
+    return (doc.Item(doc.command(step)),) if step else ()
 
 
-def _all(fleet: Fleet, link: Link) -> Iterator[Block]:
+def _all(fleet: Fleet, link: Link) -> Iterator[doc.Block]:
     shown: dict[str, list[str]] = {}
     for host in fleet.hosts[:NAMED]:
         shown.setdefault(host.seen.standing, []).append(host.seen.name)
     for standing, named in shown.items():
-        linked = (part for each in named for part in (", ", Run(each, link=link(each))))
-        yield Details(f"{hosts(len(named))}: {says(standing)}", (Say(tuple(linked)[1:]),))
+        linked = (part for each in named for part in (", ", doc.Run(each, link=link(each))))
+        yield doc.Details(f"{hosts(len(named))}: {says(standing)}", (doc.Say(tuple(linked)[1:]),))
     if len(fleet.hosts) > NAMED:
-        yield Say(f"and {len(fleet.hosts) - NAMED:,} more", "dim")
+        yield doc.Say(f"and {len(fleet.hosts) - NAMED:,} more", "dim")
 
 
 # -- one host --------------------------------------------------------------------------------------------------------------
@@ -369,11 +349,11 @@ SIZE = 1 << 20  # characters of the findings of a page: all pages are held until
 UNSEEN = "databases that were not seen"
 TEXT = 2000  # characters of one sentence
 LONGEST = 200  # of the name of a file; a file system takes 255
-ENDS: dict[str, Run] = {
-    "kept": Run("no loss", "kept"),
-    "word": Run("no loss, relies on others (not verified)", "word"),
-    "lost": Run("LOSES commits", "lost"),
-    "unknown": Run("not known", "unknown"),
+ENDS: dict[str, doc.Run] = {
+    "kept": doc.Run("no loss", "kept"),
+    "word": doc.Run("no loss, relies on others (not verified)", "word"),
+    "lost": doc.Run("LOSES commits", "lost"),
+    "unknown": doc.Run("not known", "unknown"),
 }
 SECTIONS = {"fail": "What fails", "unknown": "What could not be decided", "waived": "Waived, or known before"}
 
@@ -385,7 +365,7 @@ class _Page:
     count: int = 0
     size: int = 0
 
-    def add(self, each: Found, row: Mapping[str, Any]) -> None:
+    def add(self, each: FindingRow, row: Mapping[str, Any]) -> None:
         self.count += 1
         if self.count <= FINDINGS and self.size < SIZE:
             finding = _finding(each, fix_of(row))
@@ -404,47 +384,48 @@ def host_pages(read: Read, every: Sequence[Host]) -> Iterator[tuple[str, str]]:
     found: dict[Key, _Page] = {host.seen.key: _Page() for host in every}
     for row, line in whole(read()):
         match row:
-            case Seen() if row.key in found:
+            case HostLook() if row.key in found:
                 found[row.key].events = events(line)[:GROUPS]
-            case Found() if row.key in found:
+            case FindingRow() if row.key in found:
                 found[row.key].add(row, line)
     for host in every:
         yield file_name(host.seen.name), html.write(_host_page(host, found.pop(host.seen.key)))
 
 
-def _host_page(host: Host, content: _Page) -> Document:
+def _host_page(host: Host, content: _Page) -> doc.Document:
     shown = sum(map(len, content.found.values()))
     more = f"and {content.count - shown:,} more findings, which are in the rows" if content.count > shown else ""
-    tone: Tone = "good" if host.seen.standing == "kept" else "bad" if host.seen.standing in BAD else "open"
+    tone: doc.Tone = "good" if host.seen.standing == "kept" else "bad" if host.seen.standing in BAD else "open"
     costs = doc.Events(tuple((names(each.datasets) or UNSEEN, tuple(_ends(each))) for each in content.events))
-    blocks: tuple[Block, ...] = (
-        Verdict(tone, says(host.seen.standing, 1).upper(), (Say(counts(host)),)),
-        section("What each event costs", [costs] if costs.groups else []),
-        *(section(title, content.found.get(outcome, ())) for outcome, title in SECTIONS.items()),
-        section("", [Say(more, "dim")] if more else []),
-        section("All that was seen", [Code((replay(host),))] if replay(host) else []),
+    blocks: tuple[doc.Block, ...] = (
+        doc.Verdict(tone, says(host.seen.standing, 1).upper(), (doc.Say(counts(host)),)),
+        doc.section("What each event costs", [costs] if costs.groups else []),
+        *(doc.section(title, content.found.get(outcome, ())) for outcome, title in SECTIONS.items()),
+        doc.section("", [doc.Say(more, "dim")] if more else []),
+        doc.section("All that was seen", [doc.Code((replay(host),))] if replay(host) else []),
     )
     facts = (f"OpenZFS {host.seen.openzfs}", f"seen {moment(host.seen.taken)} UTC", f"rules {host.seen.rules}")
-    return Document(f"zaudit: {host.seen.name}", facts, blocks)
+    return doc.Document(f"zaudit: {host.seen.name}", facts, blocks)
 
 
-def _ends(each: Events) -> Iterator[tuple[str, Run]]:
+def _ends(each: Events) -> Iterator[tuple[str, doc.Run]]:
     return ((noun, ENDS[each.outcomes[event]]) for event, noun in NOUNS.items() if each.outcomes.get(event) in ENDS)
 
 
-def _finding(each: Found, fix: Fix) -> doc.Finding:
+def _finding(each: FindingRow, fix: Fix) -> doc.Finding:
     says = [*fix.says[:SENTENCES], *([f"and {len(fix.says) - SENTENCES:,} more"] if len(fix.says) > SENTENCES else [])]
-    rows = labelled([*((("Seen" if not i else ""), one[:TEXT]) for i, one in enumerate(says)), *_fixes(each, fix)]).rows
+    rows = doc.labelled(
+        [*((("Seen" if not i else ""), one[:TEXT]) for i, one in enumerate(says)), *_fixes(each, fix)]
+    ).rows
     failed = each.outcome == "fail"
-    word = Run(each.severity.upper() + ("" if failed else "?"), each.severity)
-    tone: Tone = "bad" if failed and each.severity in GRAVE else "open"
+    word = doc.Run(each.severity.upper() + ("" if failed else "?"), each.severity)
+    tone: doc.Tone = "bad" if failed and each.severity in GRAVE else "open"
     return doc.Finding(word, each.rule, each.place[:TEXT], each.title[:TEXT], rows, tone)
 
 
-def _fixes(each: Found, fix: Fix) -> Iterator[tuple[str, doc.Line]]:
-    """How to fix it, or what would decide it."""
+def _fixes(each: FindingRow, fix: Fix) -> Iterator[tuple[str, doc.Line]]:
     if each.outcome == "unknown":
         yield from (("Needs", need(remedy[:TEXT])) for remedy in each.remedies[:SENTENCES])
         return
-    yield from (("Fix", command(one[:TEXT])) for one in fix.commands[:SENTENCES])
+    yield from (("Fix", doc.command(one[:TEXT])) for one in fix.commands[:SENTENCES])
     yield "Fix" if not fix.commands else "", f"{fix.text[:TEXT]}{f' [{fix.cost}]' if fix.cost else ''}"

@@ -16,26 +16,13 @@ from auditor.checklist.lists import (
     Answered,
     Checklist,
     Evidence,
-    Said,
+    Statement,
     wrong,
 )
 from auditor.codec import plain
 from auditor.diagnose.diagnosis import Diagnosis
+from auditor.report import document as doc
 from auditor.report import html, terminal
-from auditor.report.document import (
-    Block,
-    Box,
-    Boxes,
-    Document,
-    Run,
-    Say,
-    Section,
-    Tone,
-    Verdict,
-    command,
-    labelled,
-    section,
-)
 from auditor.report.formats.markdown import code, text
 from auditor.report.model import Report
 from auditor.report.report_reader import brief
@@ -120,11 +107,10 @@ def of_diagnosis(found: Diagnosis) -> str:
 
 
 def title(found: Checklist, line: Answered) -> str:
-    """Of the list that a line is on."""
     return dict(found.titles)[line.list]
 
 
-def shown(line: Answered, verbose: bool) -> tuple[Said, ...]:
+def shown(line: Answered, verbose: bool) -> tuple[Statement, ...]:
     """What a reader is shown of what decided it; that nothing was measured is said above the line."""
     if verbose:
         return line.said
@@ -162,9 +148,9 @@ def inapplicable(found: Checklist) -> list[tuple[str, int, str]]:
     return [(name, count, why) for (name, why), count in by.items()]
 
 
-def no_by(found: Checklist) -> list[tuple[Said, list[Answered]]]:
+def no_by(found: Checklist) -> list[tuple[Statement, list[Answered]]]:
     """What is wrong, the gravest first, and the lines that it makes a no."""
-    groups: dict[str, tuple[Said, list[Answered]]] = {each.text: (each, []) for each in wrong(found.lines)}
+    groups: dict[str, tuple[Statement, list[Answered]]] = {each.text: (each, []) for each in wrong(found.lines)}
     for line in found.of("no"):
         first = next(text for text in groups if any(each.text == text for each in line.deciding))
         groups[first][1].append(line)
@@ -187,7 +173,7 @@ def is_command(do: str) -> bool:
 
 # -- the page --------------------------------------------------------------------------------------------------------------
 
-BOXES: dict[Answer, tuple[Tone, str, str]] = {
+BOXES: dict[Answer, tuple[doc.Tone, str, str]] = {
     "no": ("bad", "✗", "!"),
     "open": ("open", "", " "),
     "accepted": ("open", "a", "a"),
@@ -209,51 +195,50 @@ def write_text(
 
 
 def write_html(found: Checklist, *, zaudit: str = "") -> str:
-    """For a browser, and for paper."""
     return html.write(built(found, zaudit, False))
 
 
-def built(found: Checklist, zaudit: str, verbose: bool) -> Document:
+def built(found: Checklist, zaudit: str, verbose: bool) -> doc.Document:
     """What is no, what would answer the open lines, and what is yes."""
     facts = (
         f"{found.target} on {found.hostname}",
         f"OpenZFS {found.release}",
         f"drawn up {when(found.made)} by zaudit {zaudit}".rstrip(),
     )
-    tone: Tone = "bad" if found.of("no") else "open" if found.of("open") or found.of("accepted") else "good"
-    seen = labelled(((name, Run(text, "open" if text == "none" else "")) for name, text in evidence(found)), at=18)
+    tone: doc.Tone = "bad" if found.of("no") else "open" if found.of("open") or found.of("accepted") else "good"
+    seen = doc.labelled(
+        ((name, doc.Run(text, "open" if text == "none" else "")) for name, text in evidence(found)), at=18
+    )
     blocks = (
-        Verdict(tone, counts(found), (seen,)),
+        doc.Verdict(tone, counts(found), (seen,)),
         _section(found, "no", _no(found, verbose)),
         _section(found, "open", _open(found, verbose)),
         _section(found, "accepted", _plain(found, "accepted", verbose)),
         _section(found, "yes", _plain(found, "yes", verbose)),
         _section(found, "does not apply", _inapplicable(found)),
-        section("", [Say(("Next: ", *_do(then(found)), f"   (exit code {found.exit_code})"))]),
+        doc.section("", [doc.Say(("Next: ", *_do(then(found)), f"   (exit code {found.exit_code})"))]),
     )
-    return Document(f"Checklist of {found.target} on {found.hostname}", facts, blocks, TICKED, signed=True)
+    return doc.Document(f"Checklist of {found.target} on {found.hostname}", facts, blocks, TICKED, signed=True)
 
 
-def _section(found: Checklist, answer: Answer, blocks: Iterable[Block]) -> Section:
-    return section(f"{HEADS[answer]}: {len(found.of(answer))}", blocks)
+def _section(found: Checklist, answer: Answer, blocks: Iterable[doc.Block]) -> doc.Section:
+    return doc.section(f"{HEADS[answer]}: {len(found.of(answer))}", blocks)
 
 
-def _no(found: Checklist, verbose: bool) -> Iterator[Block]:
-    """By what is wrong."""
+def _no(found: Checklist, verbose: bool) -> Iterator[doc.Block]:
     for fault, lines in no_by(found):
-        yield Say(fault.text, "strong")
-        yield Say(("Fix: ", *_do(fault.do)))
+        yield doc.Say(fault.text, "strong")
+        yield doc.Say(("Fix: ", *_do(fault.do)))
         yield _boxes(found, ((line, [each.text for each in shown(line, verbose) if each != fault]) for line in lines))
 
 
-def _open(found: Checklist, verbose: bool) -> Iterator[Block]:
-    """By what would answer them."""
+def _open(found: Checklist, verbose: bool) -> Iterator[doc.Block]:
     for do, lines in open_by(found):
-        yield Say(do if do == PERSON else _do(do), "dim" if do == PERSON else "strong")
+        yield doc.Say(do if do == PERSON else _do(do), "dim" if do == PERSON else "strong")
         yield _boxes(found, ((line, [each.text for each in shown(line, verbose)]) for line in lines))
 
 
-def _plain(found: Checklist, answer: Answer, verbose: bool) -> Iterator[Block]:
+def _plain(found: Checklist, answer: Answer, verbose: bool) -> Iterator[doc.Block]:
     """The lines with an answer, list by list."""
     cut = answer == "yes" and not verbose
     for id, name in found.titles:
@@ -263,26 +248,26 @@ def _plain(found: Checklist, answer: Answer, verbose: bool) -> Iterator[Block]:
             if line.list == id
         ]
         if boxes:
-            yield Say(name, "dim")
-            yield Boxes(tuple(boxes), cut)
+            yield doc.Say(name, "dim")
+            yield doc.Boxes(tuple(boxes), cut)
 
 
-def _inapplicable(found: Checklist) -> Iterator[Block]:
+def _inapplicable(found: Checklist) -> Iterator[doc.Block]:
     for name, count, why in inapplicable(found):
-        yield Say(f"{name}, {count} line{'s' * (count > 1)}: {why}.")
+        yield doc.Say(f"{name}, {count} line{'s' * (count > 1)}: {why}.")
 
 
-def _boxes(found: Checklist, lines: Iterable[tuple[Answered, Iterable[str]]]) -> Boxes:
-    return Boxes(tuple(_box(line, why, title(found, line)) for line, why in lines))
+def _boxes(found: Checklist, lines: Iterable[tuple[Answered, Iterable[str]]]) -> doc.Boxes:
+    return doc.Boxes(tuple(_box(line, why, title(found, line)) for line, why in lines))
 
 
-def _box(line: Answered, why: Iterable[str], list: str = "") -> Box:
+def _box(line: Answered, why: Iterable[str], list: str = "") -> doc.Box:
     tone, sign, letter = BOXES[line.answer]
-    return Box(line.answer, tone, sign, letter, line.text, list, tuple(why))
+    return doc.Box(line.answer, tone, sign, letter, line.text, list, tuple(why))
 
 
-def _do(do: str) -> tuple[Run | str]:
-    return (command(do) if is_command(do) else do,)
+def _do(do: str) -> tuple[doc.Run | str]:
+    return (doc.command(do) if is_command(do) else do,)
 
 
 # -- for a ticket: task boxes, of which only a yes is ticked. What comes from hosts is there with every mark escaped ----------
@@ -291,7 +276,6 @@ LONGEST = 300
 
 
 def write_markdown(found: Checklist, *, zaudit: str = "") -> str:
-    """The text, which ends with a newline."""
     return "\n".join(_markdown(found, zaudit)) + "\n"
 
 
@@ -323,7 +307,7 @@ def _markdown(found: Checklist, zaudit: str) -> Iterator[str]:
     yield f"\nNext: {_markdown_do(then(found))}"
 
 
-def _markdown_line(line: Answered, said: tuple[Said, ...] | list[Said]) -> Iterator[str]:
+def _markdown_line(line: Answered, said: tuple[Statement, ...] | list[Statement]) -> Iterator[str]:
     why = "; ".join(_text(each.text) for each in said)
     yield f"- [ ] {_text(line.text)}{f': {why}' if why else ''}"
 
@@ -346,6 +330,5 @@ SCHEMA = "zaudit-checklist/1"
 
 
 def write_json(found: Checklist, *, zaudit: str = "") -> str:
-    """JSON text that ends with a newline."""
     document = {"schema": SCHEMA, "zaudit": zaudit, "checklist": plain(found, valid_unicode)}
     return json.dumps(document, ensure_ascii=True, allow_nan=False) + "\n"

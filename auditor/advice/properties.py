@@ -4,18 +4,17 @@ set them. Pure. The sizes of records and blocks are those that suit the vdevs of
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from auditor import data, rulebook
-from auditor.commands import _block_sizes
-from auditor.commands._block_sizes import ENOUGH, Layout, Pool, spoken
 from auditor.data import TableError
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of
-from auditor.text import harmless, quoted
+from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown, unknown, value_of
+from auditor.report import document as doc
+from auditor.text import quoted
 
 FILE = "advice.toml"
 TEXTS = ("type", "property", "value", "reason", "cost", "source")
@@ -44,7 +43,6 @@ class Advice(NamedTuple):
 
 @cache
 def load() -> tuple[Advice, ...]:
-    """All entries of advice.toml."""
     return parse(data.table(FILE))
 
 
@@ -113,7 +111,7 @@ MIRRORS = Advice(
 )  # fmt: skip
 
 
-class Told(NamedTuple):
+class Comparison(NamedTuple):
     """One property. now: what it is set to, in words; wanted: the value to set, as zfs set takes it, empty where none fits;
     beside: other things to say of it here, each a heading and a text."""
 
@@ -125,7 +123,7 @@ class Told(NamedTuple):
     beside: tuple[tuple[str, str], ...] = ()
 
 
-def told(engine: str, dataset: Subject, part: str, facts: Facts) -> list[Told]:
+def compare(engine: str, dataset: Subject, part: str, facts: Facts) -> list[Comparison]:
     """Each property that is advised, and how what is set compares."""
     kind = value_of(facts.get(dataset, "type"))
     found = of(engine, part, str(kind or "filesystem"))
@@ -134,7 +132,7 @@ def told(engine: str, dataset: Subject, part: str, facts: Facts) -> list[Told]:
     ]
 
 
-def commands(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[str]:
+def commands(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> list[str]:
     """What would set what differs, in an order in which each is right after the ones before. A volume keeps its blocks."""
     lines = []
     for each in found:
@@ -144,126 +142,106 @@ def commands(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[str]
     return lines
 
 
-def page(engine: str, dataset: Subject, part: str, facts: Facts, wide: int, short: bool = False) -> Iterator[str]:
-    """Lines."""
-    found = told(engine, dataset, part, facts)
+def page(engine: str, dataset: Subject, part: str, facts: Facts, short: bool = False) -> Iterator[doc.Block]:
+    found = compare(engine, dataset, part, facts)
     what = {"both": "its data and its log", "data": "its data", "log": "its log"}[part]
-    yield f"{ENGINES[engine].title} on {harmless(dataset.name)}: {what}. Nothing is changed by this."
-    pool = _block_sizes.of(dataset, facts)
+    yield doc.Say(f"{ENGINES[engine].title} on {dataset.name}: {what}. Nothing is changed by this.")
+    pool = pool_of(dataset, facts)
     spread = pool.spread if isinstance(pool, Pool) else ()
     if spread and part != "log" and ENGINES[engine].page_bytes:
-        yield ""
-        yield from _wrapped(
-            f"layout: {harmless(str(spread[0]))}; for small pages a pool of mirrors is the better answer", wide, ""
-        )
-        yield from _reasons(MIRRORS, wide, short)
+        layout = f"layout: {spread[0]}; for small pages a pool of mirrors is the better answer"
+        yield doc.section("", [doc.Say(layout), _reasons(MIRRORS, short)])
     for each in found:
-        yield ""
-        yield from _wrapped(f"{each.advice.property}: {each.said}", wide, "")
-        yield from _reasons(each.advice, wide, short)
-        if not short:
-            for name, text in each.beside:
-                yield from [f"  {name:8} {text}"] if "  " in text else _wrapped(text, wide, f"  {name:8} ")
-    yield ""
-    yield from _to_do(found, dataset, facts, wide)
+        reasons = _reasons(each.advice, short, () if short else each.beside)
+        yield doc.section("", [doc.Say(f"{each.advice.property}: {each.said}"), reasons])
+    yield doc.section("", _to_do(found, dataset, facts))
 
 
-def _reasons(each: Advice, wide: int, short: bool) -> Iterator[str]:
-    lines = [("why", each.reason), ("cost", each.cost), ("source", each.source)]
-    lines.append(("dispute", each.dispute or "None is known."))
-    for name, text in lines[:1] if short else lines:
-        yield from _wrapped(text, wide, f"  {name:8} ")
+def _reasons(each: Advice, short: bool, more: Sequence[tuple[str, str]] = ()) -> doc.Entries:
+    rows = [("why", each.reason), ("cost", each.cost), ("source", each.source)]
+    rows.append(("dispute", each.dispute or "None is known."))
+    return doc.labelled(((f"  {name}", text) for name, text in (*(rows[:1] if short else rows), *more)), at=11)
 
 
-def _to_do(found: Sequence[Told], dataset: Subject, facts: Facts, wide: int) -> Iterator[str]:
-    """How many differ, and the commands."""
+def _to_do(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> Iterator[doc.Block]:
     by = {stand: [each for each in found if each.stand == stand] for stand in ("as advised", "differs", "not known")}
     some = "differ" if len(by["differs"]) > 1 else "differs"
     counts = [f"{len(each)} {some if stand == 'differs' else stand}" for stand, each in by.items() if each]
-    yield from _wrapped(f"Of {len(found)} properties: {', '.join(counts)}.", wide, "")
+    yield doc.Say(f"Of {len(found)} properties: {', '.join(counts)}.")
     lines = commands(found, dataset, facts)
     guards = unguarded(found, dataset, facts) if lines else []
     for database, setting in guards:
-        text = f"First {setting} in {harmless(database.name)}: the log may split pages that nothing else keeps whole"
-        yield from _wrapped(f"{text} (zaudit explain torn-page-guard-off).", wide, "")
+        text = f"First {setting} in {database.name}: the log may split pages that nothing else keeps whole"
+        yield doc.Say(f"{text} (zaudit explain torn-page-guard-off).")
     if lines:
-        yield "Then what would set them:" if guards else "What would set them:"
-        yield from (f"  {line}" for line in lines)
+        yield doc.Say("Then what would set them:" if guards else "What would set them:")
+        yield doc.Code(tuple(lines))
     if len(_places(found, dataset, facts)) > 1:
-        yield from _wrapped(
-            "sync is off in more places than this one: whatever is below them then honours fsync.", wide, ""
-        )
+        yield doc.Say("sync is off in more places than this one: whatever is below them then honours fsync.")
     volume = next((each for each in by["differs"] if each.advice.property == "volblocksize" and each.wanted), None)
     if volume:
-        text = f"A volume keeps its blocks: zfs create -V SIZE -o volblocksize={volume.wanted} NAME, and copy in the guest."
-        yield from _wrapped(text, wide, "")
+        made = f"zfs create -V SIZE -o volblocksize={volume.wanted} NAME"
+        yield doc.Say(f"A volume keeps its blocks: {made}, and copy in the guest.")
     if any(line.startswith("zfs set recordsize=") for line in lines):
-        yield from _wrapped("recordsize acts on files that are made from now on: dump and restore, or copy.", wide, "")
-
-
-def _wrapped(text: str, wide: int, first: str) -> list[str]:
-    rest = " " * (len(first) or 2)
-    return textwrap.wrap(
-        text, wide, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
-    )
+        yield doc.Say("recordsize acts on files that are made from now on: dump and restore, or copy.")
 
 
 def _seen(found: Known, name: str) -> str:
     """The value and where it is set, as the evidence has it; sizes as people write them."""
-    text = harmless(found.evidence[0].text) if found.evidence else harmless(str(found.value))
+    text = found.evidence[0].text if found.evidence else str(found.value)
     text = text.removeprefix(f"{name}=")
     if name in SIZES and isinstance(found.value, int):
         text = text.replace(str(found.value), spoken(found.value), 1)
     return text
 
 
-def _word(each: Advice, dataset: Subject, facts: Facts) -> Told:
+def _word(each: Advice, dataset: Subject, facts: Facts) -> Comparison:
     now = facts.get(dataset, each.property)
     if isinstance(now, Unknown):
         return _unseen(each, now, each.shown)
     seen = _seen(now, each.property)
     if now.value == each.value:
-        return Told(each, "as advised", seen, each.shown, f"{seen}: as advised")
+        return Comparison(each, "as advised", seen, each.shown, f"{seen}: as advised")
     if now.value in each.also:
-        return Told(each, "as advised", seen, each.shown, f"{seen}: does as well as {each.shown}")
-    return Told(each, "differs", seen, each.shown, f"{seen}; advised: {each.shown}")
+        return Comparison(each, "as advised", seen, each.shown, f"{seen}: does as well as {each.shown}")
+    return Comparison(each, "differs", seen, each.shown, f"{seen}; advised: {each.shown}")
 
 
-def _unseen(each: Advice, why: Unknown, wanted: str) -> Told:
-    return Told(each, "not known", "", wanted, f"not known ({harmless(why.reasons[0].text)}); advised: {wanted}")
+def _unseen(each: Advice, why: Unknown, wanted: str) -> Comparison:
+    return Comparison(each, "not known", "", wanted, f"not known ({why.reasons[0].text}); advised: {wanted}")
 
 
-def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Told:
+def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Comparison:
     """recordsize or volblocksize: by the vdevs of the pool, and no smaller than the page of the database."""
-    now, pool = facts.get(dataset, each.property), _block_sizes.of(dataset, facts)
+    now, pool = facts.get(dataset, each.property), pool_of(dataset, facts)
     if isinstance(pool, Unknown):
         seen = "not known" if isinstance(now, Unknown) else _seen(now, each.property)
-        why = harmless(pool.reasons[0].text)
+        why = pool.reasons[0].text
         said = (
             f"{seen}; not compared, for what the pool is made of is not known ({why}); advised on mirrors: {each.shown}"
         )
-        return Told(each, "not known", seen, "", said)
+        return Comparison(each, "not known", seen, "", said)
     assert isinstance(each.value, int)
     also = [size for size in each.also if isinstance(size, int)]
     page = _page(each, engine, dataset, facts)
-    best, suiting = _block_sizes.chosen(each.value, also, page, pool)
+    best, suiting = chosen(each.value, also, page, pool)
     beside = tuple(_beside(pool, each, best))
     if best and best != each.value:
         cost = f"What changes in a block costs the write of {spoken(best)}. {each.cost}"
         each = each._replace(reason=_why_here(each, best, pool), cost=cost)
     if not best:
-        text = f"no size of {spoken(_block_sizes.SIZES[0])} to {spoken(_block_sizes.SIZES[-1])} fits"
+        text = f"no size of {spoken(BLOCK_SIZES[0])} to {spoken(BLOCK_SIZES[-1])} fits"
         seen = "not known" if isinstance(now, Unknown) else _seen(now, each.property)
-        return Told(each, "differs", seen, "", f"{seen}; {text}", beside)
+        return Comparison(each, "differs", seen, "", f"{seen}; {text}", beside)
     wanted = spoken(best) + (f" here, {each.shown} on mirrors" if pool.spread and best != each.value else "")
     if isinstance(now, Unknown):
         return _unseen(each, now, wanted)._replace(wanted=spoken(best), beside=beside)
     seen = _seen(now, each.property)
     if now.value == best:
-        return Told(each, "as advised", seen, spoken(best), f"{seen}: as advised", beside)
+        return Comparison(each, "as advised", seen, spoken(best), f"{seen}: as advised", beside)
     if now.value in suiting:
-        return Told(each, "as advised", seen, spoken(best), f"{seen}: does as well as {spoken(best)}", beside)
-    return Told(each, "differs", seen, spoken(best), f"{seen}; advised: {wanted}", beside)
+        return Comparison(each, "as advised", seen, spoken(best), f"{seen}: does as well as {spoken(best)}", beside)
+    return Comparison(each, "differs", seen, spoken(best), f"{seen}; advised: {wanted}", beside)
 
 
 def _why_here(each: Advice, best: int, pool: Pool) -> str:
@@ -299,13 +277,13 @@ def _beside(pool: Pool, each: Advice, best: int) -> Iterator[tuple[str, str]]:
         yield "mirrors", each.reason
         yield "see", "zaudit explain raidz-small-blocks"
     for layout in pool.spread:
-        yield "space", f"{harmless(str(layout))}; large blocks are {layout.best:.0%} data"
+        yield "space", f"{layout}; large blocks are {layout.best:.0%} data"
         yield from (("", line) for line in _table(layout))
     if pool.spread:
         yield "", "A block that compresses takes what the smaller size does, into which it then fits."
     if pool.captured:
         yield "special", f"Blocks up to {spoken(pool.captured)} go to the special vdevs (special_small_blocks)."
-    if not best and pool.captured >= _block_sizes.SIZES[-1]:
+    if not best and pool.captured >= BLOCK_SIZES[-1]:
         yield "first", "Lower special_small_blocks: it takes each block of these sizes."
 
 
@@ -323,7 +301,7 @@ def _below(dataset: Subject, other: Subject) -> bool:
     return other == dataset or other.name.startswith(f"{dataset.name}/")
 
 
-def unguarded(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[tuple[Subject, str]]:
+def unguarded(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> list[tuple[Subject, str]]:
     """(database, setting) of those with data where something is set, whose pages nothing keeps whole. (torn-page-guard-off)"""
     places = _places(found, dataset, facts)
     return [
@@ -343,7 +321,7 @@ def _databases(places: Sequence[Subject], link: str, facts: Facts) -> list[Subje
     ]
 
 
-def _places(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[Subject]:
+def _places(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> list[Subject]:
     """Where sync is to be set: on what is above and has it off, lest whatever is made there has it off, too; on the dataset,
     where it does not get it from there; on the others of its databases. (rules sync-ancestor-trap, sync-mixed-log-data)"""
     if not any(each.advice.property == "sync" and each.stand == "differs" for each in found):
@@ -366,7 +344,163 @@ def _off_here(dataset: Subject, facts: Facts) -> bool:
 
 
 def _origin(dataset: Subject, facts: Facts) -> Subject:
-    """Where its sync is set."""
     sync = facts.get(dataset, "sync")
     name = sync.evidence[0].origin if isinstance(sync, Known) and sync.evidence else ""
     return Subject("dataset", name) if name else dataset
+
+
+# Which block sizes suit a pool: what a block of each size takes of a raidz or dRAID vdev, and which sizes no rule objects to.
+#
+# A raidz adds parity to each row of a block and rounds up to a multiple of parity + 1 sectors; dRAID fills up to whole stripes
+# of a fixed width. A mirror writes a block as it is. Compression makes blocks smaller, so that they fall among the smaller
+# sizes. (OpenZFS module/zfs/vdev_raidz.c vdev_raidz_psize_to_asize, in 2.1 and 2.2 vdev_raidz_asize; vdev_draid.c
+# vdev_draid_psize_to_asize, before 2.4 vdev_draid_asize; zpoolconcepts.7)
+
+BLOCK_SIZES = tuple(
+    each << 10 for each in (16, 32, 64, 128)
+)  # without the feature large_blocks there are no larger ones
+SMALL = 16 << 10  # rule raidz-small-blocks: up to here
+ENOUGH = 0.8  # of the data that large blocks hold in the same space
+_DRAID = re.compile(r"draid([123]):(\d{1,3})d:\d+c")
+
+
+class Layout(NamedTuple):
+    """A vdev that spreads its blocks. data: disks of a row or stripe that hold data; width: its disks; sector: bytes."""
+
+    name: str
+    draid: bool
+    width: int
+    data: int
+    parity: int
+    sector: int
+
+    def takes(self, block: int) -> int:
+        """Bytes on all its disks together of one block of so many bytes."""
+        sectors = -(-block // self.sector)
+        rows = -(-sectors // self.data)
+        if self.draid:
+            return rows * (self.data + self.parity) * self.sector
+        both = sectors + self.parity * rows
+        return -(-both // (self.parity + 1)) * (self.parity + 1) * self.sector
+
+    def share(self, block: int) -> float:
+        """How much of what it takes is data."""
+        return block / self.takes(block)
+
+    @property
+    def best(self) -> float:
+        """The share that large blocks come close to."""
+        return self.data / (self.data + self.parity)
+
+    def __str__(self) -> str:
+        what = f"{self.data} data disks a stripe" if self.draid else f"{self.width} disks"
+        return f"{self.name}, {what}, sectors of {spoken(self.sector)}"
+
+
+class Pool(NamedTuple):
+    """What of a pool decides which sizes fit. spread: its raidz and dRAID vdevs, of each kind one; sector: the largest of its
+    data vdevs; captured: blocks up to this size go to its special vdevs, 0 where none do."""
+
+    spread: tuple[Layout, ...]
+    sector: int
+    captured: int
+
+    def suits(self, block: int) -> bool:
+        """Blocks of this size are larger than a sector, no rule objects to them here (raidz-small-blocks,
+        special-small-blocks-captures-data), and they waste little."""
+        return self.passes(block) and all(each.share(block) >= ENOUGH * each.best for each in self.spread)
+
+    @property
+    def kind(self) -> str:
+        return "dRAID" if all(each.draid for each in self.spread) else "raidz"
+
+    def passes(self, block: int) -> bool:
+        """No rule objects to it."""
+        return block > max(self.sector, self.captured, SMALL if self.spread else 0)
+
+
+def pool_of(dataset: Subject, facts: Facts) -> Pool | Unknown:
+    """The pool of a dataset, or why it is not known what it is made of."""
+    pool = Subject("pool", dataset.name.partition("/")[0])
+    vdevs = facts.get(pool, "data_vdevs")
+    if isinstance(vdevs, Unknown):
+        return vdevs
+    spread = dict[tuple[bool, int, int, int], Layout]()
+    sectors = list[int]()
+    for vdev in facts.linked(pool, "data_vdevs"):
+        found = _layout(vdev, facts)
+        if isinstance(found, Unknown):
+            return found
+        if isinstance(found, Layout):
+            spread.setdefault((found.draid, found.data, found.parity, found.sector), found)
+        sectors.append(found if isinstance(found, int) else found.sector)
+    captured = _captured(dataset, pool, facts)
+    if not isinstance(captured, int):
+        return captured
+    return Pool(tuple(spread.values()), max(sectors, default=0), captured)
+
+
+def _layout(vdev: Subject, facts: Facts) -> Layout | int | Unknown:
+    """Of a mirror or disk the size of its sectors."""
+    kind, ashift = facts.get(vdev, "type"), facts.get(vdev, "ashift")
+    for each in (kind, ashift):
+        if isinstance(each, Unknown):
+            return each
+    sector = 1 << _number(ashift)
+    word = str(kind.value) if isinstance(kind, Known) else ""
+    if word == "draid":
+        compare = _DRAID.match(vdev.name)
+        if not compare or not int(compare[2]):
+            return unknown(f"{vdev}: its name does not say how many data disks a stripe has")
+        parity, data = int(compare[1]), int(compare[2])
+        return Layout(vdev.name, True, data + parity, data, parity, sector)
+    if not word.startswith("raidz"):
+        return sector
+    parity, width = int(word[-1]), facts.get(vdev, "width")
+    if isinstance(width, Unknown):
+        return width
+    disks = _number(width)
+    if disks <= parity:
+        return unknown(f"{vdev}: {disks} disks are too few for {word}")
+    return Layout(vdev.name, False, disks, disks - parity, parity, sector)
+
+
+def _captured(dataset: Subject, pool: Subject, facts: Facts) -> int | Unknown:
+    """Up to which size blocks go to special vdevs. Blocks of volumes do so from 2.4 on."""
+    special, version = facts.get(pool, "special_vdevs"), facts.get(HOST, "zfs_version")
+    if isinstance(special, Unknown):
+        return special
+    volume = value_of(facts.get(dataset, "type")) == "volume"
+    numbers = version.value if isinstance(version, Known) and isinstance(version.value, tuple) else ()
+    old = bool(numbers) and tuple(each for each in numbers if isinstance(each, int)) < (2, 4)
+    if not special.value or (volume and old):
+        return 0
+    small = facts.get(dataset, "special_small_blocks")
+    return small if isinstance(small, Unknown) else _number(small)
+
+
+def _number(found: Judged) -> int:
+    return found.value if isinstance(found, Known) and isinstance(found.value, int) else 0
+
+
+def chosen(wanted: int, also: Iterable[int], page: int, pool: Pool) -> tuple[int, tuple[int, ...]]:
+    """The size to take here, 0 where none fits, and those that do as well: the one that is wanted, else the next larger one
+    that suits, else the one of those that pass which wastes least."""
+    listed = [each for each in (wanted, *also) if each >= page and pool.suits(each)]
+    if wanted in listed:
+        return wanted, tuple(listed)
+    larger = [each for each in BLOCK_SIZES if each >= max(wanted, page) and pool.passes(each)]
+    suiting = [each for each in larger if pool.suits(each)]
+    if suiting:
+        return suiting[0], tuple({suiting[0], *listed})
+    if larger:
+        found = max(larger, key=lambda size: (min((each.share(size) for each in pool.spread), default=1.0), -size))
+        return found, (found,)
+    return 0, ()
+
+
+def spoken(size: int) -> str:
+    """As ``zfs set`` takes it: 512, 16K, 1M."""
+    if size and size % (1 << 20) == 0:
+        return f"{size >> 20}M"
+    return f"{size >> 10}K" if size and size % 1024 == 0 else str(size)

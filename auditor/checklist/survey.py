@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor import __version__, audit, interrupt, rulebook
-from auditor.checklist import lists, page, responses
+from auditor.checklist import checklist_page, lists, responses
 from auditor.checklist.lists import Audited, Checklist, Evidence, Runs, Source
 from auditor.checklist.responses import Verified
-from auditor.commands import _recorded
 from auditor.databases import ENGINES
 from auditor.diagnose import conclusion, observation
 from auditor.diagnose.diagnosis import Diagnosis
@@ -22,7 +21,7 @@ from auditor.recording import recording
 from auditor.recording.recording import Recording
 from auditor.report.model import Report
 from auditor.text import harmless
-from auditor.verify import trial, verification
+from auditor.verify import session, trial, verification
 from auditor.verify.result import Verification
 
 KINDS: dict[Source, str] = {"check": "an audit alone", "verify": "a verification", "diagnose": "a diagnosis"}
@@ -62,23 +61,27 @@ class _Looked(NamedTuple):
 def draw(wanted: Wanted, progress: Callable[..., None] | None) -> Checklist:
     """The checklist of one target. Raises what the parts raise."""
     kept = _by_kind(wanted.replays)
-    if wanted.options.database and ("check" in kept or not wanted.target):
+    if wanted.options.wanted.database and ("check" in kept or not wanted.target):
         raise CannotList("--db goes with a TARGET of this host; zaudit record --db makes a recording that knows it")
     measured = _measured(kept["verify"], wanted.policy) if "verify" in kept else None
     watched = _watched(kept["diagnose"], wanted.policy) if "diagnose" in kept else None
     looked = _audit(wanted, kept.get("check"), progress) or _youngest(measured, watched)
     audited = _audited(looked)
-    evidence = [Evidence("check", looked.seen.facts.now, page.of_audit(looked.report) + page.minds(looked.report))]
+    evidence = [
+        Evidence(
+            "check", looked.seen.facts.now, checklist_page.of_audit(looked.report) + checklist_page.minds(looked.report)
+        )
+    ]
     stale: dict[str, tuple[str, ...]] = {}
     beside: list[tuple[Source, _Looked, str]] = []
-    beside += [("verify", measured[0], page.of_verification(measured[1]))] if measured else []
-    beside += [("diagnose", watched[0], page.of_diagnosis(watched[1]))] if watched else []
+    beside += [("verify", measured[0], checklist_page.of_verification(measured[1]))] if measured else []
+    beside += [("diagnose", watched[0], checklist_page.of_diagnosis(watched[1]))] if watched else []
     for by, other, text in beside:
         if why := lists.why_not(audited, other.seen.facts, other.target):
             raise CannotList(f"{kept[by].path}: {why}")
         stale[by] = () if other is looked else tuple(lists.changes(audited, other.seen.facts))
-        evidence.append(Evidence(by, other.seen.facts.now, text + page.minds(other.report), stale[by]))
-    seen = responses.Seen(
+        evidence.append(Evidence(by, other.seen.facts.now, text + checklist_page.minds(other.report), stale[by]))
+    seen = responses.Looks(
         audited,
         Runs(measured[0].report, lists.by_rule(measured[0].report)) if measured else None,
         Verified(measured[1], _profiles(looked.seen.facts)) if measured else None,
@@ -107,11 +110,10 @@ def _by_kind(paths: Sequence[Path]) -> dict[str, _Kept]:
 def _audit(wanted: Wanted, kept: _Kept | None, progress: Callable[..., None] | None) -> _Looked | None:
     """That of a recording, narrowed to the target if one is named, or of this host; None where neither is asked for."""
     if kept:
-        again = _recorded.again(kept.past, wanted.policy)
-        seen = again.seen
+        seen = audit.replay(kept.past, wanted.policy)
         if wanted.target:
             seen = audit.focus(seen, recording.ReplayHost(kept.past), (wanted.target,))
-        return _looked(seen, again.policy, str(kept.path))
+        return _looked(seen, str(kept.path))
     if not wanted.target:
         return None
     from auditor.host.live import LiveHost
@@ -124,11 +126,11 @@ def _audit(wanted: Wanted, kept: _Kept | None, progress: Callable[..., None] | N
         if wanted.replays:
             raise audit.NothingToAudit(f"{error}. Without a TARGET the youngest recording is audited") from None
         raise
-    return _looked(seen, wanted.options.policy, wanted.target)
+    return _looked(seen, wanted.target)
 
 
-def _looked(seen: audit.Look, policy: Policy, of: str) -> _Looked:
-    chosen = rulebook.choose((), (), (), policy)
+def _looked(seen: audit.Look, of: str) -> _Looked:
+    chosen = rulebook.choose((), (), (), seen.policy)
     report = audit.judge(seen, chosen.rules, (), "low", left_out=chosen.left_out)
     return _Looked(seen, _target(seen, of), report)
 
@@ -142,21 +144,21 @@ def _target(seen: audit.Look, of: str) -> Subject:
 
 
 def _measured(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Verification]:
-    again = _recorded.again(kept.past, policy)
-    target = _target(again.seen, str(kept.path))
-    chosen = rulebook.choose((), (), (), again.policy, runs=True)
+    seen = audit.replay(kept.past, policy)
+    target = _target(seen, str(kept.path))
+    chosen = session.rules(seen.policy)
     tried = trial.from_text(kept.text)
-    found = verification.judge(again.seen, tried, chosen.rules, again.targets, "low", left_out=chosen.left_out)
-    return _Looked(again.seen, target, found.report), found.verification
+    found = verification.judge(seen, tried, chosen.rules, kept.past.targets, "low", left_out=chosen.left_out)
+    return _Looked(seen, target, found.report), found.verification
 
 
 def _watched(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Diagnosis]:
-    again = _recorded.again(kept.past, policy)
+    seen = audit.replay(kept.past, policy)
     try:
-        found = conclusion.diagnose(observation.from_text(kept.text), again.seen.facts)
+        found = conclusion.diagnose(observation.from_text(kept.text), seen.facts)
     except ValueError as error:
         raise CannotList(f"{kept.path}: {error}") from None
-    return _looked(again.seen, again.policy, str(kept.path)), found
+    return _looked(seen, str(kept.path)), found
 
 
 def _youngest(measured: tuple[_Looked, Verification] | None, watched: tuple[_Looked, Diagnosis] | None) -> _Looked:
@@ -177,16 +179,14 @@ def _profiles(facts: Facts) -> dict[str, str]:
 
 
 def rendered(found: Checklist, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
-    """The checklist in a format."""
     if format_ == "json":
-        return page.write_json(found, zaudit=__version__)
+        return checklist_page.write_json(found, zaudit=__version__)
     if format_ == "html":
-        return page.write_html(found, zaudit=__version__)
+        return checklist_page.write_html(found, zaudit=__version__)
     if format_ == "markdown":
-        return page.write_markdown(found, zaudit=__version__)
-    return page.write_text(found, zaudit=__version__, verbose=verbose, **terminal)
+        return checklist_page.write_markdown(found, zaudit=__version__)
+    return checklist_page.write_text(found, zaudit=__version__, verbose=verbose, **terminal)
 
 
 def summary(found: Checklist) -> str:
-    """One line for whoever wrote the list to a file."""
-    return f"{page.counts(found)} (exit code {found.exit_code})"
+    return f"{checklist_page.counts(found)} (exit code {found.exit_code})"

@@ -11,30 +11,13 @@ from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
 from auditor.judge.rule import Fix
 from auditor.judge.verdict import Verdict as Judged
-from auditor.report import document, event_words, finding_words, html, terminal
-from auditor.report.document import (
-    Block,
-    Details,
-    Document,
-    Entry,
-    Events,
-    Item,
-    Line,
-    Look,
-    Run,
-    Say,
-    Section,
-    Tone,
-    Tree,
-    Verdict,
-    command,
-    labelled,
-    section,
-)
+from auditor.report import document as doc
+from auditor.report import event_words, finding_words, html, terminal
 from auditor.report.model import Disk, Leaf, Report, Vdev
+from auditor.text import few
 
-TONES: dict[str, Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
-COSTS: dict[str, Look] = {
+TONES: dict[str, doc.Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
+COSTS: dict[str, doc.Look] = {
     "safe": "safe",
     "needs restart": "needs restart",
     "rebuilds the pool": "rebuilds the pool",
@@ -64,30 +47,30 @@ def write_html(report: Report, *, verbose: int = 0) -> str:
     return html.write(whole(report, passed=verbose > 1))
 
 
-def brief(report: Report) -> Document:
+def brief(report: Report) -> doc.Document:
     """The answer, the first step, the table, and the worst findings in two lines each."""
     blocks = (
         _verdict(report, counts=False),
         *events(report, COLUMNS_SHOWN),
-        section("", [labelled(_brief(report)), *_silenced(report), *_last(report)]),
+        doc.section("", [doc.labelled(_brief(report)), *_silenced(report), *_last(report)]),
     )
-    return Document(_heading(report), _facts(report, counts=True), blocks)
+    return doc.Document(_heading(report), _facts(report, counts=True), blocks)
 
 
-def whole(report: Report, *, passed: bool) -> Document:
+def whole(report: Report, *, passed: bool) -> doc.Document:
     """Everything. passed: with every rule that passed."""
     blocks = (
         _verdict(report, counts=True),
-        section("What each event would cost", events(report)),
-        section("The pool, and what each disk promises", _pools(report)),
-        section("Who uses it", _used(report)),
-        section("What failed", map(failed, (each for each in report.fresh if each.failed))),
-        section("What is unknown", _unknown(report)),
-        section("Waived or left out", [*map(_waived, report.waived), *_silenced(report, waived=False)]),
-        section("What passed", _passed(report) if passed else ()),
-        section("", _end(report)),
+        doc.section("What each event would cost", events(report)),
+        doc.section("The pool, and what each disk promises", _pools(report)),
+        doc.section("Who uses it", _used(report)),
+        doc.section("What failed", map(failed, (each for each in report.fresh if each.failed))),
+        doc.section("What is unknown", _unknown(report)),
+        doc.section("Waived or left out", [*map(_waived, report.waived), *_silenced(report, waived=False)]),
+        doc.section("What passed", _passed(report) if passed else ()),
+        doc.section("", _end(report)),
     )
-    return Document(_heading(report), _facts(report, counts=False), blocks)
+    return doc.Document(_heading(report), _facts(report, counts=False), blocks)
 
 
 # -- the beginning -------------------------------------------------------------------------------------------------------
@@ -98,108 +81,105 @@ def _heading(report: Report) -> str:
 
 
 def taken(report: Report) -> str:
-    """When the host was looked at."""
     return datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _facts(report: Report, *, counts: bool) -> tuple[Line, ...]:
+def _facts(report: Report, *, counts: bool) -> tuple[doc.Line, ...]:
     where = f"{finding_words.listed(report.targets)} on {report.hostname}"
     counted = [f"{count} {word}" for word, count in report.counts] if counts else [taken(report)]
     return (f"zaudit {report.zaudit}", where, f"OpenZFS {report.release}", *counted)
 
 
-def count_line(report: Report) -> tuple[str | Run, ...]:
+def count_line(report: Report) -> tuple[str | doc.Run, ...]:
     """How many findings of which severity: 1 critical · 12 undecided."""
-    looks = dict[str, Look](critical="bad", high="high", medium="medium", low="low", undecided="undecided")
-    runs = (Run(f"{count} {word}", looks.get(word, "known")) for word, count in report.counts)
+    looks = dict[str, doc.Look](critical="bad", high="high", medium="medium", low="low", undecided="undecided")
+    runs = (doc.Run(f"{count} {word}", looks.get(word, "known")) for word, count in report.counts)
     return tuple(each for run in runs for each in (" · ", run))[1:]
 
 
-def _verdict(report: Report, *, counts: bool) -> Verdict:
+def _verdict(report: Report, *, counts: bool) -> doc.Verdict:
     """The headline, and what to do before anything else, for somebody who reads no further."""
-    blocks: list[Block] = []
+    blocks: list[doc.Block] = []
     if found := finding_words.first(report):
         word, worst = found
-        step = (*_first_step(worst), Run(f"  {worst.rule.id}", "dim"))
-        blocks.append(labelled([(Run(word, "strong"), step)]))
+        step = (*_first_step(worst), doc.Run(f"  {worst.rule.id}", "dim"))
+        blocks.append(doc.labelled([(doc.Run(word, "strong"), step)]))
     if counts and report.counts:
-        blocks.append(Say(count_line(report)))
-    return Verdict(TONES.get(report.standing, "open"), report.headline, tuple(blocks))
+        blocks.append(doc.Say(count_line(report)))
+    return doc.Verdict(TONES.get(report.standing, "open"), report.headline, tuple(blocks))
 
 
-def events(report: Report, most: int | None = None) -> Iterator[Block]:
+def events(report: Report, most: int | None = None) -> Iterator[doc.Block]:
     """What each event would cost: a group for datasets that fare alike, a line for events that end alike."""
     shown = report.columns[:most]
     if shown:
-        yield Events(tuple((event_words.where(each, report.users), tuple(_costs(each, report))) for each in shown))
+        yield doc.Events(tuple((event_words.where(each, report.users), tuple(_costs(each, report))) for each in shown))
     if count := sum(len(column.names) for column in report.columns[len(shown) :]):
         they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
-        yield Say(f"{they} (--verbose shows them)", "dim")
-    yield from (Say(f"power cuts: {each}") for each in event_words.tried(shown))
+        yield doc.Say(f"{they} (--verbose shows them)", "dim")
+    yield from (doc.Say(f"power cuts: {each}") for each in event_words.tried(shown))
 
 
-def _costs(column: Column, report: Report) -> Iterator[tuple[str, Line]]:
+def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:
     for line in event_words.lines(column, report.events):
-        more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
-        why = f"   {', '.join(line.why[:RULES_SHOWN])}{more}" if line.why else ""
-        yield event_words.happening(line.events), (Run(line.text, line.cell.outcome), Run(why, "dim"))
+        why = f"   {few(line.why, RULES_SHOWN)}" if line.why else ""
+        yield event_words.happening(line.events), (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim"))
 
 
-def _pools(report: Report) -> Iterator[Block]:
+def _pools(report: Report) -> Iterator[doc.Block]:
     for pool in report.pools:
-        yield Tree((Item(Run(f"{pool.name} ({pool.state})", "strong"), tuple(map(_vdev, pool.vdevs))),))
+        yield doc.Tree((doc.Item(doc.Run(f"{pool.name} ({pool.state})", "strong"), tuple(map(_vdev, pool.vdevs))),))
 
 
-def _vdev(vdev: Vdev) -> Item:
+def _vdev(vdev: Vdev) -> doc.Item:
     left = f", can lose {vdev.left} more" if vdev.left else ""
-    return Item((Run(vdev.role, "strong"), f" {vdev.name}{left}"), tuple(map(_leaf, vdev.leaves)))
+    return doc.Item((doc.Run(vdev.role, "strong"), f" {vdev.name}{left}"), tuple(map(_leaf, vdev.leaves)))
 
 
-def _leaf(leaf: Leaf) -> Item:
-    state = "" if leaf.state == "ONLINE" else Run(f" {leaf.state}", "bad")
-    return Item((leaf.name, state), tuple(map(_disk, leaf.disks)))
+def _leaf(leaf: Leaf) -> doc.Item:
+    state = "" if leaf.state == "ONLINE" else doc.Run(f" {leaf.state}", "bad")
+    return doc.Item((leaf.name, state), tuple(map(_disk, leaf.disks)))
 
 
-def _disk(disk: Disk) -> Item:
-    return Item((f"{disk.name} {disk.model}: ", Run(disk.promise, disk.kind)))
+def _disk(disk: Disk) -> doc.Item:
+    return doc.Item((f"{disk.name} {disk.model}: ", doc.Run(disk.promise, disk.kind)))
 
 
-def _used(report: Report) -> Iterator[Block]:
-    """Who uses the datasets, and what shows it."""
+def _used(report: Report) -> Iterator[doc.Block]:
     for used in report.used[:USED_SHOWN]:
         for each in used.seen[:USERS_SHOWN]:
-            yield Say((f"{used.dataset} is used by {each.text}", Run(f"   {each.command}", "repeat")))
+            yield doc.Say((f"{used.dataset} is used by {each.text}", doc.Run(f"   {each.command}", "repeat")))
         if (more := len(used.seen) - USERS_SHOWN) > 0:
-            yield Say(f"and by {more} more (--format json names them)", "dim")
+            yield doc.Say(f"and by {more} more (--format json names them)", "dim")
     if (more := len(report.used) - USED_SHOWN) > 0:
-        yield Say(f"{more} more datasets are used (--format json names by whom)", "dim")
+        yield doc.Say(f"{more} more datasets are used (--format json names by whom)", "dim")
 
 
 # -- in brief --------------------------------------------------------------------------------------------------------------
 
 
-def _brief(report: Report) -> Iterator[tuple[Run | str, Line]]:
+def _brief(report: Report) -> Iterator[tuple[doc.Run | str, doc.Line]]:
     failures = [each for each in report.fresh if each.failed]
     severe = [each for each in failures if each.severity != "low"]
     for finding in severe[:FAILURES_SHOWN]:
         yield (
             _severity(finding),
             (
-                Run(finding.rule.id, "strong"),
+                doc.Run(finding.rule.id, "strong"),
                 f"  {finding_words.where(finding)}: {finding_words.shortly(finding)}",
             ),
         )
         yield ("  Look" if finding_words.looks(finding) else "  Fix"), _first_step(finding)
     if rest := severe[FAILURES_SHOWN:]:
-        yield Run("MORE", "low"), _more(rest)
+        yield doc.Run("MORE", "low"), _more(rest)
     if low := [each for each in failures if each.severity == "low"]:
-        yield Run("LOW", "low"), ", ".join(_of_rules(low, named=False))
+        yield doc.Run("LOW", "low"), ", ".join(_of_rules(low, named=False))
     if line := _undecided_line(report):
-        yield Run("UNKNOWN", "undecided"), line
+        yield doc.Run("UNKNOWN", "undecided"), line
 
 
-def _severity(finding: Finding) -> Run:
-    return Run(finding_words.severity(finding), finding.severity)
+def _severity(finding: Finding) -> doc.Run:
+    return doc.Run(finding_words.severity(finding), finding.severity)
 
 
 def _more(rest: list[Finding]) -> str:
@@ -222,24 +202,23 @@ def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
         bugs = [bug.id for each in findings if each.rule.id == id for bug in each.bugs]
         if named or bugs:
             names = bugs or [str(each) for each in subjects]
-            left = f" and {len(names) - PLACES_SHOWN:,} more" if len(names) > PLACES_SHOWN else ""
-            places.append(", ".join(names[:PLACES_SHOWN]) + left)
+            places.append(few(names, PLACES_SHOWN))
         yield f"{id} ({': '.join(places)})" if places else id
 
 
-def _first_step(finding: Finding) -> tuple[str | Run, ...]:
+def _first_step(finding: Finding) -> tuple[str | doc.Run, ...]:
     """The command, or what to do where no command does it, and what that costs."""
     fix, commands = finding.fix, finding_words.commands(finding)
-    step = command(commands[0]) if commands else finding_words.first_sentence(fix.text)
-    more = Run(f"  and {len(commands) - 1} more like it" if len(commands) > 1 else "", "dim")
+    step = doc.command(commands[0]) if commands else finding_words.first_sentence(fix.text)
+    more = doc.Run(f"  and {len(commands) - 1} more like it" if len(commands) > 1 else "", "dim")
     return finding_words.condition(finding), step, more, _cost(fix, "  ")
 
 
-def _cost(fix: Fix, before: str = "") -> Run:
+def _cost(fix: Fix, before: str = "") -> doc.Run:
     """What a fix costs, in its colour. What is safe on a condition is not green: nobody has checked that it holds."""
     if fix.needs and fix.cost == "safe":
-        return Run(f"{before}[safe if that holds]", COSTS["needs restart"])
-    return Run(f"{before}[{fix.cost}]", COSTS[fix.cost])
+        return doc.Run(f"{before}[safe if that holds]", COSTS["needs restart"])
+    return doc.Run(f"{before}[{fix.cost}]", COSTS[fix.cost])
 
 
 def _undecided_line(report: Report) -> str:
@@ -250,9 +229,8 @@ def _undecided_line(report: Report) -> str:
         return ""
     needs = "; ".join(_needs(count, remedy) for remedy, count in covered.remedies[:NEEDS_SHOWN])
     ids = list(dict.fromkeys(each.rule.id for each in undecided if each.severity == undecided[0].severity))
-    more = f" and {len(ids) - RULES_SHOWN} more" if len(ids) > RULES_SHOWN else ""
     counted = f"{covered.undecided} of {covered.rules} rules could not be decided{f': {needs}' if needs else ''}"
-    return f"{counted}. May be {undecided[0].severity}: {', '.join(ids[:RULES_SHOWN])}{more}"
+    return f"{counted}. May be {undecided[0].severity}: {few(ids, RULES_SHOWN)}"
 
 
 def _needs(count: int, remedy: str, what: str = "") -> str:
@@ -264,28 +242,30 @@ def _needs(count: int, remedy: str, what: str = "") -> str:
 # -- what somebody chose ---------------------------------------------------------------------------------------------------
 
 
-def _silenced(report: Report, *, waived: bool = True) -> Iterator[Block]:
+def _silenced(report: Report, *, waived: bool = True) -> Iterator[doc.Block]:
     """What somebody turned off, skipped, made milder or answers for: counted, with the most severe. waived: that, too."""
     if words := finding_words.hidden(report):
-        yield Say(words)
-    yield from (labelled([(Run(word, "known"), text)]) for word, text in finding_words.known(report))
+        yield doc.Say(words)
+    yield from (doc.labelled([(doc.Run(word, "known"), text)]) for word, text in finding_words.known(report))
     if waived and report.waived:
         first = report.waived[0]
         others = f" and {len(report.waived) - 1} more" if len(report.waived) > 1 else ""
-        yield labelled([(Run("WAIVED", "waived"), f"{first.rule.id} ({first.severity}){others}, {_waiver(first)}")])
+        yield doc.labelled(
+            [(doc.Run("WAIVED", "waived"), f"{first.rule.id} ({first.severity}){others}, {_waiver(first)}")]
+        )
     for rule, each in report.coverage.thresholds:
         values = f"{each.said(each.value)}, default {each.said(each.default)}"
-        yield Say(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
+        yield doc.Say(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
     for what, rules in finding_words.left_out(report):
-        yield Say(f"{what}: {rules}.")
+        yield doc.Say(f"{what}: {rules}.")
     for brought in report.brought[:BROUGHT_SHOWN]:
-        yield Say(f"{brought.dataset} was not named and is audited, too: {brought.why}.")
+        yield doc.Say(f"{brought.dataset} was not named and is audited, too: {brought.why}.")
     if len(report.brought) > BROUGHT_SHOWN:
-        yield Say(f"So are {len(report.brought) - BROUGHT_SHOWN} more (--format json names all).")
+        yield doc.Say(f"So are {len(report.brought) - BROUGHT_SHOWN} more (--format json names all).")
     if report.edited:
-        yield Say(f"No host has answered so, the recording is edited: {report.edited}.", "word")
+        yield doc.Say(f"No host has answered so, the recording is edited: {report.edited}.", "word")
     if report.seen_from:
-        yield Say(report.seen_from, "word")
+        yield doc.Say(report.seen_from, "word")
 
 
 def _waiver(finding: Finding) -> str:
@@ -297,13 +277,13 @@ def _waiver(finding: Finding) -> str:
 # -- findings --------------------------------------------------------------------------------------------------------------
 
 
-def findings(report: Report) -> Iterator[Block]:
+def findings(report: Report) -> Iterator[doc.Block]:
     """The findings, worst first; what is undecided for the same reasons together, where the worst of it is."""
     for group in _grouped(report.fresh):
         yield failed(group[0]) if group[0].failed else _undecided(group, report)
 
 
-def failed(finding: Finding) -> document.Finding:
+def failed(finding: Finding) -> doc.Finding:
     """A failure alone: what it puts at risk, what was seen, what fixes it."""
     rule = finding.rule
     seen = finding.verdicts[:1] if finding.bugs else finding.verdicts
@@ -313,20 +293,20 @@ def failed(finding: Finding) -> document.Finding:
         *_rows("Bugs", finding_words.bugs(finding)),
         *_rows("Lesser", _lesser(finding)),
         *_rows("Fix", _fix(finding)),
-        *_rows("More", [command(f"zaudit explain {rule.id}")] if rule.page else []),
+        *_rows("More", [doc.command(f"zaudit explain {rule.id}")] if rule.page else []),
     ]
-    where: Line = finding_words.where(finding), *_aside(finding_words.at_least(finding))
+    where: doc.Line = finding_words.where(finding), *_aside(finding_words.at_least(finding))
     says = finding_words.sentence(finding)
-    return document.Finding(_severity(finding), rule.id, where, says, tuple(rows))
+    return doc.Finding(_severity(finding), rule.id, where, says, tuple(rows))
 
 
-def _aside(text: str) -> tuple[str | Run, ...]:
-    return (Run(f"   {text}", "dim"),) if text else ()
+def _aside(text: str) -> tuple[str | doc.Run, ...]:
+    return (doc.Run(f"   {text}", "dim"),) if text else ()
 
 
-def _rows(label: str, lines: Iterator[Line] | Iterator[str] | Sequence[Line]) -> Iterator[Entry]:
+def _rows(label: str, lines: Iterator[doc.Line] | Iterator[str] | Sequence[doc.Line]) -> Iterator[doc.Entry]:
     """A label with the first of them."""
-    return (Entry(Run("" if i else label, "dim"), line) for i, line in enumerate(lines))
+    return (doc.Entry(doc.Run("" if i else label, "dim"), line) for i, line in enumerate(lines))
 
 
 def _grouped(found: Sequence[Finding]) -> list[list[Finding]]:
@@ -338,51 +318,51 @@ def _grouped(found: Sequence[Finding]) -> list[list[Finding]]:
     return list(groups.values())
 
 
-def _unknown(report: Report) -> Iterator[Block]:
+def _unknown(report: Report) -> Iterator[doc.Block]:
     if line := _undecided_line(report):
-        yield Say(line)
+        yield doc.Say(line)
         groups = _grouped([each for each in report.fresh if not each.failed])
-        yield Details("Each of them, and why", tuple(_undecided(group, report) for group in groups))
+        yield doc.Details("Each of them, and why", tuple(_undecided(group, report) for group in groups))
 
 
-def _undecided(group: Sequence[Finding], report: Report) -> document.Finding:
-    worst, word = group[0], Run("UNKNOWN", "undecided")
+def _undecided(group: Sequence[Finding], report: Report) -> doc.Finding:
+    worst, word = group[0], doc.Run("UNKNOWN", "undecided")
     rules = list(dict.fromkeys(finding.rule.id for finding in group))
     if finding_words.unasked(worst):  # what an older zaudit did not ask, once for all rules that want it
         many = len(rules) > 1
         grade = f"at most {worst.severity} if they fail" if many else f"{worst.severity} if it fails"
-        where: Line = f"{len(rules)} rule{'s' * many}", *_aside(grade)
+        where: doc.Line = f"{len(rules)} rule{'s' * many}", *_aside(grade)
         rows = [*_rows("Rules", [", ".join(rules)]), *_rows("Lacks", [", ".join(report.unasked)])]
         says = finding_words.recorded_by(report)
-        return document.Finding(word, "not in the recording", where, says, tuple(rows), "open")
+        return doc.Finding(word, "not in the recording", where, says, tuple(rows), "open")
     others = [each for each in rules if each != worst.rule.id]
-    reasons: list[Line] = [
-        (each.text, Run(f"   {each.remedy}" if each.remedy else "", "strong"))
+    reasons: list[doc.Line] = [
+        (each.text, doc.Run(f"   {each.remedy}" if each.remedy else "", "strong"))
         for each in worst.reasons[:EVIDENCE_SHOWN]
     ]
     if len(worst.reasons) > EVIDENCE_SHOWN:
-        reasons.append(Run(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim"))
+        reasons.append(doc.Run(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim"))
     rows = [
         *_rows("Bugs", finding_words.bugs(worst)),
         *_rows("Also", [", ".join(others)] if others else []),
         *_rows("Because", reasons),
     ]
     where = finding_words.where(*group), *_aside(f"{worst.severity} if it fails")
-    return document.Finding(word, worst.rule.id, where, finding_words.question(worst), tuple(rows), "open")
+    return doc.Finding(word, worst.rule.id, where, finding_words.question(worst), tuple(rows), "open")
 
 
-def _evidence(verdicts: Sequence[Judged]) -> Iterator[Line]:
+def _evidence(verdicts: Sequence[Judged]) -> Iterator[doc.Line]:
     """What was seen of the first subject, each with what repeats the observation, and how many others it was seen of."""
     first, others = verdicts[0], verdicts[1:]
     names = list(dict.fromkeys(str(each.subject) for each in others if each.subject != first.subject))
     seen = finding_words.evidence(first)
     for text, repeat in seen[:EVIDENCE_SHOWN]:
-        yield text, *((("   "), Run(repeat, "repeat")) if repeat else ())
+        yield text, *((("   "), doc.Run(repeat, "repeat")) if repeat else ())
     hidden = len(seen) - EVIDENCE_SHOWN
     more = [f"{hidden} more observation{'s' if hidden > 1 else ''} (--format json has all)"] if hidden > 0 else []
     more += [f"the same on {len(names)} more: {finding_words.listed(names)}"] if names else []
     if more:
-        yield Run(f"and {' and '.join(more)}", "dim")
+        yield doc.Run(f"and {' and '.join(more)}", "dim")
 
 
 def _lesser(finding: Finding) -> Iterator[str]:
@@ -392,60 +372,63 @@ def _lesser(finding: Finding) -> Iterator[str]:
         yield f"and {len(lesser) - EVIDENCE_SHOWN} more (--format json has all)"
 
 
-def _fix(finding: Finding) -> Iterator[Line]:
+def _fix(finding: Finding) -> Iterator[doc.Line]:
     """The commands, what they cost, and what no command can say."""
     fix, commands = finding.fix, finding_words.commands(finding)
     for i, each in enumerate(commands[:COMMANDS_SHOWN]):
-        yield "" if i else finding_words.condition(finding), command(each)
+        yield "" if i else finding_words.condition(finding), doc.command(each)
     if len(commands) > COMMANDS_SHOWN:
-        yield Run(f"and {len(commands) - COMMANDS_SHOWN} more like it (--format json has all)", "dim")
+        yield doc.Run(f"and {len(commands) - COMMANDS_SHOWN} more like it (--format json has all)", "dim")
     yield _cost(fix), f" {fix.text}"
 
 
-def _waived(finding: Finding) -> document.Finding:
+def _waived(finding: Finding) -> doc.Finding:
     """What somebody answers for: as short as it can be said, with who and until when."""
-    where: Line = finding_words.where(finding), *_aside(f"{finding.severity}{'' if finding.failed else ' if it fails'}")
+    where: doc.Line = (
+        finding_words.where(finding),
+        *_aside(f"{finding.severity}{'' if finding.failed else ' if it fails'}"),
+    )
     rows = (*_rows("Risk", [finding.rule.impact]), *_rows("Waived", [_waiver(finding)]))
     says = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
-    return document.Finding(Run("WAIVED", "waived"), finding.rule.id, where, says, rows, "open")
+    return doc.Finding(doc.Run("WAIVED", "waived"), finding.rule.id, where, says, rows, "open")
 
 
-def _passed(report: Report) -> Iterator[Block]:
+def _passed(report: Report) -> Iterator[doc.Block]:
     by_rule: dict[str, list[Judged]] = {}
     found = {finding.rule.id for finding in (*report.findings, *report.waived) if finding.bugs}
     for verdict in report.verdicts:
         if verdict.outcome == "pass" and verdict.rule.names[-1] not in found:
             by_rule.setdefault(verdict.rule.names[-1], []).append(verdict)
     if by_rule:
-        yield Details(f"{len(by_rule)} rules", tuple(_pass(*each) for each in by_rule.items()))
+        yield doc.Details(f"{len(by_rule)} rules", tuple(_pass(*each) for each in by_rule.items()))
 
 
-def _pass(rule: str, verdicts: Sequence[Judged]) -> document.Finding:
+def _pass(rule: str, verdicts: Sequence[Judged]) -> doc.Finding:
     where = finding_words.listed(list(dict.fromkeys(str(each.subject) for each in verdicts)))
-    return document.Finding(Run("passed", "passed"), rule, where, "", tuple(_rows("Seen", _evidence(verdicts))), "good")
+    return doc.Finding(doc.Run("passed", "passed"), rule, where, "", tuple(_rows("Seen", _evidence(verdicts))), "good")
 
 
 # -- the end ---------------------------------------------------------------------------------------------------------------
 
 
-def _last(report: Report) -> Iterator[Block]:
+def _last(report: Report) -> Iterator[doc.Block]:
     covered = report.coverage
     counts = f"{covered.passed} rules passed, {covered.not_applicable} do not apply"
-    yield Say(f"{counts}. Seen {taken(report)}, exit code {report.exit_code}. --verbose: evidence", "dim")
-    yield Say(("Next: ", command(report.next_step)))
+    yield doc.Say(f"{counts}. Seen {taken(report)}, exit code {report.exit_code}. --verbose: evidence", "dim")
+    yield doc.Say(("Next: ", doc.command(report.next_step)))
 
 
-def _end(report: Report) -> Iterator[Block]:
+def _end(report: Report) -> Iterator[doc.Block]:
     covered = report.coverage
     line = f"{covered.decided} of {covered.rules} rules decided"
     if covered.undecided:
         needs = ", ".join(_needs(count, remedy, "rule") for remedy, count in covered.remedies)
         line += f"; {covered.undecided} unknown{f': {needs}' if needs else ''}"
-    yield Say(f"{line}. Passed: {covered.passed}, not applicable here: {covered.not_applicable}.")
-    yield Say(f"{NEVER}; only a power cut can.", "dim")
-    yield Say(("Next: ", command(report.next_step), f"   (seen {taken(report)}, exit code {report.exit_code})"))
+    yield doc.Say(f"{line}. Passed: {covered.passed}, not applicable here: {covered.not_applicable}.")
+    yield doc.Say(f"{NEVER}; only a power cut can.", "dim")
+    yield doc.Say(("Next: ", doc.command(report.next_step), f"   (seen {taken(report)}, exit code {report.exit_code})"))
 
 
-def left_out(report: Report) -> Section:
+def left_out(report: Report) -> doc.Section:
     """The rules that somebody left out, where an audit is a part of another page."""
-    return section("", (Say(f"{what}: {rules}.", "dim") for what, rules in finding_words.left_out(report)))
+    return doc.section("", (doc.Say(f"{what}: {rules}.", "dim") for what, rules in finding_words.left_out(report)))

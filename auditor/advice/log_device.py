@@ -10,12 +10,12 @@ and syncing, so that the log holds at most what came in meanwhile. Writers are t
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of
-from auditor.text import duration, harmless, quoted, size
+from auditor.report import document as doc
+from auditor.text import duration, few, quoted, size
 
 ALLOCATED = "zil_itx_metaslab_normal_alloc", "zil_itx_metaslab_slog_alloc"
 SHORT_S = 3600.0  # less is little to judge by, and no commits in less say nothing
@@ -45,34 +45,16 @@ class Measured(NamedTuple):
     between: bool = False
 
 
-def page(pool: Subject, facts: Facts, before: Facts | None = None, wide: int = 100) -> Iterator[str]:
-    """Lines. before: an earlier look at the same pool, where only what was counted since is to count. Raises NotMeasured."""
+def page(pool: Subject, facts: Facts, before: Facts | None = None) -> Iterator[doc.Block]:
+    """before: an earlier look at the same pool, where only what was counted since is to count. Raises NotMeasured."""
     found = measured(pool, facts, before)
-    yield f"Log device for pool {harmless(pool.name)}, by what was counted. Nothing is changed by this."
-    yield ""
-    for head, text in (*_seen(pool, found), _txgs(pool, facts)):
-        yield from _wrapped(text, wide, f"{head:12} ")
-    yield ""
     helps, answer = _whether(pool, found, facts)
-    yield from _wrapped(answer, wide)
-    text = f"zaudit verify {quoted(pool.name)} measures what commits take now; --ab slog, what a log device is worth."
-    yield from _wrapped(text, wide)
+    more = f"zaudit verify {quoted(pool.name)} measures what commits take now; --ab slog, what a log device is worth."
+    yield doc.Say(f"Log device for pool {pool.name}, by what was counted. Nothing is changed by this.")
+    yield doc.section("", [doc.labelled((*_seen(pool, found), _txgs(pool, facts)), at=13)])
+    yield doc.section("", [doc.Say(answer), doc.Say(more)])
     if found.commits:
-        yield ""
-        yield from _size(pool, found, facts, wide)
-        if helps:
-            yield from _which(pool, found, facts, wide)
-
-
-def _wrapped(text: str, wide: int, first: str = "") -> list[str]:
-    return textwrap.wrap(
-        text,
-        wide,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+        yield doc.section("", [*_size(pool, found, facts), *(_which(pool, found, facts) if helps else ())])
 
 
 def measured(pool: Subject, facts: Facts, before: Facts | None = None) -> Measured:
@@ -148,15 +130,15 @@ def _seen(pool: Subject, found: Measured) -> Iterator[tuple[str, str]]:
         yield "bursts", text
     if found.unseen:
         why = "not counted at both times, or mounted anew" if found.between else "not mounted, or without counters"
-        yield "not counted", f"{_some(found.unseen)}: {why}"
+        yield "not counted", f"{few(found.unseen, 3)}: {why}"
     if found.unsynced:
         yield (
             "not counted",
-            f"{_some(found.unsynced)}: with sync=disabled no commit reaches the log. A log device does nothing there until "
+            f"{few(found.unsynced, 3)}: with sync=disabled no commit reaches the log. A log device does nothing there until "
             "sync=standard is set.",
         )
     if found.past:
-        yield "bypassing", f"{_some(found.past)}: with logbias=throughput the data does not go to a log device"
+        yield "bypassing", f"{few(found.past, 3)}: with logbias=throughput the data does not go to a log device"
 
 
 def _txgs(pool: Subject, facts: Facts) -> tuple[str, str]:
@@ -171,14 +153,14 @@ def _whether(pool: Subject, found: Measured, facts: Facts) -> tuple[bool, str]:
     logs, place = facts.get(pool, "log_vdevs"), facts.get(pool, "zil_class")
     for each in (logs, place):
         if isinstance(each, Unknown):
-            return True, f"Would one help? Not known: {harmless(each.reasons[0].text)}"
+            return True, f"Would one help? Not known: {each.reasons[0].text}"
     assert isinstance(place, Known)
     if isinstance(logs, Known) and logs.value:
         held = facts.get(pool, "log_bytes")
         room = size(held.value) if isinstance(held, Known) and isinstance(held.value, int) else "an unknown size"
         names = ", ".join(each.name for each in facts.linked(pool, "log_vdevs"))
         lost = "" if place.value == "log" else " None of them can be written to: the log lies elsewhere."
-        return True, harmless(f"The pool has log devices: {names}, {room}.{lost}")
+        return True, f"The pool has log devices: {names}, {room}.{lost}"
     if found.commits >= SELDOM:
         return _waiting(pool, str(place.value), facts)
     if found.unsynced and not found.commits:
@@ -236,39 +218,32 @@ def drives(pool: Subject, facts: Facts) -> str:
     return PROTECTED if all(each is True for each in kept) else UNSEEN
 
 
-def _size(pool: Subject, found: Measured, facts: Facts, wide: int) -> Iterator[str]:
+def _size(pool: Subject, found: Measured, facts: Facts) -> Iterator[doc.Block]:
     """By the average, by the largest transaction group, and what it never exceeds."""
     needs = list[tuple[float, str]]()
     opened, synced = _number(pool, "txg_open_ms_p95", facts), _number(pool, "txg_sync_ms_p95", facts)
     if opened is not None and synced is not None:
         held = (opened + 2 * synced) / 1000
         needs.append((found.rate * held, f"on average: {size(found.rate)}/s for {duration(held * 1e9)}"))
-    dirty = _number(pool, "txg_dirty_bytes_max", facts)
-    if dirty:
-        needs.append(
-            (STATES * dirty, f"if all that was written had been synced: {STATES} groups of {size(dirty)} of new data")
-        )
-    limit = _number(HOST, "zfs_wrlog_data_max", facts)
-    if not needs:
-        yield "How large? Not known: no transaction groups were seen."
-    else:
-        yield "How large?"
-        for need, text in needs:
-            yield from _wrapped(text, wide, f"  {size(need):>8}  ")
-    if limit is not None:
+    if dirty := _number(pool, "txg_dirty_bytes_max", facts):
+        text = f"if all that was written had been synced: {STATES} groups of {size(dirty)} of new data"
+        needs.append((STATES * dirty, text))
+    yield doc.Say("How large?" if needs else "How large? Not known: no transaction groups were seen.")
+    if (limit := _number(HOST, "zfs_wrlog_data_max", facts)) is not None:
         text = "zfs_wrlog_data_max: writers are throttled before the log of a pool holds more; larger is of no use"
-        yield from _wrapped(text, wide, f"  {size(limit):>8}  ")
+        needs.append((limit, text))
+    yield doc.labelled(((size(need), text) for need, text in needs), at=12, right=True)
 
 
-def _which(pool: Subject, found: Measured, facts: Facts, wide: int) -> Iterator[str]:
+def _which(pool: Subject, found: Measured, facts: Facts) -> Iterator[doc.Block]:
     year = size(found.rate * DAY_S * YEAR)
-    text = f"Which? Two drives with power-loss protection as a mirror, each rated for {year} of writes a year and more."
-    yield from _wrapped(text, wide)
-    yield "What is known of a drive:"
-    yield "  zaudit drives MODEL"
+    yield doc.Say(
+        f"Which? Two drives with power-loss protection as a mirror, each rated for {year} of writes a year and more."
+    )
+    yield doc.Code(("zaudit drives MODEL",), "What is known of a drive:")
     if not facts.linked(pool, "log_vdevs"):
-        yield "What would add them; zpool remove takes them out again:"
-        yield f"  zpool add {quoted(pool.name)} log mirror DEVICE1 DEVICE2"
+        lines = (f"zpool add {quoted(pool.name)} log mirror DEVICE1 DEVICE2",)
+        yield doc.Code(lines, "What would add them; zpool remove takes them out again:")
 
 
 def _number(subject: Subject, name: str, facts: Facts) -> float | None:
@@ -278,11 +253,6 @@ def _number(subject: Subject, name: str, facts: Facts) -> float | None:
 
 def _several(count: int) -> str:
     return f"{count} dataset{'s' if count > 1 else ''}"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return harmless(", ".join(names[:3])) + more
 
 
 def _rate(number: float) -> str:

@@ -90,7 +90,6 @@ def written(path: Path, summary: str) -> None:
 
 
 def say(text: str) -> None:
-    """Lines on standard output."""
     _out(_shown(text).removesuffix("\n") + "\n")
 
 
