@@ -347,6 +347,20 @@ class SmbShare(NamedTuple):
     path: str
 
 
+class DriveCuts(NamedTuple):
+    """What the power cuts of one run of ``zaudit powercut`` showed of one drive. layer: drive, or pool where the run wrote to a
+    pool on it. verdict: the word of its report. cuts: those that count; lost: those after which data was gone that had been
+    flushed. serial: empty where nobody knows which drive it was."""
+
+    layer: str
+    verdict: str
+    cuts: int
+    lost: int
+    model: str
+    firmware: str
+    serial: str
+
+
 # -- the store ----------------------------------------------------------------------------------------------------
 
 

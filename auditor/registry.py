@@ -22,6 +22,7 @@ from auditor.model import (
     next_boot,
     pool,
     pool_history,
+    power_cuts,
     release,
     shares,
     vdev,
@@ -37,7 +38,7 @@ from auditor.sources.source import Source
 # all of auditor/model that derive facts
 MODULES = (
     *(database, database_start, dataset, disk, flushes, intent_log, kernel_log, kernel_module),
-    *(leaf, next_boot, pool, pool_history, release, shares, vdev, write_cache),
+    *(leaf, next_boot, pool, pool_history, power_cuts, release, shares, vdev, write_cache),
 )
 
 

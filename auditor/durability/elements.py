@@ -33,7 +33,7 @@ class Element(NamedTuple):
     party: str = ""
 
 
-_KEEPS = {"cache": "protected", "honours": True}
+_KEEPS = {"cache": "protected", "honours": True, "tried": True}
 ELEMENTS: dict[str, Element] = {
     "leave": Element(Program, {"leaves": True}),
     "recover": Element(Program, {"recovers": True}),

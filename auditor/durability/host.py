@@ -39,6 +39,7 @@ class Store:
     completes: bool | None = True  # no flush of it has failed
     counted: bool | None = True  # None: what is configured passes flushes, and nobody has counted or followed them
     honours: bool | None = True  # what it says of its cache and of flushes: documented or proven, None: not verified
+    tried: bool | None = True  # False: a power cut took what it had flushed; None: records of cuts could not be read
     # RAID below it outlives a drive of its own; None: that is not visible from here (a LUN)
     redundant: bool | None = False
     # it shares no physical drive with another store; None: of a virtual disk or a LUN nobody knows

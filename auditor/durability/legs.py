@@ -174,6 +174,8 @@ class Legs:
             claim = _promise(store)
         elif not store.honours:
             claim = lost(store.party, store.name)
+        if store.tried is None:
+            claim = all_of((claim, unknown(store.party, store.name)))
         if hypervisor_lives:
             return SAFE if store.honours else _promise(store)
         if store.cache == "volatile":

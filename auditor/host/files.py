@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from auditor.databases import SERVERS, configuration
 from auditor.databases.engine import ARGUMENT, path
 from auditor.host import owner as host_owner
-from auditor.host import request
+from auditor.host import request, trust
 from auditor.host.children.reader import BLOCKS, CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
 from auditor.host.owner import Others
 from auditor.host.request import Files
@@ -31,11 +31,13 @@ def read_files(
     owner: str = "",
     timeout_s: float = 30.0,
     blocks: bool = False,
+    trusted: bool = False,
 ) -> Files:
     """Expand the patterns and read what they name; symbolic links are noted, and followed only to regular files.
 
     others: what was seen of the processes whose files are asked for. owner: the folder whose owner's rights are taken below
-    /proc/self/root. blocks: of these nothing but the sizes of blocks is asked.
+    /proc/self/root. blocks: of these nothing but the sizes of blocks is asked. trusted: of the machine's own files only those
+    that nobody but root and this user could have put there or changed.
     """
     found: Answers = {}, {}, {}, {}, {}
     seen = others or Others()
@@ -53,7 +55,7 @@ def read_files(
         else:
             mine.append(pattern)
     if mine:
-        _read_own(mine, seen, found)
+        _read_own(mine, seen, found, trusted=trusted)
     if kept:
         _read_memory(kept, seen, timeout_s, found)
     for root_path, wanted in theirs.items():
@@ -75,10 +77,12 @@ def _the_one(patterns: Sequence[str]) -> str:
     return numbers.pop() if len(numbers) == 1 and "*" not in numbers else ""
 
 
-def _read_own(patterns: Sequence[str], others: Others, found: Answers) -> None:
+def _read_own(patterns: Sequence[str], others: Others, found: Answers, *, trusted: bool) -> None:
     one = _the_one(patterns)
 
     def opened(path: str, flags: int) -> int:
+        if trusted:
+            return trust.locate(path)[0]
         flags |= os.O_PATH | os.O_CLOEXEC
         if one and (process := _OF_PROCESS.fullmatch(path)) and process[1] == one:
             return os.open(process[2], flags, dir_fd=others.process(one))

@@ -122,7 +122,8 @@ class LiveHost:
         if not all(map(readable, request.patterns)):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
         none, allowed = partial(_none, request), self._allowed()
-        read = partial(read_files, request.patterns, self._others, request.owner, self._timeout_s, request.blocks)
+        read = partial(read_files, request.patterns, self._others, request.owner, self._timeout_s, request.blocks,
+                       request.trusted)  # fmt: skip
         found = within(allowed, read, none)
         return found if self._total.take(sum(map(len, found.text.values()))) else none(self._total.late)
 

@@ -119,12 +119,14 @@ class Read(NamedTuple):
 
     What lies below /proc/PID/root is read with the rights of that process. owner: the folder whose owner's rights are taken
     for what lies below /proc/self/root; of no matter to all else. blocks: of files below such a root nothing is read; asked is
-    which sizes the blocks of those have that have more than one, and how many have not.
+    which sizes the blocks of those have that have more than one, and how many have not. trusted: what others than root and this
+    user could have put there, taken away or changed is an error (``host/trust.py``); of files of the machine.
     """
 
     patterns: tuple[str, ...]
     owner: str = ""
     blocks: bool = False
+    trusted: bool = False
 
 
 class Skip(NamedTuple):

@@ -14,15 +14,26 @@ Outcome = Literal["kept", "word", "unknown", "lost"]
 ORDER: dict[Outcome, int] = {"kept": 0, "word": 1, "unknown": 2, "lost": 3}
 
 
+class Tried(NamedTuple):
+    """What power cuts have shown of a drive that is relied on. held: informative cuts of this very drive, none of which lost
+    anything. units: drives of its model that were tried, it included; lost: those of them that lost flushed data."""
+
+    name: str
+    held: int
+    units: int
+    lost: int
+
+
 class Word(NamedTuple):
     """A promise that is relied on. names: of drives and the like, needed of which must keep it; 0: all. owner, until: who
-    answers for it in the policy, if anybody does."""
+    answers for it in the policy, if anybody does. tried: of those drives that power cuts were tried with."""
 
     party: Party
     names: tuple[str, ...] = ()
     owner: str = ""
     until: date | None = None
     needed: int = 0
+    tried: tuple[Tried, ...] = ()
 
 
 class Cell(NamedTuple):
@@ -77,6 +88,8 @@ def merged(words: Iterable[Word]) -> tuple[Word, ...]:
     found: dict[tuple[object, ...], Word] = {}
     for word in words:
         key = (word.party, word.owner, word.until, word.names if word.needed else ())
-        names = dict.fromkeys((*found[key].names, *word.names) if key in found else word.names)
-        found[key] = word._replace(names=tuple(names))
+        before = found.get(key, word)
+        names = dict.fromkeys((*before.names, *word.names))
+        tried = dict.fromkeys((*before.tried, *word.tried))
+        found[key] = word._replace(names=tuple(names), tried=tuple(tried))
     return tuple(found.values())

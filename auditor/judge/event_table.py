@@ -20,9 +20,9 @@ from auditor.durability.events import QUESTIONS, Question
 from auditor.durability.host import Host, Program
 from auditor.durability.repairs import Carried, Repairs
 from auditor.durability.table import Judge, Table
-from auditor.facts import DATA, HOST, Facts, Subject, Unknown, is_true, word_of
+from auditor.facts import DATA, HOST, Facts, Known, Subject, Unknown, is_true, number_of, word_of
 from auditor.judge.answers import Answers
-from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Word, joined, merged
+from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Tried, Word, joined, merged
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
 from auditor.judge.verdict import Carries, Verdict
 from auditor.observation import grounds
@@ -204,14 +204,27 @@ class EventTable:
             if len(answered) >= each.needed:
                 yield from (word for words in answered[: each.needed] for word in words)
                 continue
-            names = tuple(dict.fromkeys(name for words in sets for word in words for name in word.names))
-            yield Word(sets[0][0].party, names, needed=each.needed if names else 0)
+            every = [word for words in sets for word in words]
+            names = tuple(dict.fromkeys(name for word in every for name in word.names))
+            tried = tuple(dict.fromkeys(one for word in every for one in word.tried))
+            yield Word(sets[0][0].party, names, needed=each.needed if names else 0, tried=tried)
 
     def _word(self, side: _Side, promise: Promise, answers: Answers) -> Word:
         disks = [each for each in side.observation.about.get(promise.name, ()) if each.kind == "disk"]
         answer = answers.of_disks(disks) if promise.party == "drive" else answers.of_party(promise.party)
         names = (promise.name,) if promise.name else ()
-        return Word(promise.party, names, answer.owner, answer.expires) if answer else Word(promise.party, names)
+        word = Word(promise.party, names, tried=tuple(self._tried(promise.name, disks)))
+        return word._replace(owner=answer.owner, until=answer.expires) if answer else word
+
+    def _tried(self, name: str, disks: Sequence[Subject]) -> Iterator[Tried]:
+        """What power cuts have shown of a drive, which may be several disks."""
+        for disk in disks[:1]:
+            held, units, lost = (
+                number_of(found) if isinstance(found := self._facts.get(disk, each), Known) else 0
+                for each in ("cuts_held", "model_tried", "model_lost")
+            )
+            if units or lost:
+                yield Tried(name, held, units, lost)
 
     def _about(self, side: _Side, reason: Reason, program: Program, names: Sequence[str]) -> frozenset[Subject]:
         """What the model calls so. One dataset stands for all that are alike."""

@@ -10,7 +10,7 @@ from auditor.durability.answers import Party
 from auditor.durability.host import Cache, Place, Store
 from auditor.facts import HOST, Subject
 from auditor.model.disk import HYPERVISOR, NETWORK, names
-from auditor.observation.reading import Reading
+from auditor.observation.reading import Reading, opposite
 
 PASSING = frozenset({"partition"})  # no device of its own: the kernel moves the sectors
 RAM_FILES, RAM_DISKS = ("tmpfs", "ramfs"), ("ram", "zram")
@@ -82,17 +82,25 @@ class Stores:
         volatile = self._reading.flag(disk, "volatile_cache")
         cache: Cache | None = "none" if through else None if volatile is None else "volatile" if volatile else "none"
         place: Place = "hypervisor" if party == "hypervisor" else "device"
-        return Store(name, party, place, cache, self._flushed(disk), honours=None, redundant=None, alone=None)
+        tried = self._tried(disk)
+        honours = False if tried is False else None
+        return Store(
+            name, party, place, cache, self._flushed(disk), honours=honours, tried=tried, redundant=None, alone=None
+        )
 
     def _physical(self, disk: Subject, name: str) -> Store:
-        """honours: a document says that what it acknowledged outlives the power. What it only says of itself is relied on."""
+        """honours: a document says that what it acknowledged outlives the power. What it only says of itself is relied on, and
+        so is what has kept all in some power cuts; one that lost what it had flushed does not."""
         reading = self._reading
         volatile, grade = reading.flag(disk, "volatile_cache"), reading.number(disk, "plp_grade")
         documented = reading.word(disk, "drive_class") == "plp-full" and (grade or 0) >= DECLARED
         failed = reading.flag(disk, "plp_failed")
         cache: Cache | None = None if volatile is None else "volatile" if volatile else "none"
         honours: bool | None = None
-        if documented and not failed:
+        tried = self._tried(disk)
+        if tried is False:
+            honours = False
+        elif documented and not failed:
             cache, honours = "protected", True
         elif failed and volatile is False:
             honours = False  # it says that it needs no flush, for capacitors that are dead
@@ -105,8 +113,13 @@ class Stores:
             passes=self._flushed(disk),
             completes=None if errors is None else errors == 0,
             honours=honours,
+            tried=tried,
             alone=None if names((disk,), reading.facts).nameless else True,
         )
+
+    def _tried(self, disk: Subject) -> bool | None:
+        """False: a power cut has shown that it loses what it flushed."""
+        return opposite(self._reading.flag(disk, "lost_flushed"))
 
     def _flushed(self, disk: Subject) -> bool | None:
         """Does the kernel send flushes to it?"""

@@ -24,14 +24,15 @@ from auditor.powercut import target, verdict, witness
 from auditor.powercut.book import Session, runs, streams_of
 from auditor.powercut.record import Acknowledged, Layout, Left, check, mark_of
 from auditor.powercut.target import PROFILES, Folder, Medium, Partition, TargetError
-from auditor.powercut.verdict import Campaign, Drive
+from auditor.powercut.verdict import Campaign, Drive, Tried
 from auditor.powercut.wire import NO_RUN, Kind, encoded
 from auditor.powercut.writer import Link, Writer, child
+from auditor.sources.power_cuts import LONGEST as LONGEST_WORD
+from auditor.sources.power_cuts import SCHEMA
 from auditor.text import harmless
 from auditor.verify import ledger, place
 from auditor.verify.ledger import PlaceError
 
-SCHEMA = "zaudit-cuts/1"
 STATE, CALIBRATION, CUTS, LOCK = "powercut.json", "powercut-reboot.json", "cuts", "powercut.lock"
 LONGEST = 16 << 20  # bytes of a file of ours
 LARGEST = 10_000  # runs
@@ -105,23 +106,39 @@ def record_of(run: str) -> Path:
     return ledger.folder() / CUTS / f"{run}.json"
 
 
+class Record(NamedTuple):
+    """Of a run, on this host. tried: the drives of each session, which nobody else is told."""
+
+    campaign: Campaign
+    tried: tuple[Tried, ...]
+
+
 def load_record(path: Path) -> Campaign | None:
     """What was found so far. Raises PlaceError, CodecError."""
+    found = _load_record(path)
+    return found.campaign if found else None
+
+
+def _load_record(path: Path) -> Record | None:
     document = _read(path)
     if not isinstance(document, dict):
         return None
     if document.get("schema") != SCHEMA:
         raise PlaceError(f"{path} is of a later version of zaudit")
-    return codec.load(Campaign, document.get("campaign"))
+    return codec.load(Record, document, str(path))
 
 
-def _keep(found: Campaign) -> None:
-    path = record_of(found.run)
+def _keep(found: Campaign, layer: str, tried: Sequence[Tried]) -> None:
+    """layer: of the state of this host. What it comes to for each drive is in it, for ``zaudit check``."""
+    path, session = record_of(found.run), found.trials[0].session
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    before = load_record(path)
-    trials = [each for each in (before.trials if before else ()) if each.session != found.trials[0].session]
-    whole = (before or found)._replace(trials=(*trials, *found.trials))
-    user_files.replace(path, json.dumps({"schema": SCHEMA, "campaign": codec.plain(whole)}, indent=1).encode())
+    before = _load_record(path) or Record(found, ())
+    trials = (*(each for each in before.campaign.trials if each.session != session), *found.trials)
+    drives = (*(each for each in before.tried if each.session != session), *tried)
+    whole = Record(before.campaign._replace(trials=trials), drives)
+    evidence = codec.plain(verdict.evidence(layer, trials, drives))
+    document = {"schema": SCHEMA, **codec.plain(whole), "evidence": evidence}
+    user_files.replace(path, json.dumps(document, indent=1).encode())
 
 
 # -- the host -----------------------------------------------------------------------------------------------------
@@ -148,8 +165,8 @@ def disks() -> list[str]:
     return []
 
 
-def look_at(host: Host, names: Iterable[str], key: bytes) -> Iterator[Drive]:
-    """What drives are and count now."""
+def look_at(host: Host, names: Iterable[str], key: bytes) -> Iterator[tuple[Drive, str]]:
+    """What drives are and count now, each with its serial number, which is for this host alone."""
     for name in names:
         if not re.fullmatch(r"[a-z][a-z0-9]{0,30}", name):
             continue
@@ -157,7 +174,8 @@ def look_at(host: Host, names: Iterable[str], key: bytes) -> Iterator[Drive]:
         told = verdict.parse_counters(answer.stdout.decode("utf-8", "replace"))
         serial = str(told.pop("serial", ""))
         identity = hmac.digest(key, serial.encode(), hashlib.sha256).hex()[:16] if serial else ""
-        yield Drive(name, identity=identity, **{name: each for name, each in told.items() if name in Drive._fields})
+        words = {name: each for name, each in told.items() if name in Drive._fields}
+        yield Drive(name, identity=identity, **words), serial
 
 
 def under(state: State) -> list[str]:
@@ -170,7 +188,7 @@ def under(state: State) -> list[str]:
 
 def standing(state: State, host: Host, production: Sequence[str]) -> list[target.Hazard]:
     """What stands against a run. Raises Stop where the target itself cannot be used."""
-    drives = list(look_at(host, under(state), NO_RUN))
+    drives = [each for each, _ in look_at(host, under(state), NO_RUN)]
     return list(target.hazards(target.pools(), production, drives))
 
 
@@ -231,7 +249,7 @@ def write(state: State, key: bytes, host: Host, say: Callable[[str], object]) ->
     """A session of writing, until a signal or the power ends it: the exit code. Raises Stop before anything is written."""
     if not state.checked:
         raise Refused("a session waits for its check: zaudit powercut check (or: zaudit powercut resume)")
-    drives = list(look_at(host, under(state), key))
+    drives = [each for each, _ in look_at(host, under(state), key)]
     with contextlib.ExitStack() as stack:
         raw = stack.enter_context(target.partition(state.raw)) if state.raw else None
         if raw and state.uuid and raw.uuid != state.uuid:
@@ -369,13 +387,14 @@ def examine(state: State, key: bytes, host: Host) -> Campaign:
         acknowledged = witness.acknowledged(known)
         left, gone = _left(state, acknowledged)
         manifest = known.get("manifest")
-        names = [each.name for each in verdict.drives(manifest.get("drives") if isinstance(manifest, dict) else None)]
-        drives = list(look_at(host, (each for each in names if (BLOCK / each).exists()), key))
+        before = list(verdict.drives(manifest.get("drives") if isinstance(manifest, dict) else None))
+        there = (each.name for each in before if (BLOCK / each.name).exists())
+        drives = list(look_at(host, there, key))
         found = {
             "session": state.session,
             "boot": boot(),
             "gone": gone,
-            "drives": [codec.plain(each) for each in drives],
+            "drives": [codec.plain(each) for each, _ in drives],
             "streams": [_summary(each) for each in left],
         }
         link.send(Kind.FOUND, encoded(found))
@@ -390,11 +409,21 @@ def examine(state: State, key: bytes, host: Host) -> Campaign:
         stream.newest = acknowledged.get(number, Acknowledged()).newest
         stream.failed = set(acknowledged.get(number, Acknowledged()).failed)
     result = verdict.campaign_of(state.run, machine(), [(session, found)], ())
-    _keep(result)
+    _keep(result, state.layer, list(_tried(state.session, before, drives)))
     save_state(state._replace(checked=True))
     whole = load_record(record_of(state.run))
     assert whole
     return whole
+
+
+def _tried(session: int, before: Iterable[Drive], after: Iterable[tuple[Drive, str]]) -> Iterator[Tried]:
+    """The drives of a session. One that is another now, or has another firmware, is none that could be known again."""
+    now = {each.name: (each, serial) for each, serial in after}
+    for each in before:
+        found, serial = now.get(each.name, (each, ""))
+        same = (each.identity, each.model, each.firmware) == (found.identity, found.model, found.firmware)
+        words = (each.model, each.firmware, serial if same else "")
+        yield Tried(session, *(harmless(word)[:LONGEST_WORD].strip() for word in words))
 
 
 def _object(value: object) -> dict[str, Any]:
@@ -460,7 +489,7 @@ def calibrate(host: Host) -> str:
     """What an orderly reboot moves: before it, note the counters; after it, keep the difference. In words."""
     path = ledger.folder() / CALIBRATION
     before = _object(_read(path))
-    now = {each.name: each for each in look_at(host, disks(), NO_RUN) if each.cycles is not None}
+    now = {each.name: each for each, _ in look_at(host, disks(), NO_RUN) if each.cycles is not None}
     if not now:
         raise Refused("no drive of this host shows a count of power cycles (smartctl, as root)")
     if before.get("boot") in (None, boot()) or "counters" not in before:

@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import Any
 
 from auditor import codec
+from auditor.model.power_cuts import ENOUGH
 from auditor.powercut.record import CLASSES
-from auditor.powercut.verdict import ENOUGH, Campaign, Trial, Verdict, judge
+from auditor.powercut.verdict import Campaign, Trial, Verdict, judge
 from auditor.text import harmless
 
 SCHEMA = "zaudit-powercut/1"

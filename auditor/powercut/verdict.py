@@ -11,14 +11,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from auditor.facts import DriveCuts
+from auditor.model.power_cuts import CONFIDENCE, ENOUGH, bounds
 from auditor.powercut.book import Run, Session
 from auditor.powercut.record import CLASSES
 from auditor.text import harmless
 
 CutKind = Literal["power", "drive", "reset", "none", "unclear"]
 LOST_POWER = frozenset({"power", "drive"})
-ENOUGH = 10  # informative cuts; before that no loss proves little
-CONFIDENCE = 0.95
+FLUSHED = tuple(
+    kind for kind in CLASSES if kind != "GONE"
+)  # what is damage of data, and not a drive or folder that is missing
 VERDICTS = (*CLASSES, "HELD", "TOO FEW CUTS", "NOT TESTED", "NO CUT")
 _NVME = "nvme_smart_health_information_log"
 POWER_CYCLES, POWER_OFF_RETRACT, UNEXPECTED_LOSS = "12", "192", "174"  # ATA attributes
@@ -52,7 +55,7 @@ def parse_counters(text: str) -> dict[str, Any]:
     found = {
         "cycles": _number(told.get("power_cycle_count")),
         "unsafe": _number(nvme.get("unsafe_shutdowns")),
-        **{key: told[name] for key, name in _WORDS.items() if isinstance(told.get(name), str)},
+        **{key: told[name] for name, key in _WORDS.items() if isinstance(told.get(name), str)},
     }
     rows = map(_object, _list(_object(told.get("ata_smart_attributes")).get("table")))
     attributes = {str(row.get("id")): _number(_object(row.get("raw")).get("value")) for row in rows}
@@ -62,7 +65,12 @@ def parse_counters(text: str) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-_WORDS = {"model": "model_name", "firmware": "firmware_version", "serial": "serial_number"}
+_WORDS = {
+    "scsi_revision": "firmware",
+    "model_name": "model",
+    "firmware_version": "firmware",
+    "serial_number": "serial",
+}
 
 
 def _number(value: object) -> int | None:
@@ -296,40 +304,6 @@ def judge(trials: Sequence[Trial]) -> Verdict:
     return verdict("HELD", "")
 
 
-def bounds(lost: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The exact bounds of a share of which lost of n were seen (Clopper and Pearson, 1934): one-sided where nothing or all was
-    lost, else two-sided."""
-    if not n:
-        return 0.0, 1.0
-    error = 1 - confidence
-    if lost == 0:
-        return 0.0, 1 - error ** (1 / n)
-    if lost == n:
-        return error ** (1 / n), 1.0
-    low = _solve(lambda share: 1 - _at_most(lost - 1, n, share), error / 2)
-    return low, _solve(lambda share: 1 - _at_most(lost, n, share), 1 - error / 2)
-
-
-def _solve(rising: Any, value: float) -> float:
-    low, high = 0.0, 1.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rising(middle) < value else (low, middle)
-    return (low + high) / 2
-
-
-def _at_most(count: int, n: int, share: float) -> float:
-    """The chance of no more than count of n."""
-    if not 0 < share < 1:
-        return float(share <= 0)
-    logs = math.log(share), math.log1p(-share)
-    first = math.lgamma(n + 1)
-    return sum(
-        math.exp(first - math.lgamma(each + 1) - math.lgamma(n - each + 1) + each * logs[0] + (n - each) * logs[1])
-        for each in range(count + 1)
-    )
-
-
 def cuts_for(share: float, confidence: float = CONFIDENCE) -> int:
     """Informative cuts without a loss after which the share of such cuts that lose is below this."""
     return math.ceil(math.log(1 - confidence) / math.log1p(-share))
@@ -345,3 +319,31 @@ def window(rate: float, half_life_s: float) -> float:
         kept *= 1 - there
         number += 1
     return 1 - kept
+
+
+# -- what zaudit check makes of it ----------------------------------------------------------------------------------
+
+
+class Tried(NamedTuple):
+    """The drive of a session, as this host saw it before and after: serial is empty where it is not surely the same one.
+    This stays on the host: the witness gets no serial number."""
+
+    session: int
+    model: str
+    firmware: str
+    serial: str
+
+
+def evidence(layer: str, trials: Sequence[Trial], tried: Sequence[Tried]) -> tuple[DriveCuts, ...]:
+    """What the trials of each drive with each firmware come to. A run may go on with another drive, or after an update."""
+    found = dict[Tried, list[Trial]]()
+    for each in tried:
+        mine = [trial for trial in trials if trial.session == each.session]
+        found.setdefault(each._replace(session=0), []).extend(mine)
+    return tuple(_drive_cuts(layer, each, mine) for each, mine in found.items() if mine)
+
+
+def _drive_cuts(layer: str, tried: Tried, trials: Sequence[Trial]) -> DriveCuts:
+    verdict = judge(trials)
+    lost = sum(each.cut.kind in LOST_POWER and any(map(each.damage.get, FLUSHED)) for each in trials)
+    return DriveCuts(layer, verdict.word, verdict.n, lost, tried.model, tried.firmware, tried.serial)

@@ -117,6 +117,7 @@ def events(report: Report, most: int | None = None) -> Iterator[doc.Block]:
     if count := sum(len(column.names) for column in report.columns[len(shown) :]):
         they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
         yield doc.Say(f"{they} (--verbose shows them)", "dim")
+    yield from (doc.Say(f"power cuts: {each}") for each in event_words.tried(shown))
 
 
 def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from auditor.durability.answers import PROMISES
-from auditor.judge.cell import KEPT, ORDER, Cell, Word, both, joined
+from auditor.judge.cell import KEPT, ORDER, Cell, Tried, Word, both, joined
 from auditor.judge.event import EVENTS, NEXT, Event, Take, milder
 from auditor.judge.event_table import Column
+from auditor.model.power_cuts import ENOUGH, bounds
 from auditor.text import harmless
 
 NOUNS: dict[Event, str] = {
@@ -24,6 +25,7 @@ NOUNS: dict[Event, str] = {
 }
 NAMES_SHOWN, USERS_SHOWN, PROMISES_SHOWN = 4, 2, 3
 CLAUSES = 2  # of a headline
+UNVERIFIED = " (not verified)"
 NOBODY: Mapping[str, Sequence[str]] = {}
 
 
@@ -107,18 +109,81 @@ def _who(owner: str, until: object) -> str:
     return f", for which {harmless(owner)} answers until {until}"
 
 
-def parties(cell: Cell, spelt: Callable[[str], str] = str) -> str:
-    """sda, sdb and the hypervisor (not verified); nvme0n1 or nvme1n1, for which storage@example.org answers until 2027-01-31.
-    What nobody answers for comes first. spelt: how, all but the names."""
+def parties(cell: Cell, *, brief: bool = False) -> str:
+    """sda, sdb and the hypervisor (not verified); nvme0n1 or nvme1n1, for which storage@example.org answers until 2027-01-31;
+    nvme2n1 (28 informative cuts of this drive, 0 lost: ...). What nobody has tried or answers for comes first. brief: in
+    capital letters, all but the names, for a headline."""
+    spelt = str.upper if brief else str
     open_ = sorted((each for each in cell.parties if not each.owner), key=lambda each: list(PROMISES).index(each.party))
-    said = list(dict.fromkeys(_promised(word, spelt) for word in open_))
-    if len(said) > PROMISES_SHOWN:
-        said = [*said[:PROMISES_SHOWN], spelt(f"{len(said) - PROMISES_SHOWN} more")]
-    words = [_listed(said, spelt(" and ")) + (spelt(" (not verified)") if spelt is str else "")] if said else []
+    unverified = [word for each in open_ for word in _parted(each, proven=False)]
+    proven = [word for each in open_ for word in _parted(each, proven=True)]
+    words = [_all(unverified, spelt) + ("" if brief else UNVERIFIED)] if unverified else []
     for word in cell.parties:
         if word.owner:
-            words.append(_promised(word, spelt) + (_who(word.owner, word.until) if spelt is str else ""))
+            words.append(_promised(word, spelt) + ("" if brief else _who(word.owner, word.until)))
+    if brief and words:
+        words = [spelt(" and ").join(dict.fromkeys(words)) + spelt(UNVERIFIED)]
+    if proven:
+        words.append(f"{_all(proven, spelt)} ({spelt(_proof(proven, brief=brief))})")
     return spelt(" and ").join(dict.fromkeys(words))
+
+
+def _all(words: Sequence[Word], spelt: Callable[[str], str]) -> str:
+    said = list(dict.fromkeys(_promised(word, spelt) for word in words))
+    if len(said) > PROMISES_SHOWN:
+        said = [*said[:PROMISES_SHOWN], spelt(f"{len(said) - PROMISES_SHOWN} more")]
+    return _listed(said, spelt(" and "))
+
+
+def _parted(word: Word, *, proven: bool) -> Iterator[Word]:
+    """What of a promise rests on power cuts, or what does not; a choice is proven where each of its drives is."""
+    found = tuple(each for each in word.tried if each.held >= ENOUGH)
+    names = {each.name for each in found}
+    if not names or (word.needed and not names.issuperset(word.names)):
+        if not proven:
+            yield word
+    elif part := tuple(each for each in word.names if (each in names) is proven):
+        yield word._replace(names=part, tried=found)
+
+
+def _proof(words: Sequence[Word], *, brief: bool) -> str:
+    """28 informative cuts of this drive, 0 lost: the bound. Of several drives that of the fewest cuts: none are summed."""
+    found = dict.fromkeys(each for word in words for each in word.tried if each.name in word.names)
+    fewest, most = min(each.held for each in found), max(each.held for each in found)
+    cuts = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    but = ", but another of the model lost" if any(each.lost for each in found) else ""
+    if brief:
+        return f"{cuts} cuts{'' if len(found) == 1 else ' of each'}, 0 lost{but}"
+    share = f"fewer than {_below(fewest)} of such cuts lose, with 95 % confidence"
+    return f"{cuts} informative cuts of {'this drive' if len(found) == 1 else 'each'}, 0 lost: {share}{but}"
+
+
+def _below(held: int) -> str:
+    return f"{bounds(0, held)[1] * 100:.1f} %"
+
+
+def tried(columns: Sequence[Column]) -> list[str]:
+    """What power cuts have shown of the drives that are relied on, a line for those of which it is the same."""
+    cells = (cell for column in columns for cells in (column.cells, column.next_boot) for cell in cells.values())
+    found = dict.fromkeys(each for cell in cells for word in cell.parties for each in word.tried)
+    lines: dict[str, list[str]] = {}
+    for each in found:
+        lines.setdefault(_shown(each), []).append(harmless(each.name))
+    return [f"{_some(names)}: {line}" for line, names in lines.items()]
+
+
+def _shown(found: Tried) -> str:
+    if found.held >= ENOUGH:
+        said = f"{found.held} informative, 0 lost (below {_below(found.held)})"
+    else:
+        said = f"{found.held} informative, too few" if found.held else "not tried"
+    units = f"{found.units} {'drive' if found.units == 1 else 'drives'} of the model tried"
+    return f"{said}; {units}, {found.lost or 'none'} lost flushed data"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = [f"{len(names) - NAMES_SHOWN} more"] if len(names) > NAMES_SHOWN else []
+    return _listed([*names[:NAMES_SHOWN], *more], " and ")
 
 
 def _promised(word: Word, spelt: Callable[[str], str]) -> str:
@@ -205,10 +270,8 @@ def headline(columns: Sequence[Column]) -> str:
             return certain + (f"; {_doubt(columns, 'power', takes)}" if unknown == "power" else "")
     if alone := one_copy(columns):
         lost: Take = "commits" if alone in ("log", "power+log") else "pool"
-        kept = parties(worst(columns, alone), str.upper)
-        certain = (
-            f"{NOUNS[alone].upper()} {_capital([lost])} UNLESS THERE IS A COPY BELOW: RELIES ON {kept} (NOT VERIFIED)"
-        )
+        kept = parties(worst(columns, alone), brief=True)
+        certain = f"{NOUNS[alone].upper()} {_capital([lost])} UNLESS THERE IS A COPY BELOW: RELIES ON {kept}"
         return certain + (f"; {_doubt(columns, unknown)}" if unknown else "")
     if unknown:
         return f"CANNOT TELL {_doubt(columns, unknown).removeprefix('NOT KNOWN ')}"
@@ -218,7 +281,7 @@ def headline(columns: Sequence[Column]) -> str:
         if cell.outcome == "word":
             also = NOUNS["drive"] if cell is cut and set(relied[NOUNS["drive"]].parties) & set(cell.parties) else ""
             happens = f"{noun} or {also}" if also else noun
-            return f"NO LOSS BY {happens.upper()}, RELYING ON {parties(cell, str.upper)} (NOT VERIFIED)"
+            return f"NO LOSS BY {happens.upper()}, RELYING ON {parties(cell, brief=True)}"
     return "NO LOSS FOUND: A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
 
 

@@ -18,8 +18,9 @@ LEFT_OUT_SHOWN = 5
 # commands of fixes that show where to begin and change nothing; a test knows the others
 LOOKS = (
     "arcstat", "cat", "dkms status", "dmesg", "dmidecode", "exportfs -v", "findmnt", "grep", "lsblk", "nvme smart-log",
-    "smartctl", "stat", "storcli64 /call show", "systemctl --failed", "testparm", "zaudit diagnose", "zfs get",
-    "zfs list", "zfs version", "zpool events", "zpool history", "zpool import", "zpool iostat", "zpool list", "zpool status",
+    "smartctl", "stat", "storcli64 /call show", "systemctl --failed", "testparm", "zaudit diagnose",
+    "zaudit powercut plan", "zfs get", "zfs list", "zfs version", "zpool events", "zpool history", "zpool import",
+    "zpool iostat", "zpool list", "zpool status",
 )  # fmt: skip
 # while one of these fails no restart of the host is a first step: it may not come up, or with a device less
 BAR_RESTART = ("pool-degraded", "pool-suspended", "kernel-without-zfs", "running-kernel-without-zfs")

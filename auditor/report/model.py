@@ -335,6 +335,8 @@ def _disk(facts: Facts, disk: Subject) -> Disk:
 def _promise(facts: Facts, disk: Subject) -> tuple[str, Promise]:
     virtual, cache, grade = (facts.get(disk, name) for name in ("virtual", "volatile_cache", "plp_grade"))
     failed = facts.get(disk, "plp_failed")
+    if is_true(facts.get(disk, "lost_flushed")):
+        return "lost data at a power cut that it had flushed", "bad"
     if is_true(failed):
         return "its power-loss protection has failed", "bad"
     if is_true(virtual):

@@ -14,13 +14,14 @@ from typing import Any
 from auditor.codec import plain
 from auditor.facts import Evidence, Reason, Subject
 from auditor.judge.baseline import Entry, Night
-from auditor.judge.cell import Cell, Word
+from auditor.judge.cell import Cell, Tried, Word
 from auditor.judge.event import Event
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
 from auditor.judge.known_bugs import Bug
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
+from auditor.model.power_cuts import ENOUGH, bounds
 from auditor.report import event_words, finding_words
 from auditor.report.folding import SUBJECT, Names, folded
 from auditor.report.model import Report
@@ -130,7 +131,17 @@ def _identity(subject: Subject, text: str) -> dict[str, str]:
 
 def _word(word: Word) -> dict[str, Any]:
     answered = word.owner and {"owner": word.owner, "expires": str(word.until)}
-    return {"party": word.party, "names": list(word.names), **_present(needed=word.needed, answered=answered)}
+    return {
+        "party": word.party,
+        "names": list(word.names),
+        **_present(needed=word.needed, answered=answered, tried=list(map(_tried, word.tried))),
+    }
+
+
+def _tried(found: Tried) -> dict[str, Any]:
+    """Below the largest share of such cuts that may lose, where there were enough of them."""
+    below = {"below": round(bounds(0, found.held)[1], 4)} if found.held >= ENOUGH else {}
+    return {"name": found.name, "held": found.held, **below, "units": found.units, "lost": found.lost}
 
 
 def _left_out(each: LeftOut) -> dict[str, str]:

@@ -44,6 +44,7 @@ DRIVE: Mapping[str, Value] = {
     "plp_grade": 4,
     "drive_class": "plp-full",
     "plp_failed": False,
+    "lost_flushed": False,
     "virtual": False,
     "raid_volume": False,
     "logged_flush_errors": 0,

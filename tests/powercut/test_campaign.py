@@ -30,6 +30,7 @@ from auditor.powercut.book import Run
 from auditor.powercut.record import slots_of, unit
 from auditor.powercut.target import LABEL, MARGIN, TargetError, partition
 from auditor.powercut.verdict import Drive
+from auditor.sources import power_cuts
 from auditor.verify import ledger, place
 from auditor.verify.ledger import PlaceError
 from tests.fake import CommandLine
@@ -40,6 +41,7 @@ root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for namespaces 
 KEY = hashlib.sha256(b"zaudit powercut key" + b"0123456789abcdef" * 2).digest()
 MIB = 1 << 20
 SECTOR = 512
+SERIAL = "LOOPDRIVE1234S1"
 SETUP = (
     'mount --bind "$1/lib" /var/lib && mount --bind "$1/boot" /proc/sys/kernel/random/boot_id && '
     'mount --bind "$1/sbin" /usr/local/sbin && mount --bind "$1/run" /run && shift && exec "$@"'
@@ -66,7 +68,7 @@ class Host:
         (self.folder / "boot").write_text(f"boot-{self.boots}\n")
         self.cycles += cut
         self.unsafe += cut
-        told = {"power_cycle_count": self.cycles, "model_name": "MODEL", "firmware_version": "F1", "serial_number": "S1",
+        told = {"power_cycle_count": self.cycles, "model_name": "MODEL", "firmware_version": "F1", "serial_number": SERIAL,
                 "nvme_smart_health_information_log": {"unsafe_shutdowns": self.unsafe}}  # fmt: skip
         (self.folder / "counters").write_text(json.dumps(told))
 
@@ -235,6 +237,12 @@ def lose(drive: Loop, run: Run, *, flushed: bool) -> None:
         drive.write(layout.offset(slot), unit(layout, slot, 0, 0))
 
 
+def kept(host: Host) -> Any:
+    """What zaudit check reads in the only record of the host."""
+    (path,) = (host.folder / "lib" / "zaudit" / "cuts").glob("*.json")
+    return json.loads(power_cuts.keep(path.read_text()))["evidence"]
+
+
 @root
 def test_a_drive_from_start_to_report(host: Host, loop: Loop, tmp_path: Path) -> None:
     """Cuts that take what was not flushed are trials; one that takes what was acknowledged is a loss, and nothing is
@@ -278,7 +286,20 @@ def test_a_drive_from_start_to_report(host: Host, loop: Loop, tmp_path: Path) ->
     assert [each["worst"] for each in run["trials"]] == ["", "LOST"]
     assert [each["informative"] for each in run["trials"]] == [True, True]
     assert (run["verdict"]["word"], run["drives"][0]["model"], run["layer"]) == ("LOST", "MODEL", "drive")
-    assert "S1" not in json.dumps(of_host), "a serial number leaves the host as a hash"
+    assert SERIAL not in json.dumps(of_host), "a serial number leaves the host as a hash"
+    evidence = {
+        "layer": "drive",
+        "verdict": "LOST",
+        "cuts": 2,
+        "lost": 1,
+        "model": "MODEL",
+        "firmware": "F1",
+        "serial": SERIAL,
+    }
+    assert kept(host) == [evidence], "the host's own record has it, so that zaudit check knows the drive again"
+    logs = b"".join(each.read_bytes() for each in (tmp_path / "store").iterdir())
+    assert b"MODEL" in logs
+    assert SERIAL.encode() not in logs
 
 
 @root
@@ -318,6 +339,7 @@ def test_a_drive_that_was_replaced_is_judged_by_nobody(host: Host, loop: Loop) -
     checked = host.run("check")
     assert "another drive is in its place" in checked.stdout
     assert checked.returncode == 10
+    assert [each["serial"] for each in kept(host)] == [""]
 
 
 @root

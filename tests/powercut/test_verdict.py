@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from auditor import codec
+from auditor.model.power_cuts import bounds
 from auditor.powercut import report
 from auditor.powercut.book import Run
 from auditor.powercut.record import Acknowledged, Left, check, mark_of, slots_of, unit
@@ -24,7 +25,6 @@ from auditor.powercut.verdict import (
     Cut,
     Drive,
     Trial,
-    bounds,
     campaign,
     classify,
     cuts_for,

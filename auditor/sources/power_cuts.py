@@ -1,0 +1,102 @@
+"""What ``zaudit powercut`` showed of the drives of this host, from its own records (``auditor/powercut/campaign.py``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from auditor.facts import HOST, DriveCuts, Evidence, Fact, Known, Subject, flag, known, rows
+from auditor.host.request import Files, Read
+from auditor.sources.source import source
+from auditor.text import crowded, harmless
+
+SCHEMA = "zaudit-cuts/1"
+RECORDS = "/var/lib/zaudit/cuts/*.json"
+COMMAND = "zaudit powercut report"
+DRIVES = 64  # of one record
+LONGEST = 200  # of a word in it
+MOST = 1 << 20  # cuts
+LARGEST = 10_000  # records
+
+
+def keep(text: str) -> str:
+    """Of a record what it comes to for each drive, and of that the same again; empty where it cannot be read."""
+    try:
+        return _spelt(_rows(text))
+    except ValueError:
+        return ""
+
+
+def _spelt(found: tuple[DriveCuts, ...]) -> str:
+    return json.dumps({"schema": SCHEMA, "evidence": [each._asdict() for each in found]}, indent=1) + "\n"
+
+
+def _rows(text: str) -> tuple[DriveCuts, ...]:
+    """Raises ValueError for what is no record of this version, or says what cannot be."""
+    if crowded(text):
+        raise ValueError("more values than a record has")
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    found = document.get("evidence") if isinstance(document, dict) and document.get("schema") == SCHEMA else None
+    if not isinstance(found, list) or len(found) > DRIVES:
+        raise ValueError("no record of this version")
+    return tuple(map(_row, found))
+
+
+def _row(found: object) -> DriveCuts:
+    if not isinstance(found, dict):
+        raise ValueError("no row of a record")
+    values: dict[str, Any] = {name: found.get(name) for name in DriveCuts._fields}
+    row = DriveCuts(**values)
+    words = (row.layer, row.verdict, row.model, row.firmware, row.serial)
+    if not all(isinstance(word, str) and len(word) <= LONGEST and word == harmless(word) for word in words):
+        raise ValueError("no word of a record")
+    if type(row.cuts) is not int or type(row.lost) is not int or not 0 <= row.lost <= row.cuts <= MOST:
+        raise ValueError("no number of cuts")
+    return row
+
+
+@source(
+    "power_cuts",
+    "host",
+    ask=Read((RECORDS,), trusted=True),
+    keeps={RECORDS: keep},
+    facts={
+        "power_cuts": rows(DriveCuts, "what power cuts showed of drives (zaudit powercut)"),
+        "power_cuts_read": flag("all records of power cuts could be read, and nobody but root could have written one"),
+    },
+)
+def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/var/lib/zaudit/cuts``: a record of each run that was checked on this host, or copied there from another one.
+
+    What could be read counts although another record could not: a loss in it is one.
+    """
+    if len(reply.text) > LARGEST:
+        raise ValueError(f"more than {LARGEST} records")
+    found, damaged = list[DriveCuts](), list[str]()
+    for path in sorted(reply.text):
+        try:
+            found += _rows(reply.text[path])
+        except ValueError:
+            damaged.append(path)
+    whole = reply.complete(RECORDS)
+    lines = tuple(Evidence(_line(each), COMMAND) for each in found) or (Evidence("no record of power cuts", COMMAND),)
+    if found or whole:
+        yield Fact(HOST, "power_cuts", Known(tuple(found), lines))
+    if damaged:
+        yield Fact(
+            HOST, "power_cuts_read", known(False, f"{harmless(damaged[0])} is no record that can be read", COMMAND)
+        )
+    elif whole:
+        text = f"{len(reply.text)} records of power cuts" if reply.text else "no record of power cuts"
+        yield Fact(HOST, "power_cuts_read", known(True, text, COMMAND))
+
+
+def _line(each: DriveCuts) -> str:
+    return f"{each.model} {each.firmware}, layer {each.layer}: {each.verdict}, {each.lost} of {each.cuts} cuts lost"
+
+
+SOURCES = (power_cuts,)
