@@ -16,13 +16,15 @@ ORDER: dict[Outcome, int] = {"kept": 0, "word": 1, "unknown": 2, "lost": 3}
 
 class Word(NamedTuple):
     """A promise that is relied on. names: of drives and the like, needed of which must keep it; 0: all. owner, until: who
-    answers for it in the policy, if anybody does."""
+    answers for it in the policy, if anybody does; documented: the owner is where a provider documents it, and the site has
+    adopted that."""
 
     party: Party
     names: tuple[str, ...] = ()
     owner: str = ""
     until: date | None = None
     needed: int = 0
+    documented: bool = False
 
 
 class Cell(NamedTuple):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
-from auditor.data import durability
+from auditor.data import durability, providers
 from auditor.durability.answers import Answer, Choice, Promise, Rank, Reason, Relies
 from auditor.durability.elements import settled
 from auditor.durability.events import QUESTIONS, Question
@@ -165,7 +165,7 @@ class EventTable:
                     if each.question == "commits" and _outcome(found) == "fail":
                         amounts[found.amount] = None
         takes = {_take(side.judge, each) for each in deciding} if worst < Rank.RELIES else set()
-        words = (word for each in deciding for word in self._words(side, each.answer.relies, answers))
+        words = (word for each in deciding for word in self._words(side, each, answers))
         return Cell(
             OUTCOMES[worst],
             tuple(take for take in TAKES if take in takes),
@@ -194,12 +194,12 @@ class EventTable:
                 found.append(each)
         return found
 
-    def _words(self, side: _Side, relies: Relies, answers: Answers) -> Iterator[Word]:
-        for each in self._relied(relies):
+    def _words(self, side: _Side, asked: _Asked, answers: Answers) -> Iterator[Word]:
+        for each in self._relied(asked.answer.relies):
             if isinstance(each, Promise):
-                yield self._word(side, each, answers)
+                yield self._word(side, each, asked.event, answers)
                 continue
-            sets = [[self._word(side, one, answers) for one in _flat(promised)] for promised in each.sets]
+            sets = [[self._word(side, one, asked.event, answers) for one in _flat(promised)] for promised in each.sets]
             answered = [words for words in sets if all(word.owner for word in words)]
             if len(answered) >= each.needed:
                 yield from (word for words in answered[: each.needed] for word in words)
@@ -207,11 +207,18 @@ class EventTable:
             names = tuple(dict.fromkeys(name for words in sets for word in words for name in word.names))
             yield Word(sets[0][0].party, names, needed=each.needed if names else 0)
 
-    def _word(self, side: _Side, promise: Promise, answers: Answers) -> Word:
+    def _word(self, side: _Side, promise: Promise, event: Event, answers: Answers) -> Word:
         disks = [each for each in side.observation.about.get(promise.name, ()) if each.kind == "disk"]
-        answer = answers.of_disks(disks) if promise.party == "drive" else answers.of_party(promise.party)
-        names = (promise.name,) if promise.name else ()
-        return Word(promise.party, names, answer.owner, answer.expires) if answer else Word(promise.party, names)
+        answer = answers.of_disks(disks) if promise.party == "drive" else answers.of_party(promise.party, [event])
+        called = promise.name
+        if promise.party == "hypervisor":
+            called = word_of(self._facts.get(HOST, "provider_machine"))
+        names = (called,) if called else ()
+        if not answer:
+            return Word(promise.party, names)
+        if answer.provider:
+            names = (providers.load()[answer.provider].name,)
+        return Word(promise.party, names, answer.owner, answer.expires, documented=bool(answer.provider))
 
     def _about(self, side: _Side, reason: Reason, program: Program, names: Sequence[str]) -> frozenset[Subject]:
         """What the model calls so. One dataset stands for all that are alike."""

@@ -27,7 +27,7 @@ NOBODY: Mapping[str, Sequence[str]] = {}
 PARTIES: dict[Party, str] = {
     "drive": "{names}",
     "controller": "{names}",
-    "hypervisor": "the hypervisor",
+    "hypervisor": "the {names} hypervisor",
     "target": "the storage behind {names}",
     "layer": "{names}",
     "replicas": "the replicas of {names}",
@@ -130,7 +130,8 @@ def parties(cell: Cell, spelt: Callable[[str], str] = str) -> str:
     words = [_listed(said, spelt(" and ")) + (spelt(" (not verified)") if spelt is str else "")] if said else []
     for word in cell.parties:
         if word.owner:
-            words.append(_promised(word, spelt) + (_who(word.owner, word.until) if spelt is str else ""))
+            said_by = f" (documented: {harmless(word.owner)})" if word.documented else _who(word.owner, word.until)
+            words.append(_promised(word, spelt) + (said_by if spelt is str else ""))
     return spelt(" and ").join(dict.fromkeys(words))
 
 
@@ -142,8 +143,9 @@ def _promised(word: Word, spelt: Callable[[str], str]) -> str:
     names = _listed(shown, spelt(" or " if word.needed == 1 else " and "))
     if word.needed > 1:
         names = spelt(f"{word.needed} of ") + names
-    before, _, after = PARTIES[word.party].partition("{names}")
-    return f"{spelt(before)}{names if '{names}' in PARTIES[word.party] else ''}{spelt(after)}"
+    form = "{names}" if word.documented else PARTIES[word.party] if names else PARTIES[word.party].replace("{names} ", "")
+    before, _, after = form.partition("{names}")
+    return f"{spelt(before)}{names if '{names}' in form else ''}{spelt(after)}"
 
 
 def _listed(each: Sequence[str], last: str) -> str:
@@ -217,16 +219,21 @@ def headline(columns: Sequence[Column]) -> str:
             return f"CANNOT TELL {_doubt(columns, event).removeprefix('NOT KNOWN ')}"
     if alone := one_copy(columns):
         lost = "ACKNOWLEDGED COMMITS" if alone in ("log", "power+log") else "THE POOL"
-        kept = parties(worst(columns, alone), str.upper)
-        return f"{NOUNS[alone].upper()} LOSES {lost} UNLESS THERE IS A COPY BELOW: RELIES ON {kept} (NOT VERIFIED)"
+        return f"{NOUNS[alone].upper()} LOSES {lost} UNLESS THERE IS A COPY BELOW: RELIES ON {_on(worst(columns, alone))}"
     cut = of_a_cut(columns)
     relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
     for noun, cell in relied.items():
         if cell.outcome == "word":
             also = NOUNS["drive"] if cell is cut and set(relied[NOUNS["drive"]].parties) & set(cell.parties) else ""
             happens = f"{noun} or {also}" if also else noun
-            return f"NO LOSS BY {happens.upper()}, RELYING ON {parties(cell, str.upper)} (NOT VERIFIED)"
+            return f"NO LOSS BY {happens.upper()}, RELYING ON {_on(cell)}"
     return "NO LOSS FOUND: A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
+
+
+def _on(cell: Cell) -> str:
+    """Whom a headline says is relied on, and whether a document of theirs is all that speaks for it."""
+    documented = all(word.documented for word in cell.parties)
+    return f"{parties(cell, str.upper)} ({'DOCUMENTED' if documented else 'NOT VERIFIED'})"
 
 
 def _doubt(columns: Sequence[Column], event: Event, certain: Sequence[Take] = ()) -> str:
