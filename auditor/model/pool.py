@@ -271,7 +271,9 @@ def next_snapshot(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(dataset, "snapshot_room", Known(max(available - max(reserved - referenced, 0), 0), seen))
     yield Fact(dataset, "snapshot_takes_most", Known(most, seen))
     alone = found[4].value == NO_CLONE and used <= max(referenced, reserved) + LEAST
-    part = unknown(f"{dataset} may have snapshots or children", f"zfs get -p written,usedbydataset {quoted(dataset.name)}")
+    part = unknown(
+        f"{dataset} may have snapshots or children", f"zfs get -p written,usedbydataset {quoted(dataset.name)}"
+    )
     yield Fact(dataset, "snapshot_takes", Known(most, seen) if alone else part)
 
 

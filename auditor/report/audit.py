@@ -142,6 +142,8 @@ def _costs(column: Column, report: Report) -> Iterator[tuple[str, Line]]:
         more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
         why = f"   {', '.join(line.why[:RULES_SHOWN])}{more}" if line.why else ""
         yield event_words.happening(line.events), (Run(line.text, line.cell.outcome), Run(why, "dim"))
+    if column.gone:
+        yield event_words.LOSS_OF_THE_POOL, (Run(event_words.sentence(column.gone), column.gone.outcome),)
 
 
 def _pools(report: Report) -> Iterator[Block]:

@@ -21,6 +21,7 @@ NOUNS: dict[Event, str] = {
     "power+drive": "a power cut with a lost data drive",
     "below": "a power cut of the host below",
 }
+LOSS_OF_THE_POOL = "the loss of the pool"
 NAMES_SHOWN, USERS_SHOWN, PROMISES_SHOWN = 4, 2, 3
 CLAUSES = 2  # of a headline
 NOBODY: Mapping[str, Sequence[str]] = {}
@@ -143,7 +144,9 @@ def _promised(word: Word, spelt: Callable[[str], str]) -> str:
     names = _listed(shown, spelt(" or " if word.needed == 1 else " and "))
     if word.needed > 1:
         names = spelt(f"{word.needed} of ") + names
-    form = "{names}" if word.documented else PARTIES[word.party] if names else PARTIES[word.party].replace("{names} ", "")
+    form = (
+        "{names}" if word.documented else PARTIES[word.party] if names else PARTIES[word.party].replace("{names} ", "")
+    )
     before, _, after = form.partition("{names}")
     return f"{spelt(before)}{names if '{names}' in form else ''}{spelt(after)}"
 
@@ -219,7 +222,9 @@ def headline(columns: Sequence[Column]) -> str:
             return f"CANNOT TELL {_doubt(columns, event).removeprefix('NOT KNOWN ')}"
     if alone := one_copy(columns):
         lost = "ACKNOWLEDGED COMMITS" if alone in ("log", "power+log") else "THE POOL"
-        return f"{NOUNS[alone].upper()} LOSES {lost} UNLESS THERE IS A COPY BELOW: RELIES ON {_on(worst(columns, alone))}"
+        return (
+            f"{NOUNS[alone].upper()} LOSES {lost} UNLESS THERE IS A COPY BELOW: RELIES ON {_on(worst(columns, alone))}"
+        )
     cut = of_a_cut(columns)
     relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
     for noun, cell in relied.items():

@@ -47,7 +47,10 @@ def test_the_table_names_who_answers_for_the_hypervisor() -> None:
     assert power(answered)["word"] == [{"party": "hypervisor", "names": ["QEMU"], "answered": who}]
     assert power(answered)["outcome"] == "word", "an answer changes who answers, not what can be seen"
     assert "the QEMU hypervisor, for which ann@example.org answers until 2026-11-21" in power(answered)["text"]
-    assert answered.headline == "NO LOSS BY A POWER CUT OR DATA DRIVE FAILURE, RELYING ON THE QEMU HYPERVISOR (NOT VERIFIED)"
+    assert (
+        answered.headline
+        == "NO LOSS BY A POWER CUT OR DATA DRIVE FAILURE, RELYING ON THE QEMU HYPERVISOR (NOT VERIFIED)"
+    )
     text = audit_page.write_text(answered, width=100)
     assert "WAIVED    container-or-vm-blind (medium), until 2026-11-21 by ann@example.org: cache=none" in text
     assert "ann@example.org" in audit_page.write_html(answered)
