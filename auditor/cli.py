@@ -92,7 +92,9 @@ def _once(command: click.Command, words: list[str], parent: click.Context) -> No
         _, rest, order = command.make_parser(ctx).parse_args(list(words))
     except click.UsageError:
         return  # click says so where it reads them
-    given = [each for each in order if isinstance(each, click.Option) and not (each.multiple or each.is_flag)]
+    given = [
+        each for each in order if isinstance(each, click.Option) and not (each.multiple or each.is_flag or each.count)
+    ]
     for each in given:
         overridden = isinstance(each.type, (click.Choice, click.FloatRange)) or each.callback
         if given.count(each) > 1 and not overridden:

@@ -270,11 +270,14 @@ def test_output_is_what_would_have_been_printed(format_: str, tmp_path: Path, za
 
 
 def test_verbose(zaudit: CommandLine) -> None:
-    few, many = (zaudit("check", "--replay", REC, *words).out for words in ((), ("-v",)))
-    assert "passed " in many
-    assert "passed " not in few
-    assert len(many) > len(few)
-    assert "passes" in json.loads(zaudit("check", "--replay", REC, "-v", "--format", "json").out)
+    """Evidence of what failed and is unknown, then of what passed as well."""
+    brief, more, all_ = (zaudit("check", "--replay", REC, *words).out for words in ((), ("-v",), ("-vv",)))
+    assert [bool(re.search("^ +Seen ", page, re.MULTILINE)) for page in (brief, more, all_)] == [False, True, True]
+    assert ["passed " in page for page in (brief, more, all_)] == [False, False, True]
+    documents = [
+        json.loads(zaudit("check", "--replay", REC, *words, "--format", "json").out) for words in (("-v",), ("-vv",))
+    ]
+    assert ["passes" in each for each in documents] == [False, True]
 
 
 def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
@@ -506,7 +509,7 @@ def test_a_replay_names_those_near_it_as_well(zaudit: CommandLine) -> None:
 @pytest.mark.parametrize("target", ["tank/db", "tank/db/", "/tank/db", "/tank/db/pgdata", "/data", "/dev/zvol/tank/db"])
 def test_ways_to_name_a_dataset(target: str, zaudit: CommandLine) -> None:
     zaudit.host = with_pools()
-    done = zaudit("check", target, "--format", "json", "--rule", "sync-disabled", "-v")
+    done = zaudit("check", target, "--format", "json", "--rule", "sync-disabled", "-vv")
     assert done.err == ""
     document = json.loads(done.out)
     assert document["targets"] == [target]

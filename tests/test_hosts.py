@@ -114,7 +114,7 @@ def test_golden_green_report() -> None:
 
 def test_a_report_is_the_same_in_every_run() -> None:
     first, second = report_anew(HOSTS / CANONICAL), report_anew(HOSTS / CANONICAL)
-    assert json_report.render(first, verbose=True) == json_report.render(second, verbose=True)
+    assert json_report.render(first, passed=True) == json_report.render(second, passed=True)
 
 
 @pytest.mark.parametrize("width", [80, 120])

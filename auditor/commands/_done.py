@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Done:
     """A report, and what it looks like in each format. The data of it is made once, and only where a format wants it."""
 
-    def __init__(self, report: Report, verbose: bool, least: Severity) -> None:
+    def __init__(self, report: Report, verbose: int, least: Severity) -> None:
         self._report, self._verbose, self._shown = report, verbose, report.above(least)
         self._data: ReportDocument | None = None
 

@@ -54,7 +54,7 @@ from auditor.report import formats
     help="Do not show findings below this on a terminal or page; they still count.",
 )
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Show the evidence of what failed, of what is unknown and of what passed."
+    "-v", "--verbose", count=True, help="Show the evidence of what failed and is unknown; -vv: also of what passed."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but the reports, unless something goes wrong.")
 @click.option(
@@ -80,7 +80,7 @@ def check(
     supposed: tuple[str, ...],
     name: str | None,
     verifying: bool,
-    verbose: bool,
+    verbose: int,
     min_severity: Any,
     quiet: bool,
     color: str,

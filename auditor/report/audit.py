@@ -53,15 +53,15 @@ SEVERAL = {"leaf": "leaves"}  # of all other kinds of subjects with an s
 NEVER = "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it"
 
 
-def write_text(report: Report, *, verbose: bool = False, **screen: Unpack[terminal.Screen]) -> str:
-    """For a terminal. verbose: the whole page, else in brief."""
-    page = whole(report, passed=True) if verbose else brief(report)
+def write_text(report: Report, *, verbose: int = 0, **screen: Unpack[terminal.Screen]) -> str:
+    """For a terminal. verbose: 0 in brief, 1 the whole page, 2 with every rule that passed."""
+    page = whole(report, passed=verbose > 1) if verbose else brief(report)
     return terminal.write(page, **screen)
 
 
-def write_html(report: Report, *, verbose: bool = False) -> str:
-    """The whole page. verbose: with every rule that passed."""
-    return html.write(whole(report, passed=verbose))
+def write_html(report: Report, *, verbose: int = 0) -> str:
+    """The whole page. verbose: 2 with every rule that passed."""
+    return html.write(whole(report, passed=verbose > 1))
 
 
 def brief(report: Report) -> Document:

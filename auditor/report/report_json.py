@@ -31,12 +31,12 @@ REASONS_SHOWN = 20
 FIRST = "zaudit-report/1"  # each subject had a verdict of its own
 
 
-def render(report: Report, *, verbose: bool = False) -> str:
-    """JSON text that ends with a newline. verbose: with a list of passes and their evidence."""
-    return json.dumps(document(report, verbose), indent=1, ensure_ascii=True) + "\n"
+def render(report: Report, *, passed: bool = False) -> str:
+    """JSON text that ends with a newline. passed: with a list of passes and their evidence."""
+    return json.dumps(document(report, passed), indent=1, ensure_ascii=True) + "\n"
 
 
-def document(report: Report, verbose: bool = False) -> dict[str, Any]:
+def document(report: Report, passed: bool = False) -> dict[str, Any]:
     """The report as plain data, after ``schema.json``."""
     covered, names = report.coverage, Names()
     whole_document: dict[str, Any] = {
@@ -96,7 +96,7 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
         ]
     if report.seen_from:
         whole_document["seen_from"] = report.seen_from
-    if verbose:
+    if passed:
         passes = ((each.rule.id, each) for each in report.verdicts if each.outcome == "pass")
         whole_document["passes"] = folded(({"rule": rule, **_verdict(each)} for rule, each in passes), names)
     return whole_document | {"names": list(names)}

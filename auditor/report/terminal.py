@@ -123,23 +123,37 @@ class Hanging:
         """One line after the other, none of which is wrapped again."""
         beside = options.max_width - self._at >= self._least
         column = self._at if beside else MARGIN
-        lines = self._lines(console, max(options.max_width - column, 1))
-        first = self._words.copy()
+        lines = _wrapped(self._text, console, options.max_width - column)
+        words = [self._words.copy()] if beside else self._above(console, options.max_width)
         if beside:
-            first.pad_right(column - first.cell_len)
-            first.append_text(lines.pop(0))
+            words[0].pad_right(column - words[0].cell_len)
+            words[0].append_text(lines.pop(0))
+        lines = [*words, *(Text(" " * column).append_text(line) for line in lines)]
         if console.color_system is None:  # without a style nothing is left of a line but its text
-            yield Segment("".join((first.plain, "\n", *(f"{' ' * column}{line.plain}\n" for line in lines))))
+            yield Segment("".join(f"{line.plain}\n" for line in lines))
             return
-        for line in (first, *(Text(" " * column).append_text(line) for line in lines)):
+        for line in lines:
             styled = Text().append_text(line) if line.style else line  # render() leaves out the style of the whole
             yield from styled.render(console, end="\n")
 
-    def _lines(self, console: Console, width: int) -> list[Text]:
-        """The text in lines. Most are short: to have rich wrap them takes the greater part of a long report."""
-        if self._text.cell_len <= width and not {"\n", "\t"} & {*self._text.plain}:
-            return [self._text]
-        return list(self._text.wrap(console, width, overflow="fold"))
+    def _above(self, console: Console, width: int) -> list[Text]:
+        """The words on lines of their own: what goes on keeps their indentation, and two columns more."""
+        if self._words.cell_len <= width:
+            return [self._words]
+        bare = self._words.plain.lstrip(" ")
+        indent = len(self._words) - len(bare)
+        first, *more = _wrapped(self._words[indent:], console, width - indent - INDENT)
+        return [
+            Text(" " * indent).append_text(first),
+            *(Text(" " * (indent + INDENT)).append_text(each) for each in more),
+        ]
+
+
+def _wrapped(text: Text, console: Console, width: int) -> list[Text]:
+    """In lines. Most are short: to have rich wrap them takes the greater part of a long report."""
+    if text.cell_len <= width and not {"\n", "\t"} & {*text.plain}:
+        return [text]
+    return list(text.wrap(console, max(width, 1), overflow="fold"))
 
 
 class Whole:

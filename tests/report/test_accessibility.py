@@ -28,7 +28,7 @@ from tests.verify import samples
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 AXE = importlib.util.find_spec("axe_core_python")
 PAGES: dict[str, Callable[[], str]] = {
-    "lost": lambda: audit_page.write_html(report_of(HOSTS / CANONICAL), verbose=True),
+    "lost": lambda: audit_page.write_html(report_of(HOSTS / CANONICAL), verbose=2),
     "kept": lambda: audit_page.write_html(report_of(HOSTS / GREEN)),
     "suspended": lambda: audit_page.write_html(report_of(HOSTS / "2.3-suspended-wait")),
     "answered for": lambda: audit_page.write_html(judged(HYPERVISOR, GUEST)),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
+from rich.cells import cell_len
 from rich.text import Text
 
 from auditor.report import audit as audit_page
 from auditor.report.terminal import Whole, printed
+from tests import shared
 from tests.golden import HOSTS, report_of
 
 
@@ -29,3 +32,22 @@ def test_the_first_lines_of_a_report_keep_numbers_with_their_words() -> None:
         for verbose in (False, True):
             said = audit_page.write_text(report, width=width, verbose=verbose)
             assert not re.search(r" \d+$\n(?:high|medium|low|undecided)", said, re.MULTILINE), (width, verbose)
+
+
+SHOWN = shared.briefly([(name,) for name in shared.HOSTS.names()], quick=12)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_nothing_is_cut_at_any_width(name: str) -> None:
+    """Each letter of a wide page is on a narrow one, and no line is longer than the screen."""
+    report = report_of(HOSTS / name)
+    wide = letters(audit_page.write_text(report, width=2000))
+    for width in (40, 60, 80, 120):
+        page = audit_page.write_text(report, width=width)
+        assert letters(page) == wide
+        assert max(map(cell_len, page.splitlines())) <= width
+
+
+def letters(page: str) -> str:
+    """Without blanks, and the dots that join parts of the first line."""
+    return re.sub(r"[\s·]", "", page)

@@ -71,7 +71,7 @@ def test_no_name_becomes_an_element(name: str) -> None:
     past = recording.load(HOSTS / name)
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
     plain, hostile = (
-        audit_page.write_html(audit.judge(each, RULES, past.targets, "low"), verbose=True)
+        audit_page.write_html(audit.judge(each, RULES, past.targets, "low"), verbose=2)
         for each in (seen, seen._replace(facts=evil(seen.facts)))
     )
     before, after = Elements(plain), Elements(hostile)

@@ -49,15 +49,15 @@ def validator() -> Any:
     return jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker())
 
 
-@pytest.mark.parametrize("verbose", shared.briefly([(True,), (False,)], quick=1))
+@pytest.mark.parametrize("passed", shared.briefly([(True,), (False,)], quick=1))
 @pytest.mark.parametrize(
     "case", shared.briefly([(case,) for case in CASES], quick=15), ids=[name_of(case) for case in CASES]
 )
-def test_every_report_keeps_to_the_schema(case: Path, verbose: bool, validator: Any) -> None:
+def test_every_report_keeps_to_the_schema(case: Path, passed: bool, validator: Any) -> None:
     report = report_of(case)
-    document = json.loads(json_report.render(report, verbose=verbose))
+    document = json.loads(json_report.render(report, passed=passed))
     validator.validate(document)
-    assert ("passes" in document) is verbose
+    assert ("passes" in document) is passed
     assert document["exit_code"] == report.exit_code
     assert len(document["findings"]) == len(report.findings)
     assert (document["exit_code"] == 0) is (not report.findings)
@@ -119,7 +119,7 @@ def judged(name: str, host: str = "db1", only: str = "") -> Report:
 def test_hostile_names_on_a_terminal(name: str, width: int, color: bool) -> None:
     report = judged(name, host=name)
     assert sum(finding.failed for finding in report.findings) >= 4
-    text = audit_page.write_text(report, width=width, color=color, verbose=True)
+    text = audit_page.write_text(report, width=width, color=color, verbose=2)
     text.encode("utf-8")
     if color:
         assert SGR.search(text)
@@ -132,14 +132,14 @@ def test_hostile_names_on_a_terminal(name: str, width: int, color: bool) -> None
 @pytest.mark.parametrize("width", shared.briefly([(60,), (100,)], quick=1))
 @pytest.mark.parametrize("name", shared.briefly(((name,) for name in HOSTILE.values()), quick=4))
 def test_hostile_names_where_only_ascii_is_shown(name: str, width: int) -> None:
-    ascii_only = audit_page.write_text(judged(name, host=name), width=width, ascii_only=True, verbose=True)
+    ascii_only = audit_page.write_text(judged(name, host=name), width=width, ascii_only=True, verbose=2)
     assert ascii_only.isascii()
     assert all(char == "\n" or char.isprintable() for char in ascii_only)
 
 
 @pytest.mark.parametrize("name", shared.briefly(((name,) for name in HOSTILE.values()), quick=4))
 def test_hostile_names_in_json(name: str, validator: Any) -> None:
-    text = json_report.render(judged(name, host=name), verbose=True)
+    text = json_report.render(judged(name, host=name), passed=True)
     assert text.isascii()
     document = json.loads(text.encode())
     validator.validate(document)

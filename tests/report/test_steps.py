@@ -53,7 +53,7 @@ def test_every_format_prints_the_condition_before_the_command(host: str) -> None
     needs, command = first.fix.needs, finding_words.commands(first)[0]
     assert needs
     assert report.next_step != command
-    document = report_json.document(report, verbose=False)
+    document = report_json.document(report, passed=False)
     data = parse_report(document)
     assert next(each for each in document["findings"] if each["rule"] == first.rule.id)["fix"]["needs"] == needs
     texts = [

@@ -31,7 +31,7 @@ def older(document: Mapping[str, Any]) -> Any:
 
 
 REPORT = report_of(HOST)
-DOCUMENT = report_json.document(REPORT, verbose=False)
+DOCUMENT = report_json.document(REPORT, passed=False)
 FAILED = {each.rule.title for each in REPORT.findings if each.failed}
 OPEN = {each.rule.title for each in REPORT.findings if not each.failed} - FAILED
 

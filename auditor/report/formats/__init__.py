@@ -32,7 +32,7 @@ class Format(NamedTuple):
 
     media: str
     text: Callable[[ReportDocument], str] | None = None
-    page: Callable[[Report, bool, Mapping[str, Any]], str] | None = None
+    page: Callable[[Report, int, Mapping[str, Any]], str] | None = None
     failed: Callable[[str, float], str] | None = None
     status: Callable[[ReportDocument], int] | None = None
     mode: int = 0o600

@@ -13,19 +13,18 @@ from auditor.report.model import Report
 from auditor.report.report_reader import ReportDocument
 
 
-def _terminal(report: Report, verbose: bool, look: Mapping[str, Any]) -> str:
+def _terminal(report: Report, verbose: int, look: Mapping[str, Any]) -> str:
     """look: width, color, ascii_only."""
     return audit.write_text(report, verbose=verbose, **look)
 
 
-def _html(report: Report, verbose: bool, look: Mapping[str, Any]) -> str:
+def _html(report: Report, verbose: int, look: Mapping[str, Any]) -> str:
     """The whole page; it looks the same everywhere."""
     return audit.write_html(report, verbose=verbose)
 
 
-def _json(report: Report, verbose: bool, look: Mapping[str, Any]) -> str:
-    """verbose: with a list of what passed."""
-    return report_json.render(report, verbose=verbose)
+def _json(report: Report, verbose: int, look: Mapping[str, Any]) -> str:
+    return report_json.render(report, passed=verbose > 1)
 
 
 def _again(report: ReportDocument) -> str:
