@@ -306,7 +306,7 @@ def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
 @pytest.mark.parametrize("case", cases(), ids=name_of)
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_is_too_long(case: Path, width: int) -> None:
-    out = audit_page.write_text(report_of(case), width=width, verbose=True)
+    out = audit_page.write_text(report_of(case), width=width, verbose=2)
     assert [line for line in out.splitlines() if len(line) > width] == []
     assert max(map(len, out.splitlines())) > width * 0.8
 
@@ -314,7 +314,7 @@ def test_no_line_is_too_long(case: Path, width: int) -> None:
 def test_the_width_is_that_of_the_terminal(zaudit: CommandLine) -> None:
     zaudit.patch.setenv("COLUMNS", "60")
     out = zaudit("check", "--replay", REC, "-v").out
-    assert out == audit_page.write_text(report_of(REC), width=60, verbose=True)
+    assert out == audit_page.write_text(report_of(REC), width=60, verbose=1)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -72,9 +72,7 @@ def test_what_is_missing_is_said_in_words_of_the_platform(name: str) -> None:
     past = host(name)
     gone = {argv: Capture(None, fault="not installed") for argv in past.commands if argv[0] in ("nvme", "smartctl")}
     assert len(gone) > 10
-    page = " ".join(
-        audit_page.write_text(report(replace(past, commands={**past.commands, **gone})), verbose=True).split()
-    )
+    page = " ".join(audit_page.write_text(report(replace(past, commands={**past.commands, **gone})), verbose=2).split())
     assert NEED[name] in page
     ways = {each for each in ("apt install", "dnf install", "systemPackages", "TrueNAS takes") if each in page}
     assert ways == {each for each in ways if each in NEED[name]}

@@ -93,7 +93,7 @@ def test_a_dozen_rules_are_one_sentence() -> None:
     hidden = {each.rule.id for each in report.findings if finding_words.unasked(each)}
     hidden -= {each.rule.id for each in report.findings if not finding_words.unasked(each)}
     assert len(hidden) > 20
-    text = audit_page.write_text(report, width=100, verbose=True)
+    text = audit_page.write_text(report, width=100, verbose=2)
     assert text.count("not in the recording") == 1
     sentence = (
         f"Recorded by zaudit 0.1.0, which did not ask {len(report.unasked)} of the questions asked today. Record again."

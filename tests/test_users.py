@@ -510,7 +510,7 @@ def test_what_uses_a_volume_is_named() -> None:
     ]
     report = audit.judge(seen, RULES, (), "low")
     assert "tank/volume (guest db1, pod volume pvc-1)\n" in audit_page.write_text(report)
-    verbose = audit_page.write_text(report, verbose=True, width=300)
+    verbose = audit_page.write_text(report, verbose=2, width=300)
     assert "tank/volume is used by guest db1 (process 4711)   ls -l /proc/4711/fd\n" in verbose
     assert ">tank/volume (guest db1, pod volume pvc-1)</h3>" in audit_page.write_html(report)
     document = json_report.document(report)

@@ -80,7 +80,7 @@ class Names:
         except audit.NothingToAudit:
             return "refused"
         sound(after.facts)
-        printable(audit_page.write_text(after.report, verbose=True))
+        printable(audit_page.write_text(after.report, verbose=2))
         json.loads(report_json.render(after.report, passed=True))
         if MARKUP in audit_page.write_html(after.report, verbose=2):
             raise Flaw("printed: markup in a page")

@@ -257,7 +257,7 @@ def _audit(case: Case) -> None:
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
     report = audit.judge(seen, shared.audited(), past.targets, "low")
     json.loads(report_json.render(report, passed=True))
-    printable(audit_page.write_text(report, verbose=True))
+    printable(audit_page.write_text(report, verbose=2))
     sound(seen.facts)
 
 

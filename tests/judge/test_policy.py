@@ -473,7 +473,7 @@ def test_what_is_declared_rebuildable_is_judged_as_that() -> None:
     assert told == {"tank": "fail", "tank/db": "not applicable", "tank/db/wal": "not applicable", "tank/other": "fail"}
     (finding,) = (each for each in report.findings if each.rule.id == "sync-disabled-rebuildable")
     assert finding.severity == "low"
-    assert "Rebuildable data with sync=disabled" in audit_page.write_text(report, verbose=True)
+    assert "Rebuildable data with sync=disabled" in audit_page.write_text(report, verbose=2)
 
 
 def test_the_database_of_a_dataset_comes_before_that_of_the_command_line() -> None:

@@ -62,7 +62,7 @@ def test_every_format_prints_the_condition_before_the_command(host: str) -> None
         markdown.render(data),
         junit.render(data),
     ]
-    texts.append(audit_page.write_text(report, width=400, verbose=True))
+    texts.append(audit_page.write_text(report, width=400, verbose=2))
     for text in texts:
         plain = re.sub(r"<[^>]+>|[`\\]", "", text)
         assert f"{needs}: {command}" in plain

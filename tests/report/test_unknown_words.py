@@ -57,7 +57,7 @@ def test_each_format_of_a_report(name: str, edition: Callable[[Mapping[str, Any]
 def test_json_terminal_and_html() -> None:
     unknown = [each for each in DOCUMENT["findings"] if each["outcome"] == "unknown"]
     assert all(each["title"].startswith(UNKNOWN) for each in unknown)
-    assert not said(audit_page.write_text(REPORT, verbose=True))
+    assert not said(audit_page.write_text(REPORT, verbose=2))
     assert not said(audit_page.write_text(REPORT))
     assert not said(audit_page.write_html(REPORT))
 
