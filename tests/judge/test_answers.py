@@ -14,6 +14,7 @@ import pytest
 from auditor import audit
 from auditor.data import TableError, providers
 from auditor.facts import HOST, Fact, Facts, Subject, known
+from auditor.host.request import Capture
 from auditor.judge import answers
 from auditor.judge.policy import NONE, Answer, PolicyError
 from auditor.judge.policy_file import bare, parse
@@ -253,7 +254,7 @@ def cloud(model: str, machine: str) -> recording.Recording:
     """GUEST, with disks of this model on a hypervisor that systemd-detect-virt calls so."""
     drive = edited.Drive(model, "1.0", 0x1D0F, "vol0123?", cache=True)
     past = edited.edited(shared.host(edited.BASE), drive, edited.Machine(machine, "", ""), "cloud")
-    said = recording.Capture(0, f"{machine}\n".encode())
+    said = Capture(0, f"{machine}\n".encode())
     return edited.unused(replace(past, commands={**past.commands, ("systemd-detect-virt",): said}))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, number_of, unknown
 from auditor.model.pool import SIZES as NAMES
 from auditor.model.pool import next_snapshot, snapshot_space, thin_volumes
 
@@ -83,7 +83,7 @@ def next_one(used: int, available: int, referenced: int, reserved: int, origin: 
     facts.put(Fact(VOLUME, "origin", known(origin, "")))
     found = {fact.name: fact.value for fact in next_snapshot.derive(VOLUME, facts)}
     each = [found[name] for name in ("snapshot_room", "snapshot_takes_most", "snapshot_takes")]
-    return [one.value // GIB if isinstance(one, Known) else None for one in each]
+    return [int(number_of(one)) // GIB if isinstance(one, Known) else None for one in each]
 
 
 def test_a_snapshot_of_a_thick_volume_has_the_reservation_promised_again() -> None:
@@ -110,8 +110,10 @@ def test_thin_volumes_are_added_up_over_the_whole_pool() -> None:
         facts.put(Fact(POOL, "datasets", known(tuple(Subject("dataset", name) for name in datasets), "")))
         for name, (whole, reserved, held, readonly) in volumes.items():
             row = {"volsize": whole, "refreservation": reserved, "referenced": held}
-            rows = {"type": "volume", "readonly": readonly, **row}
-            facts.put_all(Fact(Subject("dataset", name), fact, known(value, "")) for fact, value in rows.items())
+            volume = Subject("dataset", name)
+            facts.put_all(Fact(volume, fact, known(value, "")) for fact, value in row.items())
+            facts.put(Fact(volume, "type", known("volume", "")))
+            facts.put(Fact(volume, "readonly", known(readonly, "")))
         for fact, value in (("type", "filesystem"), ("readonly", "off")):
             facts.put(Fact(Subject("dataset", "tank"), fact, known(value, "")))
         (found,) = thin_volumes.derive(POOL, facts)
