@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes docs/report.png: the HTML report of a recorded host, as a browser shows it. Needs Chromium.
+# Makes docs/report.png: the HTML report of a recorded host, as a browser shows it. Needs Chromium and pngquant.
 #   contrib/screenshot.sh [PYTHON]
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,4 +10,4 @@ trap 'rm -rf "$folder"' EXIT
     -o "$folder/report.html" --quiet || [ $? -ge 10 ]
 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 \
     --window-size=1000,760 --user-data-dir="$folder/profile" --screenshot="$folder/report.png" "file://$folder/report.html"
-mv "$folder/report.png" docs/report.png
+pngquant --strip --nofs --speed 1 --force --output docs/report.png 128 "$folder/report.png"

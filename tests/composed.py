@@ -1,5 +1,5 @@
-"""Hosts of platforms that the lab does not boot, composed of a recorded host: ``python -m tests.composed`` writes them anew
-below fixtures/hosts.
+"""Hosts of platforms that the lab does not boot, composed of a recorded host. No file of them is kept: tests make them again
+(tests/shared.py), and ``python -m tests.composed FOLDER`` writes them and those of :mod:`tests.edited`.
 
 Each is the healthy physical host of :mod:`tests.edited` with what the platform is known to differ in: what os-release and
 the releases say, which datasets of the system lie on its pools, how they are mounted, and which tools there are. Nothing of
@@ -15,9 +15,11 @@ rpool/USERDATA, bpool); NixOS manual, "ZFS".
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -32,7 +34,6 @@ from tests import question
 from tests.answered import answered
 from tests.bench import synthetic
 from tests.edited import BASE, HOSTS_OF, edited, modules, told_of_modules
-from tests.shared import HOSTS
 
 OS_RELEASE, HOSTNAME, RELEASE = "/etc/os-release", "/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease"
 LOCAL = "local"
@@ -351,11 +352,19 @@ def renamed(past: Recording, pool: str) -> Recording:
     return replace(past, commands=commands, files=files)
 
 
-def main() -> None:
+NAMES = (*HOSTS_OF, *(f"composed-{each}" for each in PLATFORMS))
+
+
+def host(name: str) -> Recording:
+    """One of NAMES."""
     base = recording.load(BASE)
-    for name in PLATFORMS:
-        recording.write(composed(base, name), HOSTS / f"composed-{name}")
+    return edited(base, *HOSTS_OF[name], name) if name in HOSTS_OF else composed(base, name.removeprefix("composed-"))
+
+
+def main(folder: Path) -> None:
+    for name in NAMES:
+        recording.write(host(name), folder / f"{name}.zaudit")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

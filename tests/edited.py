@@ -1,4 +1,4 @@
-"""Recorded hosts of the lab as physical ones: ``python -m tests.edited`` writes them anew below fixtures/hosts.
+"""Recorded hosts of the lab as physical ones; ``python -m tests.composed FOLDER`` writes them.
 
 A guest has no drives of its own, so no recording of one can show what a healthy host looks like. These differ from the
 recording that they come from in the identity of drives and machine, in what such drives say of their caches, and in what no
@@ -17,7 +17,6 @@ from auditor.databases import sqlite
 from auditor.databases.engine import WITHHELD
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.request import WITNESS, Capture, Files, Run, Skip
-from auditor.recording import recording
 from auditor.recording.recording import Recording
 from auditor.sources import guests, kernel_module, mounts, upkeep, zpool
 from auditor.sources import machine as machine_source
@@ -267,13 +266,3 @@ def _files(each: Files, text: object, drive: Drive, machine: Machine) -> Files:
         {str(text(path)): str(text(target)) for path, target in each.links.items()},
         {str(text(path)): str(text(error)) for path, error in each.errors.items()},
     )
-
-
-def main() -> None:
-    past = recording.load(BASE)
-    for name, (drive, machine) in HOSTS_OF.items():
-        recording.write(edited(past, drive, machine, name), HOSTS / name)
-
-
-if __name__ == "__main__":
-    main()

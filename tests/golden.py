@@ -5,6 +5,7 @@ Look at ``git diff fixtures`` afterwards: a golden file is only as good as the e
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from functools import cache
@@ -187,16 +188,24 @@ def verified(found: Found) -> dict[str, Any]:
     }
 
 
+def fio_output(path: Path) -> str:
+    """What fio printed."""
+    return gzip.decompress(path.read_bytes()).decode()
+
+
 def fio_outputs(folder: Path) -> dict[str, Any]:
     """What is read from the outputs of fio and strace for one profile: file -> jobs and what each interval added."""
     syncs = {each.name: each.sync for each in profile.load(folder.name).sections}
     found: dict[str, Any] = {}
-    for path in sorted(folder.glob("*.out")):
-        documents = fio.documents(path.read_text())
+    for path in sorted(folder.glob("*.out.gz")):
+        documents = fio.documents(fio_output(path))
         began = documents[0]["timestamp_ms"] / 1000 - 1
         slices = fio.timeline_of(documents, syncs, began, "log")
         jobs = fio.jobs_of(documents[-1], syncs, "log")
-        found[path.name] = {"jobs": codec.plain(jobs), "timeline": [[at, to, new.samples] for at, to, new in slices]}
+        found[path.name.removesuffix(".gz")] = {
+            "jobs": codec.plain(jobs),
+            "timeline": [[at, to, new.samples] for at, to, new in slices],
+        }
     return {**found, "log.strace": codec.plain(fio.parse((folder / "log.strace").read_text(), ("zaudit.",)))}
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -22,18 +25,28 @@ FIXTURES = ROOT / "fixtures"
 
 
 class Hosts(NamedTuple):
-    """A folder of recorded hosts, each a text archive; or a folder or .tar.gz, which some stay to show that these are read."""
+    """A folder of recorded hosts, each a .tar.gz; one is a text archive, which a reader of the README can look into.
+
+    composed: with those that tests/composed.py makes of one of them.
+    """
 
     folder: Path
+    composed: bool = False
 
     def __truediv__(self, name: str) -> Path:
-        """The recording of a host, whatever it is in; a text archive where there is none yet."""
-        paths = [self.folder / f"{name}{ending}" for ending in (ENDING, "", ".tar.gz")]
-        return next((path for path in paths if path.exists()), paths[0])
+        """The recording of a host, whatever it is in; a .tar.gz where there is none yet."""
+        paths = [self.folder / f"{name}{ending}" for ending in (".tar.gz", ENDING)]
+        found = next((path for path in paths if path.exists()), None)
+        return found or (_composed(name) if name in self._composed() else paths[0])
 
     def names(self) -> list[str]:
         """Of all hosts."""
-        return sorted(map(name_of, self.folder.iterdir()))
+        return sorted((*map(name_of, self.folder.iterdir()), *self._composed()))
+
+    def _composed(self) -> tuple[str, ...]:
+        from tests import composed  # which begins with a recorded host
+
+        return composed.NAMES if self.composed else ()
 
     def cases(self) -> list[Path]:
         """All recordings, by name of the host."""
@@ -45,7 +58,24 @@ def name_of(recording: Path) -> str:
     return recording.name.removesuffix(ENDING).removesuffix(".tar.gz")
 
 
-HOSTS = Hosts(FIXTURES / "hosts")
+@cache
+def _composed(name: str) -> Path:
+    """One of the hosts that are not kept, as a file of this process."""
+    from tests import composed
+
+    path = _scratch() / f"{name}{ENDING}"
+    recording.write(composed.host(name), path)
+    return path
+
+
+@cache
+def _scratch() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="zaudit-hosts-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+HOSTS = Hosts(FIXTURES / "hosts", composed=True)
 OLDER = Hosts(
     FIXTURES / "older"
 )  # as zaudit recorded them before it asked all that it asks now, and with other datasets

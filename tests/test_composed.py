@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from auditor import audit
 from auditor.facts import HOST, KINDS, Unknown, word_of
 from auditor.host.request import Capture
+from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import audit as audit_page
 from auditor.report.model import Report
 from tests import shared
-from tests.answered import answered
-from tests.composed import PLATFORMS, composed
+from tests.composed import NAMES, PLATFORMS, composed, main
 from tests.edited import BASE
 from tests.shared import name_of
 from tests.test_platforms import others
@@ -34,8 +35,7 @@ ABOUT_THE_RELEASE = re.compile("known-bugs$|kernel-unsupported$")
 
 
 def host(name: str) -> Recording:
-    """As it would be made today."""
-    return answered(shared.host(f"composed-{name}"))
+    return shared.host(f"composed-{name}")
 
 
 def report(past: Recording) -> Report:
@@ -61,10 +61,11 @@ def test_with_the_release_that_it_has_nothing_fails(name: str) -> None:
     assert (found.standing, found.unasked) == ("kept", ())
 
 
-@pytest.mark.parametrize("name", PLATFORMS)
-def test_it_is_made_from_a_recorded_one(name: str) -> None:
-    """python -m tests.composed writes it."""
-    assert host(name) == composed(shared.host(name_of(BASE)), name)
+def test_all_of_them_can_be_written(tmp_path: Path) -> None:
+    main(tmp_path)
+    assert {each.name: recording.load(each) for each in tmp_path.iterdir()} == {
+        f"{name}.zaudit": shared.host(name) for name in NAMES
+    }
 
 
 @pytest.mark.parametrize("name", PLATFORMS)

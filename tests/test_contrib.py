@@ -42,7 +42,7 @@ def test_the_site_has_every_file_that_its_pages_link_to() -> None:
     taken = re.search(r"^cp --parents (.*) ", (CONTRIB / "site" / "build.sh").read_text(), re.MULTILINE)
     assert taken
     pages = {page.resolve() for pattern in taken[1].split() for page in root.glob(pattern)}
-    assert len(pages) >= 100
+    assert len(pages) >= 40
     for page in pages:
         for link in re.findall(r"\]\(([^)#:\s]+)[#)]", page.read_text() if page.suffix == ".md" else ""):
             target = (page.parent / link).resolve()

@@ -19,7 +19,7 @@ from tests.fuzz.target import Case, Flaw, Target, Texts, smallest, tried
 
 EVERYTHING = everything()
 TARGETS = {each.name: each for each in EVERYTHING}
-KEPT = [pytest.param(kept, id=path.stem) for path, kept in found.all_kept()]
+KEPT = [pytest.param(kept, id=f"{kept.target}-{number}") for number, kept in enumerate(found.all_kept())]
 
 
 @pytest.mark.parametrize("kept", KEPT)
@@ -88,15 +88,17 @@ def test_what_is_found_is_made_small_and_kept(tmp_path: Path, monkeypatch: Any) 
     target = of(raising(KeyError("x")))
     case = smallest(target, {"parts": {"text": "a\nb\nc\nd", "other": "y"}}, tried(target, target.seeds[0]).sign)
     assert case == {"parts": {"text": "c"}}
-    path = found.keep(Kept("x", "sign", case), tmp_path)
-    assert list(found.all_kept(tmp_path)) == [(path, Kept("x", "sign", case))]
+    kept, file = Kept("x", "sign", case), tmp_path / "found.jsonl"
+    for _ in range(2):
+        found.keep(kept, file)
+    assert found.all_kept(file) == [kept]
 
 
 def test_a_hunt_counts_and_keeps(tmp_path: Path) -> None:
-    counts, kept = hunt([of(raising(KeyError("x")))], 1, 0.2, tmp_path)
+    counts, kept = hunt([of(raising(KeyError("x")))], 1, 0.2, tmp_path / "found.jsonl")
     assert counts["x", "crash"] > 0
     assert [each.sign for each in kept] == ["x: KeyError in test_fuzz.py:read"]
-    assert len(list(found.all_kept(tmp_path))) == 1
+    assert len(found.all_kept(tmp_path / "found.jsonl")) == 1
 
 
 def test_a_loss_that_improved_a_verdict_is_seen(monkeypatch: Any) -> None:

@@ -92,9 +92,9 @@ def test_a_file_that_cannot_be_right_is_refused(tmp_path: Path) -> None:
         ('title = "x"\nsetup = "true"\n' + cut.replace("honest", "kind"), "drives 'kind'"),
         ('title = "x"\nsetup = "true"\n', "power_cut"),
     ):
-        path.write_text(text)
-        with pytest.raises(scenario.ScenarioError, match=re.escape(complaint)):
-            scenario.load(path)
+        path.write_text(f"[one]\n{text}".replace("[power_cut]", "[one.power_cut]"))
+        with pytest.raises(scenario.ScenarioError, match=f"^one: .*{re.escape(complaint)}"):
+            list(scenario.load(path))
 
 
 def test_scenarios_share_guests_but_not_those_that_spoil_them() -> None:

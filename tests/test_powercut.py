@@ -11,6 +11,7 @@ import pytest
 
 from auditor import data
 from auditor.rulebook import load
+from tests.lab import rows
 from tests.lab.machine import LINES
 from tests.lab.power import matrix, report
 from tests.lab.power.cut import _counts, cut
@@ -76,10 +77,18 @@ def test_lost_counts_what_is_in_no_range() -> None:
 
 def test_results_are_added_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
-    write([{"cut": 0}], path)
-    write([{"cut": 1}, {"cut": 2}], path)
-    assert read(path) == [{"cut": 0}, {"cut": 1}, {"cut": 2}]
-    assert len(path.read_text().splitlines()) == 5
+    first, second, other = row(0, (HIGH,)), row(1, (CRITICAL,)), row(2, (HIGH,), line="2.4")
+    write([first], path)
+    write([other, second, row(3, zaudit=None)], path)
+    assert read(path) == [{**first, "zaudit": None}, other, second, row(3, zaudit=None)]
+    assert len(path.read_text().splitlines()) == 10  # with one line for each change of the release
+
+
+def test_a_row_without_a_column_of_others_has_none_there(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    rows.write([{"cut": 0}, {"cut": 1, "killed": True}], path)
+    assert rows.read(path) == [{"cut": 0, "killed": None}, {"cut": 1, "killed": True}]
+    assert rows.read(tmp_path / "missing.json") == []
 
 
 def row(loses: int = 0, findings: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:

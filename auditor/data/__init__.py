@@ -25,11 +25,16 @@ class TableError(ValueError):
     """A table that cannot be used; the text says which entry and why."""
 
 
-def text(name: str) -> str:
+def read(name: str) -> bytes:
     """One file of this folder; also out of a zip archive (zaudit.pyz)."""
-    content = pkgutil.get_data(__name__, name)
-    assert content is not None
-    return content.decode()
+    found = pkgutil.get_data(__name__, name)
+    assert found is not None
+    return found
+
+
+def text(name: str) -> str:
+    """One file of this folder."""
+    return read(name).decode()
 
 
 def toml(name: str, content: str) -> Document:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor import audit, data, registry
@@ -17,7 +18,7 @@ from auditor.gather.gatherer import of
 from auditor.host.request import UNASKED, Read, Run, Skip
 from auditor.judge import example
 from auditor.judge.rule import Example, Rule
-from auditor.recording import recording
+from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest import faults
 from auditor.selftest.faults import HALVED, NONE, OF_ONE, Before, Fault, FaultyHost, outcomes
@@ -176,7 +177,7 @@ class Trials:
 
 # The table of the self-test: every rule against every fault, on a recorded host and on the rule's own examples.
 
-FILE = "selftest.json"
+FILE = "selftest.tar.gz"
 # of the whole host: nothing is left that a rule could pass by; "release" is one that spells everything otherwise
 LABELS = {
     faults.NOT_INSTALLED: "missing",
@@ -206,8 +207,7 @@ class Row(NamedTuple):
 
 def host() -> Recording:
     """The recorded host that is part of zaudit."""
-    members = {name: text.encode("utf-8", "surrogateescape") for name, text in json.loads(data.text(FILE)).items()}
-    return recording.parse(FILE, members)
+    return recording.parse(FILE, archive.unpacked(io.BytesIO(data.read(FILE)), Path(FILE)))
 
 
 def run(rules: Sequence[Rule], progress: Callable[[int, int, str, float], None] | None = None) -> list[Row]:

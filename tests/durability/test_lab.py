@@ -6,7 +6,6 @@ hit it, the setting is named here with its reason.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from auditor.durability.answers import Rank
 from auditor.durability.events import EventName, Question
 from auditor.durability.host import Dataset, Host, Leg, Pool, Program, Store, Use, Vdev
 from auditor.durability.table import Table, table
+from tests.lab import rows
 from tests.lab.power.matrix import Setting, everything
 
 RECORDS = Path(__file__).parent.parent / "lab"
@@ -105,7 +105,7 @@ def built(setting: Setting, line: str) -> Host:
 def trials() -> Iterator[tuple[Setting, dict[str, Any], EventName]]:
     settings = {each.name: each for each in everything()}
     for file in ("powercut", "events"):
-        for record in json.loads((RECORDS / f"{file}.json").read_text()):
+        for record in rows.read(RECORDS / f"{file}.json"):
             setting = settings[record["setting"]]
             event: Any = record.get("event") or ("power" if setting.running else setting.lost_at)
             if not setting.name.startswith(OUTSIDE):

@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[], metavar="TARGET", help="may be given several times")
-    parser.add_argument("--keep", type=Path, default=found.FOLDER, metavar="FOLDER", help="for what is found")
+    parser.add_argument("--keep", type=Path, default=found.FILE, metavar="FILE", help="for what is found")
     given = parser.parse_args()
     chosen = [each for each in everything() if not given.only or each.name in given.only]
     if not chosen:
@@ -46,7 +46,7 @@ def everything() -> list[Target]:
     return [*readers.targets(), Loss(), Loss(2), Names()]
 
 
-def hunt(targets: list[Target], seed: int, seconds: float, folder: Path) -> tuple[Counter[tuple[str, str]], list[Kept]]:
+def hunt(targets: list[Target], seed: int, seconds: float, file: Path) -> tuple[Counter[tuple[str, str]], list[Kept]]:
     """(target, kind) -> cases, and what was found, the first of each sign. seconds: of CPU time."""
     chance, counts, kept = Random(seed), Counter[tuple[str, str]](), dict[str, Kept]()
     audits = [each for each in targets if isinstance(each, Loss | Names)]
@@ -56,20 +56,21 @@ def hunt(targets: list[Target], seed: int, seconds: float, folder: Path) -> tupl
         turn = audits if audits and (not others or of_audits * 2 < passed) else others
         target = chance.choice(turn)
         for _ in range(ROUND):
-            attempt(target, target.make(chance), counts, kept, folder)
+            attempt(target, target.make(chance), counts, kept, file)
         if turn is audits:
             of_audits += time.process_time() - began - passed
     return counts, list(kept.values())
 
 
-def attempt(target: Target, case: Case, counts: Counter[tuple[str, str]], kept: dict[str, Kept], folder: Path) -> None:
+def attempt(target: Target, case: Case, counts: Counter[tuple[str, str]], kept: dict[str, Kept], file: Path) -> None:
     """Try one case, count how it came out, and keep the first of each mistake, as small as it can be made."""
     outcome = tried(target, case)
     counts[target.name, outcome.kind] += 1
     if outcome.found and outcome.sign not in kept:
         small = case if outcome.kind == "hang" else smallest(target, case, outcome.sign)
         kept[outcome.sign] = Kept(target.name, outcome.sign, small)
-        print(f"{found.keep(kept[outcome.sign], folder).name}: {outcome.sign}", flush=True)
+        found.keep(kept[outcome.sign], file)
+        print(f"{target.name}: {outcome.sign}", flush=True)
 
 
 def report(counts: Counter[tuple[str, str]], kept: list[Kept]) -> int:
@@ -80,7 +81,10 @@ def report(counts: Counter[tuple[str, str]], kept: list[Kept]) -> int:
     for name in names:
         print(f"{name:24}" + "".join(f"{counts[name, kind]:15}" for kind in kinds))
     print(f"{'all':24}" + "".join(f"{sum(counts[name, kind] for name in names):15}" for kind in kinds))
-    print(f"{counts.total()} cases; {len(kept)} different mistakes found" + (", see tests/fuzz/found/" if kept else ""))
+    print(
+        f"{counts.total()} cases; {len(kept)} different mistakes found"
+        + (", see tests/fuzz/found.jsonl" if kept else "")
+    )
     return 1 if kept else 0
 
 

@@ -43,13 +43,13 @@ def there() -> bool:
     return find_spec("atheris") is not None
 
 
-def hunt(seconds: float, seed: int, folder: Path) -> int:
+def hunt(seconds: float, seed: int, file: Path) -> int:
     """In another process; its exit code: 1 when something was found."""
-    words = [sys.executable, "-u", "-m", "tests.fuzz.guided", f"{seconds:g}", str(seed), str(folder)]
+    words = [sys.executable, "-u", "-m", "tests.fuzz.guided", f"{seconds:g}", str(seed), str(file)]
     return subprocess.run(words, check=False).returncode
 
 
-def main(seconds: float, seed: int, folder: Path) -> None:
+def main(seconds: float, seed: int, file: Path) -> None:
     """Never returns."""
     atheris = importlib.import_module("atheris")
     with atheris.instrument_imports(include=["auditor"]):
@@ -68,7 +68,7 @@ def main(seconds: float, seed: int, folder: Path) -> None:
             os._exit(code)
         chance = Drawn(data)
         target = targets[chance.randrange(len(targets))]
-        plain.attempt(target, target.make(chance), counts, kept, folder)
+        plain.attempt(target, target.make(chance), counts, kept, file)
 
     quiet = (
         "-verbosity=0",

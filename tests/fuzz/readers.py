@@ -33,7 +33,7 @@ from auditor.verify.fio import FILES
 from tests import shared
 from tests.diagnose import worlds
 from tests.fuzz.target import ROOT, Case, Flaw, Texts, printable, sound
-from tests.golden import verifications
+from tests.golden import FIO, fio_output, verifications
 from tests.sources.test_pairs import CASES, check_type
 from tests.verify import samples
 
@@ -106,7 +106,7 @@ def targets() -> Iterator[Texts]:
         lambda: _texts(_files("auditor", "verify/profiles/*.fio")),
         _of(lambda text: profile.parse(text, "x.fio")),
     )
-    yield Texts("fio", lambda: _texts(_files("fixtures/fio", "*/*.out")), _of(_fio))
+    yield Texts("fio", lambda: _texts([fio_output(path) for path in sorted(FIO.glob("*/*.out.gz"))]), _of(_fio))
     yield Texts("strace", lambda: _texts(_files("fixtures/fio", "*/*.strace")), _of(_strace))
 
 

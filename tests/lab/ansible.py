@@ -25,7 +25,7 @@ from .machine import LINES, LabError, available
 from .run import ROOT, ZAUDIT
 from .vm import VM, clean_up_on_signals, scratch
 
-STATE = scenario.load(scenario.FOLDER / "healthy-mirrored-slog.toml")
+STATE = next(each for each in scenario.everything() if each.name == "healthy-mirrored-slog")
 Variables = Mapping[str, Mapping[str, object]]  # name of a host -> its variables
 BOOT_S, PLAY_S = 300, 900
 UNREACHABLE, FAILED, MISSING = 4, 2, 10  # exit codes of ansible-playbook, and of zaudit fleet judge

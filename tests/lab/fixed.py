@@ -87,7 +87,7 @@ def by_scenario() -> dict[str, dict[str, list[str]]]:
     ran: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in outcomes.read():
         if row["outcome"] == "ok":
-            for rule in row.get("fixed", []):
+            for rule in row["fixed"] or ():
                 ran[rule, row["scenario"]].append(row["line"])
     made: dict[str, dict[str, list[str]]] = defaultdict(dict)
     for each in scenarios.everything():

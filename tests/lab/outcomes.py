@@ -3,17 +3,15 @@
 python -m tests.lab.outcomes          the tables of README.md, section "What came out"
 """
 
-import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from . import rows as table
+from .rows import Row as Row
 from .scenario import Scenario
 from .verdict import Outcome
 
 FILE = Path(__file__).with_name("outcomes.json")
-Row = dict[str, Any]
 
 
 def row(scenario: Scenario, line: str, release: dict[str, str], outcome: Outcome, wrong: Sequence[str]) -> Row:
@@ -35,13 +33,10 @@ def row(scenario: Scenario, line: str, release: dict[str, str], outcome: Outcome
 
 def read(path: Path = FILE) -> list[Row]:
     """All rows, none when there is no file yet."""
-    rows: list[Row] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    return rows
+    return table.read(path)
 
 
 def add(rows: Sequence[Row], path: Path) -> None:
-    """Write rows in place of older ones of the same line and scenario; the file is complete at every moment."""
+    """Write rows in place of older ones of the same line and scenario."""
     found = {(each["line"], each["scenario"]): each for each in (*read(path), *rows)}
-    part = path.with_suffix(f".{os.getpid()}")
-    part.write_text("[\n" + ",\n".join(json.dumps(found[key]) for key in sorted(found)) + "\n]\n", encoding="utf-8")
-    part.replace(path)
+    table.write((found[key] for key in sorted(found)), path)

@@ -3,7 +3,7 @@ not. Rules about a run of `zaudit verify` are left out: the cases of verify/ and
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from auditor.judge.rule import Rule
 from tests import shared
@@ -47,22 +47,23 @@ def by_host() -> dict[str, list[str]]:
 def shown(rules: Sequence[Rule]) -> dict[str, str]:
     """rule -> what its page says of the lab, in Markdown."""
     scenarios_of, hosts, why = by_scenario(), by_host(), reasons()
+    pages = {each.name: f"../../tests/lab/scenarios/{each.file}" for each in scenarios.everything()}
 
     def one(rule: Rule) -> str:
         if rule.of_verify:
             return "judges runs of `zaudit verify`: [cases](../../tests/lab/verify/README.md)"
         if found := scenarios_of.get(rule.id):
-            return f"fails as it must in {_listed(found, '../../tests/lab/scenarios/{}.toml')}"
+            return f"fails as it must in {_listed(found, pages)}"
         if found := hosts.get(rule.id):
-            return f"fails on a recorded host: {_listed(found, '')}"
+            return f"fails on a recorded host: {_listed(found, {})}"
         return f"not provoked: {why.get(rule.id, 'nothing says why not')}"
 
     return {rule.id: one(rule) for rule in rules}
 
 
-def _listed(names: Sequence[str], path: str) -> str:
-    """path: of what a link is to, with {} for its name; empty where there is nothing to link."""
-    links = ", ".join(f"[{name}]({path.format(name)})" if path else name for name in names[:4])
+def _listed(names: Sequence[str], pages: Mapping[str, str]) -> str:
+    """pages: name -> what a link is to."""
+    links = ", ".join(f"[{name}]({pages[name]})" if name in pages else name for name in names[:4])
     return links + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 

@@ -187,28 +187,11 @@ def judge(each: Scenario, line: str, outcome: Outcome, run: Run) -> None:
     for sentence in wrong:
         print(f"       {sentence}", flush=True)
     if run.record and not wrong and each.name == SELFTEST:
-        keep_for_selftest(outcome)
+        keep_as_fixture(outcome, "root", ROOT / "auditor" / "data" / FILE)
     elif run.record and not wrong and each.exit_code != 3:
-        keep_as_fixture(outcome, "root", fixture(f"{line}-{each.name}"))
-        if (nobody := fixture(f"{line}-{each.name}-nobody")).exists():  # two are enough
+        keep_as_fixture(outcome, "root", HOSTS / f"{line}-{each.name}")
+        if (nobody := HOSTS / f"{line}-{each.name}-nobody").exists():  # two are enough
             keep_as_fixture(outcome, "nobody", nobody)
-
-
-def keep_for_selftest(outcome: Outcome) -> None:
-    """The recording of root's run as the one file that is part of zaudit."""
-    prefix = "root/recording/"
-    members = {
-        name.removeprefix(prefix): content.decode("utf-8", "surrogateescape")
-        for name, content in sorted(outcome.files.items())
-        if name.startswith(prefix)
-    }
-    (ROOT / "auditor" / "data" / FILE).write_text(json.dumps(members, indent=0) + "\n")
-
-
-def fixture(name: str) -> Path:
-    """The recording of a host: in what it was, and else a .tar.gz."""
-    path = HOSTS / name
-    return path if path.exists() else HOSTS.folder / f"{name}.tar.gz"
 
 
 def keep_as_fixture(outcome: Outcome, user: str, case: Path) -> None:

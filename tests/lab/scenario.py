@@ -1,6 +1,7 @@
-"""What a scenario file says. See README.md for the format."""
+"""What a file of scenarios says. See README.md for the format."""
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ DRIVES = ("honest", "protected", "lying")
 
 
 class ScenarioError(ValueError):
-    """A scenario file that cannot be right."""
+    """A scenario that cannot be right."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class PowerCut:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One file of scenarios/."""
+    """One of scenarios/; file: the name of the file that it is in."""
 
     name: str
     title: str
@@ -81,6 +82,7 @@ class Scenario:
     undecided: tuple[str, ...] = ()
     strace: bool = False
     fix: tuple[Step, ...] = ()
+    file: str = ""
 
     def fixes(self, line: str) -> list[Step]:
         """The steps that are run on a line."""
@@ -99,29 +101,34 @@ class Scenario:
         }
 
 
-def load(path: Path) -> Scenario:
-    """One file; raises ScenarioError."""
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+def load(path: Path) -> Iterator[Scenario]:
+    """Those of one file; raises ScenarioError."""
+    for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items():
+        yield _scenario(name, path.name, table)
+
+
+def _scenario(name: str, file: str, table: dict[str, Any]) -> Scenario:
     if wrong := set(table) - KEYS:
-        raise ScenarioError(f"{path.name}: unknown {', '.join(sorted(wrong))}")
+        raise ScenarioError(f"{name}: unknown {', '.join(sorted(wrong))}")
     try:
         must = tuple(Expected(**_tuples(each)) for each in table.pop("must", ()))
         fix = tuple(Step(**_tuples(each)) for each in table.pop("fix", ()))
         cut = PowerCut(**table.pop("power_cut"))
-        scenario = Scenario(name=path.stem, must=must, power_cut=cut, fix=fix, **_tuples(table))
+        scenario = Scenario(name=name, must=must, power_cut=cut, fix=fix, file=file, **_tuples(table))
     except (TypeError, KeyError) as error:
-        raise ScenarioError(f"{path.name}: {error}") from None
+        raise ScenarioError(f"{name}: {error}") from None
     missing = set(LINES) - set(scenario.lines) - set(scenario.not_on)
     if missing or set(scenario.lines) & set(scenario.not_on):
-        raise ScenarioError(f"{path.name}: every line is either in lines or in not_on with the reason, {missing}")
+        raise ScenarioError(f"{name}: every line is either in lines or in not_on with the reason, {missing}")
     if cut.drives not in DRIVES:
-        raise ScenarioError(f"{path.name}: drives {cut.drives!r} is none of {DRIVES}")
+        raise ScenarioError(f"{name}: drives {cut.drives!r} is none of {DRIVES}")
     return scenario
 
 
 def everything() -> list[Scenario]:
     """All scenarios, by name."""
-    return [load(path) for path in sorted(FOLDER.glob("*.toml"))]
+    found = (each for path in FOLDER.glob("*.toml") for each in load(path))
+    return sorted(found, key=lambda each: each.name)
 
 
 def guests(scenarios: list[Scenario]) -> list[list[Scenario]]:

@@ -23,14 +23,14 @@ from auditor.verify.plan import Plan, Step
 from auditor.verify.run import CannotVerify
 from auditor.verify.trial import Trial
 from tests.fake import FakeHost
-from tests.golden import FIO
+from tests.golden import FIO, fio_output
 from tests.shared import briefly
 from tests.verify.worlds import MIRRORED, facts
 
 LIMIT = 1 << 30
-SAYS = FIO / "postgres" / "log.out"
+SAYS = FIO / "postgres" / "log.out.gz"
 HEAD = '[ "$1" = --version ] && { echo fio-3.33; exit 0; }\n'
-GOOD = f"echo x >zaudit.log.0.0; cat '{SAYS}'"
+GOOD = f"echo x >zaudit.log.0.0; gzip -dc '{SAYS}'"
 SCAN = "  pool: tank\n state: ONLINE\n  scan: scrub repaired 0B\nconfig:\n"
 pytestmark = pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed: nothing can be run")
 
@@ -143,7 +143,7 @@ def test_an_fio_that_hangs_is_killed(bench: Bench, monkeypatch: pytest.MonkeyPat
 
 def test_at_the_limit_fio_is_told_to_end(bench: Bench) -> None:
     bench.fio(
-        f"trap \"cat '{SAYS}' >&3; exit 128\" INT; exec 3>&1 >zaudit.log.0.0\n"
+        f"trap \"gzip -dc '{SAYS}' >&3; exit 128\" INT; exec 3>&1 >zaudit.log.0.0\n"
         "while :; do printf %8192d 0; sleep 0.01; done"
     )
     done = bench.trial(bench.plan("log", "data", seconds=30, limit=100_000))
@@ -155,13 +155,13 @@ def test_at_the_limit_fio_is_told_to_end(bench: Bench) -> None:
 def test_the_limit_is_that_of_all_runs_together(bench: Bench) -> None:
     bench.fio(GOOD)
     each = 163_840  # bytes that the output says
-    assert f'"io_bytes" : {each}' in SAYS.read_text()
+    assert f'"io_bytes" : {each}' in fio_output(SAYS)
     assert len(bench.trial(bench.plan("warm", "log", "data", limit=each)).runs) == 1
     assert len(bench.trial(bench.plan("warm", "log", "data", limit=each + 1)).runs) == 2
 
 
 def test_each_trial_of_a_sweep_has_its_job_file_and_begins_with_a_fresh_file(bench: Bench) -> None:
-    bench.fio(f"[ -e {plan.FILE} ] && exit 3; echo x >{plan.FILE}; cat '{SAYS}'; cat >&2")
+    bench.fio(f"[ -e {plan.FILE} ] && exit 3; echo x >{plan.FILE}; gzip -dc '{SAYS}'; cat >&2")
     once = Step("sweep-0", "sweep", ("sweep-0",), 1, LIMIT)
     done = bench.trial(bench.plan()._replace(sweep=plan.LEAST, steps=(once, once)))
     assert [(ran.exit, ran.stderr) for ran in done.runs] == [(0, plan.sweep_job_file(plan.LEAST))] * 2

@@ -13,21 +13,25 @@ from hypothesis import strategies as st
 from auditor.verify import fio, profile
 from auditor.verify.fio import FioError
 from auditor.verify.result import Histogram
-from tests.golden import FIO, fio_outputs
+from tests.golden import FIO, fio_output, fio_outputs
 
-OUTPUTS = sorted(FIO.glob("*/*.out"))
-ONE = (FIO / "postgres" / "log.out").read_text()
-MANY = (FIO / "postgres" / "log-every-second.out").read_text()
+OUTPUTS = sorted(FIO.glob("*/*.out.gz"))
+ONE = fio_output(FIO / "postgres" / "log.out.gz")
+MANY = fio_output(FIO / "postgres" / "log-every-second.out.gz")
 SYNCS = {"log": "fdatasync", "data": "fsync"}
 
 
 def name(path: Path) -> str:
-    return f"{path.parent.name}-{path.stem}"
+    return f"{path.parent.name}-{run(path)}"
+
+
+def run(path: Path) -> str:
+    return path.name.partition(".")[0]
 
 
 def of(path: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
     syncs = {each.name: each.sync for each in profile.load(path.parent.name).sections}
-    return fio.documents(path.read_text()), syncs
+    return fio.documents(fio_output(path)), syncs
 
 
 @pytest.mark.parametrize("folder", sorted(FIO.iterdir()), ids=lambda path: path.name)
@@ -36,7 +40,7 @@ def test_what_is_read(folder: Path) -> None:
 
 
 def test_each_profile_has_its_outputs() -> None:
-    assert {path.parent.name for path in OUTPUTS if path.stem == "log-every-second"} == set(profile.names())
+    assert {path.parent.name for path in OUTPUTS if run(path) == "log-every-second"} == set(profile.names())
 
 
 @pytest.mark.parametrize("path", OUTPUTS, ids=name)
@@ -58,7 +62,7 @@ def test_the_figures_are_those_of_fio(path: Path) -> None:
             assert job.latency.percentile_ns(float(percent) / 100) == ns
 
 
-@pytest.mark.parametrize("path", [path for path in OUTPUTS if path.stem != "log"], ids=name)
+@pytest.mark.parametrize("path", [path for path in OUTPUTS if run(path) != "log"], ids=name)
 def test_the_intervals_add_up(path: Path) -> None:
     found, syncs = of(path)
     began = found[0]["timestamp_ms"] / 1000 - 1
@@ -70,7 +74,7 @@ def test_the_intervals_add_up(path: Path) -> None:
 
 
 def test_the_job_of_the_log_stands_first_wherever_it_was_printed() -> None:
-    document = fio.documents((FIO / "postgres" / "together.out").read_text())[-1]
+    document = fio.documents(fio_output(FIO / "postgres" / "together.out.gz"))[-1]
     document["jobs"].reverse()
     assert [job.name for job in fio.jobs_of(document, SYNCS)] == ["data", "log"]
     assert [job.name for job in fio.jobs_of(document, SYNCS, "log")] == ["log", "data"]

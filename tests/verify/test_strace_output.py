@@ -10,7 +10,7 @@ import pytest
 from auditor.verify import fio, profile
 from auditor.verify.fio import FILES
 from auditor.verify.result import Syscalls
-from tests.golden import FIO
+from tests.golden import FIO, fio_output
 
 TRACES = sorted(FIO.glob("*/log.strace"))
 FILE = "6</tank/db/.zaudit-1/zaudit.log.0.0>"
@@ -38,7 +38,7 @@ def test_some_of_them_come_in_two_pieces() -> None:
 
 
 def test_as_many_as_fio_counted() -> None:
-    done = fio.documents((FIO / "postgres" / "log.out").read_text())
+    done = fio.documents(fio_output(FIO / "postgres" / "log.out.gz"))
     assert fio.jobs_of(done[0], {"log": "fdatasync"})[0].syncs > 10
     expected = json.loads((FIO / "postgres" / "expected.json").read_text())["log.strace"]
     assert expected["fdatasyncs"] > 10

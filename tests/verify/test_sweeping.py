@@ -11,11 +11,11 @@ from auditor.verify import comparison, plan, profile
 from auditor.verify.fio import FioError
 from auditor.verify.profile import ProfileError
 from auditor.verify.trial import Ran
-from tests.golden import FIO
+from tests.golden import FIO, fio_output
 from tests.verify.worlds import NOTHING
 
 MIB = 1 << 20
-DOCUMENT = json.loads((FIO / "postgres" / "log.out").read_text())
+DOCUMENT = json.loads(fio_output(FIO / "postgres" / "log.out.gz"))
 
 
 def ran(name: str, ms: int, amount: int = 16 * MIB, *, exit: int = 0, limited: bool = False) -> Ran:

@@ -7,7 +7,6 @@ disagrees. 3: void: a control that must fail did not, or the recorder is not exa
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from auditor.durability.events import EventName, Question
 from auditor.durability.host import Dataset, Host, Leg, Pool, Store, Use, Vdev
 from auditor.durability.host import Program as Database
 from auditor.durability.table import Judge
+from tests.lab import rows as table
 from tests.lab.points.explore import SIZE, Disks, Explorer, Point, Points, Program, Tally, to_device
 from tests.lab.points.recording import MARKS, Entry, Kind, log_blocks
 from tests.lab.points.workload import PLANS, QUICK, Plan, judge
@@ -263,7 +263,7 @@ def run(program: Program, folder: Path, *, quick: bool, only: Sequence[str] = ()
 
 
 def _key(row: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(str(row.get(name, "")) for name in ("line", "plan", "control", "check"))
+    return tuple(str(row.get(name) or "") for name in ("line", "plan", "control", "check"))
 
 
 def main() -> int:
@@ -299,10 +299,8 @@ def main() -> int:
             )
             status = max(status, VOID if found.void else BAD if found.bad else 0)
     if options.results:
-        old = json.loads(options.results.read_text()) if options.results.exists() else []
-        merged = {_key(each): each for each in (*old, *rows)}
-        lines = (json.dumps(each) for _, each in sorted(merged.items()))
-        options.results.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+        merged = {_key(each): each for each in (*table.read(options.results), *rows)}
+        table.write((each for _, each in sorted(merged.items())), options.results)
     return status
 
 

@@ -97,7 +97,7 @@ def cells(cuts: Sequence[dict[str, Any]], events: Sequence[dict[str, Any]], sett
                 for row in cuts
                 if (row["line"], row["setting"]) == (line, setting.name)
             ]
-            asked = [row["zaudit"]["events"] for row in (*cut, *mine) if "events" in (row["zaudit"] or {})]
+            asked = [row["zaudit"]["events"] for row in mine if row["zaudit"]]
             for event in setting.events:
                 rows = tuple(row for row in (*cut, *mine) if row["event"] == event)
                 if mine and rows:

@@ -145,7 +145,7 @@ def trial(
                          for drive in (base + number for number in each.lose))  # fmt: skip
         states = [State(f"cut{number}" if number < len(done) - 1 else "", gone) for number in range(len(done))]
         left, after = verify(line, settings, plan, files, states)
-        predictions = predict(line, before, settings, vm.dir) if plan["look"] else {}
+        predictions = predict(line, before, settings, vm.dir, "findings") if plan["look"] else {}
     for number, (state, now) in enumerate(zip(left, done, strict=False), first):
         rows = []
         for slot, setting in enumerate(settings):
@@ -155,11 +155,13 @@ def trial(
                     "cut": number,
                     "killed": now is done[-1],
                     "seconds": round(now.seconds, 2),
-                    "disks": [each for each, owner in zip(now.disks, owners, strict=True) if owner == setting.name],
+                    "disks": [
+                        [*each.values()] for each, owner in zip(now.disks, owners, strict=True) if owner == setting.name
+                    ],
                     "zaudit": predictions.get(setting.name) if setting.ask else None,
                 }
             )
-            show(rows[-1])
+            show(rows[-1], state[setting.name]["words"])
         write(rows, results)
     steps = " ".join(re.findall(r"^\w+ after \d+ s", before.log + after.log, re.MULTILINE))
     print(f"{line}: {len(left)} of {cuts} cuts in {time.monotonic() - started:.0f} s ({steps})", flush=True)
@@ -186,15 +188,16 @@ def row(line: str, setting: Setting, seed: int, left: dict[str, Any], acknowledg
         "lost": lost(acknowledged, left["have"]),
         "import": left["import"],
         "corruption": left["damage"],
-        "words": left["words"],
     }
 
 
-def show(row: dict[str, Any]) -> None:
-    """One row, for who waits."""
+def show(row: dict[str, Any], words: Sequence[str]) -> None:
+    """One row, and what the guest said where its pool did not come back by itself."""
     what = f"{row['setting']} {row.get('event', '')}".strip()
     counts = f"{row['acknowledged']} acknowledged, {row['lost']} lost"
     print(f"{row['line']} {what}: {counts}, import {row['import']}, {row['corruption']}", flush=True)
+    for each in words:
+        print(f"       {each}", flush=True)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def trial(line: str, settings: Sequence[Setting], seed: int, results: Path) -> b
         states = {event: _state(event, settings) for event in SNAPSHOTS}
         states = {event: state for event, state in states.items() if state.slots}
         left, after = verify(line, settings, plan, files, list(states.values()))
-        said = predict(line, before, settings, vm.dir)
+        said = predict(line, before, settings, vm.dir, "events")
     found = {
         "process": answers[0],
         **dict(zip(states, left, strict=False)),
@@ -110,7 +110,7 @@ def trial(line: str, settings: Sequence[Setting], seed: int, results: Path) -> b
                 rows.append(
                     {**row(line, setting, seed, state, count), "event": event, "zaudit": said.get(setting.name)}
                 )
-                show(rows[-1])
+                show(rows[-1], state["words"])
     write(rows, results)
     print(f"{line}: {len(rows)} rows in {time.monotonic() - started:.0f} s", flush=True)
     if len(left) < len(states):

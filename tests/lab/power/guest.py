@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..machine import NO_AHCI
 from ..vm import Result
@@ -51,7 +51,9 @@ def guest_files(plan: dict[str, Any]) -> dict[str, str | bytes]:
     return {**files, "plan.json": json.dumps(plan), "zaudit.pyz": ZAUDIT.read_bytes()}
 
 
-def predict(line: str, guest: Result, settings: Sequence[Setting], folder: Path) -> dict[str, Any]:
+def predict(
+    line: str, guest: Result, settings: Sequence[Setting], folder: Path, what: Literal["findings", "events"]
+) -> dict[str, Any]:
     """What zaudit says of each setting: the recording that it made in the live guest, asked for one setting's datasets."""
     recording = folder / "out" / "recording"
     for name, content in guest.out.items():
@@ -73,8 +75,7 @@ def predict(line: str, guest: Result, settings: Sequence[Setting], folder: Path)
             report = json.loads(Path(file.name).read_text())
         lines = [f"{each['rule']} {each['outcome']} {each['severity']} {each['harm']}" for each in report["findings"]]
         said = events(report, json.loads(guest.out.get("disks.json", b"{}")), plan["serials"])
-        answer = {"version": report["zaudit"], "standing": report["standing"], "findings": lines, "events": said}
-        found[setting.name] = answer
+        found[setting.name] = {"version": report["zaudit"], what: {"findings": lines, "events": said}[what]}
     return found
 
 

@@ -1,11 +1,11 @@
 """tests/lab/powercut.json and, of pages.toml, torn.json: one row a setting and power cut. Only numbers are here; what they
 mean is report.py's."""
 
-import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from .. import rows as table
 
 RESULTS, TORN, EVENTS = (
     Path(__file__).resolve().parents[1] / f"{name}.json" for name in ("powercut", "torn", "events")
@@ -14,18 +14,19 @@ RESULTS, TORN, EVENTS = (
 
 def read(path: Path | None = None) -> list[dict[str, Any]]:
     """All rows, none when there is no file yet."""
-    path = path or RESULTS
-    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    return rows
+    return table.read(path or RESULTS)
 
 
 def write(rows: Sequence[dict[str, Any]], path: Path | None = None) -> None:
-    """Add rows, one a line; the file is complete at every moment."""
-    path = path or RESULTS
-    lines = ",\n".join(json.dumps(row) for row in (*read(path), *rows))
-    part = path.with_suffix(f".{os.getpid()}")
-    part.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-    part.replace(path)
+    """Add rows. Of what zaudit said of a setting on a line the newest alone stays: no cut changes it."""
+    answers = set[tuple[str, str]]()
+    found: list[dict[str, Any]] = []
+    for row in reversed((*read(path), *rows)):
+        key = (row["line"], row["setting"])
+        found.append({**row, "zaudit": None} if key in answers else row)
+        if row["zaudit"]:
+            answers.add(key)
+    table.write(reversed(found), path or RESULTS)
 
 
 def lost(acknowledged: int, have: Iterable[Sequence[int]]) -> int:
