@@ -253,7 +253,7 @@ ADOPTED = '[answers]\nhypervisor = "qemu"\n'
 def cloud(model: str, machine: str) -> recording.Recording:
     """GUEST, with disks of this model on a hypervisor that systemd-detect-virt calls so."""
     drive = edited.Drive(model, "1.0", 0x1D0F, "vol0123?", cache=True)
-    past = edited.edited(shared.host(edited.BASE), drive, edited.Machine(machine, "", ""), "cloud")
+    past = edited.edited(shared.host("2.4-healthy-mirrored-slog"), drive, edited.Machine(machine, "", ""), "cloud")
     said = Capture(0, f"{machine}\n".encode())
     return edited.unused(replace(past, commands={**past.commands, ("systemd-detect-virt",): said}))
 
