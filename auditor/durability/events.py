@@ -20,14 +20,15 @@ Class = Literal["data", "log"]
 class Event:
     """stops: the kernel ends, and the pool is imported again. memory: what this host's memory holds is gone. takes: one
     physical drive of this class goes, with all that lies on it at any depth; device: which one; alike: others that take the
-    same with them, any of which may go in its place."""
+    same with them, any of which may go in its place. everything: the pools go with all that is on them."""
 
-    name: EventName
+    name: EventName | Literal["gone"]
     process: bool = False
     stops: bool = False
     memory: bool = False
     power: bool = False
     below: bool = False
+    everything: bool = False
     takes: Class | Literal[""] = ""
     device: str = ""
     alike: tuple[str, ...] = field(default=(), compare=False)
@@ -60,6 +61,8 @@ ALL: dict[EventName, Event] = {
     "log": Event("log", takes="log"),
     "below": replace(_CUT, name="below", below=True),
 }
+# the pools with all that is on them: only another host has anything left, and no element of the path changes that
+GONE = Event("gone", everything=True)
 # milder, graver: what survives the graver one survives the milder one
 ORDER: tuple[tuple[EventName, EventName], ...] = (
     ("process", "crash"),

@@ -11,7 +11,16 @@ from auditor.durability.host import Dataset, Program, Use
 
 
 def answer(copies: Copies, program: Program, event: Event, question: Question) -> Answer | None:
-    """None: the question does not arise."""
+    """None: the question does not arise. When the pools are gone with all that is on them, only commits are asked about, and
+    only another host can have them."""
+    if event.everything:
+        gone = lost("copy", program.name)
+        replicas = relies("replicas", program.name, "elsewhere")
+        return (
+            settle(program.elsewhere, lambda: replicas, gone, "elsewhere", program.name)
+            if question == "commits"
+            else None
+        )
     match question:
         case "commits":
             return commits(copies, program, event)

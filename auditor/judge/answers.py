@@ -1,5 +1,8 @@
 """What a site answers for: that a drive, controller, hypervisor or target honours flushes, which nothing here can check.
 
+A site may also adopt what a provider documents (auditor/data/providers.toml): it covers the disks that look like the
+provider's, at the events of which the documentation speaks.
+
 An answer waives the rules that ask exactly this (their key ``answer``) until its last day is over, and the table of events
 names who answers. Drives are named by serial number or model; the others by what they are, of one host or of all that read the
 policy.
@@ -7,12 +10,25 @@ policy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 
-from auditor.facts import HOST, Facts, Known, Subject
+from auditor.data import providers
+from auditor.data.providers import Keeps
+from auditor.facts import HOST, Facts, Known, Subject, words_of
+from auditor.judge.event import Event
 from auditor.judge.policy import Answer, Policy, Waiver
 from auditor.judge.verdict import Verdict
+from auditor.model.disk import shown_by
+
+OUTLIVES: Mapping[Event, tuple[Keeps, ...]] = {  # what is asked of a disk at an event
+    "power": ("power",),
+    "below": ("power", "below"),
+    "drive": ("drive",),
+    "log": ("drive",),
+    "power+drive": ("power", "drive"),
+    "power+log": ("power", "drive"),
+}
 
 
 class Answers:
@@ -34,11 +50,22 @@ class Answers:
         if not self._holding or not verdict.rule.answer or len(verdict.relies) != 1:
             return None
         (party,) = verdict.relies
-        return self.of_disks(self._disks(verdict.subject)) if party == "drive" else self.of_party(party)
+        events = [each.event for each in verdict.cells if each.answer == "relies"]
+        return self.of_disks(self._disks(verdict.subject)) if party == "drive" else self.of_party(party, events)
 
-    def of_party(self, party: str) -> Answer | None:
-        """Who answers for a hypervisor, controller or target."""
-        return next((each for each in self._holding if each.party == party), None)
+    def of_party(self, party: str, events: Iterable[Event]) -> Answer | None:
+        """Who answers for a hypervisor, controller or target at these events: somebody for all of them, or for each disk that
+        it shows a provider that documents what its disks outlive."""
+        here = [each for each in self._holding if each.party == party]
+        if whole := next((each for each in here if not each.provider), None):
+            return whole
+        wanted = {kept for event in events for kept in OUTLIVES.get(event, ())}
+        known = providers.load()
+        able = {each.provider: each for each in here if each.provider and wanted <= set(known[each.provider].keeps)}
+        pools = self._facts.linked(HOST, "pools")
+        disks = [disk for pool in pools for disk in shown_by(party, pool, self._facts)] if able else []
+        found = [next((id for id in words_of(self._facts.get(disk, "providers")) if id in able), "") for disk in disks]
+        return min((able[id] for id in found), key=lambda each: each.expires) if found and all(found) else None
 
     def _disks(self, subject: Subject) -> Sequence[Subject]:
         leaves = self._facts.linked(subject, "leaves") if subject.kind == "vdev" else (subject,)
@@ -48,7 +75,7 @@ class Answers:
 def as_waiver(answer: Answer, rule: str) -> Waiver:
     """The same as a waiver of one rule, as a report shows it."""
     name = answer.serial or answer.model
-    scope, of = ("device", name) if name else ("host", answer.host or answer.party)
+    scope, of = ("device", name) if name else ("host", answer.host or answer.provider or answer.party)
     return Waiver(
         rule, "device" if scope == "device" else "host", of, answer.owner, answer.reason, answer.expires, answer.line
     )
@@ -58,6 +85,8 @@ def found(answer: Answer, facts: Facts) -> bool:
     """Is what it is about here? Of another host, or a drive that was not seen, it says nothing."""
     if answer.host and answer.host != word_of(facts, HOST, "hostname"):
         return False
+    if answer.provider:
+        return any(answer.provider in words_of(facts.get(each, "providers")) for each in facts.subjects("disk"))
     return answer.party != "drive" or any(_names(answer, disk, facts) for disk in facts.subjects("disk"))
 
 

@@ -26,7 +26,8 @@ class Tried(NamedTuple):
 
 class Word(NamedTuple):
     """A promise that is relied on. names: of drives and the like, needed of which must keep it; 0: all. owner, until: who
-    answers for it in the policy, if anybody does. tried: of those drives that power cuts were tried with."""
+    answers for it in the policy, if anybody does; documented: the owner is where a provider documents it, and the site has
+    adopted that. tried: of those drives that power cuts were tried with."""
 
     party: Party
     names: tuple[str, ...] = ()
@@ -34,6 +35,7 @@ class Word(NamedTuple):
     until: date | None = None
     needed: int = 0
     tried: tuple[Tried, ...] = ()
+    documented: bool = False
 
 
 class Cell(NamedTuple):

@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
-from auditor.data import durability
+from auditor.data import durability, providers
+from auditor.durability import questions
 from auditor.durability.answers import Answer, Choice, Promise, Rank, Reason, Relies
 from auditor.durability.elements import settled
-from auditor.durability.events import QUESTIONS, Question
+from auditor.durability.events import GONE, QUESTIONS, Question
 from auditor.durability.host import Host, Program
 from auditor.durability.repairs import Carried, Repairs
 from auditor.durability.table import Judge, Table
@@ -35,16 +36,19 @@ UNSEEN = {  # what decides a cell and has no rule
     "circle": "pool {} lies on itself",
     "dataset": "the dataset of {} was not seen",
 }
+DAYS_FROM = 72  # hours
 IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name tells their pool
 
 
 class Column(NamedTuple):
     """Datasets to which the same happens. names: of datasets, or of pools whose datasets nobody could list. next_boot: the
-    cells that differ from the next boot on."""
+    cells that differ from the next boot on. gone: what goes with the pool and all that is on it, against which nothing on
+    this host helps: it decides neither headline nor severity."""
 
     names: tuple[str, ...]
     cells: Mapping[Event, Cell]
     next_boot: Mapping[Event, Cell] = {}
+    gone: Cell | None = None
 
     @property
     def worst(self) -> int:
@@ -116,7 +120,44 @@ class EventTable:
                    _together(differ for _, _, differ in members))
             for members in groups.values()
         ]  # fmt: skip
+        found = [each._replace(gone=self._gone(each.names, answers)) for each in found]
         return tuple(sorted(found, key=lambda each: -each.worst))
+
+    def _gone(self, names: Sequence[str], answers: Answers) -> Cell:
+        """Of all datasets of a column together."""
+        side = self._now
+        programs = dict.fromkeys(each for name in names for each in side.observation.programs.get(name, ()))
+        every = [side.host.programs[each] for each in programs]
+        asked = [_Asked("power", "commits", found, each) for each in every
+                 if (found := questions.answer(side.judge.copies, each, GONE, "commits"))]  # fmt: skip
+        worst = min((each.answer.rank for each in asked), default=Rank.UNKNOWN)
+        words = (word for each in asked if each.answer.rank is worst for word in self._words(side, each, answers))
+        return Cell(
+            OUTCOMES[worst],
+            ("commits",) if worst < Rank.RELIES else (),
+            merged(words) if worst is Rank.RELIES else (),
+            amounts=(self.copies(names),) if worst is Rank.LOST else (),
+        )
+
+    def copies(self, names: Sequence[str]) -> str:
+        """What goes with the pool, behind "LOSES commits": by the oldest of the newest marks of these datasets, or of those
+        with files of a database."""
+        bases = {
+            each.name
+            for database in self._facts.linked(HOST, "databases")
+            for each in self._facts.linked(database, "datasets")
+        }
+        places = [Subject("dataset", name) for name in names if not bases & {*names} or name in bases]
+        found = [self._facts.get(each, "copied_s") for each in places]
+        marks = [each for each in found if isinstance(each, Known)]
+        if not marks or len(marks) < len(found):
+            return "and all data: copies elsewhere were not looked for"
+        oldest = min(marks, key=number_of)
+        if not number_of(oldest):
+            return "and all data: no mark of a copy elsewhere was seen"
+        hours = max(self._facts.now - number_of(oldest), 0) / 3600
+        age = f"{hours:.0f} h" if hours < DAYS_FROM else f"{hours / 24:.0f} days"
+        return f"of {age} at least: the newest mark of a copy elsewhere is {oldest.evidence[0].text}"
 
     def _alike(self, pool: Subject, behind: _Behind) -> Iterable[list[str]]:
         """Its datasets by the programs that write to them, and by who answers for what fails there."""
@@ -165,7 +206,7 @@ class EventTable:
                     if each.question == "commits" and _outcome(found) == "fail":
                         amounts[found.amount] = None
         takes = {_take(side.judge, each) for each in deciding} if worst < Rank.RELIES else set()
-        words = (word for each in deciding for word in self._words(side, each.answer.relies, answers))
+        words = (word for each in deciding for word in self._words(side, each, answers))
         return Cell(
             OUTCOMES[worst],
             tuple(take for take in TAKES if take in takes),
@@ -194,12 +235,12 @@ class EventTable:
                 found.append(each)
         return found
 
-    def _words(self, side: _Side, relies: Relies, answers: Answers) -> Iterator[Word]:
-        for each in self._relied(relies):
+    def _words(self, side: _Side, asked: _Asked, answers: Answers) -> Iterator[Word]:
+        for each in self._relied(asked.answer.relies):
             if isinstance(each, Promise):
-                yield self._word(side, each, answers)
+                yield self._word(side, each, asked.event, answers)
                 continue
-            sets = [[self._word(side, one, answers) for one in _flat(promised)] for promised in each.sets]
+            sets = [[self._word(side, one, asked.event, answers) for one in _flat(promised)] for promised in each.sets]
             answered = [words for words in sets if all(word.owner for word in words)]
             if len(answered) >= each.needed:
                 yield from (word for words in answered[: each.needed] for word in words)
@@ -209,12 +250,19 @@ class EventTable:
             tried = tuple(dict.fromkeys(one for word in every for one in word.tried))
             yield Word(sets[0][0].party, names, needed=each.needed if names else 0, tried=tried)
 
-    def _word(self, side: _Side, promise: Promise, answers: Answers) -> Word:
+    def _word(self, side: _Side, promise: Promise, event: Event, answers: Answers) -> Word:
         disks = [each for each in side.observation.about.get(promise.name, ()) if each.kind == "disk"]
-        answer = answers.of_disks(disks) if promise.party == "drive" else answers.of_party(promise.party)
-        names = (promise.name,) if promise.name else ()
+        answer = answers.of_disks(disks) if promise.party == "drive" else answers.of_party(promise.party, [event])
+        called = promise.name
+        if promise.party == "hypervisor":
+            called = word_of(self._facts.get(HOST, "provider_machine"))
+        names = (called,) if called else ()
         word = Word(promise.party, names, tried=tuple(self._tried(promise.name, disks)))
-        return word._replace(owner=answer.owner, until=answer.expires) if answer else word
+        if not answer:
+            return word
+        if answer.provider:
+            word = word._replace(names=(providers.load()[answer.provider].name,), documented=True)
+        return word._replace(owner=answer.owner, until=answer.expires)
 
     def _tried(self, name: str, disks: Sequence[Subject]) -> Iterator[Tried]:
         """What power cuts have shown of a drive, which may be several disks."""

@@ -166,7 +166,7 @@ def _place(verdict: Verdict, names: Identities) -> str:
 
 def _order(finding: Finding) -> tuple[object, ...]:
     """By severity. Within one: damage, what the mildest event would lose, some day; hardware before settings, a pool before its
-    parts; what a command repairs before what somebody has to find out; id last.
+    parts; what a command repairs before what somebody has to find out or can only answer for; id last.
 
     Known bugs of the release come after what this host itself shows."""
     kind = [*HARDWARE, finding.rule.subject].index(finding.rule.subject)
@@ -174,7 +174,7 @@ def _order(finding: Finding) -> tuple[object, ...]:
     return (
         *(-RANK[finding.severity], not finding.failed, finding.rule.id == known_bugs.ID),
         *((False, kind) if finding.rule.damage else (True, when, kind)),
-        *(not finding.fix.command, finding.rule.id, finding.place, finding.known),
+        *(not finding.fix.command or bool(finding.rule.answer), finding.rule.id, finding.place, finding.known),
     )
 
 

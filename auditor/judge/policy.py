@@ -74,7 +74,7 @@ class Waiver(NamedTuple):
 class Answer(NamedTuple):
     """What somebody answers for and nothing here can check: that a party honours flushes. serial, model: of drives, one of
     the two; host: the one whose hypervisor, controller or target it is, or empty: all that read the policy. expires: the last
-    day on which it holds."""
+    day on which it holds. provider: of providers.toml, whose documentation the site has adopted, or empty."""
 
     party: Party
     serial: str
@@ -84,11 +84,12 @@ class Answer(NamedTuple):
     reason: str
     expires: date
     line: int
+    provider: str = ""
 
     @property
     def title(self) -> str:
         """What it answers for, for a report; two answers for the same are an error of the policy."""
-        return f"flushes honoured by {self.party} {self.serial or self.model or self.host}".rstrip()
+        return f"flushes honoured by {self.party} {self.serial or self.model or self.host or self.provider}".rstrip()
 
 
 class Policy(NamedTuple):

@@ -19,6 +19,9 @@ policy can never silently decide nothing, or something else::
     reason  = "the second log device is ordered"
     expires = 2027-01-31       # the last day on which it holds
 
+    [answers]                  # what a provider documents (auditor/data/providers.toml), adopted by the site
+    hypervisor = "aws-ebs"     # or a list of several; or target
+
     [[answer]]                 # what nothing here can check
     hypervisor = "flushes honoured"    # or controller, target (host = "db1": of that one only); or drive, with model or serial
     owner   = "virtualization@example.org"
@@ -36,8 +39,9 @@ from datetime import date, datetime
 from typing import Any, cast
 
 from auditor import codec
+from auditor.data import providers
 from auditor.databases import ENGINES
-from auditor.judge.event import ANSWER, ANSWERING
+from auditor.judge.event import ANSWER, ANSWERING, Party
 from auditor.judge.policy import (
     CLASSES,
     FILE,
@@ -58,7 +62,8 @@ from auditor.text import argument
 PATH = "/etc/zaudit/zaudit.toml"
 LIMIT = codec.TOML_LIMIT  # bytes of a file
 WAIVERS = 1000  # and as many answers
-TABLES = ("rules", "thresholds", "datasets", "waiver", "answer")
+TABLES = ("rules", "thresholds", "datasets", "waiver", "answer", "answers")
+ADOPTING = ("hypervisor", "target")  # whose documentation a site can adopt
 FIELDS = ("owner", "reason", "expires")
 Fail = Callable[[str, str], PolicyError]
 
@@ -80,7 +85,7 @@ def _parse(text: str, path: str) -> Policy:
         rules=dict(_rules(_table(table, "rules", lines), lines)),
         thresholds=dict(_thresholds(_table(table, "thresholds", lines), lines, path)),
         waivers=tuple(_waivers(table.get("waiver", []), lines)),
-        answers=tuple(_answers(table.get("answer", []), lines)),
+        answers=(*_answers(table.get("answer", []), lines), *_adopted(_table(table, "answers", lines), lines)),
     )
 
 
@@ -216,6 +221,24 @@ def _answers(tables: Any, lines: _Lines) -> Iterator[Answer]:
         yield answer
 
 
+def _adopted(table: Mapping[str, Any], lines: _Lines) -> Iterator[Answer]:
+    """What providers document, and the site adopts: as an answer of its own."""
+    known = providers.load()
+    for party, named in table.items():
+        if party not in ADOPTING:
+            raise lines.error("[answers]", party, f"there is no {party!r}; there are {', '.join(ADOPTING)}")
+        ids = named if isinstance(named, list) else [named]
+        for id in ids:
+            if id not in known:
+                raise lines.error("[answers]", party, f"{party} = {id!r}: it is one of {', '.join(known)}")
+        if len(set(ids)) < len(ids):
+            raise lines.error("[answers]", party, f"{party} names one twice")
+        line = max(lines.of("[answers]", party), lines.of("", f"answers.{party}"))
+        for each in map(known.__getitem__, ids):
+            reason = f"{each.documents} ({each.source}, read {each.read})"
+            yield Answer(cast(Party, party), "", "", "", each.site, reason, each.expires, line, each.id)
+
+
 def _listed(tables: Any, name: str, lines: _Lines) -> Iterator[tuple[int, Mapping[str, Any], Fail]]:
     """The tables of a list, each with its number and what says where one of its keys is wrong."""
     if not isinstance(tables, list):
@@ -265,7 +288,11 @@ def bare(policy: Policy) -> str:
     for waiver in policy.waivers:
         rows += ["", "[[waiver]]", f'rule = "{waiver.rule}"', f"{waiver.scope} = {quoted(waiver.name)}"]
         rows += ['owner = "redacted"', 'reason = "redacted"', f"expires = {waiver.expires.isoformat()}"]
-    for answer in policy.answers:
+    for party in ADOPTING:
+        if ids := [each.provider for each in policy.answers if each.provider and each.party == party]:
+            rows += ["", "[answers]"] if "[answers]" not in rows else []
+            rows += [f"{party} = [{', '.join(map(quoted, ids))}]"]
+    for answer in (each for each in policy.answers if not each.provider):
         named = (("serial", answer.serial), ("model", answer.model), ("host", answer.host))
         rows += ["", "[[answer]]", f'{answer.party} = "{ANSWER}"']
         rows += [f"{key} = {quoted(name)}" for key, name in named if name]

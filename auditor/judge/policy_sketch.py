@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
+from auditor.data import providers
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Facts, Subject, word_of
+from auditor.facts import HOST, Facts, Subject, word_of, words_of
 from auditor.judge.finding import Finding
 from auditor.judge.identity import Identities
-from auditor.judge.policy_file import PATH, quoted
+from auditor.judge.policy_file import ADOPTING, PATH, quoted
 from auditor.judge.rule import Rule
+from auditor.model.disk import shown_by
 from auditor.text import harmless
 
 DAYS = 90
@@ -88,6 +90,7 @@ def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
                 if (key := (word, serial)) not in answered:
                     answered.add(key)
                     yield f"# {finding.severity}: {finding.rule.title}"
+                    yield from _adoptable(word, facts)
                     yield from ("# [[answer]]", f'# {word} = "{answer}"')
                     yield from (f"# serial = {quoted(serial)}",) if serial else ()
                     yield from ('# owner = ""', '# reason = ""', f"# expires = {until}", "#")
@@ -99,6 +102,17 @@ def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
                 yield f"# {each.severity}{outcome}: {each.rule.title}"
                 yield from ("# [[waiver]]", f'# rule = "{each.rule.id}"', f"# {scope} = {quoted(name)}")
                 yield from ('# owner = ""', '# reason = ""', f"# expires = {until}", "#")
+
+
+def _adoptable(party: str, facts: Facts) -> Iterator[str]:
+    """What providers document that may be below: one line for each."""
+    pools = facts.linked(HOST, "pools")
+    disks = (disk for pool in pools for disk in shown_by(party, pool, facts)) if party in ADOPTING else ()
+    for id in dict.fromkeys(id for disk in disks for id in words_of(facts.get(disk, "providers"))):
+        each = providers.load()[id]
+        yield f"# {each.name} documents: {each.documents}"
+        yield f"# ({each.source}, read {each.read}; of events: {', '.join(each.keeps)}). Adopt it if {each.terms}:"
+        yield from ("# [answers]", f"# {party} = {quoted(id)}", "#")
 
 
 def _serials(facts: Facts, finding: Finding) -> list[str]:

@@ -54,8 +54,8 @@ class Template(NamedTuple):
 
 class Fix(NamedTuple):
     """How to mend it. command: one line to paste, or empty; cost: one of COSTS. cases: the first whose condition is known to
-    be true counts in place of it. needs: the condition on which the command helps, printed before it, or empty. sets: what it
-    changes, each as a supposition (:mod:`auditor.judge.supposition`)."""
+    be true counts in place of it. needs: the condition on which the command helps, printed before it, or empty; of a verdict
+    with the values of condition in it. sets: what it changes, each as a supposition (:mod:`auditor.judge.supposition`)."""
 
     command: Template | None
     text: str
@@ -63,6 +63,7 @@ class Fix(NamedTuple):
     cases: tuple[tuple[Fix, Expression], ...] = ()
     needs: str = ""
     sets: tuple[Template, ...] = ()
+    condition: Template | None = None
 
 
 class Case(NamedTuple):

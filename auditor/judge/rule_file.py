@@ -312,7 +312,8 @@ def _one_fix(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Co
     if len(sets) > CASES:
         raise RuleError(f"sets are at most {CASES}")
     templates = tuple(_template(each, kind, registry, value) for each in sets)
-    return Fix(template, text, _one_of(table, "cost", COSTS), needs=needs, sets=templates)
+    condition = _template(needs, kind, registry, value) if "{" in needs else None
+    return Fix(template, text, _one_of(table, "cost", COSTS), needs=needs, sets=templates, condition=condition)
 
 
 def _examples(tables: Any, with_when: bool) -> tuple[Example, ...]:

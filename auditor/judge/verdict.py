@@ -221,6 +221,8 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     case = _case(rule.fix, subject, facts)
     template = (case or rule.fix).command
     command = fill(template, subject, origin, facts, shell=True) if template else ""
+    if condition := (case or rule.fix).condition:
+        case = (case or rule.fix)._replace(needs=fill(condition, subject, origin, facts, shell=False))
     if MODIFIES.match(command) and _suspended(subject, facts):
         fix = case or rule.fix
         more = f", and {fix.needs[0].lower()}{fix.needs[1:]}" if fix.needs else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from auditor.data import drives
+from auditor.data import drives, providers
 from auditor.data.drives import Drive
 from auditor.facts import (
     HOST,
@@ -29,6 +29,9 @@ from auditor.facts import (
     unknown,
     value_of,
     word,
+    word_of,
+    words,
+    words_of,
 )
 from auditor.model.derivation import catch_missing, derivation, every, evidence, first_known, gaps, need, values
 
@@ -475,3 +478,53 @@ def critical_warning(disk: Subject, facts: Facts) -> Iterator[Fact]:
         known = Known(bool(worst), evidence(*(worst or answers)))
         unseen = gaps(answers)
         yield Fact(disk, name, join(unseen) if len(unseen) == len(answers) else known)
+
+
+# -- who stands below -------------------------------------------------------------------------------------------------
+
+
+@derivation("disk", providers=words("entries of providers.toml of which one may stand below it"))
+def providers_below(disk: Subject, facts: Facts) -> Judged:
+    """Of a disk that a hypervisor or a network shows, as far as the guest can see; of any other none."""
+    seen = [facts.get(disk, "model"), facts.get(disk, "transport"), facts.get(HOST, "virtualization")]
+    lasts = word_of(facts.get(disk, "drive_class")) != "ephemeral"
+    every = providers.load().values() if lasts and _shown(disk, facts) else ()
+    return Known(tuple(each.id for each in every if each.may_be(*map(word_of, seen))), evidence(*seen))
+
+
+@derivation(
+    "host",
+    provider_machine=word("who shows the virtual disks of the pools, as the guest sees it"),
+    provider_answer=words("the line of a policy that adopts what is documented of them"),
+    provider_terms=word("what must be so at the site"),
+)
+def providers_of_pools(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """What all disks of a hypervisor below the pools have in common; of several possible ones the first of the table."""
+    disks = [disk for pool in facts.linked(host, "pools") for disk in shown_by("hypervisor", pool, facts)]
+    found = [words_of(facts.get(disk, "providers")) for disk in disks]
+    common = [each for id, each in providers.load().items() if found and all(id in names for names in found)]
+    seen = evidence(*(facts.get(disk, "providers") for disk in disks[:1]))
+    lines = tuple(f'answers.hypervisor = "{each.id}"' for each in common[:1])
+    yield Fact(host, "provider_answer", Known(lines, seen))
+    if common:
+        yield Fact(host, "provider_machine", Known(common[0].machine, seen))
+        yield Fact(host, "provider_terms", Known(common[0].terms, seen))
+    else:
+        nobody = unknown("nobody in providers.toml is known to show such disks")
+        yield from (Fact(host, name, nobody) for name in ("provider_machine", "provider_terms"))
+
+
+def shown_by(party: str, pool: Subject, facts: Facts) -> Iterator[Subject]:
+    """The disks of a pool that are no drives of this host: those of a target are reached through a network."""
+    for leaf in facts.linked(pool, "leaves"):
+        for disk in facts.linked(leaf, "disks"):
+            far = word_of(facts.get(disk, "transport")) in NETWORK
+            if _shown(disk, facts) and far == (party == "target"):
+                yield disk
+
+
+def _shown(disk: Subject, facts: Facts) -> bool:
+    """Is it, or may it be, no drive of this host, and not made by its kernel?"""
+    virtual = facts.get(disk, "virtual")
+    own = isinstance(virtual, Known) and virtual.value is False
+    return not own and word_of(facts.get(disk, "transport")) not in SOFTWARE

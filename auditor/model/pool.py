@@ -225,6 +225,7 @@ LEAST = 1 << 20  # bytes: of a dataset without a snapshot it is not quite zero
     snapshots_percent=number("share of the space for data that snapshots hold at least, percent"),
     snapshots_percent_most=number("share that they hold at most, where that is the same"),
     held_by_snapshots=words("DATASET (size) where they hold most"),
+    **{"dataset.snapshots_bytes": number("what its own snapshots hold at least, bytes")},
 )
 def snapshot_space(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """How much of a pool snapshots hold, at least, and on which datasets.
@@ -251,6 +252,8 @@ def snapshot_space(pool: Subject, facts: Facts) -> Iterator[Fact]:
     told = (most - total) * 100 < max(space, 1)
     yield Fact(pool, "snapshots_percent_most", same if told else unknown(hidden, f"zfs list -o space -r {pool.name}"))
     yield Fact(pool, "held_by_snapshots", Known(named, seen))
+    for dataset in facts.linked(pool, "datasets"):
+        yield Fact(dataset, "snapshots_bytes", Known(found[dataset.name][0], seen))
 
 
 def _held(pool: Subject, facts: Facts) -> dict[str, tuple[int, int]]:
@@ -271,6 +274,49 @@ def _held(pool: Subject, facts: Facts) -> dict[str, tuple[int, int]]:
         most = beyond if word_of(facts.get(dataset, "origin")) == NO_CLONE else own
         found[dataset.name] = max(beyond - _bytes(facts, dataset, "refreservation"), 0), max(most, 0)
     return found
+
+
+@derivation("pool", thin_promised=number("what all thin volumes that can be written to may still take, bytes"))
+def thin_volumes(pool: Subject, facts: Facts) -> Judged:
+    """Of each its size less what it refers to and has reserved. Unknown unless all datasets of the pool were looked at."""
+    datasets, promised = linked(facts, pool, "datasets"), 0
+    if Subject("dataset", pool.name) not in datasets:
+        return unknown(f"{pool}: not all of its datasets are audited")
+    for dataset in datasets:
+        kind, readonly = every((facts.get(dataset, "type"), facts.get(dataset, "readonly")))
+        if (kind.value, readonly.value) == ("volume", "off"):
+            whole, reserved, held = map(
+                number_of, every(facts.get(dataset, name) for name in ("volsize", "refreservation", "referenced"))
+            )
+            promised += max(int(whole) - int(max(reserved, held)), 0) if reserved < whole else 0
+    return known(promised, f"thin volumes may take {size(promised)} more", f"zfs list -t volume -r {pool.name}")
+
+
+@derivation(
+    "dataset",
+    snapshot_room=number("what is available to the next snapshot, bytes"),
+    snapshot_takes=number("what the next snapshot takes of that, as the refreservation is promised again, bytes"),
+    snapshot_takes_most=number("the same at most, bytes"),
+)
+def next_snapshot(dataset: Subject, facts: Facts) -> Iterator[Fact]:
+    """What a snapshot takes from all others: the smaller of what the dataset alone holds and its refreservation.
+    (module/zfs/dsl_dataset.c dsl_dataset_snapshot_reserve_space)
+
+    AVAIL of the dataset includes what is reserved for it and not yet written (dsl_dataset_space). What it alone holds is what
+    it refers to, unless snapshots or a clone's origin hold part of it: then it uses more than that, or less.
+    """
+    names = ("used", "available", "referenced", "refreservation")
+    found = every(facts.get(dataset, name) for name in (*names, "origin"))
+    used, available, referenced, reserved = (int(number_of(each)) for each in found[:4])
+    seen = evidence(*found)
+    most = min(referenced, reserved)
+    yield Fact(dataset, "snapshot_room", Known(max(available - max(reserved - referenced, 0), 0), seen))
+    yield Fact(dataset, "snapshot_takes_most", Known(most, seen))
+    alone = found[4].value == NO_CLONE and used <= max(referenced, reserved) + LEAST
+    part = unknown(
+        f"{dataset} may have snapshots or children", f"zfs get -p written,usedbydataset {quoted(dataset.name)}"
+    )
+    yield Fact(dataset, "snapshot_takes", Known(most, seen) if alone else part)
 
 
 def _bytes(facts: Facts, dataset: Subject, name: str) -> int:

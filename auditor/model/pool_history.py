@@ -16,6 +16,7 @@ from auditor.facts import (
     flag,
     is_true,
     join,
+    known,
     number,
     number_of,
     pairs_of,
@@ -244,3 +245,14 @@ def _by_hand(pool: Subject, facts: Facts) -> Judged:
         f"a zpool trim is on record {days.value:.0f} days ago: that the drives were trimmed zpool history does not show"
     )
     return unknown(text, f"zpool status -t {quoted(pool.name)}")
+
+
+@derivation("dataset", copied_s=number("when the newest snapshot was made that a bookmark marks as sent; 0: none"))
+def copied(dataset: Subject, facts: Facts) -> Judged:
+    """Up to which moment a copy elsewhere may have it: no proof of one. Who may make bookmarks may make any (man 8 zfs-allow),
+    and a copy that leaves no bookmark is not seen: what is lost with the pool is at least what came later."""
+    seen = need(facts.get(Subject("pool", dataset.name.partition("/")[0]), "bookmarks"))
+    own = [each for each in words_of(seen) if each.rpartition(" ")[0].partition("#")[0] == dataset.name]
+    newest = max(own, key=lambda each: int(each.rpartition(" ")[2]), default="")
+    name, _, made = newest.rpartition(" ")
+    return known(int(made or 0), name or f"no bookmark of {dataset}", "zfs list -t bookmark {subject}")

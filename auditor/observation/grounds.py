@@ -28,6 +28,7 @@ _TORN = ("database.torn_page_guard", "database.engine")
 FACTS_OF: Mapping[str, tuple[str, ...]] = {
     "leave": (*_SETTINGS, "host.database_expected", "host.database_seen"),
     "ask": (*_SETTINGS, "host.databases"),
+    "copy": ("dataset.copied_s",),
     "elsewhere": ("database.standalone", "database.engine"),
     "guard": _TORN,
     "page in block": ("database.page_within_block", "database.page_bytes", "dataset.recordsize"),

@@ -124,6 +124,9 @@ def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:
     for line in event_words.lines(column, report.events):
         why = f"   {few(line.why, RULES_SHOWN)}" if line.why else ""
         yield event_words.happening(line.events), (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim"))
+    if column.gone:
+        loss = doc.Run(event_words.sentence(column.gone), column.gone.outcome)
+        yield event_words.LOSS_OF_THE_POOL, (loss,)
 
 
 def _pools(report: Report) -> Iterator[doc.Block]:

@@ -23,6 +23,7 @@ NOUNS: dict[Event, str] = {
     "power+drive": "a power cut with a lost data drive",
     "below": "a power cut of the host below",
 }
+LOSS_OF_THE_POOL = "the loss of the pool"
 NAMES_SHOWN, USERS_SHOWN, PROMISES_SHOWN = 4, 2, 3
 CLAUSES = 2  # of a headline
 UNVERIFIED = " (not verified)"
@@ -120,9 +121,11 @@ def parties(cell: Cell, *, brief: bool = False) -> str:
     words = [_all(unverified, spelt) + ("" if brief else UNVERIFIED)] if unverified else []
     for word in cell.parties:
         if word.owner:
-            words.append(_promised(word, spelt) + ("" if brief else _who(word.owner, word.until)))
+            said_by = f" (documented: {harmless(word.owner)})" if word.documented else _who(word.owner, word.until)
+            words.append(_promised(word, spelt) + ("" if brief else said_by))
     if brief and words:
-        words = [spelt(" and ").join(dict.fromkeys(words)) + spelt(UNVERIFIED)]
+        documented = not unverified and all(word.documented for word in cell.parties if word.owner)
+        words = [spelt(" and ").join(dict.fromkeys(words)) + spelt(" (documented)" if documented else UNVERIFIED)]
     if proven:
         words.append(f"{_all(proven, spelt)} ({spelt(_proof(proven, brief=brief))})")
     return spelt(" and ").join(dict.fromkeys(words))
@@ -194,7 +197,10 @@ def _promised(word: Word, spelt: Callable[[str], str]) -> str:
     names = _listed(shown, spelt(" or " if word.needed == 1 else " and "))
     if word.needed > 1:
         names = spelt(f"{word.needed} of ") + names
-    before, place, after = PROMISES[word.party].partition("{}")
+    form = "{}" if word.documented else PROMISES[word.party]
+    if word.party == "hypervisor" and names and not word.documented:
+        form = "the {} hypervisor"
+    before, place, after = form.partition("{}")
     return f"{spelt(before)}{names if place else ''}{spelt(after)}"
 
 

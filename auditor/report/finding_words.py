@@ -17,7 +17,9 @@ _PACKAGE = re.compile(r"(?:[a-z]+ )?(?:install|add|-S) ([\w.+-]+)")  # as platfo
 LEFT_OUT_SHOWN = 5
 # commands of fixes that show where to begin and change nothing; a test knows the others
 LOOKS = (
-    "arcstat", "cat", "dkms status", "dmesg", "dmidecode", "exportfs -v", "findmnt", "grep", "lsblk", "nvme smart-log",
+    "arcstat", "cat", "dkms status", "dmesg", "dmidecode",
+    "echo {host.provider_answer}",  # a line of the policy: what is answered for becomes no better
+    "exportfs -v", "findmnt", "grep", "lsblk", "nvme smart-log",
     "smartctl", "stat", "storcli64 /call show", "systemctl --failed", "testparm", "zaudit diagnose",
     "zaudit powercut plan", "zfs get", "zfs list", "zfs version", "zpool events", "zpool history", "zpool import",
     "zpool iostat", "zpool list", "zpool status",

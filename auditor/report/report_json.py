@@ -102,6 +102,7 @@ def _column(column: Column, events: tuple[Event, ...]) -> dict[str, Any]:
     return {
         "datasets": [valid_unicode(name) for name in column.names],
         "events": {event: _cell(column.cells[event]) for event in events},
+        **({"gone": _cell(column.gone)} if column.gone else {}),
         **({"next_boot": {event: _cell(cell) for event, cell in later.items()}} if later else {}),
     }
 

@@ -539,4 +539,32 @@ def userland(reply: Output, host: Subject) -> Iterator[Fact]:
     yield from versions("zfs_userland_version", first.removeprefix("zfs-"), "zfs version")
 
 
-SOURCES = (channel_program, properties, datasets, free_text, ancestors, loaded, changelog, userland)
+_BOOKMARK = re.compile(r"([^\t\n#@]{1,255}#[^\t\n]{1,255})\t([0-9]{1,12})")
+
+
+@source(
+    "zfs_bookmarks",
+    "pool",
+    ask=lambda pool, _: Run(
+        ("zfs", "list", "-Hp", "-r", "-t", "bookmark", "-o", "name,creation", pool.name), package="zfsutils-linux"
+    ),
+    runs=(command("zfs list", "-Hp -r -t -o", NAME, valued="-t -o", lists=("-t", "-o"), table=True),),
+    facts={"bookmarks": words("each bookmark and when its snapshot was made: tank/db#NAME SECONDS")},
+    title="bookmarks of",
+)
+def bookmarks(reply: Output, pool: Subject) -> Iterator[Fact]:
+    """``zfs list -t bookmark``: the marks from which the next incremental send goes on. zrepl moves its cursor, and syncoid
+    makes one (--create-bookmark), once a snapshot has been received. (man 8 zfs-bookmark)
+
+    One line each, its creation that of the snapshot. Raises ValueError for anything else.
+    """
+    if reply.text and not reply.text.endswith("\n"):
+        raise ValueError("the last line is cut off")
+    found = [_BOOKMARK.fullmatch(line) for line in reply.text.splitlines()]
+    rows = tuple(f"{each[1]} {each[2]}" for each in found if each and each[1].split("/")[0].split("#")[0] == pool.name)
+    if len(rows) < len(found):
+        raise ValueError("a line that is no bookmark of this pool")
+    yield Fact(pool, "bookmarks", known(rows, f"{len(rows)} bookmarks", reply.command))
+
+
+SOURCES = (channel_program, properties, datasets, free_text, ancestors, loaded, changelog, userland, bookmarks)

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.durability.answers import Rank, all_of
 from auditor.durability.copies import Copies
-from auditor.durability.events import ALL, EVENTS, EventName
+from auditor.durability.events import ALL, EVENTS, GONE, EventName
 from auditor.durability.host import Host, Pool, Store
 from auditor.durability.questions import answer
 from auditor.durability.table import Judge, Table, table
@@ -127,3 +127,14 @@ def test_drives_that_are_alike_stand_for_each_other(event: EventName) -> None:
         assert cell.rank is worst
         joined = all_of(equal.values())
         assert (cell.relies, set(cell.why)) == (joined.relies, set(joined.why))
+
+
+def test_when_the_pool_is_gone_only_another_host_has_commits() -> None:
+    """Nothing on this host rescues them, and no other question arises."""
+    for elsewhere, rank in ((False, Rank.LOST), (None, Rank.UNKNOWN), (True, Rank.RELIES)):
+        given = perfect()
+        program = replace(given.programs[NAME], elsewhere=elsewhere)
+        found = answer(Copies(given), program, GONE, "commits")
+        assert found is not None
+        assert found.rank is rank
+        assert [answer(Copies(given), program, GONE, each) for each in ("consistency", "pool")] == [None, None]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -10,7 +12,9 @@ import jsonschema
 import pytest
 
 from auditor import audit
+from auditor.data import TableError, providers
 from auditor.facts import HOST, Fact, Facts, Subject, known
+from auditor.host.request import Capture
 from auditor.judge import answers
 from auditor.judge.policy import NONE, Answer, PolicyError
 from auditor.judge.policy_file import bare, parse
@@ -39,12 +43,15 @@ def test_the_table_names_who_answers_for_the_hypervisor() -> None:
     asked, answered = judged("", GUEST), judged(HYPERVISOR, GUEST)
     assert outcomes(asked, "container-or-vm-blind") == {"host": "fail"}
     assert outcomes(answered, "container-or-vm-blind") == {"host": "waived"}
-    assert power(asked)["word"] == [{"party": "hypervisor", "names": []}]
+    assert power(asked)["word"] == [{"party": "hypervisor", "names": ["QEMU"]}]
     who = {"owner": "ann@example.org", "expires": "2026-11-21"}
-    assert power(answered)["word"] == [{"party": "hypervisor", "names": [], "answered": who}]
+    assert power(answered)["word"] == [{"party": "hypervisor", "names": ["QEMU"], "answered": who}]
     assert power(answered)["outcome"] == "word", "an answer changes who answers, not what can be seen"
-    assert "the hypervisor, for which ann@example.org answers until 2026-11-21" in power(answered)["text"]
-    assert answered.headline == "NO LOSS BY A POWER CUT OR DATA DRIVE FAILURE, RELYING ON THE HYPERVISOR (NOT VERIFIED)"
+    assert "the QEMU hypervisor, for which ann@example.org answers until 2026-11-21" in power(answered)["text"]
+    assert (
+        answered.headline
+        == "NO LOSS BY A POWER CUT OR DATA DRIVE FAILURE, RELYING ON THE QEMU HYPERVISOR (NOT VERIFIED)"
+    )
     text = audit_page.write_text(answered, width=100)
     assert "WAIVED    container-or-vm-blind (medium), until 2026-11-21 by ann@example.org: cache=none" in text
     assert "ann@example.org" in audit_page.write_html(answered)
@@ -63,7 +70,7 @@ def test_the_table_names_who_answers_for_the_hypervisor() -> None:
 def test_what_has_run_out_or_is_about_another_answers_nothing(text: str) -> None:
     report = judged(text, GUEST)
     assert outcomes(report, "container-or-vm-blind") == {"host": "fail"}
-    assert power(report)["word"] == [{"party": "hypervisor", "names": []}]
+    assert power(report)["word"] == [{"party": "hypervisor", "names": ["QEMU"]}]
 
 
 def test_an_answer_that_has_run_out_or_is_about_nothing_is_a_finding() -> None:
@@ -236,3 +243,104 @@ def test_a_sketch_knows_what_a_database_keeps_where() -> None:
         '# [datasets."tank/log"]': [f'# role = "log"{where}', '# database = "mysql"'],
         '# [datasets."tank/other"]': ['# role = "both"', '# database = "postgres"'],
     }
+
+
+# -- what providers document ------------------------------------------------------------------------------------------
+
+ADOPTED = '[answers]\nhypervisor = "qemu"\n'
+
+
+def cloud(model: str, machine: str) -> recording.Recording:
+    """GUEST, with disks of this model on a hypervisor that systemd-detect-virt calls so."""
+    drive = edited.Drive(model, "1.0", 0x1D0F, "vol0123?", cache=True)
+    past = edited.edited(shared.host("2.4-healthy-mirrored-slog"), drive, edited.Machine(machine, "", ""), "cloud")
+    said = Capture(0, f"{machine}\n".encode())
+    return edited.unused(replace(past, commands={**past.commands, ("systemd-detect-virt",): said}))
+
+
+def words(report: Report, event: str) -> list[dict[str, Any]]:
+    return list(json_report.document(report)["events"][0]["events"][event].get("word", []))
+
+
+def test_the_page_names_the_hypervisor_and_the_line_that_adopts_what_it_documents() -> None:
+    report = judged("", GUEST)
+    assert words(report, "power") == [{"party": "hypervisor", "names": ["QEMU"]}]
+    page = " ".join(audit_page.write_text(report, width=80).split())
+    assert (
+        "RELYING ON THE QEMU HYPERVISOR (NOT VERIFIED) Look first If no disk of this machine has cache=unsafe" in page
+    )
+    assert "echo 'answers.hypervisor = \"qemu\"' | install" in page
+
+
+def test_an_adopted_provider_answers_at_the_events_that_it_documents_alone() -> None:
+    report = judged(ADOPTED, GUEST)
+    assert outcomes(report, "container-or-vm-blind") == {"host": "waived"}
+    owner = {"owner": "libvirt.org", "expires": "2028-11-27"}
+    assert words(report, "below") == [{"party": "hypervisor", "names": ["QEMU"], "answered": owner}]
+    assert words(report, "drive") == [{"party": "hypervisor", "names": ["QEMU"]}], "QEMU promises no copy"
+    assert "relies on QEMU (documented: libvirt.org)" in audit_page.write_text(report, width=200)
+    every = judged(ADOPTED.replace("qemu", "ceph-rbd"), GUEST)
+    assert all("answered" in each for event in ("below", "drive", "power+drive") for each in words(every, event))
+    assert every.headline == "NO LOSS BY A POWER CUT OR DATA DRIVE FAILURE, RELYING ON Ceph RBD (DOCUMENTED)"
+    assert "waiver-unused" not in {each.rule.id for each in every.findings}
+
+
+def test_a_provider_answers_for_disks_that_look_like_its_own_alone() -> None:
+    ebs = cloud("Amazon Elastic Block Store", "amazon")
+    asked, adopted = judged("", ebs), judged('answers.hypervisor = ["qemu", "aws-ebs"]\n', ebs)
+    assert words(asked, "power") == [{"party": "hypervisor", "names": ["Amazon EC2"]}]
+    assert [each["names"] for each in words(adopted, "below")] == [["Amazon EBS"]]
+    assert outcomes(adopted, "container-or-vm-blind") == {"host": "waived"}
+    wrong = judged(ADOPTED, ebs)
+    assert outcomes(wrong, "container-or-vm-blind") == {"host": "fail"}
+    assert outcomes(wrong, "waiver-unused") == {"flushes honoured by hypervisor qemu": "not applicable"}
+    short = cloud("Amazon EC2 NVMe Instance Storage", "amazon")
+    assert outcomes(judged('answers.hypervisor = "aws-ebs"\n', short), "container-or-vm-blind") == {"host": "fail"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[answers]\nhypervisor = "ebs"\n', "line 2: hypervisor = 'ebs': it is one of aws-ebs"),
+        ('[answers]\ndrive = "qemu"\n', "line 2: there is no 'drive'; there are hypervisor, target"),
+        ('answers.hypervisor = ["qemu", "qemu"]\n', "line 1: hypervisor names one twice"),
+        ("answers = 1\n", "answers must be a table"),
+    ],
+)
+def test_what_nobody_documents_cannot_be_adopted(text: str, says: str) -> None:
+    with pytest.raises(PolicyError, match=re.escape(says)):
+        parse(text, "p.toml")
+
+
+def test_a_recording_keeps_what_was_adopted_and_a_sketch_offers_it() -> None:
+    text = bare(parse('answers.hypervisor = ["qemu", "aws-ebs"]\nanswers.target = "ceph-rbd"\n', "p.toml"))
+    assert [(each.party, each.provider) for each in parse(text, "p.toml").answers] == [
+        ("hypervisor", "qemu"),
+        ("hypervisor", "aws-ebs"),
+        ("target", "ceph-rbd"),
+    ]
+
+
+GOOD = {
+    "id": "a", "name": "A", "machine": "A", "models": "^A", "keeps": ["power"], "terms": "t", "documents": "d",
+    "source": "https://a.example/b", "read": "2026-11-27",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"keep": []}, "there is no 'keep'"),
+        ({"terms": " "}, "terms is a text"),
+        ({"keeps": ["flood"]}, "keeps is a list of power, below, drive"),
+        ({"machines": ["kvm"]}, "it is known by models, or by machines"),
+        ({"read": "today"}, "read is a day"),
+        ({"source": "somewhere"}, "source is the address"),
+    ],
+)
+def test_a_table_of_providers_is_read_strictly(change: dict[str, Any], says: str) -> None:
+    assert list(providers.parse({"provider": [GOOD]})) == ["a"]
+    with pytest.raises(TableError, match=re.escape(says)):
+        providers.parse({"provider": [{**GOOD, **change}]})
+    with pytest.raises(TableError, match="twice"):
+        providers.parse({"provider": [GOOD, GOOD]})

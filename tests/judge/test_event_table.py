@@ -17,9 +17,10 @@ from auditor.judge.cell import KEPT, ORDER, Cell, Word, joined
 from auditor.judge.event import EVENTS, Event, milder
 from auditor.judge.event_table import Column, EventTable, Relations
 from auditor.judge.finding import exit_code
-from auditor.judge.policy import NONE, Answer, Policy
+from auditor.judge.policy import NONE, Answer, Declared, Policy
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
+from auditor.report import audit_page as audit_page
 from auditor.report import event_words
 from auditor.report.model import Report
 from tests import shared
@@ -285,3 +286,45 @@ def test_a_verdict_of_a_rule_without_elements_keeps_its_severity() -> None:
     rule = next(each for each in shared.audited() if not each.elements)
     (same,) = EventTable(looked(HEALTHY).facts).ranked([Verdict(rule, HOST, "fail", "medium")])
     assert same.severity == "medium"
+
+
+# -- the pool is gone -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ages", "says"),
+    [
+        (
+            {"tank/db": 26, "tank": 30},
+            "LOSES commits of 30 h at least: the newest mark of a copy elsewhere is tank#mark",
+        ),
+        (
+            {"tank/db": 26, "tank": 24 * 9},
+            "LOSES commits of 9 days at least: the newest mark of a copy elsewhere is tank#mark",
+        ),
+        ({"tank/db": 26, "tank": None}, "LOSES commits and all data: no mark of a copy elsewhere was seen"),
+        ({"tank/db": 26}, "LOSES commits and all data: copies elsewhere were not looked for"),
+    ],
+)
+def test_what_goes_with_the_pool_is_told_by_the_oldest_mark_of_a_copy(
+    ages: Mapping[str, int | None], says: str
+) -> None:
+    seen = looked(DISABLED).facts
+    for name, hours in ages.items():
+        made = 0 if hours is None else int(seen.now - hours * 3600)
+        seen.replace(Fact(Subject("dataset", name), "copied_s", known(made, f"{name}#mark")))
+    one = EventTable(seen).copies(("tank", "tank/db"))
+    assert event_words.sentence(Cell("lost", ("commits",), amounts=(one,))) == says
+
+
+def test_the_loss_of_the_pool_is_a_row_and_decides_nothing() -> None:
+    before = judged(looked(HEALTHY).facts)
+    assert before.columns
+    assert {column.gone.outcome for column in before.columns if column.gone} == {"lost"}
+    assert before.headline == "NO LOSS FOUND: A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
+    assert not event_words.loses(before.columns)
+    page = " ".join(audit_page.write_text(before, width=100).split())
+    assert "the loss of the pool LOSES commits and all data" in page
+    kept = Declared("tank", "rebuildable", "", "from db2", 1)
+    rebuilt = judged(looked(HEALTHY, Policy("p", "", datasets=(kept,))).facts)
+    assert {column.gone.outcome for column in rebuilt.columns if column.gone} == {"word"}
