@@ -302,8 +302,8 @@ def test_a_verdict_of_a_rule_without_elements_keeps_its_severity() -> None:
             {"tank/db": 26, "tank": 24 * 9},
             "LOSES commits of 9 days at least: the newest mark of a copy elsewhere is tank#mark",
         ),
-        ({"tank/db": 26, "tank": None}, "LOSES commits and all data: no mark of a copy elsewhere was seen"),
-        ({"tank/db": 26}, "LOSES commits and all data: copies elsewhere were not looked for"),
+        ({"tank/db": 26, "tank": None}, "LOSES commits and all that no copy elsewhere has: no mark of one was seen"),
+        ({"tank/db": 26}, "LOSES commits and all that no copy elsewhere has: none was looked for"),
     ],
 )
 def test_what_goes_with_the_pool_is_told_by_the_oldest_mark_of_a_copy(
