@@ -70,7 +70,7 @@ TABLE = (
 
 def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Recording:
     """The recording with these drives, in this machine."""
-    past = second_looks.added(past)
+    past = answered(second_looks.added(past))
 
     def text(content: str) -> str:
         content = content.replace(f"{GUEST:40}", f"{drive.model:40}").replace(GUEST, drive.model)

@@ -55,8 +55,8 @@ def test_a_word_is_completed(words: tuple[str, ...], value: str, kind: str) -> N
 
 
 def test_a_format_that_a_command_cannot_write_is_not_offered() -> None:
-    assert "html" in offered("check", "--format", "")
-    assert "html" not in offered("show", "--format", "")
+    assert "sarif" in offered("check", "--format", "")
+    assert "sarif" not in offered("checklist", "--format", "")
 
 
 def test_datasets_are_those_that_zfs_lists(monkeypatch: pytest.MonkeyPatch) -> None:

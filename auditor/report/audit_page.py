@@ -125,8 +125,8 @@ def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:
         why = f"   {few(line.why, RULES_SHOWN)}" if line.why else ""
         yield event_words.happening(line.events), (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim"))
     if column.gone:
-        loss = doc.Run(event_words.sentence(column.gone), column.gone.outcome)
-        yield event_words.LOSS_OF_THE_POOL, (loss,)
+        # of every pool, and no finding: it has no colour of its own
+        yield event_words.LOSS_OF_THE_POOL, (doc.Run(event_words.sentence(column.gone), "dim"),)
 
 
 def _pools(report: Report) -> Iterator[doc.Block]:

@@ -68,7 +68,7 @@ def kernel_build(reply: Files, host: Subject) -> Iterator[Fact]:
 
 
 CIB = "/var/lib/pacemaker/cib/cib.xml"
-_RESOURCE = re.compile(r'<primitive\b[^>]*\btype="ZFS(?:-[\w-]*)?"[^>]*>.*?</primitive>', re.S)
+_RESOURCE = re.compile(r'<primitive\b[^>]*\btype="ZFS(?:-[\w-]*)?"[^>]*>.*?</primitive>', re.DOTALL)
 _POOL = re.compile(r'<nvpair\b[^>]*\bname="pool"[^>]*\bvalue="([\w.: -]{1,255})"', re.ASCII)
 
 

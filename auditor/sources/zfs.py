@@ -548,7 +548,7 @@ _BOOKMARK = re.compile(r"([^\t\n#@]{1,255}#[^\t\n]{1,255})\t([0-9]{1,12})")
     ask=lambda pool, _: Run(
         ("zfs", "list", "-Hp", "-r", "-t", "bookmark", "-o", "name,creation", pool.name), package="zfsutils-linux"
     ),
-    runs=(command("zfs list", "-Hp -r -t -o", NAME, valued="-t -o", lists=("-t", "-o"), table=True),),
+    runs=(command("zfs list", "-Hp -r -t -o", NAME, apart="-r", valued="-t -o -s -d", lists=("-t", "-o"), table=True),),
     facts={"bookmarks": words("each bookmark and when its snapshot was made: tank/db#NAME SECONDS")},
     title="bookmarks of",
 )

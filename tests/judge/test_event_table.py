@@ -324,7 +324,7 @@ def test_the_loss_of_the_pool_is_a_row_and_decides_nothing() -> None:
     assert before.headline == "NO LOSS FOUND: A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
     assert not event_words.loses(before.columns)
     page = " ".join(audit_page.write_text(before, width=100).split())
-    assert "the loss of the pool LOSES commits and all data" in page
+    assert "the loss of the pool LOSES commits and all that no copy elsewhere has" in page
     kept = Declared("tank", "rebuildable", "", "from db2", 1)
     rebuilt = judged(looked(HEALTHY, Policy("p", "", datasets=(kept,))).facts)
     assert {column.gone.outcome for column in rebuilt.columns if column.gone} == {"word"}

@@ -21,7 +21,7 @@ from tests.recorder.lower import lowered, older
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENTRY = "auditor.recorder"
 ALONE = {"auditor.host.children.reader", "auditor.host.children.others"}  # of the process that reads for others
-TABLES = ("drives.toml", "platforms.toml")  # that collectors read
+TABLES = ("builds.toml", "drives.toml", "platforms.toml", "tunables.toml")  # that collectors read
 HEAD = '''\
 #!/usr/bin/python3 -I
 # -*- coding: utf-8 -*-

@@ -175,7 +175,7 @@ def test_no_first_step_restarts_a_host_that_may_not_come_up(bar: str, known: str
 
 @pytest.mark.parametrize("host", ["2.3-suspended-wait", "2.3-suspended-path-failed"])
 def test_what_changes_a_pool_waits_until_it_is_no_longer_suspended(host: str) -> None:
-    report = report_of(HOSTS / f"{host}.tar.gz")
+    report = report_of(HOSTS / host)
     changing = [
         each
         for each in report.findings
@@ -194,7 +194,7 @@ def test_a_pool_without_its_log_device_is_not_suspended() -> None:
 
 @pytest.mark.parametrize("host", ["2.4-sata-cache-on", "2.1-slog-striped"])
 def test_a_finding_about_several_subjects_shows_the_message_of_the_first(host: str) -> None:
-    found = [each for each in report_of(HOSTS / f"{host}.tar.gz").findings if each.failed and not each.message]
+    found = [each for each in report_of(HOSTS / host).findings if each.failed and not each.message]
     several = [each for each in found if len({one.message for one in each.verdicts}) > 1]
     assert several
     assert all(each.verdicts[0].message.partition(": ")[2] in finding_words.shortly(each) for each in several)

@@ -299,7 +299,7 @@ def test_after_traced_it_says_what_is_left_to_believe() -> None:
     drives, protected = report_of(OLDER / "2.4-sata-cache-on"), report_of(HOSTS / "2.4-healthy-physical-no-cache")
     assert (
         verify_page.left_to_believe(TRACED, guest)
-        == "What is left to rely on at a power cut: the hypervisor (not verified)."
+        == "What is left to rely on at a power cut: the QEMU hypervisor (not verified)."
     )
     assert "not known: " in verify_page.left_to_believe(TRACED, drives), "nobody saw whether there are databases"
     whole = verify_page.left_to_believe(TRACED, protected)

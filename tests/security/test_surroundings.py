@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(bool(namespaces.missing()), reason=namespaces.missing() or "-"),
 ]
-CHECK = (*ZAUDIT, "check", "tank", "--format", "json", "--verbose")
+CHECK = (*ZAUDIT, "check", "tank", "--format", "json", "-vv")
 Found = set[tuple[str, str]]
 
 
