@@ -31,7 +31,7 @@ MEANS = {
     "HELD": "No acknowledged write was lost.",
     "TOO FEW CUTS": f"No acknowledged write was lost; below {ENOUGH} informative cuts that proves little.",
     "NOT TESTED": "No acknowledged write was lost, and none of these cuts could have shown a lie.",
-    "NO CUT": "No drive lost its power: nothing is known of its cache.",
+    "NO CUT": "No drive is known to have lost its power: nothing is known of its cache.",
 }
 RESUME = "zaudit powercut resume"
 OTHER_DRIVE = "keep commits off what was tried: move the log and the data to other drives, then run zaudit check"
@@ -154,7 +154,8 @@ def _streams(title: str, streams: Sequence[Reach]) -> Iterator[doc.Block]:
     if not streams:
         yield doc.Say("How far each stream came is not on record.", "dim")
         return
-    yield doc.Picture(lambda width: None, lambda: _drawn(title, streams))
+    if any(each.found is not None for each in streams):
+        yield doc.Picture(lambda width: None, lambda: _drawn(title, streams))
     yield doc.table(STREAMS, map(_reach, streams))
 
 
@@ -176,7 +177,7 @@ def _stream(each: Reach) -> str:
 def _drawn(title: str, streams: Sequence[Reach]) -> Element:
     rows = [
         charts.Reached(
-            _stream(each),
+            f"stream {_stream(each)}",
             None if each.found is None else each.found - each.acknowledged,
             each.acknowledged - each.lost + 1 if 0 < each.lost <= each.acknowledged else None,
         )
@@ -220,7 +221,7 @@ def _models(campaigns: Sequence[Campaign]) -> Iterator[str]:
         units = len({row[2] or row[3] for row in of})
         if len(of) > 1:
             counts = " + ".join(str(row[4]) for row in of)
-            words = f"{units} drives, {counts} informative cuts, which are not to be summed: the unit is the drive"
+            words = f"{units} {'drive' if units == 1 else 'drives'}, {counts} informative cuts, which are not to be summed: the unit is the drive"
             yield f"{model}, firmware {firmware}: {words}"
 
 
