@@ -45,11 +45,11 @@ STEPS: dict[str, doc.Line] = {
 }
 WAITS: doc.Line = (doc.command("zaudit powercut check"), " on the host, once it is back")
 LAYERS = {"drive": "FLUSH of this drive and firmware", "pool": "commits through this pool as it is configured"}
-TRIALS = (
+TRIALS: tuple[doc.Column | str, ...] = (
     *("Session", "Cut", doc.Column("Acknowledged", number=True)),
     *(doc.Column(each, aside=True) for each in ("Damage", "Never flushed", "Counts")),
 )
-STREAMS = (
+STREAMS: tuple[doc.Column | str, ...] = (
     "Stream",
     doc.Column("Issued", aside=True),
     *(doc.Column(each, number=True) for each in ("Acknowledged", "Found")),
@@ -221,7 +221,8 @@ def _models(campaigns: Sequence[Campaign]) -> Iterator[str]:
         units = len({row[2] or row[3] for row in of})
         if len(of) > 1:
             counts = " + ".join(str(row[4]) for row in of)
-            words = f"{units} {'drive' if units == 1 else 'drives'}, {counts} informative cuts, which are not to be summed: the unit is the drive"
+            named = "1 drive" if units == 1 else f"{units} drives"
+            words = f"{named}, {counts} informative cuts, which are not to be summed: the unit is the drive"
             yield f"{model}, firmware {firmware}: {words}"
 
 

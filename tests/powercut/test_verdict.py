@@ -417,7 +417,7 @@ def test_the_worst_run_is_line_2() -> None:
 
 def test_a_long_run_is_short_on_a_terminal_and_whole_on_a_page() -> None:
     """Of fifty cuts a terminal has those that lost, and the last."""
-    trials = tuple(trial(number=number, **({"LOST": 1} if number == 9 else {})) for number in range(1, 51))
+    trials = tuple(trial(number=number, LOST=int(number == 9)) for number in range(1, 51))
     found = Campaign("ab" * 16, "drive", "/dev/x", "m", (), trials, ())
     text, page = report.write_text([found]), report.write_html([found])
     assert [number for number in range(1, 51) if f"Session {number}: " in text] == [9, 50]
