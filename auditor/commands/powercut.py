@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 import click
 
-from auditor.commands._options import Local, Output, formats
+from auditor.commands._options import Local, Output, formats, formats_of
 from auditor.errors import EXIT_USAGE
-from auditor.screen import note, say, write
+from auditor.screen import look, note, say, write
 
 PORT = 5409
 GIB = 1 << 30
@@ -126,8 +126,9 @@ def start(
 
 @powercut.command(short_help="After the boot: what is left, and the verdict so far.")
 @click.option("--key", type=Local(dir_okay=False), metavar="FILE", help="Instead of the key that start was given.")
+@click.option("--gone", is_flag=True, help="The pool does not import any more: count that as a loss.")
 @formats
-def check(key: Path | None, format_: str) -> NoReturn:
+def check(key: Path | None, gone: bool, format_: str) -> NoReturn:
     """Read what the last session wrote, compare it with what the witness has, tell it, and print the verdict of the run.
 
     Exit code: 0 held, 10 too little is known, 14 something acknowledged was lost or damaged.
@@ -136,7 +137,7 @@ def check(key: Path | None, format_: str) -> NoReturn:
 
     secret = _secret(key)
     with campaign.alone():
-        found = _examined(secret)
+        found = _examined(secret, gone=gone)
     _print([found], format_, None)
 
 
@@ -151,7 +152,7 @@ def resume(key: Path | None) -> NoReturn:
         state = campaign.load_state()
         found = campaign.load_record(campaign.record_of(state.run)) if state.checked else _examined(secret)
         if found:
-            say(report.render([found]))
+            write(report.write_text([found], **look(None)), None, "")
             if report.exit_code([found]) == report.DAMAGED:
                 sys.exit(report.DAMAGED)
         sys.exit(campaign.write(campaign.load_state(), secret or _secret(Path(state.key)), _host(), note))
@@ -167,16 +168,29 @@ def calibrate() -> None:
 
 @powercut.command(short_help="What the runs of witnesses or of this host came to.")
 @click.argument("stores", nargs=-1, type=Local(), metavar="[STORE...]")
-@formats
+@formats_of("terminal", "html", "json", "toml")
 @click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
 def report(stores: tuple[Path, ...], format_: str, output: Path | None) -> NoReturn:
-    """Compute the verdicts from the logs of witnesses (STORE), or show those of this host. Several stores are merged.
+    """Compute the verdicts from the logs of witnesses (STORE), or show those of this host. Several stores are merged. toml: an
+    entry for each drive, by its model and firmware, that anybody with the logs can compute again; it needs a STORE.
 
     Exit code: 0 all held, 10 too little is known of one, 14 one lost or damaged something acknowledged.
     """
-    from auditor.powercut import campaign
+    from auditor.powercut import campaign, verdict
 
-    _print(campaign.collect(stores), format_, output)
+    runs = campaign.stored(stores)
+    if format_ == "toml":
+        if not stores:
+            raise click.UsageError(
+                "--format toml needs a STORE: its entries are computed from the witness's logs alone"
+            )
+        _print(
+            [verdict.campaign(each) for each in runs],
+            format_,
+            output,
+            [one for each in runs for one in verdict.entries(each)],
+        )
+    _print([verdict.campaign(each) for each in runs] if stores else campaign.collect(), format_, output)
 
 
 def _state(target: str | None, raw: str, address: tuple[str, int], key: Path, profile: str, writers: int) -> Any:
@@ -199,21 +213,29 @@ def _secret(key: Path | None) -> Any:
     return read_key(key) if key else b""
 
 
-def _examined(secret: bytes) -> Any:
+def _examined(secret: bytes, *, gone: bool = False) -> Any:
     from auditor.powercut import campaign
 
     state = campaign.load_state()
     if state.checked and state.session:
         raise campaign.NoRun("the last session was checked already: zaudit powercut report shows it")
-    return campaign.examine(state, secret or _secret(Path(state.key)), _host())
+    return campaign.examine(state, secret or _secret(Path(state.key)), _host(), gone=gone)
 
 
-def _print(found: Any, format_: str, output: Path | None) -> NoReturn:
+def _print(found: Any, format_: str, output: Path | None, entries: Any = ()) -> NoReturn:
     from auditor.powercut import report
 
-    text = report.render_json(found) if format_ == "json" else report.render(found)
+    match format_:
+        case "json":
+            text = report.write_json(found)
+        case "html":
+            text = report.write_html(found)
+        case "toml":
+            text = report.write_toml(entries)
+        case _:
+            text = report.write_text(found, **look(output))
     code = report.exit_code(found)
-    write(text, output, f"{len(found)} runs (exit code {code})", encoded=format_ == "json")
+    write(text, output, f"{len(found)} runs (exit code {code})", encoded=format_ != "terminal")
     sys.exit(code)
 
 

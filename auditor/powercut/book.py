@@ -9,6 +9,7 @@ whole, and all behind it, counts for nothing: it can only be of the moment in wh
 
 from __future__ import annotations
 
+import hashlib
 import os
 import struct
 import zlib
@@ -91,6 +92,7 @@ class Run:
 
     def __init__(self, run: bytes) -> None:
         self.run = run
+        self.size, self.digest = 0, ""  # bytes of its log that are whole, and their SHA-256
         self.sessions: list[Session] = []
         self.found: dict[int, dict[str, Any]] = {}  # by the session that it is about
 
@@ -192,13 +194,16 @@ def read(file: BinaryIO) -> tuple[Run | None, int]:
         return None, 0
     if magic != MAGIC:
         raise StoreError("is of a later version of zaudit")
-    whole = len(head)
+    whole, digest = len(head), hashlib.sha256(head)
     while (frame := _next(file, run.run)) is not None:
         try:
             run.add(frame)
         except WireError as error:
             raise StoreError(f"is damaged at byte {whole}: {error}") from None
-        whole += HEAD.size + KEPT.size + len(frame.body)
+        data = record(frame)
+        whole += len(data)
+        digest.update(data)
+    run.size, run.digest = whole, digest.hexdigest()
     return run, whole
 
 

@@ -15,19 +15,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor import __version__, codec
-from auditor.errors import EXIT_NOTHING, Stop
+from auditor.errors import EXIT_BROKE, EXIT_NOTHING, Stop
 from auditor.host import user_files
 from auditor.host.live import Host
 from auditor.host.request import Run as Question
 from auditor.host.trust import held
 from auditor.powercut import target, verdict, witness
-from auditor.powercut.book import Session, runs, streams_of
+from auditor.powercut.book import Run, Session, runs, streams_of
 from auditor.powercut.record import Acknowledged, Layout, Left, check, mark_of
 from auditor.powercut.target import PROFILES, Folder, Medium, Partition, TargetError
-from auditor.powercut.verdict import Campaign, Drive, Tried
+from auditor.powercut.verdict import Campaign, Drive, Gap, Tried
 from auditor.powercut.wire import NO_RUN, Kind, encoded
 from auditor.powercut.writer import Link, Writer, child
-from auditor.sources.power_cuts import LONGEST as LONGEST_WORD
 from auditor.sources.power_cuts import SCHEMA
 from auditor.text import harmless
 from auditor.verify import ledger, place
@@ -50,6 +49,12 @@ class NoRun(Stop):
 
 class Refused(Stop):
     """Why nothing is begun."""
+
+
+class Full(Stop):
+    """Nothing can be written where a run is to write."""
+
+    exit_code = EXIT_BROKE
 
 
 class State(NamedTuple):
@@ -227,18 +232,28 @@ def describe(state: State, host: Host, production: Sequence[str]) -> tuple[str, 
     return "\n".join(lines) + "\n", found
 
 
-def collect(stores: Sequence[Path]) -> list[Campaign]:
-    """The runs of witnesses, or those of this host. Of a run in several stores the one that knows most counts."""
-    found: dict[str, Campaign] = {}
-    if not stores:
-        kept = (load_record(each) for each in user_files.list_trusted(ledger.folder() / CUTS, ".json", LARGEST))
-        found = {each.run: each for each in kept if each}
+def stored(stores: Iterable[Path]) -> list[Run]:
+    """The runs of witnesses. Of one in several stores the one with most checks counts, and then the longest."""
+    found: dict[bytes, Run] = {}
     for store in stores:
         with held(str(store)) as folder:
             for _, run in runs(folder, LONGEST << 10):
-                new = verdict.campaign(run)
-                if len(new.trials) >= len(found[new.run].trials if new.run in found else ()):
-                    found[new.run] = new
+                before = found.setdefault(run.run, run)
+                if (len(run.found), run.size) > (len(before.found), before.size):
+                    found[run.run] = run
+    return [found[each] for each in sorted(found)]
+
+
+def collect() -> list[Campaign]:
+    """The runs of this host, with the session that waits for its check."""
+    kept = (load_record(each) for each in user_files.list_trusted(ledger.folder() / CUTS, ".json", LARGEST))
+    found = {each.run: each for each in kept if each}
+    with contextlib.suppress(NoRun):
+        state = load_state()
+        if not state.checked:
+            new = Campaign(state.run, state.layer, state.target or state.raw, machine(), (), (), ())
+            waits = Gap(state.session, True, ())
+            found[state.run] = found.get(state.run, new)._replace(gaps=(waits,))
     return [found[each] for each in sorted(found)]
 
 
@@ -273,27 +288,40 @@ def write(state: State, key: bytes, host: Host, say: Callable[[str], object]) ->
             "orderly": _orderly(),
             "seed": secrets.randbits(32),
         }
-        save_state(state._replace(session=link.session, checked=False))
 
-        def work(ended: Callable[[], bool]) -> None:
+        def media() -> list[Medium]:
             if folder:
                 target.become(folder.actor)
-            media = [_medium(layout, flush, raw if on_raw else None, folder) for layout, flush, on_raw in layouts]
-            for each in media:
-                each.fill()
-            if folder:
-                os.fsync(folder.folder)
+            return [_medium(layout, flush, raw if on_raw else None, folder) for layout, flush, on_raw in layouts]
+
+        def fill(ended: Callable[[], bool]) -> None:
+            try:
+                for each in media():
+                    if ended():
+                        raise Refused("ended before the first commit: nothing waits for a check")
+                    each.fill()
+                if folder:
+                    os.fsync(folder.folder)
+            except OSError as error:
+                where = harmless(state.target or state.raw)
+                raise Full(f"{where}: {error.strerror}: nothing was committed, nothing waits for a check") from None
+
+        def work(ended: Callable[[], bool]) -> None:
+            files = media()
             link.send(Kind.OPEN, encoded(manifest))
             link.settle()
             say(
                 f"session {link.session} writes to {manifest['subject']}: cut the power when you like; Ctrl-C ends it in order"
             )
-            writer = Writer(link, media, int(str(manifest["seed"])))
+            writer = Writer(link, files, int(str(manifest["seed"])))
             writer.run(ended)
             link.send(Kind.STOP)
             link.settle()
             say(f"ended in order after {writer.commits:,} commits: this was no cut")
 
+        if code := child(fill):
+            return code
+        save_state(state._replace(session=link.session, checked=False))  # from here on there is something to check
         return child(work)
 
 
@@ -322,9 +350,18 @@ def _place(state: State) -> ledger.Place:
     return found
 
 
-def _mounted(found: ledger.Place) -> ledger.Place:
-    """Raises Refused where its dataset only has to be mounted, TargetError where it did not come back."""
+def _mounted(found: ledger.Place, *, gone: bool) -> ledger.Place:
+    """Raises Refused where its pool or dataset only has to be imported or mounted, TargetError where it did not come back.
+    gone: the user says that the pool does not import any more."""
     if found.dataset:
+        pool = found.dataset.partition("/")[0]
+        if ledger.call(("zpool", "list", "-H", "-o", "name", "--", pool))[0]:
+            if gone:
+                raise TargetError(f"pool {harmless(pool)} does not import any more")
+            raise Refused(
+                f"pool {harmless(pool)} is not imported: zpool import {harmless(pool)}, then check. Where it does not import "
+                "any more: zaudit powercut check --gone"
+            )
         code, text = ledger.call(("zfs", "list", "-H", "-o", "mounted", "--", found.dataset))
         if code:
             raise TargetError(f"{harmless(found.dataset)}: {harmless(text.strip())}")
@@ -371,8 +408,9 @@ def begin(state: State) -> State:
 # -- after the boot -----------------------------------------------------------------------------------------------
 
 
-def examine(state: State, key: bytes, host: Host) -> Campaign:
-    """Check what is left of the last session, tell the witness, keep the record. Raises Stop."""
+def examine(state: State, key: bytes, host: Host, *, gone: bool = False) -> Campaign:
+    """Check what is left of the last session, tell the witness, keep the record. gone: a pool that is not imported did not
+    come back. Raises Stop."""
     if not state.session:
         raise NoRun("this run has not written yet: zaudit powercut start")
     hello = {"boot": boot(), "machine": machine(), "checks": True}
@@ -382,10 +420,10 @@ def examine(state: State, key: bytes, host: Host) -> Campaign:
         if known.get("session") != state.session:
             raise Refused(
                 f"the witness has session {harmless(str(known.get('session', 'none'))[:20])} as the last one that wrote, this "
-                f"host {state.session}: nothing is judged by another session's log"
+                f"host {state.session}: nothing is judged by another session's log (zaudit clean --powercut forgets this one)"
             )
         acknowledged = witness.acknowledged(known)
-        left, gone = _left(state, acknowledged)
+        left, lack = _left(state, acknowledged, gone=gone)
         manifest = known.get("manifest")
         before = list(verdict.drives(manifest.get("drives") if isinstance(manifest, dict) else None))
         there = (each.name for each in before if (BLOCK / each.name).exists())
@@ -393,7 +431,7 @@ def examine(state: State, key: bytes, host: Host) -> Campaign:
         found = {
             "session": state.session,
             "boot": boot(),
-            "gone": gone,
+            "gone": lack,
             "drives": [codec.plain(each) for each, _ in drives],
             "streams": [_summary(each) for each in left],
         }
@@ -409,28 +447,18 @@ def examine(state: State, key: bytes, host: Host) -> Campaign:
         stream.newest = acknowledged.get(number, Acknowledged()).newest
         stream.failed = set(acknowledged.get(number, Acknowledged()).failed)
     result = verdict.campaign_of(state.run, machine(), [(session, found)], ())
-    _keep(result, state.layer, list(_tried(state.session, before, drives)))
+    _keep(result, state.layer, list(verdict.tried(state.session, before, drives)))
     save_state(state._replace(checked=True))
     whole = load_record(record_of(state.run))
     assert whole
     return whole
 
 
-def _tried(session: int, before: Iterable[Drive], after: Iterable[tuple[Drive, str]]) -> Iterator[Tried]:
-    """The drives of a session. One that is another now, or has another firmware, is none that could be known again."""
-    now = {each.name: (each, serial) for each, serial in after}
-    for each in before:
-        found, serial = now.get(each.name, (each, ""))
-        same = (each.identity, each.model, each.firmware) == (found.identity, found.model, found.firmware)
-        words = (each.model, each.firmware, serial if same else "")
-        yield Tried(session, *(harmless(word)[:LONGEST_WORD].strip() for word in words))
-
-
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _left(state: State, acknowledged: dict[int, Acknowledged]) -> tuple[list[Left], str]:
+def _left(state: State, acknowledged: dict[int, Acknowledged], *, gone: bool = False) -> tuple[list[Left], str]:
     """What is left of each stream, and what did not come back, in words."""
     mark = mark_of(bytes.fromhex(state.run), state.session)
     made = _place(state) if state.target else None
@@ -440,7 +468,7 @@ def _left(state: State, acknowledged: dict[int, Acknowledged]) -> tuple[list[Lef
             raw = stack.enter_context(target.partition(state.raw, write=False)) if state.raw else None
             if raw and raw.uuid != state.uuid:
                 raise TargetError(f"{harmless(state.raw)} is another partition than the one that was written")
-            folder = stack.enter_context(place.hold(_mounted(made))) if made else None
+            folder = stack.enter_context(place.hold(_mounted(made, gone=gone))) if made else None
             for layout, flush, on_raw in _layouts(state, mark, raw):
                 if on_raw:
                     assert raw
@@ -477,6 +505,7 @@ def _summary(left: Left) -> dict[str, Any]:
         "checked": left.checked,
         "missing": left.missing,
         "newest": left.newest,
+        "lost": min((each.expected for each in left.damage if each.acknowledged), default=0),
         "damage": damage,
         "examples": examples,
     }

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from auditor.facts import DriveCuts
 from auditor.model.power_cuts import CONFIDENCE, ENOUGH, bounds
 from auditor.powercut.book import Run, Session
 from auditor.powercut.record import CLASSES
+from auditor.sources.power_cuts import LONGEST
 from auditor.text import harmless
 
 CutKind = Literal["power", "drive", "reset", "none", "unclear"]
@@ -126,6 +127,24 @@ def together(cuts: Sequence[Cut]) -> Cut:
 # -- trials -------------------------------------------------------------------------------------------------------
 
 
+class Reach(NamedTuple):
+    """How far a stream came. acknowledged: the newest generation that the witness has. found: the newest one that was whole
+    after the boot; None where nobody read it. missing: slots whose newest write of these is gone; lost: the oldest
+    generation of these, 0 where there is none."""
+
+    stream: int
+    flushed: bool
+    acknowledged: int
+    found: int | None
+    missing: int
+    lost: int
+
+    @property
+    def issued(self) -> int:
+        """At least so many: what the host sent last dies with it."""
+        return max(self.acknowledged, self.found or 0)
+
+
 class Trial(NamedTuple):
     """One session and what was found after it. damage: class -> how many. examples: in words. control: completed writes that
     were to be there, and those that were not."""
@@ -137,6 +156,7 @@ class Trial(NamedTuple):
     damage: Mapping[str, int]
     examples: tuple[str, ...]
     control: tuple[int, int]
+    streams: tuple[Reach, ...] = ()
 
     @property
     def worst(self) -> str:
@@ -149,8 +169,17 @@ class Trial(NamedTuple):
         return self.cut.kind in LOST_POWER and self.control[1] > 0
 
 
+class Gap(NamedTuple):
+    """A session that wrote, did not end in order and was never checked. last: no other wrote after it, so its check may come.
+    streams: nothing where the witness was not asked."""
+
+    session: int
+    last: bool
+    streams: tuple[Reach, ...]
+
+
 class Campaign(NamedTuple):
-    """What a run came to. gaps: sessions that wrote and were never checked."""
+    """What a run came to."""
 
     run: str
     layer: str
@@ -158,21 +187,25 @@ class Campaign(NamedTuple):
     machine: str
     drives: tuple[Drive, ...]
     trials: tuple[Trial, ...]
-    gaps: tuple[int, ...]
+    gaps: tuple[Gap, ...]
 
 
 def campaign(run: Run) -> Campaign:
     """From the witness's log alone; whoever has a copy comes to the same."""
     wrote = [each for each in run.sessions if each.streams]
-    last = run.sessions[-1].number if run.sessions else 0
-    checked = [(each, run.found[each.number]) for each in wrote if each.number in run.found]
-    gaps = [each.number for each in wrote if each.number not in run.found and not each.stopped and each.number != last]
+    checked = _checked(run)
+    open_ = [each for each in wrote if each.number not in run.found and not each.stopped]
+    gaps = [Gap(each.number, each is wrote[-1], tuple(_reaches(each, ()))) for each in open_]
     found = campaign_of(run.run.hex(), run.sessions[0]["machine"] if run.sessions else "", checked, gaps)
     return found if checked or not wrote else found._replace(**_about(wrote[0]))
 
 
+def _checked(run: Run) -> list[tuple[Session, dict[str, Any]]]:
+    return [(each, run.found[each.number]) for each in run.sessions if each.number in run.found]
+
+
 def campaign_of(
-    run: str, machine: str, checked: Sequence[tuple[Session, Mapping[str, Any]]], gaps: Sequence[int]
+    run: str, machine: str, checked: Sequence[tuple[Session, Mapping[str, Any]]], gaps: Sequence[Gap]
 ) -> Campaign:
     """Of sessions and what was found after each."""
     trials = tuple(_trial(session, found) for session, found in checked)
@@ -206,7 +239,16 @@ def _trial(session: Session, found: Mapping[str, Any]) -> Trial:
         damage,
         tuple(examples[:5]) or ((_word(found["gone"]),) if found.get("gone") else ()),
         (_sum(control, "checked"), _sum(control, "missing")),
+        tuple(_reaches(session, left)),
     )
+
+
+def _reaches(session: Session, left: Iterable[Mapping[str, Any]]) -> Iterator[Reach]:
+    """left: what a check says of each stream; nothing where there was none."""
+    found = {_number(each.get("stream")): each for each in left}
+    for number, stream in sorted(session.streams.items()):
+        newest, missing, lost = (_number(found.get(number, {}).get(key)) for key in ("newest", "missing", "lost"))
+        yield Reach(number, stream.layout.flushed, stream.newest, newest, missing or 0, lost or 0)
 
 
 def cut_of(session: Session, found: Mapping[str, Any]) -> Cut:
@@ -325,8 +367,8 @@ def window(rate: float, half_life_s: float) -> float:
 
 
 class Tried(NamedTuple):
-    """The drive of a session, as this host saw it before and after: serial is empty where it is not surely the same one.
-    This stays on the host: the witness gets no serial number."""
+    """The drive of a session, before and after: serial is empty where it is not surely the same one. The serial number stays
+    on the host; from the log of a witness there is a hash in its place."""
 
     session: int
     model: str
@@ -334,10 +376,20 @@ class Tried(NamedTuple):
     serial: str
 
 
-def evidence(layer: str, trials: Sequence[Trial], tried: Sequence[Tried]) -> tuple[DriveCuts, ...]:
+def tried(session: int, before: Iterable[Drive], after: Iterable[tuple[Drive, str]]) -> Iterator[Tried]:
+    """The drives of a session. One that is another now, or has another firmware, is none that could be known again."""
+    now = {each.name: (each, serial) for each, serial in after}
+    for each in before:
+        found, serial = now.get(each.name, (each, ""))
+        same = (each.identity, each.model, each.firmware) == (found.identity, found.model, found.firmware)
+        words = (each.model, each.firmware, serial if same else "")
+        yield Tried(session, *(harmless(word)[:LONGEST].strip() for word in words))
+
+
+def evidence(layer: str, trials: Sequence[Trial], drives: Sequence[Tried]) -> tuple[DriveCuts, ...]:
     """What the trials of each drive with each firmware come to. A run may go on with another drive, or after an update."""
     found = dict[Tried, list[Trial]]()
-    for each in tried:
+    for each in drives:
         mine = [trial for trial in trials if trial.session == each.session]
         found.setdefault(each._replace(session=0), []).extend(mine)
     return tuple(_drive_cuts(layer, each, mine) for each, mine in found.items() if mine)
@@ -347,3 +399,39 @@ def _drive_cuts(layer: str, tried: Tried, trials: Sequence[Trial]) -> DriveCuts:
     verdict = judge(trials)
     lost = sum(each.cut.kind in LOST_POWER and any(map(each.damage.get, FLUSHED)) for each in trials)
     return DriveCuts(layer, verdict.word, verdict.n, lost, tried.model, tried.firmware, tried.serial)
+
+
+class Entry(NamedTuple):
+    """What a run says of one drive, for others. It names neither the drive nor the host. log: SHA-256 of the first log_bytes
+    of the witness's log, from which all of it can be computed again."""
+
+    model: str
+    firmware: str
+    verdict: str
+    informative_cuts: int
+    lost: int
+    run: str
+    log: str
+    log_bytes: int
+
+
+def entries(run: Run) -> list[Entry]:
+    """Of the layer drive alone, and of drives that reported the same serial number before and after."""
+    found = campaign(run)
+    seen = [
+        one
+        for session, left in _checked(run)
+        for one in tried(
+            session.number,
+            drives(session.manifest.get("drives")),
+            ((each, each.identity) for each in drives(left.get("drives"))),
+        )
+    ]
+    cuts = evidence(found.layer, found.trials, seen) if found.layer == "drive" else ()
+    return [
+        Entry(
+            each.model, each.firmware, each.verdict, each.cuts, each.lost, found.run, f"sha256:{run.digest}", run.size
+        )
+        for each in cuts
+        if each.serial and each.model
+    ]

@@ -450,6 +450,42 @@ def bars(rows: Sequence[Bar], mark: float, mark_name: str) -> Element:
     return _svg("Time by how often is synced", bottom + 24, parts)
 
 
+class Reached(NamedTuple):
+    """Of a stream: by how many commits what is found goes beyond what was acknowledged, and from which on something is gone,
+    as far before the last one. None: not known, or nothing."""
+
+    label: str
+    beyond: int | None
+    gone: int | None
+
+
+def reaches(title: str, rows: Sequence[Reached]) -> Element:
+    """Commits from left to right, by the last acknowledged one, which is a line."""
+    step, left = 26, 150.0
+    ends = [each.beyond or 0 for each in rows] + [-(each.gone or 0) for each in rows]
+    low, high = min(ends) - 1, max(ends) + 1
+    bottom = TOP + step * len(rows)
+
+    def at(commits: int) -> float:
+        return left + (commits - low) / (high - low) * (WIDTH - left - RIGHT - 60)
+
+    parts = []
+    for i, row in enumerate(rows):
+        y = TOP + step * i
+        parts.append(_text(left - 10, y + 16, row.label, "end"))
+        if row.beyond is None:
+            parts.append(_text(at(0) + 8, y + 16, "not read", "start"))
+            continue
+        first, last = sorted((at(0), at(row.beyond)))
+        parts.append(_bar(first, y, last - first))
+        parts.append(_text(last + 8, y + 16, f"{row.beyond:+,}", "start"))
+        if row.gone:
+            parts.append(_path("limit", f"M{at(-row.gone):.1f} {y + 12}H{at(0):.1f}"))
+    parts.append(_path("spread", f"M{at(0):.1f} {TOP}V{bottom}"))
+    parts.append(_text(at(0), bottom + 16, "acknowledged", "middle"))
+    return _svg(title, bottom + 24, parts)
+
+
 # -- axes ----------------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import time
+import tomllib
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -243,6 +244,11 @@ def kept(host: Host) -> Any:
     return json.loads(power_cuts.keep(path.read_text()))["evidence"]
 
 
+def word(done: subprocess.CompletedProcess[str]) -> str:
+    """The verdict: line 2."""
+    return done.stdout.splitlines()[1].partition(":")[0] if done.stdout else done.stderr
+
+
 @root
 def test_a_drive_from_start_to_report(host: Host, loop: Loop, tmp_path: Path) -> None:
     """Cuts that take what was not flushed are trials; one that takes what was acknowledged is a loss, and nothing is
@@ -262,7 +268,7 @@ def test_a_drive_from_start_to_report(host: Host, loop: Loop, tmp_path: Path) ->
     refused = host.run(*host.start, "--raw", part)
     assert (refused.returncode, "waits for its check" in refused.stderr) == (2, True)
     checked = host.run("check")
-    assert (checked.returncode, checked.stdout.split("  ")[0]) == (10, "TOO FEW CUTS"), checked.stdout + checked.stderr
+    assert (checked.returncode, word(checked)) == (10, "TOO FEW CUTS"), checked.stdout + checked.stderr
     assert "unsafe shutdowns 0 to 1" in checked.stdout
     assert host.run("check").returncode == 3
 
@@ -275,7 +281,7 @@ def test_a_drive_from_start_to_report(host: Host, loop: Loop, tmp_path: Path) ->
     loop.attach()
     host.boot()
     again = host.run("resume")
-    assert (again.returncode, again.stdout.split("  ")[0]) == (14, "LOST"), again.stdout + again.stderr
+    assert (again.returncode, word(again)) == (14, "LOST"), again.stdout + again.stderr
     assert "1 of 2 cuts lost" in again.stdout
     assert loop.read(0, 40 * MIB) == before, "evidence is not written over"
 
@@ -297,6 +303,13 @@ def test_a_drive_from_start_to_report(host: Host, loop: Loop, tmp_path: Path) ->
         "serial": SERIAL,
     }
     assert kept(host) == [evidence], "the host's own record has it, so that zaudit check knows the drive again"
+    entries = host.run("report", str(tmp_path / "store"), "--format", "toml").stdout
+    (entry,) = tomllib.loads(entries)["cuts"]
+    assert (entry["model"], entry["verdict"], entry["informative_cuts"], entry["lost"]) == ("MODEL", "LOST", 2, 1)
+    identity = run["drives"][0]["identity"]
+    assert not [each for each in (SERIAL, identity, run["machine"], os.uname().nodename, part) if each in entries]
+    reached = [each for each in run["trials"][1]["streams"] if each["flushed"] and each["missing"]]
+    assert [each["lost"] for each in reached] == [each["acknowledged"] for each in reached] != []
     logs = b"".join(each.read_bytes() for each in (tmp_path / "store").iterdir())
     assert b"MODEL" in logs
     assert SERIAL.encode() not in logs
@@ -350,7 +363,7 @@ def test_a_drive_that_is_gone(host: Host, tmp_path: Path) -> None:
     loop.detach()
     host.boot()
     checked = host.run("check")
-    assert (checked.returncode, checked.stdout.split("  ")[0]) == (14, "GONE")
+    assert (checked.returncode, word(checked)) == (14, "GONE")
 
 
 @root
@@ -366,7 +379,10 @@ def test_a_folder_from_start_to_report(profile: str, host: Host) -> None:
     assert {each.stat().st_uid for each in made.iterdir()} == {1234}, "written with the rights of the owner"
     host.boot()
     checked = host.run("check")
-    assert "nothing lost; no control; not informative" in checked.stdout, checked.stdout + checked.stderr
+    (row,) = [
+        each.split("  ") for each in checked.stdout.splitlines() if "nothing lost" in each and "no control" in each
+    ]
+    assert row[-1].strip() == "not informative", checked.stdout + checked.stderr
 
 
 @root
@@ -378,14 +394,14 @@ def test_a_folder_that_is_gone_or_was_changed(host: Host) -> None:
     file.write_bytes(bytes(len(file.read_bytes())))
     host.boot()
     checked = host.run("check")
-    assert (checked.returncode, checked.stdout.split("  ")[0]) == (14, "LOST")
+    assert (checked.returncode, word(checked)) == (14, "LOST")
     assert host.run("resume").returncode == 14, "what was lost is not written over"
     host.write(*host.start, str(data), "--despite", "counters")
     (made,) = data.glob(".zaudit-*")
     made.rename(data / "elsewhere")
     host.boot()
     checked = host.run("check")
-    assert (checked.returncode, checked.stdout.split("  ")[0]) == (14, "GONE")
+    assert (checked.returncode, word(checked)) == (14, "GONE")
 
 
 @root
@@ -396,6 +412,59 @@ def test_without_a_witness_nothing_is_written(host: Host, loop: Loop) -> None:
     assert (done.returncode, "no witness" in done.stderr) == (1, True), done.stderr
     (host.folder / "key").write_bytes(b"another key 1234")
     assert loop.read(0, 40 * MIB) == before
+
+
+@root
+def test_another_key(host: Host, loop: Loop) -> None:
+    (host.folder / "key").write_bytes(b"another key 1234")
+    before = loop.read(0, 40 * MIB)
+    done = host.run(*host.start, "--raw", str(loop.part))
+    assert (done.returncode, "another key" in done.stderr) == (1, True), done.stderr
+    assert loop.read(0, 40 * MIB) == before
+    assert host.run("check").returncode == 3
+
+
+@root
+def test_a_witness_that_goes_and_comes_back(host: Host, loop: Loop) -> None:
+    """The host stops and says so; nothing is lost on the witness, and the run goes on."""
+    process = subprocess.Popen(host.command(*host.start, "--raw", str(loop.part)), stderr=subprocess.PIPE, text=True)
+    until(lambda: total(host.folder / "store") > 10)
+    host.server.stop()
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, "zaudit powercut: 127.0.0.1" in said) == (1, True), said
+    store, (_, port) = host.folder / "store", host.server.address
+    before = total(store)
+    waits = host.run("report")
+    assert (waits.returncode, word(waits), "check on the host, once it is back" in waits.stdout) == (10, "NO CUT", True)
+    assert "What was acknowledged is known to the witness alone." in " ".join(waits.stdout.split())
+    host.server = Server(store, KEY, 64 << 20, port=port)
+    try:
+        assert total(store) == before
+        checked = host.run("check")
+        assert (checked.returncode, word(checked)) == (10, "NO CUT"), checked.stdout + checked.stderr
+        assert "the host was not restarted" in checked.stdout
+        assert "session 3 writes" in host.write("resume")
+    finally:
+        host.server.stop()
+
+
+@root
+def test_a_disk_of_the_host_that_is_full(host: Host) -> None:
+    """It ends before the first commit; nothing waits for a check, and another run can begin."""
+    data = host.folder / "data"
+    small = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(data)]
+    if subprocess.run(small, capture_output=True, check=False).returncode:
+        pytest.skip("no mounts here")
+    try:
+        done = host.run(*host.start, str(data), "--despite", "counters")
+        assert (done.returncode, "No space left on device: nothing was committed" in done.stderr) == (1, True), (
+            done.stderr
+        )
+        assert host.run("check").returncode == 3
+        subprocess.run(["mount", "-o", "remount,size=64m", str(data)], check=True)
+        assert "session 1 writes" in host.write(*host.start, str(data), "--despite", "counters")
+    finally:
+        subprocess.run(["umount", "-l", str(data)], check=True)
 
 
 # -- a partition --------------------------------------------------------------------------------------------------
@@ -514,6 +583,41 @@ def test_a_session_that_waits_can_be_forgotten(state: Path, zaudit: CommandLine,
     assert campaign.load_state() == waiting
     assert zaudit("clean", "--powercut").code == 0
     assert campaign.begin(waiting._replace(target="")).run != waiting.run
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_pool_that_is_not_imported(gone: bool, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody may have imported it yet, which is no loss; where it does not import any more the user says so."""
+    made = place.directory(str(tmp_path), "tank/db", "ab" * 16)
+    ledger.record(made)
+    waiting = campaign.State("ab" * 16, "h", 1, "/k", "tank/db", "", "fsync", 1, made.id, "", 1, False)
+    asked = []
+
+    def call(argv: tuple[str, ...]) -> tuple[int, str]:
+        asked.append(argv[0])
+        return (1, "cannot open 'tank': no such pool") if argv[0] == "zpool" else (0, "yes")
+
+    monkeypatch.setattr(ledger, "call", call)
+    if gone:
+        assert campaign._left(waiting, {}, gone=True) == ([], "pool tank does not import any more")
+    else:
+        with pytest.raises(campaign.Refused, match=r"zpool import tank, then check.*check --gone") as refused:
+            campaign._left(waiting, {})
+        assert refused.value.exit_code == 2
+    monkeypatch.setattr(ledger, "call", lambda argv: (0, "yes"))
+    Path(made.path, target.file_name(0)).touch(mode=0o600)
+    (left,), lack = campaign._left(waiting, {}, gone=True)
+    assert (left.stream, lack) == (0, "")
+    assert asked == ["zpool"]
+
+
+def test_a_record_of_a_later_version(state: Path, zaudit: CommandLine) -> None:
+    path = campaign.record_of("ab" * 16)
+    path.parent.mkdir(mode=0o700)
+    path.write_text('{"schema": "zaudit-cuts/9"}')
+    path.chmod(0o600)
+    done = zaudit("powercut", "report")
+    assert (done.code, "of a later version of zaudit" in done.err, path.exists()) == (2, True, True)
 
 
 def test_the_state_is_believed_of_nobody_else(state: Path) -> None:

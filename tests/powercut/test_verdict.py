@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
+import tomllib
 from fractions import Fraction
 from math import comb
 from pathlib import Path
@@ -17,13 +19,17 @@ from jsonschema import Draft202012Validator
 
 from auditor import codec
 from auditor.model.power_cuts import bounds
-from auditor.powercut import report
+from auditor.powercut import book, report
 from auditor.powercut.book import Run
 from auditor.powercut.record import Acknowledged, Left, check, mark_of, slots_of, unit
 from auditor.powercut.target import CONTROL, RAW, layout_of
 from auditor.powercut.verdict import (
+    VERDICTS,
+    Campaign,
     Cut,
     Drive,
+    Gap,
+    Reach,
     Trial,
     campaign,
     classify,
@@ -34,6 +40,7 @@ from auditor.powercut.verdict import (
     window,
 )
 from auditor.powercut.wire import COMMIT, Frame, Kind, encoded
+from tests.fake import CommandLine
 from tests.lab.power.disks import BLOCK, Disk
 from tests.powercut.test_wire import MANIFEST, RUN, commits
 
@@ -270,10 +277,23 @@ def test_too_few_cuts_of_an_honest_drive(tmp_path: Path) -> None:
 # -- from the log -------------------------------------------------------------------------------------------------
 
 
-def log(found: dict[str, Any] | None, drives: list[Drive], *, stop: bool = False) -> Run:
-    run = Run(RUN)
+class Logged(Run):
+    """A run, and its log as it is on disk."""
+
+    def __init__(self) -> None:
+        super().__init__(RUN)
+        self.log = bytearray(book._head(book.MAGIC, RUN))
+
+    def add(self, frame: Frame) -> None:
+        """One more frame."""
+        super().add(frame)
+        self.log += book.record(frame)
+
+
+def log(found: dict[str, Any] | None, drives: list[Drive], *, stop: bool = False, layer: str = "drive") -> Logged:
+    run = Logged()
     run.add(Frame(Kind.HELLO, RUN, 1, 0, encoded({"boot": "b1", "machine": "m1"})))
-    manifest = {**MANIFEST, "layer": "drive", "drives": [codec.plain(each) for each in drives]}
+    manifest = {**MANIFEST, "layer": layer, "drives": [codec.plain(each) for each in drives]}
     for number, (kind, body) in enumerate(commits()[:-1]):
         run.add(Frame(kind, RUN, 1, number + 1, encoded(manifest) if kind is Kind.OPEN else body))
     if stop:
@@ -296,13 +316,20 @@ def log(found: dict[str, Any] | None, drives: list[Drive], *, stop: bool = False
     return run
 
 
-def test_a_trial_is_computed_from_the_log_alone() -> None:
+def lossy(after: Drive | None = None, layer: str = "drive", before: Drive | None = None) -> Logged:
+    """A cut that took two acknowledged commits, and four that were never flushed. Of one stream nothing was read."""
+    before = before or drive(7, 3)
     streams = [
-        {"stream": 0, "flushed": True, "checked": 20, "missing": 2, "damage": {"LOST": 2}, "examples": ["LOST: x"]},
-        {"stream": 1000, "flushed": False, "checked": 12, "missing": 4, "damage": {"LOST": 4}, "examples": []},
-    ]
-    after = [codec.plain(drive(8, 4))]
-    found = campaign(log({"streams": streams, "drives": after, "gone": ""}, [drive(7, 3)]))
+        {"stream": 0, "flushed": True, "checked": 20, "missing": 2, "newest": 11, "lost": 12, "damage": {"LOST": 2},
+         "examples": ["LOST: x"]},
+        {"stream": 1000, "flushed": False, "checked": 12, "missing": 4, "newest": 14, "lost": 9, "damage": {"LOST": 4}},
+    ]  # fmt: skip
+    now = codec.plain(after or drive(8, 4))
+    return log({"streams": streams, "drives": [now], "gone": ""}, [before], layer=layer)
+
+
+def test_a_trial_is_computed_from_the_log_alone() -> None:
+    found = campaign(lossy())
     (one,) = found.trials
     assert (one.cut.kind, one.acknowledged, one.missing, one.damage, one.control) == (
         "power",
@@ -314,17 +341,184 @@ def test_a_trial_is_computed_from_the_log_alone() -> None:
     assert (one.informative, one.worst, found.gaps) == (True, "LOST", ())
     assert codec.load(type(found), json.loads(json.dumps(codec.plain(found)))) == found
     assert report.exit_code([found]) == 14
-    text = report.render([found])
-    assert text.startswith("LOST  tank/db")
-    SCHEMA.validate(json.loads(report.render_json([found])))
-    SCHEMA.validate(json.loads(report.render_json([])))
+    text = report.write_text([found])
+    assert text.splitlines()[1] == "LOST: Acknowledged writes are gone"
+    assert text.splitlines()[2].startswith("Next: keep commits off")
+    SCHEMA.validate(json.loads(report.write_json([found])))
+    SCHEMA.validate(json.loads(report.write_json([])))
     assert "1 of 1 cut lost: 5.0% to 100.0% of such cuts lose (95 %, exact)." in text
+
+
+def test_the_timeline_of_a_cut() -> None:
+    """What the witness has, what the check found, and where only one of the two is there."""
+    found = campaign(lossy())
+    streams = (Reach(0, True, 13, 11, 2, 12), Reach(1, True, 13, None, 0, 0), Reach(1000, False, 12, 14, 4, 9))
+    assert found.trials[0].streams == streams
+    assert [each.issued for each in streams] == [13, 13, 14]
+    (run,) = json.loads(report.write_json([found]))["runs"]
+    assert [(each["issued"], each["found"]) for each in run["trials"][0]["streams"]] == [(13, 11), (13, None), (14, 14)]
+    rows = [each.split() for each in report.write_text([found]).splitlines()]
+    assert ["0", "≥", "13", "13", "11", "2,", "from", "12", "on"] in rows
+    assert ["1", "≥", "13", "13", "not", "read", "not", "known"] in rows
+    page = report.write_html([found])
+    drawn, table = page.index('<svg viewBox="0 0 960'), page.index(">Found</th>")
+    assert page.index("Session 1: power (unsafe shutdowns 3 to 4), 2 LOST") < drawn < table
+    assert 'aria-label="Commits of session 1; the table below has the numbers"' in page
+    assert ("-2</text>" in page, "+2</text>" in page, "not read</text>" in page) == (True, True, True)
+
+
+def test_a_record_without_streams_says_so() -> None:
+    found = campaign(lossy())
+    page = report.write_text([found._replace(trials=(found.trials[0]._replace(streams=()),))])
+    assert "How far each stream came is not on record." in page
+
+
+@pytest.mark.parametrize("word", VERDICTS)
+def test_each_verdict_in_all_formats(word: str) -> None:
+    """Line 2 is the verdict, line 3 a step; the JSON is of its schema."""
+    reach = (Reach(0, True, 20, 19, 1, 20), Reach(1, True, 3, None, 0, 0), Reach(1000, False, 9, 12, 3, 7))
+    trials = {
+        "HELD": [trial()] * 10,
+        "TOO FEW CUTS": [trial()],
+        "NOT TESTED": [trial(control=0)],
+        "NO CUT": [trial(kind) for kind in ("reset", "none", "unclear")],
+    }.get(word) or [trial(), trial("drive", **{word: 3})]
+    gaps = (Gap(7, False, reach), Gap(8, True, ()))
+    found = Campaign("ab" * 16, "drive", "/dev/x", "m", (drive(7, 3),), tuple(trials), gaps)
+    found = found._replace(trials=tuple(each._replace(streams=reach) for each in found.trials))
+    (run,) = json.loads(report.write_json([found]))["runs"]
+    SCHEMA.validate({"schema": report.SCHEMA, "runs": [run]})
+    assert run["verdict"]["word"] == word
+    lines = report.write_text([found], width=400).splitlines()
+    assert lines[1].startswith(f"{word}: ")
+    assert lines[2].startswith("Next: ")
+    assert run["bound"] in " ".join(lines)
+    page = report.write_html([found])
+    assert f'<div class="word">{word}: ' in page
+    for each in (7, 8):
+        assert f"Session {each}: " in page
+    for required in ("run", "trials", "gaps", "verdict", "means", "bound"):
+        assert not SCHEMA.is_valid({"schema": report.SCHEMA, "runs": [{k: v for k, v in run.items() if k != required}]})
+
+
+def test_the_worst_run_is_line_2() -> None:
+    held = Campaign("ab" * 16, "drive", "/dev/x", "m", (), (trial(),) * 10, ())
+    runs = [
+        held,
+        held._replace(trials=(trial(STALE=1),)),
+        held._replace(trials=(trial(LOST=1),)),
+        held._replace(trials=()),
+    ]
+    lines = report.write_text(runs).splitlines()
+    assert lines[:2] == ["zaudit powercut · 4 runs", "LOST: Acknowledged writes are gone (1 of 4 runs)"]
+    assert report.write_text(runs[:1]).splitlines()[1].startswith("HELD: ")
+    assert report.write_text([]).splitlines()[1] == "NO RUN"
+
+
+def test_a_long_run_is_short_on_a_terminal_and_whole_on_a_page() -> None:
+    """Of fifty cuts a terminal has those that lost, and the last."""
+    trials = tuple(trial(number=number, LOST=int(number == 9)) for number in range(1, 51))
+    found = Campaign("ab" * 16, "drive", "/dev/x", "m", (), trials, ())
+    text, page = report.write_text([found]), report.write_html([found])
+    assert [number for number in range(1, 51) if f"Session {number}: " in text] == [9, 50]
+    assert "and 48 more: zaudit powercut report --format html" in text
+    assert [number for number in range(1, 51) if f"Session {number}: " in page] == list(range(1, 51))
+
+
+# -- entries for others ---------------------------------------------------------------------------------------------
+
+
+def stored(folder: Path, run: Logged) -> Path:
+    """A store with the log of a run."""
+    folder.mkdir(mode=0o700)
+    path = folder / f"{run.run.hex()}.log"
+    path.write_bytes(run.log)
+    path.chmod(0o600)
+    return folder
+
+
+def test_an_entry_is_computed_again_from_the_log(tmp_path: Path, zaudit: CommandLine) -> None:
+    run = lossy()
+    store = stored(tmp_path / "store", run)
+    first = zaudit("powercut", "report", str(store), "--format", "toml")
+    assert first.code == 14
+    (entry,) = tomllib.loads(first.out)["cuts"]
+    data = bytes(run.log)
+    assert entry == {
+        "model": "M",
+        "firmware": "F",
+        "verdict": "LOST",
+        "informative_cuts": 1,
+        "lost": 1,
+        "run": RUN.hex(),
+        "log": f"sha256:{hashlib.sha256(data).hexdigest()}",
+        "log_bytes": len(data),
+    }
+    assert not [each for each in ("IDENTITY", "nvme0n1", "tank", "m1", "b1") if f'"{each}' in first.out]
+    # whoever has a later log takes as much of it as the entry names; the order of stores does not matter
+    (path,) = store.glob("*.log")
+    path.write_bytes(data + book.record(Frame(Kind.HELLO, RUN, 3, 0, encoded({"boot": "b3", "machine": "m1"}))))
+    later = zaudit("powercut", "report", str(store), "--format", "toml")
+    assert later.out != first.out
+    part = stored(tmp_path / "part", run)
+    assert zaudit("powercut", "report", str(part), "--format", "toml").out == first.out
+    both = [
+        zaudit("powercut", "report", *map(str, each), "--format", "toml").out for each in ((store, part), (part, store))
+    ]
+    assert both == [later.out, later.out]
+    path.write_bytes(data[:-3])
+    assert "cuts" not in tomllib.loads(zaudit("powercut", "report", str(store), "--format", "toml").out), (
+        "the check is not whole"
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "layer"),
+    [(drive(8, 4, "other"), "drive"), (drive(8, 4)._replace(firmware="F2"), "drive"), (drive(8, 4), "pool")],
+)
+def test_no_entry_of_what_may_be_another_drive(after: Drive, layer: str, tmp_path: Path, zaudit: CommandLine) -> None:
+    store = stored(tmp_path / "store", lossy(after, layer))
+    assert "cuts" not in tomllib.loads(zaudit("powercut", "report", str(store), "--format", "toml").out)
+
+
+def test_an_entry_needs_the_log(zaudit: CommandLine) -> None:
+    done = zaudit("powercut", "report", "--format", "toml")
+    assert (done.code, "needs a STORE" in done.err) == (2, True)
+
+
+def test_an_entry_is_toml_whatever_a_drive_calls_itself(tmp_path: Path, zaudit: CommandLine) -> None:
+    name = 'a"b\\c\x7f\x1b[31m\nrun = "x" \U0001f4be é'
+    odd = drive(7, 3)._replace(model=name)
+    store = stored(tmp_path / "store", lossy(odd._replace(cycles=8, unsafe=4), before=odd))
+    (entry,) = tomllib.loads(zaudit("powercut", "report", str(store), "--format", "toml").out)["cuts"]
+    assert (entry["run"], entry["model"].startswith('a"b')) == (RUN.hex(), True)
+
+
+def test_a_store_of_a_later_version_is_left_alone(tmp_path: Path, zaudit: CommandLine) -> None:
+    store = stored(tmp_path / "store", lossy())
+    (path,) = store.glob("*.log")
+    data = path.read_bytes() + book.record(Frame(Kind.HELLO, RUN, 3, 0)._replace(kind=99))  # type: ignore[arg-type]
+    path.write_bytes(data)
+    done = zaudit("powercut", "report", str(store))
+    assert (done.code, "a later version of zaudit wrote it" in done.err, path.read_bytes()) == (2, True, data)
+
+
+def test_a_host_that_never_comes_back(tmp_path: Path, zaudit: CommandLine) -> None:
+    """Its session is named with what was acknowledged, and nothing is said of its drive."""
+    store = stored(tmp_path / "store", log(None, [drive(7, 3)]))
+    done = zaudit("powercut", "report", str(store))
+    assert (done.code, done.out.splitlines()[1].partition(":")[0]) == (10, "NO CUT")
+    assert "Next: zaudit powercut check on the host, once it is back" in done.out
+    assert "Session 2: not checked yet: it still writes, or its host is not back" in done.out
 
 
 def test_a_session_that_was_never_checked_is_a_gap() -> None:
     found = campaign(log(None, [drive(7, 3)]))
-    assert (found.trials, found.gaps) == ((), (1,))
-    assert "never checked: session 1" in report.render([found])
+    assert (found.trials, [(each.session, each.last) for each in found.gaps]) == ((), [(1, False), (2, True)])
+    assert found.gaps[0].streams == (Reach(0, True, 13, None, 0, 0), Reach(1, True, 13, None, 0, 0),
+                                     Reach(1000, False, 12, None, 0, 0))  # fmt: skip
+    assert "Session 1: never checked" in report.write_text([found])
+    assert "<svg" not in report.write_html([found])
     assert report.exit_code([found]) == 10
 
 
@@ -350,9 +544,9 @@ def test_what_ended_in_order_is_no_cut() -> None:
 )
 def test_a_check_may_say_anything(found: dict[str, Any]) -> None:
     """A host that has the key can spoil its own run, and nothing else."""
-    text = report.render([campaign(log(found, [drive(7, 3)]))])
+    text = report.write_text([campaign(log(found, [drive(7, 3)]))])
     assert "\x1b" not in text
-    SCHEMA.validate(json.loads(report.render_json([campaign(log(found, [drive(7, 3)]))])))
+    SCHEMA.validate(json.loads(report.write_json([campaign(log(found, [drive(7, 3)]))])))
 
 
 def test_drives_of_a_model_are_counted_and_never_summed() -> None:
@@ -361,4 +555,4 @@ def test_drives_of_a_model_are_counted_and_never_summed() -> None:
         each = campaign(log({"streams": [{"stream": 1000, "flushed": False, "checked": 9, "missing": 3}],
                              "drives": [codec.plain(drive(8, 4, identity))]}, [drive(7, 3, identity)]))  # fmt: skip
         runs.append(each._replace(run=f"{number}" * 32))
-    assert "3 drives, 1 + 1 + 1 informative cuts, which are not to be summed" in report.render(runs)
+    assert "3 drives, 1 + 1 + 1 informative cuts, which are not to be summed" in report.write_text(runs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from auditor.errors import EXIT_BROKE
 from auditor.host import process, user_files
 from auditor.host.trust import held
 from auditor.powercut import book, witness, writer
@@ -32,10 +34,10 @@ HELLO = {"boot": "b1", "machine": "m1"}
 class Server:
     """A witness in a thread."""
 
-    def __init__(self, store: Path, key: bytes = KEY, limit: int = 1 << 20, **options: Any) -> None:
+    def __init__(self, store: Path, key: bytes = KEY, limit: int = 1 << 20, port: int = 0, **options: Any) -> None:
         self.said: list[str] = []
         self.witness = Witness(store, key, limit, self.said.append, **options)
-        self.listener = witness.listen(("127.0.0.1", 0))
+        self.listener = witness.listen(("127.0.0.1", port))
         self.address = self.listener.getsockname()
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._serve, daemon=True)
@@ -143,8 +145,9 @@ def test_a_witness_that_is_started_again_goes_on(store: Path) -> None:
 
 def test_another_key_gets_nowhere(store: Path) -> None:
     with serving(store) as server:
-        with pytest.raises(LinkError, match="wrong tag"):
+        with pytest.raises(LinkError, match=r"wrong tag .another key") as refused:
             link(server, key=b"x" * 32)
+        assert refused.value.exit_code == EXIT_BROKE
         until(lambda: not server.witness._connections)
     assert [name for name in os.listdir(store) if name != "lock"] == []
 
@@ -152,8 +155,9 @@ def test_another_key_gets_nowhere(store: Path) -> None:
 def test_a_run_belongs_to_one_host(store: Path) -> None:
     with serving(store) as server:
         link(server).close()
-        with pytest.raises(LinkError, match="belongs to another host"):
+        with pytest.raises(LinkError, match="belongs to another host: begin one of your own") as refused:
             link(server, {**HELLO, "machine": "m2"})
+        assert refused.value.exit_code == EXIT_BROKE
         assert len(logged(store).sessions) == 1
 
 
@@ -261,6 +265,40 @@ def test_a_disk_that_fails_is_said(store: Path) -> None:
         here.close()
         bad.clear()
         assert link(server, {**HELLO, "boot": "b2", "checks": True}).known["streams"][0]["newest"] in (1, 2)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a small file system")
+def test_a_disk_of_the_witness_that_is_full(store: Path) -> None:
+    """All that the host was told of is in the log, and where there is room again the run goes on."""
+    store.mkdir(mode=0o700)
+
+    def mounted(*words: str) -> bool:
+        return subprocess.run(["mount", *words, store], capture_output=True, check=False).returncode == 0
+
+    if not mounted("-t", "tmpfs", "-o", "size=32k,mode=0700", "tmpfs"):
+        pytest.skip("no mounts here")
+    try:
+        with serving(store) as server:
+            here, told = opened(server), 0
+
+            def fill() -> None:
+                nonlocal told
+                for told in range(10_000):
+                    here.send(Kind.ACK, COMMIT.pack(0, told + 1))
+                    here.settle()
+
+            with pytest.raises(LinkError) as broken:
+                fill()
+            assert broken.value.exit_code == EXIT_BROKE
+            until(lambda: any("No space left on device" in each for each in server.said))
+            here.close()
+            assert logged(store).sessions[0].streams[0].newest >= told > 100
+            assert mounted("-o", "remount,size=1m")
+            again = link(server, {**HELLO, "boot": "b2", "checks": True})
+            assert witness.acknowledged(again.known)[0].newest >= told
+            again.close()
+    finally:
+        subprocess.run(["umount", "-l", store], check=True)
 
 
 def test_one_store_has_one_witness(store: Path) -> None:
