@@ -255,7 +255,7 @@ ENOUGH = (
     1000  # flushes since boot, or writes of commits since the import; a device with fewer is away, new or not flushed
 )
 LEG_TIMES = 4  # two powers of two
-HOUR_S, DAY_S = 3600, 86400
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 
 
 class _Wait(NamedTuple):
@@ -352,8 +352,10 @@ def _since_import(pool: Subject, facts: Facts) -> str:
     if not isinstance(begun, Known) or not isinstance(now, Known):
         return "since the import"
     seconds = (number_of(now) - number_of(begun)) / 1e9
-    count, unit = (seconds / DAY_S, "days") if seconds >= 2 * DAY_S else (seconds / HOUR_S, "hours")
-    return f"since the import {count:.0f} {unit} ago"
+    size, unit = next(
+        (each for each in ((DAY_S, "days"), (HOUR_S, "hours")) if seconds >= 2 * each[0]), (MINUTE_S, "minutes")
+    )
+    return f"since the import {seconds / size:.0f} {unit} ago"
 
 
 MANY_DIRECT = 100  # counters since the import or mount may hold a few from a setting of before

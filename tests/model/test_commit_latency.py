@@ -122,6 +122,7 @@ def test_a_leg_that_was_not_timed_makes_it_unknown() -> None:
 
 
 def test_a_pool_that_was_imported_today() -> None:
+    assert str(found(Leg(), days=0)["commit_took"]).endswith("since the import 0 minutes ago")
     assert found(Leg(), days=1)["commit_took"] == "0.262 ms or longer at p99 since the import 24 hours ago"
 
 
