@@ -167,7 +167,7 @@ def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
         role, database = table.get("role", ""), table.get("database", "")
         if "role" in table and role not in ROLES:
             raise fail("role", f"role = {role!r}: it is one of {', '.join(ROLES)}")
-        if "database" in table and database not in ENGINES:
+        if not isinstance(database, str) or ("database" in table and database not in ENGINES):
             raise fail("database", f"database = {database!r}: it is one of {', '.join(ENGINES)}")
         reason = _text(table, "reason", fail) if "reason" in table else ""
         if role == "rebuildable" and not reason:
@@ -229,7 +229,7 @@ def _adopted(table: Mapping[str, Any], lines: _Lines) -> Iterator[Answer]:
             raise lines.error("[answers]", party, f"there is no {party!r}; there are {', '.join(ADOPTING)}")
         ids = named if isinstance(named, list) else [named]
         for id in ids:
-            if id not in known:
+            if not isinstance(id, str) or id not in known:
                 raise lines.error("[answers]", party, f"{party} = {id!r}: it is one of {', '.join(known)}")
         if len(set(ids)) < len(ids):
             raise lines.error("[answers]", party, f"{party} names one twice")

@@ -127,7 +127,8 @@ def _differs(
         return "", "none"
     if point == "none" or (point == "legacy" and not managed and not {*here} & {*by_fstab, "/"}):
         return f"mountpoint={point}, mounted at {here[0]} by hand or by a program", "by hand"
-    if point.startswith("/") and canmount != "on" and point != "/":
+    by_others = {*here} & {*by_fstab} or (managed and not point.startswith(VOLUMES))  # fstab: with zfsutil
+    if point.startswith("/") and canmount != "on" and point != "/" and not by_others:
         return f"canmount={canmount}, mounted at {here[0]}", "by hand"
     if others and canmount == "on":
         return f"{others[0]} has the same mountpoint={point}", "twice"

@@ -19,7 +19,6 @@ from auditor.facts import (
     Unknown,
     flag,
     join,
-    known,
     links,
     number,
     number_of,
@@ -252,9 +251,11 @@ def _ms(found: Known) -> float:
 
 
 SHARE = 5  # at least one in so many is of a commit: then what most take is what commits take
-ENOUGH_FLUSHES = 1000  # since boot; a drive that had fewer is not one that each commit flushes
+ENOUGH = (
+    1000  # flushes since boot, or writes of commits since the import; a device with fewer is away, new or not flushed
+)
 LEG_TIMES = 4  # two powers of two
-HOUR_S, DAY_S = 3600, 86400
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 
 
 class _Wait(NamedTuple):
@@ -280,7 +281,7 @@ class _Wait(NamedTuple):
     commit_waits_for=word("the device that takes longest"),
     commit_cause=word("what takes longest there", "leg", "drive", "queue", "flush"),
     commit_stalls=number("its writes that took 1.07 s or longer"),
-    commit_since=word("since when that was counted: since the import 12 days ago"),
+    commit_took=word("how long that took, as a quantile or of flushes on average, and since when it was counted"),
 )
 def commit_latency(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """How long commits waited for the devices that have the log, as OpenZFS timed it since the import.
@@ -288,13 +289,14 @@ def commit_latency(pool: Subject, facts: Facts) -> Iterator[Fact]:
     A commit writes its log blocks, waits in the queue of each leg (syncq_wait: synchronous writes alone), for the drive
     (disk_wait: all writes), and then for a flush, which OpenZFS does not time: for that the kernel's counters of the
     drive since boot tell the mean. The slowest leg decides. Each transaction group writes labels synchronously, too;
-    where these, or other writes, are most of what a device was timed for, it says little of commits.
+    where these, or other writes, are most of what a device was timed for, it says little of commits. A leg that is away
+    or was replaced lately was timed too little to be judged, and does not keep the others from it.
     """
     leaves = [leaf for leaf in linked(facts, pool, "zil_leaves") if value_of(facts.get(leaf, "type")) != "dspare"]
-    synced = every(facts.get(leaf, "sync_writes_timed") for leaf in leaves)
+    timed = dict(zip(leaves, every(facts.get(leaf, "sync_writes_timed") for leaf in leaves), strict=True))
+    leaves = [leaf for leaf in leaves if number_of(timed[leaf]) >= ENOUGH] or leaves
     commits = need(_commits(pool, facts))
-    yield Fact(pool, "commits_timed", min((*synced, commits), key=number_of))
-    yield Fact(pool, "commit_since", _since_import(pool, facts))
+    yield Fact(pool, "commits_timed", min((*map(timed.__getitem__, leaves), commits), key=number_of))
     waits = [wait for leaf in leaves for wait in _waits(leaf, number_of(commits), facts)]
     slowest = max((wait for wait in waits if wait.alone), key=lambda wait: wait.least, default=None)
     most = max((sum(wait.most for wait in waits if wait.leaf == leaf) for leaf in leaves), default=0.0)
@@ -310,6 +312,9 @@ def commit_latency(pool: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(pool, "commit_ms", Known(slowest.least, slowest.seen))
     yield Fact(pool, "commit_waits_for", Known(slowest.leaf.name, slowest.seen))
     yield Fact(pool, "commit_cause", Known("leg" if leg else slowest.what, slowest.seen))
+    p99 = f"{slowest.least:g} ms or longer at p99 {_since_import(pool, facts)}"
+    took = f"{slowest.least:g} ms on average for a flush since boot" if slowest.what == "flush" else p99
+    yield Fact(pool, "commit_took", Known(took, slowest.seen))
     yield Fact(pool, "commit_stalls", facts.get(slowest.leaf, "writes_over_1s"))
 
 
@@ -335,20 +340,22 @@ def _waits(leaf: Subject, commits: int, facts: Facts) -> Iterator[_Wait]:
         yield _Wait(_ms(queued), _ms(queued_most), "queue", leaf, about(leaf, queued), ours)
     for disk in linked(facts, leaf, "disks"):
         flushes, ms = map(number_of, values(facts, disk, "flushes", "flush_ms"))
-        if flushes >= ENOUGH_FLUSHES:
+        if flushes >= ENOUGH:
             mean = round(ms / flushes, 3)
             text = f"{disk.name}: {flushes:,} flushes since boot took {mean:g} ms on average"
             yield _Wait(mean, mean, "flush", leaf, (Evidence(text, f"cat /sys/block/{disk.name}/stat"),))
 
 
-def _since_import(pool: Subject, facts: Facts) -> Judged:
+def _since_import(pool: Subject, facts: Facts) -> str:
     """By the clock that OpenZFS began with at the import."""
     begun, now = facts.get(pool, "kstat_created_ns"), facts.get(pool, "kstat_clock_ns")
     if not isinstance(begun, Known) or not isinstance(now, Known):
-        return known("since the import", "when that was is not known")
+        return "since the import"
     seconds = (number_of(now) - number_of(begun)) / 1e9
-    count, unit = (seconds / DAY_S, "days") if seconds >= 2 * DAY_S else (seconds / HOUR_S, "hours")
-    return Known(f"since the import {count:.0f} {unit} ago", evidence(begun, now))
+    size, unit = next(
+        (each for each in ((DAY_S, "days"), (HOUR_S, "hours")) if seconds >= 2 * each[0]), (MINUTE_S, "minutes")
+    )
+    return f"since the import {seconds / size:.0f} {unit} ago"
 
 
 MANY_DIRECT = 100  # counters since the import or mount may hold a few from a setting of before

@@ -276,8 +276,10 @@ def _of_kernel(facts: Facts) -> _Untested:
         return _Untested(seen=seen)
     if release[2] > LAST[(line[0], line[1])]:
         raise Missing(unknown(f"OpenZFS {text.value} is newer than what zaudit knows of its kernels"))
-    fits = [f"{line[0]}.{line[1]}.{at}" for line, steps in NEWEST.items() for at in steps if steps[at] >= here]
-    instead = f", or OpenZFS {fits[0]} or later" if fits and here > newest else ""
+    lines = {line: steps for line, steps in NEWEST.items() if line >= release[:2] and line not in releases.ENDED}
+    first = {line: min((at for at in steps if steps[at] >= here), default=None) for line, steps in lines.items()}
+    fits = [f"{line[0]}.{line[1]}.{at} or later of {line[0]}.{line[1]}" for line, at in first.items() if at is not None]
+    instead = f", or OpenZFS {fits[0]}" if fits and here > newest else ""
     found = _of_pair(f"Linux {kernel.value}: {made_for}; run one of these{instead}", seen, facts)
     if found.text and not releases.as_tagged(str(text.value)):
         if carries := Changelog.of(text, facts).supports(f"{running[1]}.{running[2]}"):

@@ -129,12 +129,14 @@ def _has(bug: str, build: releases.Build, text: Known) -> Known:
 
 _HASH = re.compile(r"\b[0-9a-f]{10,40}\b")
 _PULL = re.compile(r"#(\d+) \(pull request\)")
-_PATCH = re.compile(r"[\w.+-]+\.(?:patch|diff)\b", re.ASCII)
+_PATCH = re.compile(r"(?<![\w.+-])[\w.+-]+\.(?:patch|diff)\b", re.ASCII)  # tried once a word, or a long one takes hours
 _TRACKED = re.compile(
     r"\b(?:closes|lp):(?:[ ,]*(?:bug *)?#\d+)+", re.IGNORECASE
 )  # numbers of the distribution's own bugs
 _UNDONE = re.compile(
-    r"\b(?:revert|drop|remov|disabl|back(?:ed)? out|supersed|without|not\b|unappl|yet\b)", re.IGNORECASE
+    r"\b(?:revert|drop|remov|disabl|back(?:ed)? out|roll(?:ed)? ?back|undo|undid|withdr|comment(?:ed)? out|le(?:ft|ave) out|"
+    r"omit|skip|exclud|supersed|defer|postpon|todo\b|lacks?\b|without|not\b|no longer|unappl|yet\b)",
+    re.IGNORECASE,
 )
 _DONE = re.compile(r"\b(?:fix|cherry|backport|appl|add|includ|pick|import|pull|patch)", re.IGNORECASE)
 _FITS = re.compile(r"compat|support|build", re.IGNORECASE)
@@ -166,11 +168,15 @@ def commits(bug: str) -> tuple[tuple[Commit, ...], frozenset[str]]:
 
 
 class Changelog(NamedTuple):
-    """What the package of the running build says it changed since the release that it is made of, the newest first."""
+    """What the package of the running build says it changed since the release that it is made of, the newest first.
+
+    names_in: of each change all of it in plain words, and its patches: read once, for it is asked about hundreds of fixes.
+    """
 
     version: str = ""
     changes: tuple[str, ...] = ()
     command: str = ""
+    names_in: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
     def of(cls, text: Known, facts: Facts) -> Changelog:
@@ -181,16 +187,17 @@ class Changelog(NamedTuple):
         start = next((at for at, (of, _) in enumerate(rows) if of == version), len(rows))
         here = tuple(change for of, change in rows[start:] if releases.of(of) == releases.of(version))
         command = found.evidence[0].command if isinstance(found, Known) else ""
-        return cls(version, here, command)
+        names_in = ((f" {_plain(each)} ", tuple(map(_slug, _PATCH.findall(each)))) for each in here)
+        return cls(version, here, command, tuple(names_in))
 
     def names(self, commit: Commit) -> str:
         """The newest change that names a commit; empty where that undoes it, and where there is none."""
         plain = _plain(commit.subject)
-        subject = re.compile(r"\W+".join(map(re.escape, re.findall(r"[A-Za-z0-9]+", commit.subject))), re.IGNORECASE)
-        for change in self.changes:
-            patches = [each for each in _PATCH.findall(change) if _is_patch(each, plain)]
-            named = len(plain) >= SUBJECT and f" {plain} " in f" {_plain(change)} "
-            if patches or named or any(each in change for each in commit.hashes):
+        for change, (text, slugs) in zip(self.changes, self.names_in, strict=True):
+            named = len(plain) >= SUBJECT and f" {plain} " in text
+            patch = plain and any(slug == plain or (len(slug) >= SLUG and plain.startswith(slug)) for slug in slugs)
+            if patch or named or any(each in change for each in commit.hashes):
+                subject = re.compile(r"\W+".join(re.findall(r"[A-Za-z0-9]+", commit.subject)), re.IGNORECASE)
                 rest = subject.sub("", _PATCH.sub("", change)) if plain else change
                 return "" if _UNDONE.search(rest) else change
         return ""
@@ -198,7 +205,7 @@ class Changelog(NamedTuple):
     def pulls(self, number: str) -> str:
         """The same of a pull request."""
         for change in self.changes:
-            if re.search(rf"(?:#|pull/){number}\b", rest := _TRACKED.sub("", change)):
+            if number in change and re.search(rf"(?:#|pull/){number}\b", rest := _TRACKED.sub("", change)):
                 return "" if _UNDONE.search(rest) or not _DONE.search(rest) else change
         return ""
 
@@ -225,10 +232,9 @@ class Changelog(NamedTuple):
         )
 
 
-def _is_patch(name: str, plain: str) -> bool:
-    """Whether a patch is called as git calls that of a commit: a number, and the beginning of its subject."""
-    slug = re.sub(r"^\d+ ", "", _plain(name.rpartition(".")[0]))
-    return bool(plain) and (slug == plain or (len(slug) >= SLUG and plain.startswith(slug)))
+def _slug(patch: str) -> str:
+    """What git calls the patch of a commit without its number: the beginning of the subject, in plain words."""
+    return re.sub(r"^\d+ ", "", _plain(patch.rpartition(".")[0]))
 
 
 TOLD = 3

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -272,6 +274,19 @@ def test_the_page_names_the_hypervisor_and_the_line_that_adopts_what_it_document
     assert "echo 'answers.hypervisor = \"qemu\"' | install" in page
 
 
+def test_the_line_as_it_is_printed_makes_its_folder_and_loses_nothing(tmp_path: Path) -> None:
+    page = " ".join(audit_page.write_text(judged("", GUEST), width=80).split())
+    (command,) = set(re.findall(r"echo '.*?/provider\.toml", page))
+    file = tmp_path / "zaudit" / "conf.d" / "provider.toml"
+    for before in ("", "answers.target = 'ceph-rbd'\n"):
+        if before:
+            file.write_text(before)
+        subprocess.run(["sh", "-c", command.replace("/etc/zaudit", f"{tmp_path}/zaudit")], check=True)
+        assert [each.provider for each in parse(file.read_text(), "p.toml").answers] == ["qemu"]
+        assert file.stat().st_mode & 0o777 == 0o644, "whoever runs check reads it"
+    assert (file.parent / "provider.toml~").read_text() == before
+
+
 def test_an_adopted_provider_answers_at_the_events_that_it_documents_alone() -> None:
     report = judged(ADOPTED, GUEST)
     assert outcomes(report, "container-or-vm-blind") == {"host": "waived"}
@@ -303,6 +318,8 @@ def test_a_provider_answers_for_disks_that_look_like_its_own_alone() -> None:
     [
         ('[answers]\nhypervisor = "ebs"\n', "line 2: hypervisor = 'ebs': it is one of aws-ebs"),
         ('[answers]\ndrive = "qemu"\n', "line 2: there is no 'drive'; there are hypervisor, target"),
+        ('answers.hypervisor = [["qemu"]]\n', "line 1: hypervisor = ['qemu']: it is one of aws-ebs"),
+        ("answers.hypervisor = {qemu = 1}\n", "line 1: hypervisor = {'qemu': 1}: it is one of aws-ebs"),
         ('answers.hypervisor = ["qemu", "qemu"]\n', "line 1: hypervisor names one twice"),
         ("answers = 1\n", "answers must be a table"),
     ],

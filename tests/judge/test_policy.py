@@ -68,6 +68,8 @@ def outcomes(report: Report, rule: str) -> dict[str, str]:
         ("[rules]\n[datasets.'tank/db']\nrole = 'wal'\n", "line 3: role = 'wal': it is one of log, data"),
         ("[datasets.\"tank/db\"]\nrole = 'rebuildable'\n", "line 2: rebuildable needs a reason"),
         ("[datasets.tank]\n\ndatabase = 'oracle'\n", "line 3: database = 'oracle': it is one of postgres"),
+        ("[datasets.tank]\ndatabase = ['mysql']\n", "line 2: database = ['mysql']: it is one of postgres"),
+        ("[datasets.tank]\ndatabase = {a = 1}\n", "line 2: database = {'a': 1}: it is one of postgres"),
         ("[datasets.tank]\nrol = 'log'\n", "line 2: there is no 'rol'"),
         ("[datasets.\"tank/db@now\"]\nrole = 'log'\n", "line 1: 'tank/db@now' is no dataset"),
         ("[[waiver]]\nrule = 'x'\n", "line 1: expires, owner, reason missing"),

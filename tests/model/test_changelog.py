@@ -9,6 +9,7 @@ import pytest
 
 from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, known, unknown
+from auditor.model import release
 from auditor.model.release import BUGS, Changelog, Commit, commits
 from auditor.sources.zfs import CHANGELOG_BYTES, changelog, keep_changelog
 
@@ -52,6 +53,11 @@ def test_a_change_that_names_the_commit(change: str) -> None:
         ("Fix data corruption",),
         (f"Revert '{SUBJECT}'",),
         (f"Drop {PATCH}",),
+        (f"Commented out: d/p/u/{PATCH}",),
+        (f"d/p/u/{PATCH}: no longer applied",),
+        (f"Undo '{SUBJECT}'", f"add {PATCH}"),
+        (f"Roll back {PATCH}",),
+        (f"Skip '{SUBJECT}' for now",),
         (f"This is affected by '{SUBJECT}', not yet in",),
         (f"Revert: d/p/u/{PATCH}", f"2.2.2-0ubuntu9.1 add {PATCH}"),
         ("d/p/4701-dnode.patch",),
@@ -185,3 +191,17 @@ def test_it_is_asked_of_a_build_that_nobody_has_read() -> None:
 
     assert [asked(each) for each in ("2.3.9-1", next(iter(releases.load_builds())), RUNS)] == [False, False, False]
     assert asked("2.4.3-pve1")
+
+
+def test_a_long_word_is_looked_at_once() -> None:
+    """A host that somebody else recorded may say anything: tried from each of its characters, this word takes an hour."""
+    long = "a" * CHANGELOG_BYTES
+    assert of(long, f"add {PATCH}").names(COMMIT) == f"add {PATCH}"
+
+
+def test_a_changelog_is_read_once_for_all_fixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    changelog = of(*(f"change {each}" for each in range(50)))
+    read = list[str]()
+    monkeypatch.setattr(release, "_plain", lambda text: read.append(text) or text)  # type: ignore[func-returns-value]
+    assert [changelog.names(COMMIT) for _ in range(10)] == [""] * 10
+    assert read == [SUBJECT] * 10

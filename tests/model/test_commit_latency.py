@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
+
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known, unknown
 from auditor.model.intent_log import commit_latency
 from auditor.sources.zpool import quantile_ms
@@ -62,7 +64,7 @@ def test_the_leg_that_takes_longest_decides() -> None:
         "commit_waits_for": "sdb",
         "commit_cause": "leg",
         "commit_stalls": 0,
-        "commit_since": "since the import 12 days ago",
+        "commit_took": "268.435 ms or longer at p99 since the import 12 days ago",
     }
 
 
@@ -72,6 +74,21 @@ def test_what_takes_the_time_is_named() -> None:
     assert found(Leg(queue=67.1), Leg())["commit_cause"] == "queue"
     flushes = found(Leg(), Leg(flushes=100_000, flush_ms=1_200_000))
     assert (flushes["commit_cause"], flushes["commit_ms"], flushes["commit_waits_for"]) == ("flush", 12.0, "sdb")
+    assert flushes["commit_took"] == "12 ms on average for a flush since boot", (
+        "no quantile: one stall makes a mean, too"
+    )
+
+
+@pytest.mark.parametrize("synced", [0, 3, 999])
+def test_a_leg_that_is_away_or_new_does_not_hide_that_the_others_are_slow(synced: int) -> None:
+    slow = found(Leg(ms=268.435), Leg(ms=0.131, synced=synced, writes=synced))
+    assert (slow["commits_timed"], slow["commit_ms"], slow["commit_waits_for"]) == (90_000, 268.435, "sda")
+    fast = found(Leg(), Leg(ms=2147.5, synced=synced, writes=synced))
+    assert (fast["commits_timed"], fast["commit_ms"], fast["commit_ms_most"]) == (90_000, 0.262, 0.54)
+
+
+def test_where_no_leg_was_timed_often_the_number_says_so() -> None:
+    assert found(Leg(synced=40, writes=40), Leg(synced=3, writes=3))["commits_timed"] == 3
 
 
 def test_flushes_of_a_drive_that_hardly_had_any_do_not_count() -> None:
@@ -105,7 +122,8 @@ def test_a_leg_that_was_not_timed_makes_it_unknown() -> None:
 
 
 def test_a_pool_that_was_imported_today() -> None:
-    assert found(Leg(), days=1)["commit_since"] == "since the import 24 hours ago"
+    assert str(found(Leg(), days=0)["commit_took"]).endswith("since the import 0 minutes ago")
+    assert found(Leg(), days=1)["commit_took"] == "0.262 ms or longer at p99 since the import 24 hours ago"
 
 
 def test_the_bucket_of_a_quantile() -> None:

@@ -51,6 +51,25 @@ def found(
         ({"point": "legacy", "at": "/"}, "none", ""),
         ({"point": "legacy", "at": "/var/lib/kubelet/pods/7/volumes/db"}, "none", ""),
         ({"canmount": "noauto"}, "by hand", "canmount=noauto, mounted at /srv/db"),
+        ({"canmount": "noauto", "fstab": ("/srv/db",)}, "none", ""),  # zfsutil, as NixOS writes it
+        (
+            {
+                "canmount": "noauto",
+                "point": "/var/lib/lxd/storage-pools/a/containers/c",
+                "at": "/var/lib/lxd/storage-pools/a/containers/c",
+            },
+            "none",
+            "",
+        ),
+        (
+            {
+                "canmount": "noauto",
+                "point": "/var/lib/docker/volumes/pg/_data",
+                "at": "/var/lib/docker/volumes/pg/_data",
+            },
+            "by hand",
+            "canmount=noauto, mounted at /var/lib/docker/volumes/pg/_data",
+        ),
         ({"point": "/", "canmount": "noauto", "at": "/"}, "none", ""),
         ({"point": "/srv/new"}, "elsewhere", "mountpoint=/srv/new, mounted at /srv/db"),
         ({"copy": "/srv/db"}, "twice", "tank/copy has the same mountpoint=/srv/db"),

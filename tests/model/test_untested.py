@@ -73,8 +73,24 @@ def test_what_to_run_instead_is_named() -> None:
     found = judged("2.2.2-1", "6.8.0-31")
     assert found == (
         "untested",
-        "Linux 6.8.0-31: OpenZFS 2.2.2-1 is made for Linux 3.10 to 6.6; run one of these, or OpenZFS 2.2.4 or later",
+        "Linux 6.8.0-31: OpenZFS 2.2.2-1 is made for Linux 3.10 to 6.6; run one of these, or OpenZFS 2.2.4 or later of 2.2",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "kernel", "instead"),
+    [
+        ("2.4.0-1", "7.0.1", "OpenZFS 2.4.2 or later of 2.4"),
+        ("2.3.0-1", "6.15.0", "OpenZFS 2.3.3 or later of 2.3"),
+        ("2.1.5-1", "6.15.0", "OpenZFS 2.2.8 or later of 2.2"),
+        ("0.8.3-1", "5.5.0", "OpenZFS 2.1.0 or later of 2.1"),
+    ],
+)
+def test_what_to_run_instead_is_of_no_older_line_and_of_none_that_ended(text: str, kernel: str, instead: str) -> None:
+    """A pool whose features an older line does not know cannot be imported there."""
+    found = judged(text, kernel)
+    assert found
+    assert found[1].endswith(f"run one of these, or {instead}")
 
 
 def test_a_module_that_is_a_part_of_the_kernel_relies_on_its_distribution() -> None:
