@@ -251,7 +251,7 @@ def with_datasets(past: Recording, datasets: tuple[Dataset, ...], pool: str = "t
         text = capture.stdout.decode()
         if argv[-1] != pool:
             continue
-        if argv[:2] == ("zfs", "list"):
+        if argv[:2] == ("zfs", "list") and "bookmark" not in argv:
             whole = sorted({*text.splitlines(), *names})
             commands[argv] = capture._replace(stdout="".join(f"{each}\n" for each in whole).encode())
         elif argv[:2] == ("zfs", "get"):

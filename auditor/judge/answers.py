@@ -15,10 +15,11 @@ from datetime import UTC, date, datetime
 
 from auditor.data import providers
 from auditor.data.providers import Keeps
-from auditor.facts import HOST, Facts, Known, Subject, words_of
+from auditor.facts import HOST, Facts, Known, Subject, Unknown, words_of
 from auditor.judge.event import Event
 from auditor.judge.policy import Answer, Policy, Waiver
 from auditor.judge.verdict import Verdict
+from auditor.model.derivation import catch_missing
 from auditor.model.disk import shown_by
 
 OUTLIVES: Mapping[Event, tuple[Keeps, ...]] = {  # what is asked of a disk at an event
@@ -62,8 +63,9 @@ class Answers:
         wanted = {kept for event in events for kept in OUTLIVES.get(event, ())}
         known = providers.load()
         able = {each.provider: each for each in here if each.provider and wanted <= set(known[each.provider].keeps)}
-        pools = self._facts.linked(HOST, "pools")
-        disks = [disk for pool in pools for disk in shown_by(party, pool, self._facts)] if able else []
+        disks = catch_missing(shown_by)(party, self._facts) if able else []
+        if isinstance(disks, Unknown):
+            return None
         found = [next((id for id in words_of(self._facts.get(disk, "providers")) if id in able), "") for disk in disks]
         return min((able[id] for id in found), key=lambda each: each.expires) if found and all(found) else None
 

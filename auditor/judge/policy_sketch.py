@@ -13,7 +13,8 @@ from auditor.judge.finding import Finding
 from auditor.judge.identity import Identities
 from auditor.judge.policy_file import ADOPTING, PATH, quoted
 from auditor.judge.rule import Rule
-from auditor.model.disk import shown_by
+from auditor.model.derivation import catch_missing
+from auditor.model.disk import shower
 from auditor.text import harmless
 
 DAYS = 90
@@ -106,8 +107,7 @@ def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
 
 def _adoptable(party: str, facts: Facts) -> Iterator[str]:
     """What providers document that may be below: one line for each."""
-    pools = facts.linked(HOST, "pools")
-    disks = (disk for pool in pools for disk in shown_by(party, pool, facts)) if party in ADOPTING else ()
+    disks = (disk for disk in facts.subjects("disk") if party in ADOPTING and catch_missing(shower)(disk, facts) == party)
     for id in dict.fromkeys(id for disk in disks for id in words_of(facts.get(disk, "providers"))):
         each = providers.load()[id]
         yield f"# {each.name} documents: {each.documents}"

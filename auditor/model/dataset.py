@@ -26,7 +26,18 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import Missing, about_each, catch_missing, derivation, every, evidence, gaps, need, values
+from auditor.model.derivation import (
+    Missing,
+    about_each,
+    catch_missing,
+    derivation,
+    every,
+    evidence,
+    gaps,
+    linked,
+    need,
+    values,
+)
 from auditor.model.next_boot import mounted_at, reached, root_source
 from auditor.sources.mounts import plain
 
@@ -83,15 +94,9 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
         match facts.get(dataset, "mountpoint"), facts.get(dataset, "canmount"):
             case Known(str() as path), Known("on") if path.startswith("/"):
                 claims.setdefault(path, []).append(dataset.name)
-    below = dict[str, str]()
-    for database in facts.linked(HOST, "database_processes"):
-        folder = word_of(facts.get(database, "data_directory"))
-        while folder and folder not in claims:
-            folder = folder.rpartition("/")[0]
-        below |= dict.fromkeys(claims.get(folder, ()), database.name)
+    below = _databases_below(subjects, claims, facts)
     for dataset in subjects:
-        here = below.get(dataset.name, "")
-        yield Fact(dataset, "database_below", known(here, here or "no database was seen to run there"))
+        yield Fact(dataset, "database_below", below if isinstance(below, Unknown) else _database_below(dataset, below))
     table, by_fstab = values(facts, HOST, "mount_table", "fstab_zfs")
     at: dict[str, list[str]] = {}
     for row in (line.split(" ") for line in words_of(table)):
@@ -110,6 +115,30 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
                 found = known(text, text, "findmnt -t zfs"), known(hazard, text, "findmnt -t zfs")
         yield Fact(dataset, "mount_differs", found[0])
         yield Fact(dataset, "mount_hazard", found[1])
+
+
+@catch_missing
+def _databases_below(
+    subjects: tuple[Subject, ...], claims: Mapping[str, list[str]], facts: Facts
+) -> Mapping[str, str]:
+    """Dataset -> a database in the folder of its mount point: the nearest one, so that all of both have to be known."""
+    databases = linked(facts, HOST, "database_processes")
+    homes = every(facts.get(each, "data_directory") for each in databases)
+    if databases:
+        filesystems = [each for each in subjects if word_of(facts.get(each, "type")) != "volume"]
+        every(facts.get(each, name) for each in filesystems for name in ("mountpoint", "canmount"))
+    below = dict[str, str]()
+    for database, home in zip(databases, homes, strict=True):
+        folder = word_of(home)
+        while folder and folder not in claims:
+            folder = folder.rpartition("/")[0]
+        below |= dict.fromkeys(claims.get(folder, ()), database.name)
+    return below
+
+
+def _database_below(dataset: Subject, below: Mapping[str, str]) -> Known:
+    here = below.get(dataset.name, "")
+    return known(here, here or "no database was seen to run there")
 
 
 def _differs(

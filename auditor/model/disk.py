@@ -33,7 +33,17 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import catch_missing, derivation, every, evidence, first_known, gaps, need, values
+from auditor.model.derivation import (
+    catch_missing,
+    derivation,
+    every,
+    evidence,
+    first_known,
+    gaps,
+    linked,
+    need,
+    values,
+)
 
 NOT_IN_TABLE = "not in the table"
 # in order of trust: the drive's own words before the kernel's, which cuts the model of a SATA drive after 16 characters
@@ -486,10 +496,12 @@ def critical_warning(disk: Subject, facts: Facts) -> Iterator[Fact]:
 @derivation("disk", providers=words("entries of providers.toml of which one may stand below it"))
 def providers_below(disk: Subject, facts: Facts) -> Judged:
     """Of a disk that a hypervisor or a network shows, as far as the guest can see; of any other none."""
-    seen = [facts.get(disk, "model"), facts.get(disk, "transport"), facts.get(HOST, "virtualization")]
-    lasts = word_of(facts.get(disk, "drive_class")) != "ephemeral"
-    every = providers.load().values() if lasts and _shown(disk, facts) else ()
-    return Known(tuple(each.id for each in every if each.may_be(*map(word_of, seen))), evidence(*seen))
+    if (own := _own(disk, facts)) is not None:
+        return Known((), own.evidence)
+    model, transport, table = values(facts, disk, "model", "transport", "drive_class")
+    seen = model, transport, need(facts.get(HOST, "virtualization"))
+    listed = providers.load().values() if table.value != "ephemeral" else ()
+    return Known(tuple(each.id for each in listed if each.may_be(*map(word_of, seen))), evidence(*seen))
 
 
 @derivation(
@@ -500,10 +512,10 @@ def providers_below(disk: Subject, facts: Facts) -> Judged:
 )
 def providers_of_pools(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What all disks of a hypervisor below the pools have in common; of several possible ones the first of the table."""
-    disks = [disk for pool in facts.linked(host, "pools") for disk in shown_by("hypervisor", pool, facts)]
-    found = [words_of(facts.get(disk, "providers")) for disk in disks]
-    common = [each for id, each in providers.load().items() if found and all(id in names for names in found)]
-    seen = evidence(*(facts.get(disk, "providers") for disk in disks[:1]))
+    disks = shown_by("hypervisor", facts)
+    found = every(facts.get(disk, "providers") for disk in disks)
+    common = [each for id, each in providers.load().items() if found and all(id in words_of(names) for names in found)]
+    seen = evidence(*found[:1])
     lines = tuple(f'answers.hypervisor = "{each.id}"' for each in common[:1])
     yield Fact(host, "provider_answer", Known(lines, seen))
     if common:
@@ -514,17 +526,21 @@ def providers_of_pools(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield from (Fact(host, name, nobody) for name in ("provider_machine", "provider_terms"))
 
 
-def shown_by(party: str, pool: Subject, facts: Facts) -> Iterator[Subject]:
-    """The disks of a pool that are no drives of this host: those of a target are reached through a network."""
-    for leaf in facts.linked(pool, "leaves"):
-        for disk in facts.linked(leaf, "disks"):
-            far = word_of(facts.get(disk, "transport")) in NETWORK
-            if _shown(disk, facts) and far == (party == "target"):
-                yield disk
+def shown_by(party: str, facts: Facts) -> list[Subject]:
+    """The disks of all pools that are no drives of this host, or Missing: those of a target are reached through a network."""
+    leaves = [leaf for pool in linked(facts, HOST, "pools") for leaf in linked(facts, pool, "leaves")]
+    disks = [disk for leaf in leaves for disk in linked(facts, leaf, "disks") if _own(disk, facts) is None]
+    return [disk for disk in disks if shower(disk, facts) == party]
 
 
-def _shown(disk: Subject, facts: Facts) -> bool:
-    """Is it, or may it be, no drive of this host, and not made by its kernel?"""
-    virtual = facts.get(disk, "virtual")
-    own = isinstance(virtual, Known) and virtual.value is False
-    return not own and word_of(facts.get(disk, "transport")) not in SOFTWARE
+def shower(disk: Subject, facts: Facts) -> str:
+    """Of a disk that is no drive of this host, or Missing."""
+    return "target" if need(facts.get(disk, "transport")).value in NETWORK else "hypervisor"
+
+
+def _own(disk: Subject, facts: Facts) -> Known | None:
+    """How it is known that it is a drive of this host, or made by its kernel."""
+    virtual, transport = facts.get(disk, "virtual"), facts.get(disk, "transport")
+    if isinstance(virtual, Known) and virtual.value is False:
+        return virtual
+    return transport if isinstance(transport, Known) and transport.value in SOFTWARE else None

@@ -112,7 +112,7 @@ class Pools:
             state=self._state(leaf),
             in_sync=opposite(reading.flag(leaf, "resilvering")),
             clean=clean,
-            opens=not self._in_ram(leaf),
+            opens=self._outlives_restart(leaf),
         )
         kind = reading.word(leaf, "type")
         if kind == "dspare":
@@ -132,10 +132,19 @@ class Pools:
         needed = len(drives) - 1 if redundant else None
         return replace(leg, drives=drives, layers=(*self.stores.above(leaf), *layers), needed=needed)
 
-    def _in_ram(self, leaf: Subject) -> bool:
-        """In memory of this host with no place to be written back to: no restart leaves anything of it."""
-        made = (self._reading.word(disk, "transport") for disk in self._reading.links(leaf, "disks") or ())
-        return self._reading.word(leaf, "below") in RAM_FILES or any(each in RAM_DISKS for each in made)
+    def _outlives_restart(self, leaf: Subject) -> bool | None:
+        """False in memory of this host with no place to be written back to: no restart leaves anything of it."""
+        reading = self._reading
+        kind, below = reading.word(leaf, "type"), reading.word(leaf, "below")
+        disks = reading.links(leaf, "disks")
+        made = [reading.word(disk, "transport") for disk in disks or ()]
+        if below in RAM_FILES or any(each in RAM_DISKS for each in made):
+            return False
+        if kind == "dspare":
+            return True
+        if kind == "file" or any(each in BLOCK_IN_MEMORY for each in made):
+            return True if below or reading.links(leaf, "lies_on") else None
+        return True if made and all(made) else None
 
     def _in_memory(self, leaf: Subject, disk: Subject | None, leg: Leg) -> Leg:
         """A file, a loop device or a zvol: on a dataset of this host, or on another file system."""

@@ -27,7 +27,9 @@ from auditor.selftest.faults import HALVED, NONE, OF_ONE, Before, Fault, FaultyH
 # One recorded host, judged again and again with one collector's answers at fault.
 
 # zpool list, the kernel's log and files of people have no end mark: what is cut between two lines looks whole
-NO_END_MARK = frozenset({*("zpool_list", "kernel_log", "modprobe"), *("database_settings", "database_includes")})
+NO_END_MARK = frozenset(
+    {*("zpool_list", "kernel_log", "modprobe", "fstab"), *("database_settings", "database_includes")}
+)
 POOLS = ("/proc/spl/kstat/zfs/*/state",)  # the second witness of zpool list: older recordings do not have it
 SAYS_WHOSE = frozenset({"smartctl", "nvme_id_ctrl", "hdparm"})  # answers that name the disk that they are about
 

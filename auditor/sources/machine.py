@@ -61,8 +61,8 @@ def kernel_build(reply: Files, host: Subject) -> Iterator[Fact]:
     One line.
     """
     if BUILD in reply.text:
-        line = reply.text[BUILD].removesuffix("\n")
-        if not line or "\n" in line or not line.isprintable():
+        line, newline, rest = reply.text[BUILD].partition("\n")
+        if not line.isprintable() or not line or not newline or rest:
             raise ValueError(f"{BUILD} is not one line")
         yield Fact(HOST, "kernel_build", known(line, line, f"cat {BUILD}"))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from auditor.facts import HOST, DriveCuts, Evidence, Fact, Known, Subject, flag, known, rows
-from auditor.host.request import Files, Read
+from auditor.host.request import WITNESS, Files, Read
 from auditor.sources.source import source
 from auditor.text import crowded, harmless
 
@@ -62,7 +62,7 @@ def _row(found: object) -> DriveCuts:
 @source(
     "power_cuts",
     "host",
-    ask=Read((RECORDS,), trusted=True),
+    ask=Read((RECORDS, WITNESS), trusted=True),
     keeps={RECORDS: keep},
     facts={
         "power_cuts": rows(DriveCuts, "what power cuts showed of drives (zaudit powercut)"),
@@ -74,12 +74,14 @@ def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
 
     What could be read counts although another record could not: a loss in it is one.
     """
-    if len(reply.text) > LARGEST:
+    reply.witness()
+    records = {path: text for path, text in reply.text.items() if path != WITNESS}
+    if len(records) > LARGEST:
         raise ValueError(f"more than {LARGEST} records")
     found, damaged = list[DriveCuts](), list[str]()
-    for path in sorted(reply.text):
+    for path in sorted(records):
         try:
-            found += _rows(reply.text[path])
+            found += _rows(records[path])
         except ValueError:
             damaged.append(path)
     whole = reply.complete(RECORDS)
@@ -91,7 +93,7 @@ def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
             HOST, "power_cuts_read", known(False, f"{harmless(damaged[0])} is no record that can be read", COMMAND)
         )
     elif whole:
-        text = f"{len(reply.text)} records of power cuts" if reply.text else "no record of power cuts"
+        text = f"{len(records)} records of power cuts" if records else "no record of power cuts"
         yield Fact(HOST, "power_cuts_read", known(True, text, COMMAND))
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from auditor import audit, codec
 from auditor.facts import DriveCuts, Known, Subject, value_of
-from auditor.host.request import Files
+from auditor.host.request import WITNESS, Files
 from auditor.judge.cell import Cell, Tried
 from auditor.powercut.verdict import FLUSHED, Cut, Trial, evidence
 from auditor.powercut.verdict import Tried as Session
@@ -63,8 +63,12 @@ def recorded(*found: DriveCuts, errors: Mapping[str, str] | None = None) -> Reco
         for number, each in enumerate(found)
     }
     absent = {} if text else {power_cuts.RECORDS: "no such file"}
-    answer = Files(text, errors=absent if errors is None else errors)
-    return replace(host(), files={**host().files, (power_cuts.RECORDS,): answer})
+    return with_records(host(), text, absent if errors is None else errors)
+
+
+def with_records(past: Recording, text: Mapping[str, str], errors: Mapping[str, str]) -> Recording:
+    witness = {WITNESS: "nodev\tsysfs\n"}
+    return replace(past, files={**past.files, (power_cuts.RECORDS, WITNESS): Files({**witness, **text}, errors=errors)})
 
 
 def document(*found: DriveCuts) -> dict[str, Any]:
@@ -321,8 +325,8 @@ def test_virtual_disks_are_no_drives() -> None:
     """Clouds give all their disks one serial number."""
     past = shared.earlier("2.4-special-consumer-ssd")
     found = DriveCuts("drive", "LOST", 3, 1, "QEMU NVMe Ctrl", "10.0.13", "LABNVME0")
-    answer = Files({"/var/lib/zaudit/cuts/1.json": power_cuts.keep(json.dumps(document(found)))})
-    facts = looked(replace(past, files={**past.files, (power_cuts.RECORDS,): answer})).facts
+    text = {"/var/lib/zaudit/cuts/1.json": power_cuts.keep(json.dumps(document(found)))}
+    facts = looked(with_records(past, text, {})).facts
     disk = Subject("disk", "nvme0n1")
     assert facts.get(disk, "virtual") == Known(True, facts.get(disk, "virtual").evidence)  # type: ignore[union-attr]
     assert [value_of(facts.get(disk, name)) for name in FACTS] == [0, False, 0, 0]

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.facts import HOST, DriveCuts, Known
 from auditor.host.files import read_files
-from auditor.host.request import Files, Read
+from auditor.host.request import WITNESS, Files, Read
 from auditor.sources import power_cuts
 from auditor.text import VALUES
 from auditor.verify import ledger
@@ -29,6 +29,7 @@ ROW: dict[str, Any] = {
     "serial": "SERIAL01",
 }
 PATH = "/var/lib/zaudit/cuts/0.json"
+READABLE = {WITNESS: "nodev\tsysfs\n"}
 
 
 def record(**other: Any) -> str:
@@ -117,7 +118,7 @@ def test_a_link_into_the_folder_of_somebody_else_leads_to_no_record(folder: Path
 
 
 def test_the_source_asks_so() -> None:
-    assert power_cuts.power_cuts.ask == Read((power_cuts.RECORDS,), trusted=True)
+    assert power_cuts.power_cuts.ask == Read((power_cuts.RECORDS, WITNESS), trusted=True)
     assert Path(power_cuts.RECORDS).parent.parent == ledger.OF_ROOT
 
 
@@ -139,7 +140,7 @@ def test_a_record_that_cannot_be_one_is_refused_as_a_whole(text: str) -> None:
     """What it hides may be a loss, so it is not skipped either."""
     assert power_cuts.keep(text) == ""
     for said in (text, power_cuts.keep(text)):
-        facts = list(power_cuts.power_cuts.parse(Files({PATH: said, PATH + "1": record()}), HOST))
+        facts = list(power_cuts.power_cuts.parse(Files({**READABLE, PATH: said, PATH + "1": record()}), HOST))
         found = {each.name: each.value for each in facts}
         assert isinstance(found["power_cuts_read"], Known)
         assert found["power_cuts_read"].value is False
@@ -149,7 +150,7 @@ def test_a_record_that_cannot_be_one_is_refused_as_a_whole(text: str) -> None:
 
 def test_more_records_than_a_host_has() -> None:
     with pytest.raises(ValueError, match="more than 10000 records"):
-        list(power_cuts.power_cuts.parse(Files({f"{PATH}{number}": "" for number in range(10_001)}), HOST))
+        list(power_cuts.power_cuts.parse(Files(READABLE | {f"{PATH}{number}": "" for number in range(10_001)}), HOST))
 
 
 def test_nothing_but_the_evidence_is_kept() -> None:
