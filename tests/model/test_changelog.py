@@ -178,7 +178,7 @@ def test_a_file_that_swells_is_cut() -> None:
     assert keep_changelog(raw(swollen)).startswith("zfs-linux")
 
 
-@pytest.mark.parametrize("data", [b"", b"\x1f\x8b", b"\x1f\x8bnonsense", b"\0\xff", gzip.compress(b"\xff\0")])
+@pytest.mark.parametrize("data", [b"", b"\x1f\x8b", b"\x1f\x8bnonsense", b"\0\xff", gzip.compress(b"\xff\0", mtime=0)])
 def test_what_is_none_has_nothing(data: bytes) -> None:
     assert keep_changelog(raw(data)) == ""
 
