@@ -1,7 +1,8 @@
 """Results of the lab: JSON with the names of the columns on the first line and one row on each other. Where the release of
-the rows that follow begins, an object names it.
+the rows that follow begins, an object names it. Of a name that ends with .gz it is packed (``git diff`` unpacks it).
 """
 
+import gzip
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,7 @@ RELEASE = ("line", "zfs", "kernel")
 
 def read(path: Path) -> list[Row]:
     """All rows, none when there is no file yet. What a row has no value for is None."""
-    head, *body = json.loads(path.read_text(encoding="utf-8")) if path.exists() else ((),)
+    head, *body = json.loads(_content(path)) if path.exists() else ((),)
     rows, release = list[Row](), dict[str, str]()
     for each in body:
         if isinstance(each, dict):
@@ -22,6 +23,10 @@ def read(path: Path) -> list[Row]:
         else:
             rows.append(release | dict(zip(head, each, strict=True)))
     return rows
+
+
+def _content(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
 def write(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
@@ -36,5 +41,6 @@ def write(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
         release = own
     lines = (json.dumps(each, separators=(",", ":")) for each in content)
     part = path.with_suffix(f".{os.getpid()}")
-    part.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    whole = ("[\n" + ",\n".join(lines) + "\n]\n").encode()
+    part.write_bytes(gzip.compress(whole, mtime=0) if path.suffix == ".gz" else whole)
     part.replace(path)

@@ -1,4 +1,4 @@
-"""tests/lab/powercut.json and, of pages.toml, torn.json: one row a setting and power cut. Only numbers are here; what they
+"""tests/lab/powercut.json and, of pages.toml, torn.json.gz: one row a setting and power cut. Only numbers are here; what they
 mean is report.py's."""
 
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from .. import rows as table
 
 RESULTS, TORN, EVENTS = (
-    Path(__file__).resolve().parents[1] / f"{name}.json" for name in ("powercut", "torn", "events")
+    Path(__file__).resolve().parents[1] / name for name in ("powercut.json", "torn.json.gz", "events.json")
 )
 
 
