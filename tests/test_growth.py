@@ -159,7 +159,7 @@ HOSTS: dict[str, Callable[[Recording, int], Recording]] = {
     "no devices": lambda small, drives: without(synthetic.large(small, drives, 10), "/sys/class/block", "/sys/block"),
     "no status": lambda small, drives: without(synthetic.large(small, drives, 10), "zpool"),
     "flush errors": lambda small, drives: logged(synthetic.large(small, drives, 10), drives),
-    # both with one that has its own sync=disabled, and none with a folder that inherits it: of a kind more there is more to judge
+    # each with one that has its own sync=disabled, and none that inherits it: of more kinds there is more to judge
     "datasets": lambda small, drives: synthetic.large(small, 4, 4 * drives),
     "pools": lambda small, drives: pools.with_pools(synthetic.large(small, 4, 10), drives // 2),
 }

@@ -107,7 +107,9 @@ def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
 
 def _adoptable(party: str, facts: Facts) -> Iterator[str]:
     """What providers document that may be below: one line for each."""
-    disks = (disk for disk in facts.subjects("disk") if party in ADOPTING and catch_missing(shower)(disk, facts) == party)
+    disks = (
+        disk for disk in facts.subjects("disk") if party in ADOPTING and catch_missing(shower)(disk, facts) == party
+    )
     for id in dict.fromkeys(id for disk in disks for id in words_of(facts.get(disk, "providers"))):
         each = providers.load()[id]
         yield f"# {each.name} documents: {each.documents}"

@@ -118,9 +118,7 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 @catch_missing
-def _databases_below(
-    subjects: tuple[Subject, ...], claims: Mapping[str, list[str]], facts: Facts
-) -> Mapping[str, str]:
+def _databases_below(subjects: tuple[Subject, ...], claims: Mapping[str, list[str]], facts: Facts) -> Mapping[str, str]:
     """Dataset -> a database in the folder of its mount point: the nearest one, so that all of both have to be known."""
     databases = linked(facts, HOST, "database_processes")
     homes = every(facts.get(each, "data_directory") for each in databases)
