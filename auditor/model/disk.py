@@ -529,7 +529,8 @@ def providers_of_pools(host: Subject, facts: Facts) -> Iterator[Fact]:
 def shown_by(party: str, facts: Facts) -> list[Subject]:
     """The disks of all pools that are no drives of this host, or Missing: those of a target are reached through a network."""
     leaves = [leaf for pool in linked(facts, HOST, "pools") for leaf in linked(facts, pool, "leaves")]
-    disks = [disk for leaf in leaves for disk in linked(facts, leaf, "disks") if _own(disk, facts) is None]
+    with_disks = [leaf for leaf in leaves if need(facts.get(leaf, "type")).value == "disk"]
+    disks = [disk for leaf in with_disks for disk in linked(facts, leaf, "disks") if _own(disk, facts) is None]
     return [disk for disk in disks if shower(disk, facts) == party]
 
 

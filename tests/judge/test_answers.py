@@ -15,14 +15,16 @@ import pytest
 
 from auditor import audit
 from auditor.data import TableError, providers
-from auditor.facts import HOST, Fact, Facts, Subject, known
+from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.host.request import Capture
 from auditor.judge import answers
 from auditor.judge.policy import NONE, Answer, PolicyError
 from auditor.judge.policy_file import bare, parse
 from auditor.judge.policy_sketch import sketch
 from auditor.judge.verdict import Verdict
+from auditor.model.disk import providers_below, providers_of_pools
 from auditor.recording import recording
+from auditor.recording.recording import ReplayHost
 from auditor.report import audit_page
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
@@ -311,6 +313,39 @@ def test_a_provider_answers_for_disks_that_look_like_its_own_alone() -> None:
     assert outcomes(wrong, "waiver-unused") == {"flushes honoured by hypervisor qemu": "not applicable"}
     short = cloud("Amazon EC2 NVMe Instance Storage", "amazon")
     assert outcomes(judged('answers.hypervisor = "aws-ebs"\n', short), "container-or-vm-blind") == {"host": "fail"}
+
+
+DISK = Subject("disk", "nvme0n1")
+
+
+def of_guest() -> Facts:
+    return audit.look(ReplayHost(GUEST), GUEST.targets, audit.Options.from_words(GUEST.options)).facts
+
+
+@pytest.mark.parametrize(
+    ("subject", "name"),
+    [(DISK, "model"), (DISK, "transport"), (DISK, "drive_class"), (HOST, "virtualization")],
+)
+def test_of_a_disk_that_nobody_saw_no_provider_is_known(subject: Subject, name: str) -> None:
+    facts = of_guest()
+    assert isinstance(providers_below.derive(DISK, facts)[0].value, Known)
+    facts.replace(Fact(subject, name, unknown("nobody looked")))
+    assert providers_below.derive(DISK, facts)[0].value == unknown("nobody looked")
+
+
+@pytest.mark.parametrize(
+    ("subject", "name"),
+    [(DISK, "providers"), (DISK, "transport"), (HOST, "pools"), (Subject("pool", "tank"), "leaves")],
+)
+def test_a_disk_that_nobody_saw_may_be_of_another_provider(subject: Subject, name: str) -> None:
+    """No line of the policy is offered, and one that was adopted does not answer."""
+    facts = of_guest()
+    adopted = answers.Answers(parse(ADOPTED, "p.toml"), facts)
+    assert adopted.of_party("hypervisor", ("power",))
+    facts.replace(Fact(subject, name, unknown("nobody looked")))
+    found = {each.value for each in providers_of_pools.derive(HOST, facts)}
+    assert found == {unknown("nobody looked")}
+    assert adopted.of_party("hypervisor", ("power",)) is None
 
 
 @pytest.mark.parametrize(

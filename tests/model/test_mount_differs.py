@@ -35,7 +35,9 @@ def found(
         (COPY, "canmount", "on"),
         (SERVER, "data_directory", home),
     ):
-        facts.put(Fact(dataset, name, known(value, "")))
+        facts.add(dataset)
+        if name != lost:
+            facts.put(Fact(dataset, name, known(value, "")))
     told = {each.name: each.value for each in mount_differs.derive(HOST, facts) if each.subject == DB}
     return {name: str(each.value) if isinstance(each, Known) else each.reasons[0].text for name, each in told.items()}
 
@@ -92,6 +94,11 @@ def test_a_database_in_the_folder_of_one_that_is_not_mounted() -> None:
     assert found(at="", home="/srv/db/16/main")["database_below"] == "postgres 612"
     assert found(at="", home="/srv/dbx")["database_below"] == ""
     assert found(at="", home="/srv/db/copy/main", copy="/srv/db/copy")["database_below"] == ""  # that is the other one
+
+
+@for_each("lost", ["database_processes", "data_directory", "mountpoint", "canmount"])
+def test_a_database_whose_folder_or_mount_point_nobody_saw_may_run_there(lost: str) -> None:
+    assert lost in found(at="", home="/srv/db/16/main", lost=lost)["database_below"]
 
 
 def test_without_the_mounts_of_the_host_nothing_is_said() -> None:

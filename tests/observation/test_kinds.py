@@ -417,6 +417,18 @@ def test_file_on_another_file_system() -> None:
     assert losing(observe(on_file("tmpfs").facts), "pool") == {"restart", "crash", "power"}
 
 
+@pytest.mark.parametrize(("subject", "fact"), [(L0, "disks"), (D0, "transport"), (L0, "below")])
+def test_what_may_be_in_memory_may_be_gone_after_a_restart(subject: Subject, fact: str) -> None:
+    """A loop device that nobody looked at may be one of a file on a tmpfs."""
+    made = on_file("ext4") if fact == "below" else Made()
+    if fact != "below":
+        made.pool("tank", made.vdev("tank", "d0", "d0"))
+        postgres(made)
+    assert of(observe(made.facts), "restart", "pool") == "SAFE"
+    without(made.facts, subject, *(("below", "lies_on") if fact == "below" else (fact,)))
+    assert of(observe(made.facts), "restart", "pool") == "UNKNOWN"
+
+
 def test_file_on_a_dataset() -> None:
     made = on_file("lower/file", Subject("dataset", "lower/file"))
     made.pool("lower", made.vdev("lower", "mirror-0", "e0", "e1"))

@@ -122,6 +122,14 @@ def test_the_source_asks_so() -> None:
     assert Path(power_cuts.RECORDS).parent.parent == ledger.OF_ROOT
 
 
+def test_that_there_is_no_record_counts_where_files_could_be_read() -> None:
+    absent = {power_cuts.RECORDS: "no such file"}
+    facts = {each.name: each.value for each in power_cuts.power_cuts.parse(Files(READABLE, errors=absent), HOST)}
+    assert [each.value for each in facts.values() if isinstance(each, Known)] == [(), True]
+    with pytest.raises(ValueError, match="was not read"):
+        list(power_cuts.power_cuts.parse(Files({}, errors=absent), HOST))
+
+
 HOSTILE = [
     "", "{", "[]", "null", '"x"', "[" * 100_000, '{"a":' * 100_000, '{"schema": "zaudit-cuts/2", "evidence": []}',
     '{"schema": "zaudit-cuts/1"}', '{"schema": "zaudit-cuts/1", "evidence": {}}',

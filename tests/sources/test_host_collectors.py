@@ -266,3 +266,9 @@ def test_without_a_root_the_longest_mount_point_decides() -> None:
 def test_what_is_no_mountinfo_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a mount|cut off"):
         mounts(text)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "#1 SMP PREEMPT_DYNAMIC Debi", "#1 SMP\n#2", "#1 SMP\n#2\n"])
+def test_the_build_of_a_kernel_is_a_whole_line(text: str) -> None:
+    with pytest.raises(ValueError, match="not one line"):
+        list(machine.kernel_build.parse(Files({machine.BUILD: text}), HOST))
