@@ -133,8 +133,11 @@ class Pools:
         return replace(leg, drives=drives, layers=(*self.stores.above(leaf), *layers), needed=needed)
 
     def _outlives_restart(self, leaf: Subject) -> bool | None:
-        """False in memory of this host with no place to be written back to: no restart leaves anything of it."""
+        """False in memory of this host with no place to be written back to: no restart leaves anything of it. Of one that is
+        missing its state decides."""
         reading = self._reading
+        if self._state(leaf) not in (None, *WORKING):
+            return True
         kind, below = reading.word(leaf, "type"), reading.word(leaf, "below")
         disks = reading.links(leaf, "disks")
         made = [reading.word(disk, "transport") for disk in disks or ()]

@@ -117,6 +117,7 @@ def events(report: Report, most: int | None = None) -> Iterator[doc.Block]:
     if count := sum(len(column.names) for column in report.columns[len(shown) :]):
         they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
         yield doc.Say(f"{they} (--verbose shows them)", "dim")
+    yield from (doc.Say(each, "dim") for each in event_words.losses_of_the_pool(shown))  # of every pool, and no finding
     yield from (doc.Say(f"power cuts: {each}") for each in event_words.tried(shown))
 
 
@@ -124,9 +125,6 @@ def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:
     for line in event_words.lines(column, report.events):
         why = f"   {few(line.why, RULES_SHOWN)}" if line.why else ""
         yield event_words.happening(line.events), (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim"))
-    if column.gone:
-        # of every pool, and no finding: it has no colour of its own
-        yield event_words.LOSS_OF_THE_POOL, (doc.Run(event_words.sentence(column.gone), "dim"),)
 
 
 def _pools(report: Report) -> Iterator[doc.Block]:

@@ -84,6 +84,18 @@ def sentence(cell: Cell) -> str:
             return f"not known {detail(cell)}{because}"
 
 
+def losses_of_the_pool(columns: Sequence[Column]) -> list[str]:
+    """the loss of the pool: LOSES commits of 26 h at least. Once for all datasets of which it is the same."""
+    found: dict[str, list[str]] = {}
+    for column in columns:
+        if column.gone:
+            found.setdefault(sentence(column.gone), []).extend(column.names)
+    return [
+        f"{LOSS_OF_THE_POOL}{'' if len(found) == 1 else f' ({_some([*map(harmless, names)])})'}: {text}"
+        for text, names in found.items()
+    ]
+
+
 def detail(cell: Cell) -> str:
     """What stands behind the outcome: commits of the last 5 to 10 s; nvme0n1 (not verified); whether it loses commits. Nothing
     of no loss."""

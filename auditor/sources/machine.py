@@ -68,13 +68,19 @@ def kernel_build(reply: Files, host: Subject) -> Iterator[Fact]:
 
 
 CIB = "/var/lib/pacemaker/cib/cib.xml"
-_RESOURCE = re.compile(r'<primitive\b[^>]*\btype="ZFS(?:-[\w-]*)?"[^>]*>.*?</primitive>', re.DOTALL)
-_POOL = re.compile(r'<nvpair\b[^>]*\bname="pool"[^>]*\bvalue="([\w.: -]{1,255})"', re.ASCII)
+_RESOURCE = re.compile(r'\btype="ZFS(?:-[\w-]*)?"', re.ASCII)
+_POOL = re.compile(r'\bname="pool"[^<>]{0,100}\bvalue="([\w.: -]{1,255})"', re.ASCII)
 
 
 def keep_cib(text: str) -> str:
     """``<primitive type="ZFS"><nvpair name="pool" value="NAME"/></primitive>`` of each pool. What was kept is kept again."""
-    pools = dict.fromkeys(name for each in _RESOURCE.findall(text) for name in _POOL.findall(each))
+    of_zfs = (
+        body.partition("</primitive>")[0]
+        for head, _, body in (each.partition(">") for each in text.split("<primitive ")[1:])
+        if _RESOURCE.search(head)
+    )
+    found = (_POOL.search(each.partition(">")[0]) for body in of_zfs for each in body.split("<nvpair ")[1:])
+    pools = dict.fromkeys(each[1] for each in found if each)
     form = '<primitive type="ZFS"><nvpair name="pool" value="{}"/></primitive>\n'
     return "".join(form.format(name) for name in pools)
 
