@@ -3,7 +3,7 @@
 ``--version`` alone is answered before anything else is imported: out of a zip archive the imports are most of the time.
 
 What is imported later comes from where Python and zaudit are installed, and not from the folder in which root happens to
-stand: ``python -m`` puts that one first. What Python itself does before this module runs cannot be mended here: PYTHONPATH,
+stand: ``python -m`` puts that one first. What Python itself does before this module runs cannot be changed here: PYTHONPATH,
 PYTHONHOME and the user's site-packages are not looked at with ``python3 -I`` only. (man 1 python3, -I and -P)
 """
 

@@ -20,8 +20,8 @@ from auditor import data
 from auditor.data import TableError
 
 Release = tuple[int, ...]  # three numbers; a line has two
-Range = tuple[Release, Release]  # first, last; last has two numbers, its line, where no release of it mends the bug
-ENDED = ((0, 6), (0, 7), (0, 8), (2, 0))  # lines that nobody mends any more, not even a distribution
+Range = tuple[Release, Release]  # first, last; last has two numbers, its line, where no release of it fixes the bug
+ENDED = ((0, 6), (0, 7), (0, 8), (2, 0))  # lines that nobody fixes any more, not even a distribution
 LINES = (*ENDED, (2, 1), (2, 2), (2, 3), (2, 4))
 DEVELOPMENT = 99  # the third number of what is built from the branch of development
 REMEDY = "a release of OpenZFS (on TrueNAS: System, Update, until zfs version names one)"
@@ -147,15 +147,15 @@ def _told(bounds: Range) -> str:
     return spelt(first) if first == last else f"{spelt(first)} to {spelt(last)}"
 
 
-def mended(bounds: tuple[Range, ...]) -> Iterator[Release]:
-    """The first release of each line that has not the bug any more."""
+def first_fixed(bounds: tuple[Range, ...]) -> Iterator[Release]:
+    """The first release of each line without the bug."""
     return (after(last) for _, last in bounds if len(last) > 2)
 
 
 def without(bounds: tuple[Range, ...], release: Release) -> Release | None:
-    """The next release that has not the bug: where no release of a line mends it, the first one of another line."""
+    """The next release without the bug: where no release of a line fixes it, the first one of another line."""
     starts = ((*line, 0) for line in LINES)
-    found = [*mended(bounds), *(start for start in starts if not any(within(each, start) for each in bounds))]
+    found = [*first_fixed(bounds), *(start for start in starts if not any(within(each, start) for each in bounds))]
     return min((each for each in found if each > release), default=None)
 
 

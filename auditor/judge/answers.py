@@ -1,7 +1,7 @@
 """What a site answers for: that a drive, controller, hypervisor or target honours flushes, which nothing here can check.
 
 A site may also adopt what a provider documents (auditor/data/providers.toml): it covers the disks that look like the
-provider's, at the events of which the documentation speaks.
+provider's, at the events that the documentation names.
 
 An answer waives the rules that ask exactly this (their key ``answer``) until its last day is over, and the table of events
 names who answers. Drives are named by serial number or model; the others by what they are, of one host or of all that read the

@@ -57,7 +57,7 @@ class Bug(NamedTuple):
     @property
     def fixed_in(self) -> tuple[str, ...]:
         """The first release of each line that has the fix."""
-        return tuple(map(releases.spelt, releases.mended(self.affected)))
+        return tuple(map(releases.spelt, releases.first_fixed(self.affected)))
 
 
 class Together(NamedTuple):
@@ -175,7 +175,7 @@ def _upgrade(bugs: Sequence[Bug], now: Release) -> str:
         left = sum(has(bug.affected, release) for bug in bugs)
         return left, sum(has(each, release) and not has(each, now) for each in every), release
 
-    ahead = {each for ranges in every for each in releases.mended(ranges)} | {*releases.NEWEST}
+    ahead = {each for ranges in every for each in releases.first_fixed(ranges)} | {*releases.NEWEST}
     ranked = sorted(rank(each) for each in ahead if each > now)
     chosen: list[tuple[int, Release]] = []
     for of_line in (True, False):
@@ -274,7 +274,7 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
     ranges = _ranges(entry)
-    fixed = [spelt(each) for each in releases.mended(ranges)]
+    fixed = [spelt(each) for each in releases.first_fixed(ranges)]
     remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later." if fixed else NOWHERE
     if fixed and len(fixed) < len(ranges):
         unfixed = ", ".join(spelt(last) for _, last in ranges if len(last) == 2)

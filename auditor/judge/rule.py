@@ -27,7 +27,7 @@ class RuleError(Stop, ValueError):
 
 
 class Place(NamedTuple):
-    """origin: where the finding is mended; subject: what was judged; pool: the pool of it. Names, not facts."""
+    """origin: where the finding is fixed; subject: what was judged; pool: the pool of it. Names, not facts."""
 
     word: str
 

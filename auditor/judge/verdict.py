@@ -50,7 +50,7 @@ class Carries(NamedTuple):
 class Verdict(NamedTuple):
     """What one rule says of one subject. (A tuple: a host with 10,000 datasets has 200,000 of them.)
 
-    origin: the place where it is mended (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
+    origin: the place where it is fixed (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
     reasons: of an unknown. waiver: of one that is waived, and what it was before. least: how severe it is at least, where it is
     not known which case holds. event: the mildest at which something may go by it, or empty; relies: the parties on whose
     promise it depends that nothing does. amount: how much a failure takes.
@@ -260,7 +260,7 @@ def _holds(condition: Expression, subject: Subject, facts: Facts) -> bool:
 def _origin(rule: Rule, subject: Subject, facts: Facts) -> str:
     """The dataset at which the deciding property is set, or empty: at the subject itself.
 
-    What nobody has set is mended for all at the root dataset of the pool.
+    What nobody has set is fixed for all at the root dataset of the pool.
     """
     if rule.origin:
         match facts.get(subject, rule.origin):

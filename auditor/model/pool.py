@@ -127,7 +127,7 @@ def _first_says(what: str, earlier: tuple[str, ...], status: Known) -> Judged:
     text = str(status.value)
     if text.startswith(earlier):
         why = f"zpool status tells one thing at a time, and this comes first: {text[:60]}"
-        return unknown(why, "look again when that is mended")
+        return unknown(why, "look again when that is fixed")
     return Known(text.startswith(what), status.evidence)
 
 

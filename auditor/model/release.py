@@ -278,7 +278,7 @@ _USES = {
     bugs_not_fixed=words(
         "what can go wrong here in this build and no release of its line fixes, the most severe first, with what to do"
     ),
-    bugs_in_the_log=words("the bugs of this release, mended later or not, whose mark is in the kernel's log"),
+    bugs_in_the_log=words("the bugs of this release, fixed later or not, whose mark is in the kernel's log"),
 )
 def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Which bugs a release has that a later one of its line fixes (``auditor/data/fixes.toml``), which none of it fixes, and
@@ -305,20 +305,20 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
         here = [fix for fix in here if not changelog.names(Commit(frozenset(), fix.subject))]
     if release[:2] not in releases.ENDED:
         here = [fix for fix in here if not any(fix.subject in opened(bug) for bug in BUGS)]
-    mended = [fix for fix in here if release[:2] in releases.ENDED or fix.fixed_in_line(release)]
-    not_mended = [fix for fix in here if fix not in mended and (not fix.unreleased or releases.fixes_cover(release))]
+    fixed_later = [fix for fix in here if release[:2] in releases.ENDED or fix.fixed_in_line(release)]
+    unfixed = [fix for fix in here if fix not in fixed_later and (not fix.unreleased or releases.fixes_cover(release))]
     strange = releases.nature(releases.version(str(text.value), releases.spelt(release)))
     no_release = unknown(strange, releases.REMEDY)
-    ahead = no_release if strange else _ahead(mended, release, text, (alike, build), facts)
+    ahead = no_release if strange else _ahead(fixed_later, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_fixed_later", ahead)
     counted = ahead if isinstance(ahead, Unknown) else _counted(ahead)
     if release[:2] in releases.ENDED:  # which ended whatever is in it
         count = counted if isinstance(counted, Known) else Known("not counted of what is no release", text.evidence)
         counted = Known(f"{count.value}; no release of this line follows", count.evidence)
     yield Fact(HOST, "bugs_fixed_later_told", counted)
-    still = no_release if strange else _ahead(not_mended, release, text, (alike, build), facts)
+    still = no_release if strange else _ahead(unfixed, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_not_fixed", still)
-    logged = _logged([*mended, *not_mended], release, facts)
+    logged = _logged([*fixed_later, *unfixed], release, facts)
     yield Fact(HOST, "bugs_in_the_log", no_release if strange and not words_of(logged) else logged)
 
 

@@ -117,7 +117,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
             if change == "gone" and key[0] in left_out:
                 change = "not judged"
             if change in ("gone", "better") and key[0] in other_scale:
-                change = "changed"  # by another threshold nothing is mended
+                change = "changed"  # another threshold fixes nothing
             found.append(Difference(change, one, other))
     return Comparison(tuple(sorted(found, key=_order)), tuple(_notes(old, new)), same, decided)
 

@@ -293,7 +293,7 @@ OF_THE_SYSTEM = frozenset({"boot-pool", "bpool"})
 
 
 def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
-    """One command. Latency means nothing while a durability finding stands, so a grave one is mended before it is measured."""
+    """One command. Latency means nothing while a durability finding stands, so a grave one is fixed before it is measured."""
     for finding in found:
         if finding.failed and (finding.severity in ("critical", "high") or finding.rule.damage):
             template = finding.fix.command
