@@ -151,10 +151,10 @@ class EventTable:
         found = [self._facts.get(each, "copied_s") for each in places]
         marks = [each for each in found if isinstance(each, Known)]
         if not marks or len(marks) < len(found):
-            return "since the last copy elsewhere (not looked for)"
+            return "since the newest copy (not looked for)"
         oldest = min(marks, key=number_of)
         if not number_of(oldest):
-            return "since the last copy elsewhere (none seen)"
+            return "since the newest copy (none seen)"
         hours = max(self._facts.now - number_of(oldest), 0) / 3600
         age = f"{hours:.0f} h" if hours < DAYS_FROM else f"{hours / 24:.0f} days"
         return f"of {age} at least: the newest mark of a copy elsewhere is {oldest.evidence[0].text}"

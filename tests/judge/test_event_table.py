@@ -302,8 +302,8 @@ def test_a_verdict_of_a_rule_without_elements_keeps_its_severity() -> None:
             {"tank/db": 26, "tank": 24 * 9},
             "LOSES commits of 9 days at least: the newest mark of a copy elsewhere is tank#mark",
         ),
-        ({"tank/db": 26, "tank": None}, "LOSES commits since the last copy elsewhere (none seen)"),
-        ({"tank/db": 26}, "LOSES commits since the last copy elsewhere (not looked for)"),
+        ({"tank/db": 26, "tank": None}, "LOSES commits since the newest copy (none seen)"),
+        ({"tank/db": 26}, "LOSES commits since the newest copy (not looked for)"),
     ],
 )
 def test_what_goes_with_the_pool_is_told_by_the_oldest_mark_of_a_copy(
@@ -324,7 +324,7 @@ def test_the_loss_of_the_pool_is_a_row_and_decides_nothing() -> None:
     assert before.headline == "NO LOSS FOUND: A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
     assert not event_words.loses(before.columns)
     page = " ".join(audit_page.write_text(before, width=100).split())
-    assert "the loss of the pool: LOSES commits since the last copy elsewhere" in page
+    assert "the loss of the pool: LOSES commits since the newest copy" in page
     kept = Declared("tank", "rebuildable", "", "from db2", 1)
     rebuilt = judged(looked(HEALTHY, Policy("p", "", datasets=(kept,))).facts)
     assert {column.gone.outcome for column in rebuilt.columns if column.gone} == {"word"}
