@@ -295,7 +295,7 @@ def headline(columns: Sequence[Column]) -> str:
         return f"CANNOT TELL {_doubt(columns, unknown).removeprefix('NOT KNOWN ')}"
     cut = of_a_cut(columns)
     relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
-    for noun, cell in relied.items():
+    for noun, cell in sorted(relied.items(), key=lambda each: all(word.owner for word in each[1].parties)):
         if cell.outcome == "word":
             also = NOUNS["drive"] if cell is cut and set(relied[NOUNS["drive"]].parties) & set(cell.parties) else ""
             happens = f"{noun} or {also}" if also else noun

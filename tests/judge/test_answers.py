@@ -296,6 +296,10 @@ def test_an_adopted_provider_answers_at_the_events_that_it_documents_alone() -> 
     assert words(report, "below") == [{"party": "hypervisor", "names": ["QEMU"], "answered": owner}]
     assert words(report, "drive") == [{"party": "hypervisor", "names": ["QEMU"]}], "QEMU promises no copy"
     assert "relies on QEMU (documented: libvirt.org)" in audit_page.write_text(report, width=200)
+    headline = judged(ADOPTED, GUEST).headline
+    assert headline == "NO LOSS BY DATA DRIVE FAILURE, RELYING ON THE QEMU HYPERVISOR (NOT VERIFIED)", (
+        "what nobody answers for"
+    )
     every = judged(ADOPTED.replace("qemu", "ceph-rbd"), GUEST)
     assert all("answered" in each for event in ("below", "drive", "power+drive") for each in words(every, event))
     assert every.headline == "NO LOSS BY A POWER CUT OR DATA DRIVE FAILURE, RELYING ON Ceph RBD (DOCUMENTED)"
