@@ -65,7 +65,7 @@ test: $(VENV)/dev
 	$(PYTEST)
 
 fleet-test: $(VENV)/fleet
-	$(PYTEST) tests/fleet
+	$(PYTEST) tests/fleet tests/commands/test_fleet.py
 
 documents: $(VENV)/dev
 	$(BIN)/python -m tests.documents

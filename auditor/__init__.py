@@ -25,7 +25,7 @@ audit; ``verify``, ``diagnose``, ``checklist``, ``fleet`` and ``advice`` build t
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off. ``plan``
 judges again and again what a fix would make of the facts. ``powercut`` is apart: it writes, cuts and counts.
 
-Imports point downwards: each room knows those below it and none next to it, as ``LAYERS`` of ``tests/test_layers.py`` has
+Imports point downwards: each room knows those below it and none next to it, as ``LAYERS`` of ``tests/whole/test_layers.py`` has
 them. Few modules touch the machine. So a rule cannot, a parser cannot run a command, and a report cannot look anything up.
 
 Ten nouns that mean one thing each in here:

@@ -87,7 +87,7 @@ def shell(*words: object, **environment: str) -> subprocess.CompletedProcess[byt
 
 
 def of_each_exit_code() -> dict[int, Path]:
-    """A recorded host each; tests/test_hosts.py holds what every one of them comes to."""
+    """A recorded host each; tests/whole/test_hosts.py holds what every one of them comes to."""
     found = re.findall(r"^(.*): .*, exit code (\d+)$", EXPECTED.read_text(), re.MULTILINE)
     return {int(code): HOSTS / name for name, code in found}
 

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.facts import Subject
 from tests.corpus import CORPUS
-from tests.sources.test_disk_collectors import COLLECTORS, NVME, parsed
+from tests.sources.test_sources_disks import COLLECTORS, NVME, parsed
 
 FOLDERS = {
     "hdparm": "hdparm",

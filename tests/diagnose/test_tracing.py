@@ -13,7 +13,7 @@ import pytest
 from auditor.diagnose import tracing
 from auditor.diagnose.observation import Tick
 from auditor.host.owner import started
-from tests.diagnose.test_histograms import CALLS, THREADS, log2
+from tests.diagnose.test_commits import CALLS, THREADS, log2
 
 OTHERS = "p:somebody/else vfs_fsync_range\n"
 MOUNTED = "26 25 0:12 / {root} rw,nosuid - tracefs tracefs rw\n"

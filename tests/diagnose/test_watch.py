@@ -27,7 +27,7 @@ from auditor.verify import trial
 from auditor.verify.run import Interrupted
 from auditor.verify.trial import Reading
 from tests.diagnose import worlds
-from tests.diagnose.test_histograms import log2
+from tests.diagnose.test_commits import log2
 from tests.diagnose.test_tracing import Tracefs, tracefs
 from tests.fake import CommandLine
 from tests.golden import VERIFICATIONS

@@ -11,7 +11,7 @@ from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.sources import kstat
 from auditor.verify import trial
 from auditor.verify.trial import Logged, Reading
-from tests.diagnose.test_histograms import log2
+from tests.diagnose.test_commits import log2
 
 POOL = Subject("pool", "tank")
 SECONDS = 10.0

@@ -33,7 +33,7 @@ from tests import shared
 from tests.diagnose import worlds
 from tests.fuzz.target import ROOT, Case, Flaw, Texts, printable, sound
 from tests.golden import FIO, fio_output, verifications
-from tests.sources.test_pairs import CASES, check_type
+from tests.sources.test_sources import CASES, check_type
 from tests.verify import samples
 
 SYNCS = {"log": "fdatasync", "data": "fsync"}

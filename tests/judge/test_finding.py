@@ -35,7 +35,7 @@ from auditor.judge.rule_file import load
 from auditor.judge.verdict import Verdict
 from auditor.registry import registry
 from tests import shared
-from tests.test_rules import MINIMAL
+from tests.whole.test_rules import MINIMAL
 
 RULES = [load(name, name, MINIMAL.encode(), registry()) for name in ("a", "b", "c", "d", "e")]
 TANK, FAST = Subject("pool", "tank"), Subject("pool", "fast")

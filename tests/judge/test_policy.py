@@ -27,8 +27,8 @@ from auditor.report.model import Report
 from auditor.selftest import law
 from tests import shared
 from tests.golden import HOSTS, OLDER
-from tests.report.test_json import SCHEMA
-from tests.test_rules import MINIMAL
+from tests.report.test_report_json import SCHEMA
+from tests.whole.test_rules import MINIMAL
 
 CASE = OLDER / "2.3-sync-disabled-inherited"  # seen 2026-11-21; pool tank, sync=disabled there and inherited
 HEALTHY = OLDER / "2.3-healthy-mirrored-slog"

@@ -14,7 +14,7 @@ from auditor.judge.rule import SEVERITIES
 from auditor.text import near
 from tests.fake import CommandLine
 from tests.folded import for_each
-from tests.test_readme import ROOT
+from tests.whole.test_readme import ROOT
 
 RULES = rulebook.load(examples=False)
 BY_ID = {rule.id: rule for rule in RULES}

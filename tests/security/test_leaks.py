@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from auditor.commands._options import Local, Output
+from tests.commands.test_options import named_commands
 from tests.fake import CommandLine, Result
 from tests.folded import for_each
 from tests.golden import CANONICAL, HOSTS
-from tests.test_options import named_commands
 
 REC = HOSTS / CANONICAL
 WRITES = {  # or runs

@@ -20,10 +20,10 @@ from auditor.host.trust import held
 from auditor.recording import recording
 from auditor.verify import ledger
 from auditor.verify.ledger import PlaceError
+from tests.commands.test_verify import TRACED
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, HOSTS
 from tests.security.test_trust import EVIL, as_root, served
-from tests.verify.test_command import TRACED
 
 REC = str(HOSTS / CANONICAL)
 IN_OPEN, IN_NONBLOCK = 0x20, os.O_NONBLOCK

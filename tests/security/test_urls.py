@@ -12,11 +12,11 @@ import pytest
 from auditor.commands import _options
 from auditor.fleet import inputs, store, workers
 from auditor.text import is_url
+from tests.commands.test_options import commands
 from tests.fake import CommandLine
 from tests.fleet.fleets import fleet
 from tests.folded import for_each
 from tests.golden import CANONICAL
-from tests.test_options import commands
 
 REFUSED = "name local files without file://"
 CHAINS = ("simplecache", "filecache", "blockcache", "cached", "dir", "reference", "libarchive", "tar")

@@ -18,7 +18,7 @@ from auditor.report.formats import markdown, monitors
 from auditor.report.report_reader import NoReport, ReportDocument, parse_report
 from tests.golden import FORMATS, format_files
 from tests.report.formats import documents
-from tests.report.test_json import HOSTILE, judged
+from tests.report.test_report_json import HOSTILE, judged
 from tests.shared import briefly
 
 SCHEMA = json.loads((FORMATS.parent.parent.parent / "auditor/report/formats/jsonl_schema.json").read_text())

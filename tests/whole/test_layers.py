@@ -1,0 +1,175 @@
+"""Who may import whom: what is below, and nothing beside or above."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from auditor import registry
+from auditor.sources import catalog
+
+AUDITOR = Path(__file__).parents[2] / "auditor"
+LAYERS = (  # the lowest first: a module knows those of its own room, and of the layers below; a room, or modules of one
+    ("facts", "text", "errors", "interrupt", "data", "durability"),
+    ("streams", "codec"),
+    ("host.request", "host.children", "host.child", "host.process", "host.kmsg", "host.libraries", "host.sql"),
+    ("databases", "sources"),
+    ("host", "model"),
+    ("recording", "gather", "observation", "screen"),
+    ("judge", "registry"),
+    ("report", "rulebook", "recorder"),
+    ("audit",),
+    ("verify", "selftest", "advice"),
+    ("diagnose", "fleet", "plan", "powercut"),
+    ("checklist",),
+    ("commands",),
+    ("cli",),
+    ("__main__", "__init__"),
+)
+TOGETHER = {"databases", "sources"}  # one room in two folders
+# only these touch the machine: the seam, and the two libraries that it calls
+MACHINE = {
+    "subprocess",
+    "os",
+    "ctypes",
+    "socket",
+    "glob",
+    "shutil",
+    "tempfile",
+    "selectors",
+    "signal",
+    "resource",
+    "importlib",
+}
+SEAM = {
+    "__main__.py",
+    "interrupt.py",
+    "host/children/others.py",
+    "host/children/reader.py",
+    "host/child.py",
+    "host/owner.py",
+    "host/files.py",
+    "host/trust.py",
+    "host/libraries.py",
+    "host/user_files.py",
+    "host/kmsg.py",
+    "host/live.py",
+    "host/process.py",
+    "recorder.py",
+    "recording/archive.py",
+    "streams.py",
+    "host/sql.py",
+    "host/sql_watch.py",
+    "cli.py",
+    "fleet/workers.py",
+    "fleet/inputs.py",
+    "screen.py",
+    "sources/catalog.py",
+    "registry.py",
+    "rulebook.py",
+    "data/__init__.py",
+    "host/children/stack_reader.py",
+    "diagnose/watch.py",
+    "diagnose/tracing.py",
+    "report/formats/__init__.py",
+    *(f"powercut/{name}.py" for name in ("book", "campaign", "target", "witness", "writer")),
+    "verify/run.py",
+    "verify/place.py",
+    "verify/trial.py",
+    "verify/ledger.py",
+}
+
+
+@cache
+def modules() -> Any:
+    return sorted(AUDITOR.rglob("*.py"))
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            package = AUDITOR.parent.joinpath(*node.module.split(".")).is_dir()
+            yield from (f"{node.module}.{alias.name}" for alias in node.names) if package else (node.module,)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def place(dotted: str) -> tuple[int, str]:
+    """The layer and room of a module ("report.formats.sarif"), or of a name in it; the longest name that is listed decides."""
+    parts = dotted.split(".")
+    for end in range(len(parts), 0, -1):
+        name = ".".join(parts[:end])
+        for layer, rooms in enumerate(LAYERS):
+            if name in rooms:
+                return layer, "sources" if name in TOGETHER else name
+    raise LookupError(dotted)
+
+
+def forbidden(module: str, names: Iterable[str]) -> list[str]:
+    """What a module imports that is not below it."""
+    layer, room = place(module)
+    imported = ((name, name.removeprefix("auditor.")) for name in names if name.startswith("auditor."))
+    found = ((name, place(of)) for name, of in imported if of != "__version__")
+    return [name for name, (below, of) in found if below >= layer and of != room and not _same(room, of)]
+
+
+def _same(one: str, other: str) -> bool:
+    """The low modules of a room are of that room."""
+    return one.partition(".")[0] == other.partition(".")[0]
+
+
+def test_every_layer_is_there() -> None:
+    for room in (each for rooms in LAYERS for each in rooms):
+        path = AUDITOR / room.replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").is_file(), room
+
+
+def test_every_module_imports_only_what_is_below_it() -> None:
+    wrong = []
+    for path in modules():
+        module = ".".join(path.relative_to(AUDITOR).with_suffix("").parts)
+        wrong += [f"{module} imports {name}" for name in forbidden(module, imports(path))]
+    assert wrong == []
+
+
+def test_no_module_with_sources_or_derivations_is_left_out() -> None:
+    """They are listed, and their folders are not searched when zaudit starts."""
+    marks = {"sources": "\nSOURCES", "databases": "\nSOURCES", "model": "\n@derivation("}
+    there = {
+        f"auditor.{folder}.{path.stem}"
+        for folder, mark in marks.items()
+        for path in (AUDITOR / folder).glob("*.py")
+        if mark in path.read_text()
+    }
+    listed = [module.__name__ for module in (*catalog.MODULES, *registry.MODULES)]
+    assert sorted(listed) == sorted(there)
+
+
+def test_a_report_knows_nothing_of_the_features_that_build_pages() -> None:
+    features = ["auditor.verify.result", "auditor.diagnose", "auditor.checklist.lists", "auditor.fleet.rows"]
+    assert forbidden("report.audit_page", [*features, "auditor.judge.finding"]) == features
+    assert forbidden("verify.page", ["auditor.report.document", *features]) == features[1:]
+    assert forbidden("checklist.checklist_page", features) == []
+
+
+def test_only_the_seam_touches_the_machine() -> None:
+    wrong = [
+        f"{path.relative_to(AUDITOR)} imports {name}"
+        for path in modules()
+        if str(path.relative_to(AUDITOR)) not in SEAM
+        for name in imports(path)
+        if name.split(".")[0] in MACHINE and not name.startswith("importlib.resources")
+    ]
+    assert wrong == []
+
+
+def test_the_test_would_see_a_forbidden_import(tmp_path: Any) -> None:
+    path = tmp_path / "x.py"
+    path.write_text("from auditor.host import live\nimport subprocess\nfrom auditor import audit\n")
+    assert set(imports(path)) == {"auditor.host.live", "subprocess", "auditor.audit"}
