@@ -18,7 +18,7 @@ from auditor import audit, codec, rulebook
 from auditor.checklist import checklist_page, survey
 from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
-from auditor.diagnose import page as diagnose_page
+from auditor.diagnose import diagnose_page
 from auditor.facts import AGAIN
 from auditor.host.request import NOTHING_ELSE
 from auditor.judge import rule_file
@@ -29,8 +29,7 @@ from auditor.report import audit_page, formats, report_reader, rule_page
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from auditor.sources import catalog
-from auditor.verify import fio, profile, session
-from auditor.verify import page as verify_page
+from auditor.verify import fio, profile, session, verify_page
 from auditor.verify.comparison import compare
 from auditor.verify.verification import Found
 from tests.checklist import schema as checklist_schema

@@ -176,7 +176,7 @@ def report(stores: tuple[Path, ...], format_: str, output: Path | None) -> NoRet
 
     Exit code: 0 all held, 10 too little is known of one, 14 one lost or damaged something acknowledged.
     """
-    from auditor.powercut import campaign, verdict
+    from auditor.powercut import campaign, proof
 
     runs = campaign.stored(stores)
     if format_ == "toml":
@@ -185,12 +185,12 @@ def report(stores: tuple[Path, ...], format_: str, output: Path | None) -> NoRet
                 "--format toml needs a STORE: its entries are computed from the witness's logs alone"
             )
         _print(
-            [verdict.campaign(each) for each in runs],
+            [proof.campaign(each) for each in runs],
             format_,
             output,
-            [one for each in runs for one in verdict.entries(each)],
+            [one for each in runs for one in proof.entries(each)],
         )
-    _print([verdict.campaign(each) for each in runs] if stores else campaign.collect(), format_, output)
+    _print([proof.campaign(each) for each in runs] if stores else campaign.collect(), format_, output)
 
 
 def _state(target: str | None, raw: str, address: tuple[str, int], key: Path, profile: str, writers: int) -> Any:

@@ -24,7 +24,7 @@ from auditor.report.model import Report
 from auditor.screen import note, say, width
 from auditor.text import duration, harmless, size
 from auditor.verify import session
-from auditor.verify.run import Progress
+from auditor.verify.execution import Progress
 
 EXITS: dict[Outcome, int] = {
     "NOTHING STANDS OUT": 0,
@@ -146,13 +146,13 @@ def _judged(seen: audit.Look, made: observation.Observation, targets: tuple[str,
 
 def rendered(found: Found, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
     """The report in a format."""
-    from auditor.diagnose import page
+    from auditor.diagnose import diagnose_page
 
     if format_ == "json":
-        return page.write_json(found.diagnosis, found.report, zaudit=__version__)
+        return diagnose_page.write_json(found.diagnosis, found.report, zaudit=__version__)
     if format_ == "html":
-        return page.write_html(found.diagnosis, found.report, zaudit=__version__)
-    return page.write_text(found.diagnosis, found.report, zaudit=__version__, verbose=verbose, **terminal)
+        return diagnose_page.write_html(found.diagnosis, found.report, zaudit=__version__)
+    return diagnose_page.write_text(found.diagnosis, found.report, zaudit=__version__, verbose=verbose, **terminal)
 
 
 def summary(found: Found) -> str:

@@ -27,8 +27,8 @@ from auditor.host.files import KTHREADD
 from auditor.host.live import Host
 from auditor.host.request import Read
 from auditor.host.sql_watch import Connection, Said
-from auditor.verify import run, trial
-from auditor.verify.run import Progress
+from auditor.verify import execution, trial
+from auditor.verify.execution import Progress
 from auditor.verify.trial import Reading
 
 # Until somebody has seen enough: SIGINT or SIGTERM ends the watching, and the report is still made.
@@ -109,7 +109,7 @@ class Watcher:
 
     def look(self, looked: Looked, threads: Collection[int] | None) -> None:
         """threads: of the process to which it is narrowed, where that is not to a dataset."""
-        now = Moment(run.reading(self._watching.again(), self._files), looked)
+        now = Moment(execution.reading(self._watching.again(), self._files), looked)
         told = second(self._first, self._last, now, self._wanted, None if self._wanted.dataset else threads)
         self._last = now
         self._watching.line(told)
@@ -157,20 +157,20 @@ def observe(
     family = Family(host, process) if process else None
     until = ending() if watch else contextlib.nullcontext(lambda: False)
     with (
-        run.interruptible(),
+        execution.interruptible(),
         asking(database, seconds) as asked,
         trial.listening() as logged,
         _tracing(traced) as (look, end, why),
         until as over,
     ):
-        before = run.reading(host, patterns)
+        before = execution.reading(host, patterns)
         watcher = _watcher(watch, patterns, pool, facts, before, why)
         with _sampling(wanted=not look and host.euid == 0) as sampler:
             ticks = list(_ticks(seconds, Eyes(look, family, watcher, over, sampler), progress))
         stacks = sampler.stacks() if sampler else None
         found, why = _ended(end, ticks, why)
         ended = _times(host)
-        after = run.reading(host, patterns)
+        after = execution.reading(host, patterns)
         said = asked()
         who = tuple(_processes(host, _seen(found, stacks), began, ended))
         spent = _pipeline(host, began, ended)

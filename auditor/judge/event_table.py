@@ -27,8 +27,8 @@ from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Tried, Word, joined, 
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
 from auditor.judge.verdict import Carries, Verdict
 from auditor.observation import grounds
-from auditor.observation.host import Observation, Storage, read
 from auditor.observation.reading import Reading
+from auditor.observation.whole_host import Observation, Storage, read
 
 OUTCOMES: Mapping[Rank, Outcome] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
 ANSWERS: Mapping[Rank, str] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "relies"}

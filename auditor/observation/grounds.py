@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from auditor.data import releases
 from auditor.durability.answers import Reason
 from auditor.facts import HOST, Fact, Facts, Kind, Subject
-from auditor.observation.host import Observation
+from auditor.observation.whole_host import Observation
 
 _CACHE = ("volatile_cache", "plp_grade", "drive_class", "plp_failed", "virtual", "transport")
 _RAID = ("raid_write_policy", "raid_cache_protected", "raid_drive_cache")

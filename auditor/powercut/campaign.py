@@ -20,11 +20,11 @@ from auditor.host import user_files
 from auditor.host.live import Host
 from auditor.host.request import Run as Question
 from auditor.host.trust import held
-from auditor.powercut import target, verdict, witness
+from auditor.powercut import proof, target, witness
 from auditor.powercut.book import Run, Session, runs, streams_of
-from auditor.powercut.record import Acknowledged, Layout, Left, check, mark_of
+from auditor.powercut.proof import Campaign, Drive, Gap, Tried
+from auditor.powercut.sectors import Acknowledged, Layout, Left, check, mark_of
 from auditor.powercut.target import PROFILES, Folder, Medium, Partition, TargetError
-from auditor.powercut.verdict import Campaign, Drive, Gap, Tried
 from auditor.powercut.wire import NO_RUN, Kind, encoded
 from auditor.powercut.writer import Link, Writer, child
 from auditor.sources.power_cuts import SCHEMA
@@ -141,7 +141,7 @@ def _keep(found: Campaign, layer: str, tried: Sequence[Tried]) -> None:
     trials = (*(each for each in before.campaign.trials if each.session != session), *found.trials)
     drives = (*(each for each in before.tried if each.session != session), *tried)
     whole = Record(before.campaign._replace(trials=trials), drives)
-    evidence = codec.plain(verdict.evidence(layer, trials, drives))
+    evidence = codec.plain(proof.evidence(layer, trials, drives))
     document = {"schema": SCHEMA, **codec.plain(whole), "evidence": evidence}
     user_files.replace(path, json.dumps(document, indent=1).encode())
 
@@ -176,7 +176,7 @@ def look_at(host: Host, names: Iterable[str], key: bytes) -> Iterator[tuple[Driv
         if not re.fullmatch(r"[a-z][a-z0-9]{0,30}", name):
             continue
         answer = host.run(Question(("smartctl", "-j", "-x", f"/dev/{name}")))
-        told = verdict.parse_counters(answer.stdout.decode("utf-8", "replace"))
+        told = proof.parse_counters(answer.stdout.decode("utf-8", "replace"))
         serial = str(told.pop("serial", ""))
         identity = hmac.digest(key, serial.encode(), hashlib.sha256).hex()[:16] if serial else ""
         words = {name: each for name, each in told.items() if name in Drive._fields}
@@ -222,10 +222,10 @@ def describe(state: State, host: Host, production: Sequence[str]) -> tuple[str, 
     ]
     for share in (0.1, 0.05, 0.01):
         lines.append(
-            f"{verdict.cuts_for(share)} informative cuts without a loss: fewer than {share:.0%} of such cuts lose (95 %)"
+            f"{proof.cuts_for(share)} informative cuts without a loss: fewer than {share:.0%} of such cuts lose (95 %)"
         )
     for rate in (10, 100, 1000):
-        words = ", ".join(f"{ms} ms {verdict.window(rate, ms / 1000):.0%}" for ms in (1, 10, 50))
+        words = ", ".join(f"{ms} ms {proof.window(rate, ms / 1000):.0%}" for ms in (1, 10, 50))
         lines.append(
             f"at {rate} commits a second a cut catches a drive that ignores flushes and writes back within {words}"
         )
@@ -425,7 +425,7 @@ def examine(state: State, key: bytes, host: Host, *, gone: bool = False) -> Camp
         acknowledged = witness.acknowledged(known)
         left, lack = _left(state, acknowledged, gone=gone)
         manifest = known.get("manifest")
-        before = list(verdict.drives(manifest.get("drives") if isinstance(manifest, dict) else None))
+        before = list(proof.drives(manifest.get("drives") if isinstance(manifest, dict) else None))
         there = (each.name for each in before if (BLOCK / each.name).exists())
         drives = list(look_at(host, there, key))
         found = {
@@ -446,8 +446,8 @@ def examine(state: State, key: bytes, host: Host, *, gone: bool = False) -> Camp
     for number, stream in session.streams.items():
         stream.newest = acknowledged.get(number, Acknowledged()).newest
         stream.failed = set(acknowledged.get(number, Acknowledged()).failed)
-    result = verdict.campaign_of(state.run, machine(), [(session, found)], ())
-    _keep(result, state.layer, list(verdict.tried(state.session, before, drives)))
+    result = proof.campaign_of(state.run, machine(), [(session, found)], ())
+    _keep(result, state.layer, list(proof.tried(state.session, before, drives)))
     save_state(state._replace(checked=True))
     whole = load_record(record_of(state.run))
     assert whole

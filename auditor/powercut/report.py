@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 from auditor import codec
 from auditor.model.power_cuts import ENOUGH
-from auditor.powercut.record import CLASSES
-from auditor.powercut.verdict import Campaign, Entry, Gap, Reach, Trial, Verdict, judge
+from auditor.powercut.proof import Campaign, Entry, Gap, Reach, Trial, Verdict, judge
+from auditor.powercut.sectors import CLASSES
 from auditor.report import document as doc
 from auditor.report import html, terminal
 from auditor.report.markup import Element, element, joined

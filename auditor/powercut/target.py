@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from auditor.errors import Stop
 from auditor.host import user_files
-from auditor.powercut.record import SECTOR, Layout, unit
-from auditor.powercut.verdict import Drive
+from auditor.powercut.proof import Drive
+from auditor.powercut.sectors import SECTOR, Layout, unit
 from auditor.text import harmless
 from auditor.verify import ledger, place
 

@@ -29,7 +29,7 @@ from auditor.host.process import Time
 from auditor.host.trust import held
 from auditor.powercut import book
 from auditor.powercut.book import Log, Session, StoreError, StoreFull
-from auditor.powercut.record import Acknowledged
+from auditor.powercut.sectors import Acknowledged
 from auditor.powercut.wire import (
     LONGEST_KEY,
     NO_RUN,

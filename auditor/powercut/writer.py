@@ -21,7 +21,7 @@ from typing import Any
 
 from auditor.errors import EXIT_BROKE, Stop
 from auditor.interrupt import ENDING
-from auditor.powercut.record import slots_of, unit
+from auditor.powercut.sectors import slots_of, unit
 from auditor.powercut.target import Medium
 from auditor.powercut.wire import (
     COMMIT,

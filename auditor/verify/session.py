@@ -22,7 +22,7 @@ from auditor.judge.rule import Rule, digest
 from auditor.recording import archive, recording
 from auditor.screen import note, say
 from auditor.text import harmless, size
-from auditor.verify import comparison, fio, ledger, place, profile, run, trial, verification
+from auditor.verify import comparison, execution, fio, ledger, place, profile, trial, verification
 from auditor.verify.comparison import compare
 from auditor.verify.ledger import UNSEEN, Actor
 from auditor.verify.profile import Profile, size_bytes
@@ -30,7 +30,9 @@ from auditor.verify.result import JOB_FILE, Verification
 from auditor.verify.verification import Found
 
 
-def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: run.Progress | None) -> Found | None:
+def live(
+    request: VerifyRequest, progress: Callable[..., None] | None, steps: execution.Progress | None
+) -> Found | None:
     """Verify on this host; None after a dry run. Raises what the parts raise."""
     asked = profile.load(request.profile)
     if request.slo:
@@ -55,7 +57,7 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
         return None
     if standing := [each for each in refused if each.override not in request.despite or not each.override]:
         raise Refused("not run: " + "; ".join(map(reason, standing)))
-    run.ready(asked, seen.facts)
+    execution.ready(asked, seen.facts)
     if planned.most_bytes > ASK_FROM and not request.yes:
         confirm(planned)
     done = _trial(request, machine, planned, seen, steps)
@@ -77,20 +79,22 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
 def _actor(machine: Host, planned: fio.Plan) -> tuple[Actor, list[fio.Refusal]]:
     """Who fio is to run as, or why it cannot be run."""
     try:
-        return run.actor_for(machine, planned), []
+        return execution.actor_for(machine, planned), []
     except Stop as error:
         return UNSEEN, [fio.Refusal(str(error))]
 
 
 def _trial(
-    request: VerifyRequest, machine: Host, planned: fio.Plan, seen: audit.Look, steps: run.Progress | None
+    request: VerifyRequest, machine: Host, planned: fio.Plan, seen: audit.Look, steps: execution.Progress | None
 ) -> trial.Trial:
     """With --ab slog the same twice: OpenZFS has no property that keeps a dataset off the SLOG (zio_alloc_zil() asks the log
     class first, always); logbias=throughput is what comes nearest, it leaves pointers there and puts the data elsewhere."""
-    done = run.run_trial(machine, planned, seen.facts, request.slo, steps, keep=request.keep)
+    done = execution.run_trial(machine, planned, seen.facts, request.slo, steps, keep=request.keep)
     if request.ab:
         other = planned._replace(properties=(("logbias", "throughput"),))
-        done = done._replace(without=run.run_trial(machine, other, seen.facts, request.slo, steps, keep=request.keep))
+        done = done._replace(
+            without=execution.run_trial(machine, other, seen.facts, request.slo, steps, keep=request.keep)
+        )
     return done
 
 
@@ -128,13 +132,13 @@ def rules(policy: Policy = NONE) -> rulebook.Chosen:
 def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
     """The report in a format."""
     parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
-    from auditor.verify import page
+    from auditor.verify import verify_page
 
     if format_ == "json":
-        return page.write_json(found.verification, found.report, **parts)
+        return verify_page.write_json(found.verification, found.report, **parts)
     if format_ == "html":
-        return page.write_html(found.verification, found.report, **parts)
-    return page.write_text(found.verification, found.report, **parts, **terminal)
+        return verify_page.write_html(found.verification, found.report, **parts)
+    return verify_page.write_text(found.verification, found.report, **parts, **terminal)
 
 
 def summary(found: Found) -> str:
@@ -242,7 +246,7 @@ def described(
         job = fio.JOB_FILE if step.purpose == "sweep" else JOB_FILE
         lines += [
             f"# {step.name}: {step.seconds} s",
-            f"cd PLACE && {shlex.join(fio.command(planned, step, actor, run.preloads()))} <{job}",
+            f"cd PLACE && {shlex.join(fio.command(planned, step, actor, execution.preloads()))} <{job}",
         ]
     for each in refused:
         overridden = each.override in despite and each.override

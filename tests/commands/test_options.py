@@ -46,7 +46,7 @@ VARIABLES = {
     "screen.py": {"COLUMNS", "FORCE_COLOR", "LC_ALL", "NO_COLOR", "PYTHONIOENCODING", "TERM"},
     "host/sql.py": {"all of them"},  # HOME, KRB5CCNAME and PG*, which libpq is given
     "verify/ledger.py": {"HOME", "XDG_STATE_HOME"},  # of a user who is not root
-    "verify/run.py": {"all of them"},  # LD_PRELOAD and LD_LIBRARY_PATH, which fio is given
+    "verify/execution.py": {"all of them"},  # LD_PRELOAD and LD_LIBRARY_PATH, which fio is given
 }
 READERS = {"environ", "environb", "getenv", "getenvb", "expanduser", "expandvars", "home", "gettempdir", "tempfile"}
 

@@ -15,7 +15,7 @@ import pytest
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files
 from auditor.recording import recording
-from auditor.verify import fio, ledger, run, session, trial
+from auditor.verify import fio, ledger, session, trial
 from auditor.verify.fio import Plan
 from auditor.verify.ledger import Actor, PlaceError
 from tests import shared
@@ -54,8 +54,8 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     monkeypatch.setattr(ledger, "name", lambda: tmp_path / "state")
     past = recording.load(TRACED)
     monkeypatch.setattr(session, "LiveHost", lambda timeout, deadline=0.0: Answering(past))
-    monkeypatch.setattr(run, "run_trial", never)
-    monkeypatch.setattr(run, "actor_for", lambda host, planned: Actor("26", "27"))
+    monkeypatch.setattr(execution, "run_trial", never)
+    monkeypatch.setattr(execution, "actor_for", lambda host, planned: Actor("26", "27"))
     return CommandLine(monkeypatch, capsys)
 
 
@@ -67,8 +67,8 @@ def never(*_: object, **__: object) -> Any:
 def runs(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     """The same, where the run comes out as it did then."""
     past = trial.from_text(recording.load(TRACED).trial.decode())
-    monkeypatch.setattr(run, "ready", lambda asked, facts: None)
-    monkeypatch.setattr(run, "run_trial", lambda *_, **__: past)
+    monkeypatch.setattr(execution, "ready", lambda asked, facts: None)
+    monkeypatch.setattr(execution, "run_trial", lambda *_, **__: past)
     return zaudit
 
 
@@ -99,7 +99,7 @@ def runs(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 def test_errors_are_one_line(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...], code: int, says: str
 ) -> None:
-    monkeypatch.setattr(run, "ready", lambda asked, facts: None)
+    monkeypatch.setattr(execution, "ready", lambda asked, facts: None)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     done = zaudit("verify", *words)
     assert done.code == code, done.err
@@ -148,7 +148,7 @@ def test_where_fio_cannot_be_run_as_anybody_nothing_is_run(
     def nobody(host: Host, planned: Plan) -> Actor:
         raise PlaceError("/tank/db belongs to root and can be written by others")
 
-    monkeypatch.setattr(run, "actor_for", nobody)
+    monkeypatch.setattr(execution, "actor_for", nobody)
     done = zaudit("verify", "tank/db", "--dry-run")
     assert (done.code, done.err) == (0, "")
     assert "Would be refused: /tank/db belongs to root and can be written by others" in done.out
@@ -208,7 +208,7 @@ def test_the_deadline_is_of_the_audit_and_not_of_the_run(runs: CommandLine, monk
 
 def test_what_was_left_there_is_said(runs: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     past = trial.from_text(recording.load(TRACED).trial.decode())
-    monkeypatch.setattr(run, "run_trial", lambda *_, **__: past._replace(notes=("/tank/x was kept\x1b",)))
+    monkeypatch.setattr(execution, "run_trial", lambda *_, **__: past._replace(notes=("/tank/x was kept\x1b",)))
     assert "zaudit: /tank/x was kept\\x1b\n" in runs("verify", "tank/db").err
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from auditor.diagnose.diagnose_page import SCHEMA
 from auditor.diagnose.diagnosis import Committer, Diagnosis
-from auditor.diagnose.page import SCHEMA
 from auditor.report.report_json import FIRST
 from auditor.report.report_json import SCHEMA as REPORT
 from tests.verify.schema import describe

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.diagnose import causes as standing
-from auditor.diagnose import observation
-from auditor.diagnose import page as diagnose_page
+from auditor.diagnose import diagnose_page, observation
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import KERNEL, Process, Traced

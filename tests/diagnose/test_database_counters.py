@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from auditor.diagnose import database_counters, observation
 from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.diagnose_page import write_json
 from auditor.diagnose.diagnosis import Diagnosis, Row, View
-from auditor.diagnose.page import write_json
 from auditor.facts import Subject
 from tests.diagnose import databases, worlds
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.diagnose import page as diagnose_page
-from auditor.diagnose import tracing, watch
+from auditor.diagnose import diagnose_page, tracing, watch
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import Named, Process, Stacks, Waited, from_text, to_text

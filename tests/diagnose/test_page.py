@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from auditor.diagnose import page as diagnose_page
+from auditor.diagnose import diagnose_page
 from auditor.diagnose.causes import stat
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis

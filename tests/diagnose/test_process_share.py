@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.diagnose import inspection, process_share
-from auditor.diagnose import page as diagnose_page
+from auditor.diagnose import diagnose_page, inspection, process_share
 from auditor.diagnose.commits import traced
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Own

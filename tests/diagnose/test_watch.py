@@ -24,7 +24,7 @@ from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.live import LiveHost
 from auditor.recording import recording
 from auditor.verify import trial
-from auditor.verify.run import Interrupted
+from auditor.verify.execution import Interrupted
 from auditor.verify.trial import Reading
 from tests.diagnose import worlds
 from tests.diagnose.test_commits import log2

@@ -15,8 +15,7 @@ import click
 
 from auditor import audit, rulebook
 from auditor.cli import main
-from auditor.diagnose import observation
-from auditor.diagnose import page as diagnose_page
+from auditor.diagnose import diagnose_page, observation
 from auditor.diagnose.conclusion import diagnose
 from auditor.facts import Known, Subject
 from auditor.gather import answer

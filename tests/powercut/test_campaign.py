@@ -28,9 +28,9 @@ from auditor import codec
 from auditor.host.trust import held
 from auditor.powercut import book, campaign, target
 from auditor.powercut.book import Run
-from auditor.powercut.record import slots_of, unit
+from auditor.powercut.proof import Drive
+from auditor.powercut.sectors import slots_of, unit
 from auditor.powercut.target import LABEL, MARGIN, TargetError, partition
-from auditor.powercut.verdict import Drive
 from auditor.sources import power_cuts
 from auditor.verify import ledger, place
 from auditor.verify.ledger import PlaceError

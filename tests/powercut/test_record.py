@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.powercut.record import (
+from auditor.powercut.sectors import (
     CLASSES,
     NOTHING,
     SECTOR,

@@ -21,9 +21,7 @@ from auditor import codec
 from auditor.model.power_cuts import bounds
 from auditor.powercut import book, report
 from auditor.powercut.book import Run
-from auditor.powercut.record import Acknowledged, Left, check, mark_of, slots_of, unit
-from auditor.powercut.target import CONTROL, RAW, layout_of
-from auditor.powercut.verdict import (
+from auditor.powercut.proof import (
     VERDICTS,
     Campaign,
     Cut,
@@ -39,6 +37,8 @@ from auditor.powercut.verdict import (
     together,
     window,
 )
+from auditor.powercut.sectors import Acknowledged, Left, check, mark_of, slots_of, unit
+from auditor.powercut.target import CONTROL, RAW, layout_of
 from auditor.powercut.wire import COMMIT, Frame, Kind, encoded
 from tests.fake import CommandLine
 from tests.lab.power.disks import BLOCK, Disk

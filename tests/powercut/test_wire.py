@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from auditor import codec
 from auditor.powercut import book
 from auditor.powercut.book import Log, Run, StoreError, StoreFull
-from auditor.powercut.record import Acknowledged, mark_of
+from auditor.powercut.sectors import Acknowledged, mark_of
 from auditor.powercut.target import CONTROL, PROFILES, layout_of
 from auditor.powercut.wire import (
     COMMIT,

@@ -20,7 +20,7 @@ from auditor.host import process, user_files
 from auditor.host.trust import held
 from auditor.powercut import book, witness, writer
 from auditor.powercut.book import Run, StoreError
-from auditor.powercut.record import Layout
+from auditor.powercut.sectors import Layout
 from auditor.powercut.target import Medium
 from auditor.powercut.wire import COMMIT, NO_RUN, Kind, Receiver, Sender, WireError, encoded
 from auditor.powercut.witness import CONNECTIONS, KeyFault, Witness, read_key
@@ -97,7 +97,7 @@ def link(server: Any, hello: dict[str, Any] = HELLO, key: bytes = KEY, run: byte
 
 def opened(server: Server, session: int = 1) -> Link:
     from auditor import codec
-    from auditor.powercut.record import mark_of
+    from auditor.powercut.sectors import mark_of
 
     here = link(server)
     streams = [codec.plain(each._replace(mark=mark_of(RUN, session))) for each in STREAMS]
@@ -475,7 +475,7 @@ def test_writers_stop_when_the_line_breaks(tmp_path: Path, store: Path) -> None:
 
 def test_all_that_was_told_was_written(tmp_path: Path, store: Path) -> None:
     """The acknowledgements of a session, and what lies there."""
-    from auditor.powercut.record import check, mark_of
+    from auditor.powercut.sectors import check, mark_of
 
     with serving(store) as server:
         here = opened(server)

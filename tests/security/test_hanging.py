@@ -15,7 +15,7 @@ from auditor.host import owner
 from auditor.host.live import LiveHost
 from auditor.host.request import UNANSWERED, Files, Read
 from auditor.sources import guests
-from auditor.verify import run
+from auditor.verify import execution
 from tests import question
 from tests.security import hanging
 from tests.security.fakes import server
@@ -147,10 +147,10 @@ def test_who_has_the_number_of_an_earlier_run_may_be_it(monkeypatch: pytest.Monk
 
 def test_what_fio_wrote_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its owner owns the place, too: where he does not let it be counted, the limit counts as reached."""
-    monkeypatch.setattr(run, "WRITTEN_S", 0.3)
+    monkeypatch.setattr(execution, "WRITTEN_S", 0.3)
     with hanging.hanging(PROGRAM, "sleep", HIS) as number, server(user=ANOTHERS) as other:
-        assert run.within_limit(number, 1 << 40) is False
-        assert run.within_limit(other, 1 << 40) is True
+        assert execution.within_limit(number, 1 << 40) is False
+        assert execution.within_limit(other, 1 << 40) is True
 
 
 def descriptors(count: int, user: int) -> contextlib.AbstractContextManager[int]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.verify import chain, fio, ledger, place, profile, run
+from auditor.verify import chain, execution, fio, ledger, place, profile
 from auditor.verify.fio import Step
 from auditor.verify.ledger import ROOT, Actor, Place, PlaceError
 from auditor.verify.trial import Ran, Trial
@@ -77,7 +77,7 @@ class Ground(Bench):
         """One run in a place, as a trial does it."""
         with place.hold(made) as here:
             what = Step(purpose, purpose, ("log",), 1, 1 << 30)
-            return run.step(self.host, self.plan(), what, here, JOB, [], None)
+            return execution.step(self.host, self.plan(), what, here, JOB, [], None)
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def ground(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     ground = Ground(folder)
     monkeypatch.setattr(ledger, "name", lambda: ground.state)
     monkeypatch.setattr(ledger, "PATH", (str(ground.bin),))
-    monkeypatch.setattr(run, "IDLE_S", 0.0)
-    monkeypatch.setattr(run, "POLL_S", 0.02)
+    monkeypatch.setattr(execution, "IDLE_S", 0.0)
+    monkeypatch.setattr(execution, "POLL_S", 0.02)
     yield ground
     shutil.rmtree(folder)
 
@@ -141,9 +141,9 @@ def test_the_place_is_swapped_while_fio_runs(ground: Ground) -> None:
     assert done(attacker)
     assert ground.intact()
     ran = trial.runs[-1]
-    assert ran.fault == f"{run.CHANGED}: something else lies where it was made"
+    assert ran.fault == f"{execution.CHANGED}: something else lies where it was made"
     assert (ran.stdout, ran.strace) == ("", None)
-    assert inconclusive(trial, run.CHANGED)
+    assert inconclusive(trial, execution.CHANGED)
     stolen = ground.tank / "stolen"
     assert list(stolen.iterdir()) == [], "what fio made is removed wherever it lies by now"
     assert any("is not the directory that zaudit made: it is left alone" in note for note in trial.notes)
@@ -173,7 +173,7 @@ def test_whatever_was_run_in_a_place_that_changed_the_verdict_says_so(ground: Gr
     trial = ground.trial(ground.plan(*steps))
     assert [ran.name for ran in trial.runs] == [purpose]
     assert "it holds what fio did not make there (zaudit.x)" in trial.runs[0].fault
-    assert inconclusive(trial, run.CHANGED)
+    assert inconclusive(trial, execution.CHANGED)
     assert ground.intact()
 
 
@@ -203,7 +203,7 @@ def test_links_in_the_way_of_fio(ground: Ground, kind: int, purpose: str) -> Non
     assert done(evil(lambda: plant(Path(made.path))))
     ran = ground.step(made, purpose)
     assert ran.exit != 0
-    assert run.CHANGED in ran.fault
+    assert execution.CHANGED in ran.fault
     assert ground.intact()
     assert (ground.folder / "group").read_text() == PRECIOUS
     assert [path.name for path in ground.precious.iterdir()] == ["zaudit.log.0.0"]
@@ -214,7 +214,7 @@ def test_a_hard_link_in_the_way_of_fio(ground: Ground) -> None:
     os.link(ground.file, Path(made.path) / "zaudit.log.0.0")  # as a user can where fs.protected_hardlinks=0
     ran = ground.step(made)
     assert ran.exit != 0
-    assert run.CHANGED in ran.fault
+    assert execution.CHANGED in ran.fault
     place.remove(made, ledger.call)
     assert ground.intact()
     assert list(ground.tank.iterdir()) == []
@@ -571,7 +571,7 @@ def test_a_zvol_is_written_to_through_the_descriptor_that_was_checked(
         assert here.actor == ROOT
         assert os.readlink(Path(made.path) / place.LOG_FILE) == f"/proc/self/fd/{here.device}"
         for purpose in ("warm", "calls"):
-            ran = run.step(
+            ran = execution.step(
                 ground.host, ground.plan(), Step(purpose, purpose, ("log",), 1, 1 << 30), here, JOB, [], None
             )
             assert (ran.exit, ran.fault) == (0, "")
@@ -611,6 +611,6 @@ def test_a_scratch_dataset_is_given_to_the_owner_and_nobody_else(
 
 
 def test_the_owner_of_a_zvol_and_of_a_scratch_dataset(ground: Ground) -> None:
-    assert run.actor_for(ground.host, ground.plan()._replace(kind="zvol")) == ROOT
+    assert execution.actor_for(ground.host, ground.plan()._replace(kind="zvol")) == ROOT
     for kind in ("directory", "dataset"):
-        assert run.actor_for(ground.host, ground.plan()._replace(kind=kind)).uid == str(EVIL)
+        assert execution.actor_for(ground.host, ground.plan()._replace(kind=kind)).uid == str(EVIL)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from auditor.report.model import Standing
 from auditor.report.terminal import ASCII
-from auditor.verify import charts
-from auditor.verify import page as verify_page
+from auditor.verify import charts, verify_page
 from auditor.verify.result import CANNOT_EXCLUDE, Chain, Histogram, Link, Slice, Verification
 from tests import edited, shared
 from tests.golden import CANONICAL, HOSTS, OLDER, VERIFY_REPORTS, report_of, verify_reports

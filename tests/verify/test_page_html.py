@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 
 from auditor.report.markup import POLICY, STYLE, Element
-from auditor.verify import charts
-from auditor.verify import page as verify_page
+from auditor.verify import charts, verify_page
 from auditor.verify.comparison import Comparison, Sweep, compare
 from auditor.verify.result import CANNOT_EXCLUDE, Histogram, Verification
 from tests import shared

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from auditor.report import html, terminal
 from auditor.report.document import Document, Section
-from auditor.verify import page as verify_page
+from auditor.verify import verify_page
 from auditor.verify.comparison import Comparison, Step, Sweep, compare, find, load
 from auditor.verify.result import Verification
 from tests import shared

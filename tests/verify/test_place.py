@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from auditor import codec
-from auditor.verify import ledger, place, run
+from auditor.verify import execution, ledger, place
 from auditor.verify.ledger import CALLER, Actor, Place, PlaceError
 from tests.verify.fake_zfs import GUID, Dataset, FakeZfs
 
@@ -472,9 +472,9 @@ def test_a_chain_of_processes_is_counted_to_a_bound(monkeypatch: pytest.MonkeyPa
     for _ in range(1 + 2 + 3 + 4 + 5 + 5):
         assert process.stdout.read(1) == b"x"
     try:
-        assert run.written(process.pid) == 20
-        monkeypatch.setattr(run, "PROCESSES", 3)
-        assert run.written(process.pid) == 6
+        assert execution.written(process.pid) == 20
+        monkeypatch.setattr(execution, "PROCESSES", 3)
+        assert execution.written(process.pid) == 6
     finally:
         process.stdin.close()
         process.wait(5)

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from auditor.host.request import Capture
-from auditor.verify import fio, ledger, place, profile, run, trial
+from auditor.verify import execution, fio, ledger, place, profile, trial
+from auditor.verify.execution import CannotVerify
 from auditor.verify.fio import Plan, Step
 from auditor.verify.ledger import Command, Place, PlaceError
 from auditor.verify.place import Held
-from auditor.verify.run import CannotVerify
 from auditor.verify.trial import Trial
 from tests.fake import FakeHost
 from tests.golden import FIO, fio_output
@@ -45,8 +45,8 @@ class Bench:
         device = os.stat(self.tank).st_dev
         mount = f"30 1 {os.major(device)}:{os.minor(device)} / {self.tank} rw - zfs tank/db rw\n"
         status: dict[tuple[str, ...], Capture] = {("zpool", "status", "tank"): Capture(0, SCAN.encode())}
-        self.host = FakeHost(status, {run.MOUNTS: mount}, euid=1000)
-        for tool, _ in run.NEEDED[1:]:
+        self.host = FakeHost(status, {execution.MOUNTS: mount}, euid=1000)
+        for tool, _ in execution.NEEDED[1:]:
             if not (self.bin / tool).exists():
                 (self.bin / tool).symlink_to(str(shutil.which(tool)))
 
@@ -61,7 +61,7 @@ class Bench:
 
     def trial(self, planned: Plan | None = None, *, keep: bool = False) -> Trial:
         seen = facts(MIRRORED, "log", "standard", {})
-        return run.run_trial(self.host, planned or self.plan(), seen, "", None, keep=keep)
+        return execution.run_trial(self.host, planned or self.plan(), seen, "", None, keep=keep)
 
     def left(self) -> list[str]:
         return [path.name for folder in (self.tank, self.state) if folder.exists() for path in folder.iterdir()]
@@ -72,8 +72,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(tmp_path)
     monkeypatch.setattr(ledger, "name", lambda: made.state)
     monkeypatch.setattr(ledger, "PATH", (str(made.bin),))
-    monkeypatch.setattr(run, "IDLE_S", 0.0)
-    monkeypatch.setattr(run, "POLL_S", 0.02)
+    monkeypatch.setattr(execution, "IDLE_S", 0.0)
+    monkeypatch.setattr(execution, "POLL_S", 0.02)
     return made
 
 
@@ -131,7 +131,7 @@ def test_a_failure_of_fio_ends_it(bench: Bench) -> None:
 
 
 def test_an_fio_that_hangs_is_killed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "SLACK_S", 0.3)
+    monkeypatch.setattr(execution, "SLACK_S", 0.3)
     bench.fio("echo $$ >zaudit.pid; cp zaudit.pid ../pid; trap '' INT TERM; while :; do sleep 0.1; done")
     done = bench.trial(bench.plan("warm", "log", seconds=0))
     assert [(ran.name, ran.exit) for ran in done.runs] == [("warm", -signal.SIGKILL)]
@@ -170,9 +170,9 @@ def test_each_trial_of_a_sweep_has_its_job_file_and_begins_with_a_fresh_file(ben
 
 def test_where_the_files_do_not_lie_on_the_dataset_fio_is_not_run(bench: Bench) -> None:
     bench.fio(GOOD)
-    mount = bench.host.files[run.MOUNTS]
+    mount = bench.host.files[execution.MOUNTS]
     other = mount.replace("30 1", "31 30").replace("tank/db", "tank/other")
-    bench.host.files = {run.MOUNTS: mount.replace(mount.split()[2], "0:999") + other}
+    bench.host.files = {execution.MOUNTS: mount.replace(mount.split()[2], "0:999") + other}
     done = bench.trial()
     assert (done.landed, done.runs) == ("tank/other", ())
     assert bench.left() == []
@@ -278,7 +278,7 @@ def test_no_fio_and_no_setpriv(bench: Bench) -> None:
     with pytest.raises(CannotVerify, match="install fio"):
         bench.trial()
     bench.fio(GOOD)
-    for tool, package in reversed(run.NEEDED[1:]):
+    for tool, package in reversed(execution.NEEDED[1:]):
         (bench.bin / tool).unlink()
         with pytest.raises(CannotVerify, match=rf"{tool} is not installed \(install {package}\)") as raised:
             bench.trial()
@@ -288,7 +288,7 @@ def test_no_fio_and_no_setpriv(bench: Bench) -> None:
 
 def test_what_is_not_mounted(bench: Bench) -> None:
     bench.fio(GOOD)
-    bench.host.files = {run.MOUNTS: ""}
+    bench.host.files = {execution.MOUNTS: ""}
     with pytest.raises(CannotVerify, match="tank/db is not mounted here"):
         bench.trial()
     assert bench.left() == []
@@ -333,12 +333,12 @@ def interrupted(bench: Bench, number: int) -> tuple[int, str, int]:
     """(exit code, what was said, process number of fio) of a zaudit that gets a signal while fio runs."""
     bench.fio("echo x >zaudit.log.0.0; echo $$ >../pid.new; mv ../pid.new ../pid; exec sleep 60")
     script = (
-        "import sys; from pathlib import Path; from tests.verify import test_run\n"
-        "from auditor.verify import ledger, run\n"
-        "bench = test_conduct.Bench(Path(sys.argv[1])); ledger.PATH = (str(bench.bin),); run.IDLE_S = 0.0\n"
+        "import sys; from pathlib import Path; from tests.verify import test_execution\n"
+        "from auditor.verify import ledger, execution\n"
+        "bench = test_execution.Bench(Path(sys.argv[1])); ledger.PATH = (str(bench.bin),); execution.IDLE_S = 0.0\n"
         "ledger.name = lambda: bench.state\n"
         "try: bench.trial(bench.plan('warm', seconds=60))\n"
-        "except run.Interrupted as error: print(error); sys.exit(error.exit_code)\n"
+        "except execution.Interrupted as error: print(error); sys.exit(error.exit_code)\n"
     )
     argv = (sys.executable, "-c", script, str(bench.tank.parent))
     root = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ import pytest
 from auditor.checklist import checklist_page
 from auditor.fleet import fleet_page
 from auditor.report import audit_page
-from auditor.verify import page as verify_page
+from auditor.verify import verify_page
 from tests.checklist import worlds as listed
 from tests.fleet.test_fleet_page import KEEPS, LOSES, fleet, lines
 from tests.golden import CANONICAL, GREEN, HOSTS, report_of

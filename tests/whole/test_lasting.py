@@ -18,7 +18,7 @@ from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import audit_page, changes, finding_words
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
-from auditor.verify import page as verify_page
+from auditor.verify import verify_page
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER, cases, report_of

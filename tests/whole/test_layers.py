@@ -74,7 +74,7 @@ SEAM = {
     "diagnose/tracing.py",
     "report/formats/__init__.py",
     *(f"powercut/{name}.py" for name in ("book", "campaign", "target", "witness", "writer")),
-    "verify/run.py",
+    "verify/execution.py",
     "verify/place.py",
     "verify/trial.py",
     "verify/ledger.py",

@@ -32,8 +32,8 @@ from auditor.report.markup import joined
 from auditor.report.model import Report
 from auditor.text import duration, quoted, size, valid_unicode
 from auditor.verify import charts
-from auditor.verify.page import curve, heat
 from auditor.verify.result import LEAST_BEYOND, Histogram, Run
+from auditor.verify.verify_page import curve, heat
 
 TONES: dict[Outcome, Tone] = {
     "NOT DURABLE": "bad",

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from auditor.facts import DriveCuts
 from auditor.model.power_cuts import CONFIDENCE, ENOUGH, bounds
 from auditor.powercut.book import Run, Session
-from auditor.powercut.record import CLASSES
+from auditor.powercut.sectors import CLASSES
 from auditor.sources.power_cuts import LONGEST
 from auditor.text import harmless
 
