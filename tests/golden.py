@@ -31,7 +31,7 @@ from auditor.report.model import Report
 from auditor.sources import catalog
 from auditor.verify import fio, profile, session, verify_page
 from auditor.verify.comparison import compare
-from auditor.verify.verification import Found
+from auditor.verify.verification import VerifyResult
 from tests.checklist import schema as checklist_schema
 from tests.checklist import worlds as listed
 from tests.diagnose import databases as asked
@@ -168,7 +168,7 @@ def verifications() -> list[Path]:
     return sorted(VERIFICATIONS.glob("*.tar.gz"))
 
 
-def verified(found: Found) -> dict[str, Any]:
+def verified(found: VerifyResult) -> dict[str, Any]:
     """The golden part of a verification: the chain, what was judged of latency, and every failure of a run."""
     chain = found.verification.chain
     return {

@@ -10,7 +10,7 @@ from auditor.diagnose import database_counters
 from auditor.diagnose.commits import FEW
 from auditor.diagnose.database_counters import CounterSnapshot, DatabaseFindings, number
 from auditor.diagnose.diagnosis import Cause, Evidence
-from auditor.diagnose.observation import FALLBACKS, THROTTLES, Counted, Leg
+from auditor.diagnose.observation import FALLBACKS, THROTTLES, Counters, Leg
 from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.sources import kstat
 from auditor.text import duration, quoted, size
@@ -29,7 +29,7 @@ class CauseContext(NamedTuple):
     and the most of a commit, 0 to 1, that is waiting for a CPU. failed: what the kernel logged of the pool's disks
     meanwhile. mixed: what the ZIL counted may be of other pools, too."""
 
-    counted: Counted
+    counted: Counters
     facts: Facts
     pool: Subject
     kind: str

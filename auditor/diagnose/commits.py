@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from auditor.diagnose.diagnosis import Calls, Cause
-from auditor.diagnose.observation import KERNEL, Counted, Observation, Tick, Traced
+from auditor.diagnose.observation import KERNEL, Counters, Observation, Tick, TraceTexts
 from auditor.facts import HOST, Facts, Subject, word_of
 from auditor.verify.result import Histogram, Slice
 
@@ -35,7 +35,7 @@ _ENTRY = re.compile(r"^\{", re.MULTILINE)
 _DROPPED = re.compile(r"^ {4}Dropped: ([0-9]{1,19})$", re.M)
 
 
-class Looked(NamedTuple):
+class Histograms(NamedTuple):
     """Both histograms so far: of all commits by latency, and by thread and ZIL. Empty without a trace."""
 
     latencies: str = ""
@@ -139,7 +139,7 @@ class Trace(NamedTuple):
         return sum(each.us for each in self.threads) * 1000 / self.commits if self.commits else None
 
 
-def traced(seen: Traced, began: float) -> Trace:
+def traced(seen: TraceTexts, began: float) -> Trace:
     faults = []
     if seen.missed is None:
         faults.append("the kernel did not say whether it traced every commit")
@@ -184,7 +184,7 @@ def of_kernel(seen: Observation, threads: Sequence[Thread]) -> list[Thread]:
 
 
 def datasets_of(
-    threads: Sequence[Thread], counted: Counted, facts: Facts, of_volumes: Collection[Thread] = ()
+    threads: Sequence[Thread], counted: Counters, facts: Facts, of_volumes: Collection[Thread] = ()
 ) -> dict[int, str]:
     """ZIL -> the one dataset whose count of commits is like that of the ZIL. One that no count fits is that of the dataset
     with sync=disabled, where there is only one that is written to: its commits are not counted. of_volumes: threads of the
@@ -208,7 +208,7 @@ def datasets_of(
     return found
 
 
-def _only_volume(zils: set[int], counted: Counted, facts: Facts) -> dict[int, str]:
+def _only_volume(zils: set[int], counted: Counters, facts: Facts) -> dict[int, str]:
     """Where commits are counted of all datasets and pools together (OpenZFS 2.1): the one ZIL of volumes is that of the one
     dataset that was written to, where that is a volume and a log block was written for every other commit at least, which
     one that nobody writes to has none of."""
@@ -225,7 +225,7 @@ def volumes(names: Collection[str], facts: Facts) -> set[str]:
     return {name for name in names if word_of(facts.get(Subject("dataset", name), "type")) == "volume"}
 
 
-def silent(counted: Counted, facts: Facts, *, idle: bool = False) -> list[str]:
+def silent(counted: Counters, facts: Facts, *, idle: bool = False) -> list[str]:
     """Datasets with sync=disabled that were written to; idle: and those that were not, to which a sync may come as well."""
     return [
         each.name
@@ -234,7 +234,7 @@ def silent(counted: Counted, facts: Facts, *, idle: bool = False) -> list[str]:
     ]
 
 
-def mixed(counted: Counted, pool: Subject, facts: Facts) -> str:
+def mixed(counted: Counters, pool: Subject, facts: Facts) -> str:
     """Why the commits may be those of another pool, too, where all are counted together (OpenZFS 2.1): empty where no other is
     imported, or the log devices of this one alone wrote as many blocks as were counted, and labels."""
     pools, commits = facts.linked(HOST, "imported_pools"), counted.zil.commits
@@ -251,7 +251,7 @@ def mixed(counted: Counted, pool: Subject, facts: Facts) -> str:
     return f"this release counts the commits of all pools together, not those of {pool.name} alone ({others})"
 
 
-def disagree(counted: Counted, trace: Trace, lost: Sequence[Cause], late: float) -> tuple[str, ...]:
+def disagree(counted: Counters, trace: Trace, lost: Sequence[Cause], late: float) -> tuple[str, ...]:
     """Where the ZIL counted something else than the trace. Syncs that do nothing are not counted by it. late: seconds by which
     it was read later, at most."""
     commits = counted.zil.commits
@@ -271,7 +271,7 @@ def disagree(counted: Counted, trace: Trace, lost: Sequence[Cause], late: float)
 # are not counted by ZIL, so of a thread that commits to several only what is certain is told.
 
 
-class Called(NamedTuple):
+class CallCounts(NamedTuple):
     """rows: of each thread to each ZIL; whole: of all of them together, None where they were not counted. why_not: why."""
 
     rows: Mapping[Thread, Calls]
@@ -279,21 +279,21 @@ class Called(NamedTuple):
     why_not: str
 
 
-def called(seen: Traced | None, threads: Sequence[Thread], *, disabled: bool) -> Called:
+def called(seen: TraceTexts | None, threads: Sequence[Thread], *, disabled: bool) -> CallCounts:
     """How each came to its commits. disabled: calls may have been to a dataset with sync=disabled."""
     if seen is None or seen.uncalled:
-        return Called({}, None, seen.uncalled if seen else "")
+        return CallCounts({}, None, seen.uncalled if seen else "")
     try:
         counted = calls(seen.calls)
     except ValueError as error:
-        return Called({}, None, str(error))
+        return CallCounts({}, None, str(error))
     commits: dict[int, int] = {}
     for each in threads:
         commits[each.pid] = commits.get(each.pid, 0) + each.commits
     of_thread = {pid: _calls(many, *counted.get(pid, (0, 0)), disabled) for pid, many in commits.items()}
     rows = {each: _part(of_thread[each.pid], each.commits, commits[each.pid]) for each in threads}
     fsync, fdatasync, other, at_most = zip(*of_thread.values(), strict=True) if of_thread else ((), (), (), ())
-    return Called(rows, Calls(sum(fsync), sum(fdatasync), sum(other), any(at_most)), "")
+    return CallCounts(rows, Calls(sum(fsync), sum(fdatasync), sum(other), any(at_most)), "")
 
 
 def _calls(commits: int, fsync: int, fdatasync: int, disabled: bool) -> Calls:

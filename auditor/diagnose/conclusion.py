@@ -10,8 +10,8 @@ from auditor.diagnose import commits as diagnose_commits
 from auditor.diagnose.causes import CauseContext
 from auditor.diagnose.commits import (
     FEW,
-    Called,
-    Looked,
+    CallCounts,
+    Histograms,
     Thread,
     Trace,
     called,
@@ -25,17 +25,17 @@ from auditor.diagnose.commits import (
 )
 from auditor.diagnose.diagnosis import (
     Cause,
-    Committed,
     Committer,
+    DatasetCommits,
     Device,
     Diagnosis,
     Evidence,
     Outcome,
     Second,
-    Stacked,
+    StackSamples,
     Waiter,
 )
-from auditor.diagnose.observation import KERNEL, Counted, Leg, Observation, service
+from auditor.diagnose.observation import KERNEL, Counters, Leg, Observation, service
 from auditor.diagnose.process_share import attribute_to_process
 from auditor.diagnose.tracing import stacked
 from auditor.facts import HOST, Facts, Subject, is_true, word_of
@@ -54,7 +54,7 @@ class Basis(NamedTuple):
     was not seen."""
 
     seen: Observation
-    counted: Counted
+    counted: Counters
     trace: Trace
     found: diagnosis.Shares
     lost: Sequence[Cause]
@@ -64,7 +64,7 @@ class Basis(NamedTuple):
     reasons: tuple[str, ...]
     kind: str
     unlogged: str
-    stacks: Stacked | None
+    stacks: StackSamples | None
 
 
 def answer(basis: Basis) -> tuple[Outcome, str, tuple[str, ...]]:
@@ -118,7 +118,7 @@ def _unseen(basis: Basis) -> tuple[str, ...]:
     )
 
 
-def _sampled(stacks: Stacked) -> str:
+def _sampled(stacks: StackSamples) -> str:
     first = max(stacks.waiters, key=lambda each: each.part)
     return f", {tracing.sentence(stacks)}, {first.part:.0%} of the waiting by {label(first)}"
 
@@ -257,7 +257,7 @@ def _failed(seen: Observation, facts: Facts) -> tuple[tuple[Failure, ...], str]:
 # -- where the time goes ------------------------------------------------------------------------------------------
 
 
-def log_class(counted: Counted, facts: Facts, pool: Subject) -> str:
+def log_class(counted: Counters, facts: Facts, pool: Subject) -> str:
     """The class of vdevs on which most log blocks landed; without counts that on which they can."""
     chosen, zil = word_of(facts.get(pool, "zil_class")), counted.zil
     if zil.slog is None or zil.normal is None or not zil.blocks:
@@ -267,7 +267,7 @@ def log_class(counted: Counted, facts: Facts, pool: Subject) -> str:
     return "special" if chosen == "special" else "normal"
 
 
-def _parts(trace: Trace, counted: Counted, kind: str, seen: Observation) -> diagnosis.Parts | None:
+def _parts(trace: Trace, counted: Counters, kind: str, seen: Observation) -> diagnosis.Parts | None:
     """The parts of a mean commit; None without a trace, or with too few of them."""
     if trace.mean_ns is None or trace.commits < FEW or trace.faults:
         return None
@@ -328,7 +328,7 @@ def _device(leg: Leg, kind: str) -> Device:
 
 
 def _committers(
-    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread], how: Called
+    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread], how: CallCounts
 ) -> tuple[Committer, ...]:
     known = {each.pid: each for each in seen.processes}
     whole = sum(each.us for each in threads) or 1
@@ -351,9 +351,9 @@ def _committers(
     return tuple(sorted(found, key=lambda each: (-each.part, -each.commits, each.pid)))
 
 
-def _datasets(counted: Counted, facts: Facts) -> tuple[Committed, ...]:
+def _datasets(counted: Counters, facts: Facts) -> tuple[DatasetCommits, ...]:
     found = [
-        Committed(each.name, each.commits, word_of(facts.get(Subject("dataset", each.name), "sync")))
+        DatasetCommits(each.name, each.commits, word_of(facts.get(Subject("dataset", each.name), "sync")))
         for each in counted.datasets
         if each.commits or each.writes
     ]
@@ -363,7 +363,7 @@ def _datasets(counted: Counted, facts: Facts) -> tuple[Committed, ...]:
 # -- durability first ---------------------------------------------------------------------------------------------
 
 
-def _not_durable(counted: Counted, facts: Facts, trace: Trace, where: dict[int, str]) -> tuple[Cause, ...]:
+def _not_durable(counted: Counters, facts: Facts, trace: Trace, where: dict[int, str]) -> tuple[Cause, ...]:
     """Datasets whose syncs return without having written anything. O_DSYNC comes as far as zil_commit(), which returns at once;
     fsync does not: zfs_fsync() of module/zfs/zfs_vnops.c looks at the property first, so that no trace of it is no sign."""
     found = []
@@ -382,7 +382,7 @@ def _not_durable(counted: Counted, facts: Facts, trace: Trace, where: dict[int, 
     return tuple(found)
 
 
-def _commands(seen: Observation, counted: Counted) -> tuple[str, ...]:
+def _commands(seen: Observation, counted: Counters) -> tuple[str, ...]:
     """What shows the same again."""
     devices = " ".join(quoted(f"/sys/block/{leg.device}/stat") for leg in counted.legs)
     return (
@@ -400,7 +400,7 @@ class Moment(NamedTuple):
     """One look."""
 
     reading: Reading
-    looked: Looked
+    looked: Histograms
 
 
 class Scope(NamedTuple):
@@ -420,7 +420,7 @@ def second(first: Moment, before: Moment, after: Moment, wanted: Scope, threads:
     except ValueError:
         return Second(at=after.reading.at, seconds=taken)
     since = before.looked.threads or before is first  # else a look is missing, and this one holds more than a second
-    looked = after.looked if since else Looked()
+    looked = after.looked if since else Histograms()
     traced, latency = _traced(before.looked, looked), _latency(before.looked, looked)
     commits = sum(each.commits for each in traced) if traced is not None else counted.zil.commits
     own, own_mean = _own(first, after, counted, traced, wanted, threads)
@@ -447,7 +447,7 @@ def second(first: Moment, before: Moment, after: Moment, wanted: Scope, threads:
     )
 
 
-def _counted(before: Moment, after: Moment, wanted: Scope) -> Counted:
+def _counted(before: Moment, after: Moment, wanted: Scope) -> Counters:
     """Raises ValueError."""
     seen = Observation("", wanted.pool, before.reading, after.reading, None, "", (), None, UNLOGGED)
     return observation.counted(seen, wanted.facts)
@@ -456,7 +456,7 @@ def _counted(before: Moment, after: Moment, wanted: Scope) -> Counted:
 # -- traced -------------------------------------------------------------------------------------------------------
 
 
-def _traced(before: Looked, after: Looked) -> tuple[Thread, ...] | None:
+def _traced(before: Histograms, after: Histograms) -> tuple[Thread, ...] | None:
     """What each thread did meanwhile; None without a trace, and where it cannot be told."""
     if not after.threads or not diagnose_commits.complete(after.threads):
         return None
@@ -475,7 +475,7 @@ def _traced(before: Looked, after: Looked) -> tuple[Thread, ...] | None:
     return tuple(found)
 
 
-def _latency(before: Looked, after: Looked) -> Histogram | None:
+def _latency(before: Histograms, after: Histograms) -> Histogram | None:
     if not after.latencies or not diagnose_commits.complete(after.latencies):
         return None
     try:
@@ -492,7 +492,7 @@ def _mean(threads: Sequence[Thread] | None) -> float | None:
 def _own(
     first: Moment,
     after: Moment,
-    counted: Counted,
+    counted: Counters,
     traced: tuple[Thread, ...] | None,
     wanted: Scope,
     threads: Collection[int] | None,

@@ -200,7 +200,7 @@ class Committer(NamedTuple):
     calls: Calls | None = None
 
 
-class Own(NamedTuple):
+class ProcessPart(NamedTuple):
     """The process that was named, with those that it started. datasets: to which it had files open for writing. commits,
     mean_ns, part (of the time of all commits): None where they were not seen. text: one sentence; faults: what was not seen of
     it. parent: which is the same database server, or 0."""
@@ -229,7 +229,7 @@ class Waiter(NamedTuple):
     own: bool
 
 
-class Stacked(NamedTuple):
+class StackSamples(NamedTuple):
     """What samples of stacks come to, where there is no trace. passes: looks at all threads; samples: threads that were waiting
     then; waiting: how many at a time, on average; mean_ns: of a commit, too small by nature, None with the reason why."""
 
@@ -265,7 +265,7 @@ class Second(NamedTuple):
     sync_s: float | None = None
 
 
-class Committed(NamedTuple):
+class DatasetCommits(NamedTuple):
     """A dataset that committed. commits: None where datasets are not counted apart. sync: the property, or empty."""
 
     dataset: str
@@ -314,12 +314,12 @@ class Diagnosis(NamedTuple):
     shares: tuple[Share, ...]
     overlap: float
     committers: tuple[Committer, ...]
-    datasets: tuple[Committed, ...]
+    datasets: tuple[DatasetCommits, ...]
     devices: tuple[Device, ...]
     causes: tuple[Cause, ...]
     commands: tuple[str, ...]
-    own: Own | None = None
-    stacked: Stacked | None = None
+    own: ProcessPart | None = None
+    stacked: StackSamples | None = None
     database: View | None = None
     held: int | None = None
     calls: Calls | None = None

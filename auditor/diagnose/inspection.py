@@ -12,7 +12,7 @@ from auditor import __version__, audit
 from auditor.diagnose import commits, conclusion, database_counters, observation, process_share, tracing
 from auditor.diagnose import watch as diagnose_watch
 from auditor.diagnose.diagnosis import Diagnosis, Outcome, Second
-from auditor.diagnose.watch import Watching
+from auditor.diagnose.watch import WatchOptions
 from auditor.errors import Stop
 from auditor.facts import Facts, Subject
 from auditor.host import sql
@@ -49,7 +49,7 @@ class DiagnoseOptions(NamedTuple):
     deadline: float
 
 
-class Found(NamedTuple):
+class DiagnosisResult(NamedTuple):
     """unkept: why its recording could not be written, to be raised once the report is out."""
 
     diagnosis: Diagnosis
@@ -61,7 +61,7 @@ class CannotDiagnose(Stop):
     """What was seen cannot be read; the text says why."""
 
 
-def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: Progress | None) -> Found:
+def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: Progress | None) -> DiagnosisResult:
     """Diagnose on this host. Raises what the parts raise."""
     if wanted.record:
         archive.possible(wanted.record)
@@ -94,8 +94,8 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
 
 
 def _watching(
-    wanted: DiagnoseOptions, root: str, pool: Subject, named: process_share.Found | None, facts: Facts
-) -> Watching:
+    wanted: DiagnoseOptions, root: str, pool: Subject, named: process_share.ProcessLoad | None, facts: Facts
+) -> WatchOptions:
     """A process that writes to one volume is narrowed to that: threads of the kernel commit for it."""
     volume = commits.volumes((root,), facts)
     dataset = root if root != pool.name and (named is None or volume) else ""
@@ -104,10 +104,10 @@ def _watching(
         those = f"process {named.pid} ({named.name}) and those that it started"
         narrowed = f"{root}, to which {those} write" if dataset else f"the threads of {those}"
     lines = Lines(narrowed, beside=wanted.beside)
-    return Watching(lines.begin, lines.line, lambda: LiveHost(wanted.timeout), dataset)
+    return WatchOptions(lines.begin, lines.line, lambda: LiveHost(wanted.timeout), dataset)
 
 
-def _one_pool(seen: audit.Look, named: process_share.Found | None) -> str:
+def _one_pool(seen: audit.Look, named: process_share.ProcessLoad | None) -> str:
     """The dataset that is diagnosed; of several of one process their pool. Raises NoSuchLoad."""
     names = [root.name for root in seen.roots]
     pools = sorted({name.partition("/")[0] for name in names})
@@ -128,23 +128,25 @@ def _hidden(options: audit.Options) -> tuple[audit.Options, Connection | None]:
     return options._replace(wanted=wanted._replace(connection=sql.REDACTED if asked.dsn else "")), asked
 
 
-def replayed(path: Path, policy: Policy | None = None) -> Found:
+def replayed(path: Path, policy: Policy | None = None) -> DiagnosisResult:
     """A recorded diagnosis, judged anew. policy: instead of its own."""
     past, text = session.load(path, "diagnosis")
     seen = audit.replay(past, policy)
     return _judged(seen, observation.from_text(text), past.targets, seen.policy)
 
 
-def _judged(seen: audit.Look, made: observation.Observation, targets: tuple[str, ...], policy: Policy) -> Found:
+def _judged(
+    seen: audit.Look, made: observation.Observation, targets: tuple[str, ...], policy: Policy
+) -> DiagnosisResult:
     chosen = session.rules(policy)
     report = audit.judge(seen, chosen.rules, targets, "low", left_out=chosen.left_out)
     try:
-        return Found(conclusion.diagnose(made, seen.facts), report)
+        return DiagnosisResult(conclusion.diagnose(made, seen.facts), report)
     except ValueError as error:
         raise CannotDiagnose(str(error)) from None
 
 
-def rendered(found: Found, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
+def rendered(found: DiagnosisResult, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
     """The report in a format."""
     from auditor.diagnose import diagnose_page
 
@@ -155,7 +157,7 @@ def rendered(found: Found, format_: str, terminal: Mapping[str, Any], *, verbose
     return diagnose_page.write_text(found.diagnosis, found.report, zaudit=__version__, verbose=verbose, **terminal)
 
 
-def summary(found: Found) -> str:
+def summary(found: DiagnosisResult) -> str:
     """One line for whoever wrote the report to a file."""
     return f"{found.diagnosis.outcome} (exit code {EXITS[found.diagnosis.outcome]})"
 

@@ -10,7 +10,7 @@ from auditor import codec
 from auditor.facts import Facts, Subject, word_of
 from auditor.verify import trial
 from auditor.verify.result import Txg
-from auditor.verify.trial import Logged, Reading
+from auditor.verify.trial import KernelLines, Reading
 
 # An observation: everything that a diagnosis saw, as text. It is a member of a recording and is judged anew from there.
 
@@ -24,7 +24,7 @@ class Tick(NamedTuple):
     commits: str
 
 
-class Traced(NamedTuple):
+class TraceTexts(NamedTuple):
     """What the kernel's histograms said at the end. commits: by thread and ZIL; ticks: of all, as they grew; queue: how long
     threads that wrote log blocks took from their commit to the first block, empty where that could not be traced. missed:
     calls that the kernel did not trace, None where it did not say. probed: the functions. calls: of zpl_fsync(), by thread and
@@ -62,7 +62,7 @@ class Process(NamedTuple):
     waited: int | None
 
 
-class Asked(NamedTuple):
+class DatabaseAnswer(NamedTuple):
     """What the database of --db said of the same time. engine: its word; said: JSON of :mod:`auditor.host.sql_watch`; fault:
     why it said nothing, empty where it did."""
 
@@ -71,7 +71,7 @@ class Asked(NamedTuple):
     fault: str
 
 
-class Named(NamedTuple):
+class NamedProcess(NamedTuple):
     """A process to which a diagnosis is narrowed, with those that it started. targets: datasets and volumes that they had open
     for writing; processes: how many were seen, with itself; threads: theirs. lost: threads that committed and were gone when
     somebody looked whose they are. parent: which is the same database server, or 0. faults: what was not seen of them."""
@@ -86,7 +86,7 @@ class Named(NamedTuple):
     faults: tuple[str, ...]
 
 
-class Waited(NamedTuple):
+class WaitingThread(NamedTuple):
     """A thread that was seen waiting in zil_commit(), so many times. kernel: it is one of the kernel's own."""
 
     thread: int
@@ -102,7 +102,7 @@ class Stacks(NamedTuple):
 
     passes: int
     threads: int
-    waits: tuple[Waited, ...]
+    waits: tuple[WaitingThread, ...]
     faults: tuple[str, ...]
 
 
@@ -116,14 +116,14 @@ class Observation(NamedTuple):
     pool: str
     before: Reading
     after: Reading
-    traced: Traced | None
+    traced: TraceTexts | None
     untraced: str
     processes: tuple[Process, ...]
     pipeline: int | None
-    logged: Logged
-    named: Named | None = None
+    logged: KernelLines
+    named: NamedProcess | None = None
     stacks: Stacks | None = None
-    database: Asked | None = None
+    database: DatabaseAnswer | None = None
 
 
 def to_text(observation: Observation) -> str:
@@ -140,7 +140,7 @@ def from_text(text: str) -> Observation:
 def _upgraded(document: dict[str, Any]) -> dict[str, Any]:
     whole = {**codec.plain(Observation._field_defaults), **document}
     traced = whole.get("traced")
-    return {**whole, "traced": {**Traced._field_defaults, **traced}} if isinstance(traced, dict) else whole
+    return {**whole, "traced": {**TraceTexts._field_defaults, **traced}} if isinstance(traced, dict) else whole
 
 
 # What the counters say of the time between two moments: commits, log blocks, devices, transaction groups, pressure. Pure.
@@ -221,7 +221,7 @@ class Leg(NamedTuple):
         return None if self.write_ns is None else self.write_ns + (self.flush_ns or 0.0) * each
 
 
-class Counted(NamedTuple):
+class Counters(NamedTuple):
     """Everything. fell: what could not be told because it fell or was gone. pressure: share of the time that something was
     waiting, by what for. syncing: a transaction group that was being synced at both moments, and for how many seconds. held:
     how often writers were held back, of all pools together, None where that was not counted."""
@@ -250,7 +250,7 @@ def patterns(pool: Subject, facts: Facts) -> tuple[str, ...]:
     return (*trial.patterns(pool.name, devices(pool, facts)), *(f"{PRESSURE}/{what}" for what in PRESSED))
 
 
-def counted(seen: Observation, facts: Facts) -> Counted:
+def counted(seen: Observation, facts: Facts) -> Counters:
     """Raises ValueError where a kstat is not understood."""
     before, after, pool = seen.before, seen.after, Subject("pool", seen.pool)
     seconds = after.at - before.at
@@ -264,7 +264,7 @@ def counted(seen: Observation, facts: Facts) -> Counted:
     rows = [row for row in THROTTLES if row in earlier or row in later]
     boot = after.at - after.up
     history = [moment.text.get(trial.txgs_path(pool.name), "") for moment in (before, after)]
-    return Counted(
+    return Counters(
         seconds=seconds,
         datasets=datasets,
         zil=_zil(before, after, fell),

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from auditor.databases import SERVERS
 from auditor.diagnose.commits import Thread, Trace, of_kernel, volumes
-from auditor.diagnose.diagnosis import Own, Stacked
-from auditor.diagnose.observation import Named, Observation
+from auditor.diagnose.diagnosis import ProcessPart, StackSamples
+from auditor.diagnose.observation import NamedProcess, Observation
 from auditor.diagnose.tracing import share
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, is_true
@@ -43,7 +43,7 @@ class NoSuchLoad(Stop):
     exit_code = EXIT_NOTHING
 
 
-class Found(NamedTuple):
+class ProcessLoad(NamedTuple):
     """name: of the process; targets: datasets, and nodes of volumes, that it and its children write to. started: of
     :func:`memory.started`. unseen: why there may be more of them, empty where these are all."""
 
@@ -60,7 +60,7 @@ def meant(target: str) -> bool:
     return PID.fullmatch(target) is not None
 
 
-def find(host: Host, target: str) -> Found:
+def find(host: Host, target: str) -> ProcessLoad:
     """Raises NoSuchLoad."""
     pid = int(target)
     if not 0 < pid < LARGEST:
@@ -88,7 +88,7 @@ def find(host: Host, target: str) -> Found:
     pools = sorted({each.partition("/")[0] for each in targets if not each.startswith("/")})
     if len(pools) > 1:
         raise NoSuchLoad(several(called, pools, targets))
-    return Found(pid, name, started, targets, _parent(host, pid, name), unseen[0] if unseen else "")
+    return ProcessLoad(pid, name, started, targets, _parent(host, pid, name), unseen[0] if unseen else "")
 
 
 def several(called: str, pools: Iterable[str], targets: Iterable[str]) -> str:
@@ -124,7 +124,7 @@ def whole(host: Host, pid: int) -> bool:
 class Family:
     """The threads of a process that was found, and of its children, as they come and go while it is watched."""
 
-    def __init__(self, host: Host, found: Found) -> None:
+    def __init__(self, host: Host, found: ProcessLoad) -> None:
         self._host, self._found = host, found
         self.threads: dict[int, int] = {}
         self._told = whole(host, found.pid)
@@ -135,12 +135,12 @@ class Family:
         if len(self.threads) < THREADS:
             self.threads |= members(self._host, self._found.pid)
 
-    def named(self, known: Iterable[int], traced: Iterable[int]) -> Named:
+    def named(self, known: Iterable[int], traced: Iterable[int]) -> NamedProcess:
         """What is recorded. known: threads that were seen at either end; traced: those that committed."""
         found, threads = self._found, tuple(sorted(self.threads)[:THREADS])
         lost = sorted({*traced} - {*known} - {*threads})[:THREADS]
         processes = len({*self.threads.values()})
-        return Named(
+        return NamedProcess(
             found.pid, found.name, found.targets, processes, threads, tuple(lost), found.parent, tuple(self._faults())
         )
 
@@ -257,8 +257,8 @@ SHARED = "log blocks, devices and causes are of the whole pool"
 
 
 def attribute_to_process(
-    seen: Observation, trace: Trace, facts: Facts, where: Mapping[int, str], stacks: Stacked | None = None
-) -> tuple[Own | None, frozenset[Thread]]:
+    seen: Observation, trace: Trace, facts: Facts, where: Mapping[int, str], stacks: StackSamples | None = None
+) -> tuple[ProcessPart | None, frozenset[Thread]]:
     """None where no process was named; and what of the trace is its own. where: ZIL -> dataset; stacks: samples of them, where
     there is no trace."""
     named = seen.named
@@ -283,7 +283,7 @@ def attribute_to_process(
         )
     if untold := sum(each.commits for each in kernels if each.zil not in where):
         faults.append(f"{untold:,} commits are to some volume, and to which is not known")
-    return Own(
+    return ProcessPart(
         pid=named.pid,
         name=named.name,
         processes=named.processes,
@@ -312,7 +312,7 @@ def _why_not(seen: Observation, trace: Trace, facts: Facts) -> str:
     return ""
 
 
-def _called(named: Named) -> str:
+def _called(named: NamedProcess) -> str:
     """process 100 (postgres) and 3 processes that it started"""
     children = named.processes - 1
     also = f" and {children:,} process{'es' if children > 1 else ''} that it started" if children > 0 else ""

@@ -26,9 +26,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from auditor.diagnose.commits import FEW, LARGEST, MOST, Looked
-from auditor.diagnose.diagnosis import Stacked, Waiter
-from auditor.diagnose.observation import KERNEL, Counted, Observation, Stacks, Tick, Traced, Waited
+from auditor.diagnose.commits import FEW, LARGEST, MOST, Histograms
+from auditor.diagnose.diagnosis import StackSamples, Waiter
+from auditor.diagnose.observation import KERNEL, Counters, Observation, Stacks, Tick, TraceTexts, WaitingThread
 from auditor.errors import Stop
 from auditor.facts import HOST, Facts, is_true
 from auditor.host import child
@@ -55,11 +55,11 @@ class CannotTrace(Stop):
 
 
 BY_THREAD, ALL = "common_pid.execname,zil", "us.log2"  # keys of two histograms of one event
-Look = Callable[[], Looked]
+Look = Callable[[], Histograms]
 
 
 @contextlib.contextmanager
-def tracing() -> Iterator[tuple[Look, Callable[[list[Tick]], Traced]]]:
+def tracing() -> Iterator[tuple[Look, Callable[[list[Tick]], TraceTexts]]]:
     """While it lasts, commits are counted. Gives two functions: the histograms of all commits so far, and everything at the
     end, which raise OSError. Raises CannotTrace; whatever was made is gone then, and after any error within it."""
     refuse()
@@ -174,12 +174,12 @@ def _trigger(instance: Path, event: str, trigger: str) -> None:
 # -- reading ------------------------------------------------------------------------------------------------------
 
 
-def _looked(name: str, zils: dict[str, str]) -> Looked:
+def _looked(name: str, zils: dict[str, str]) -> Histograms:
     both = _read(_events(ROOT / "instances" / name, f"synthetic/{name}") / "hist")
-    return Looked(_part(both, ALL), _unnamed(_part(both, BY_THREAD), zils))
+    return Histograms(_part(both, ALL), _unnamed(_part(both, BY_THREAD), zils))
 
 
-def _all(name: str, ticks: list[Tick], probed: tuple[str, ...], zils: dict[str, str], uncalled: str) -> Traced:
+def _all(name: str, ticks: list[Tick], probed: tuple[str, ...], zils: dict[str, str], uncalled: str) -> TraceTexts:
     instance = ROOT / "instances" / name
     both = _read(_events(instance, f"synthetic/{name}") / "hist")
     queue = _events(instance, f"synthetic/{name}_queue") / "hist"
@@ -187,7 +187,7 @@ def _all(name: str, ticks: list[Tick], probed: tuple[str, ...], zils: dict[str, 
     waited = _read(queue) if queue.exists() else ""
     called, uncalled = ("", uncalled) if uncalled else _called(name, instance)
     threads, missed = _unnamed(_part(both, BY_THREAD), zils), _missed("commit", "done")
-    return Traced(threads, tuple(ticks), waited, missed, probed, called, uncalled)
+    return TraceTexts(threads, tuple(ticks), waited, missed, probed, called, uncalled)
 
 
 def _called(name: str, instance: Path) -> tuple[str, str]:
@@ -417,7 +417,7 @@ class Sampler:
     def stacks(self) -> Stacks:
         """Everything so far."""
         waits = tuple(
-            Waited(thread, process, name, kernel, hits)
+            WaitingThread(thread, process, name, kernel, hits)
             for (thread, process, kernel, name), hits in sorted(
                 self._hits.items(), key=lambda each: (-each[1], each[0])
             )
@@ -432,7 +432,7 @@ class Sampler:
 TOO_LITTLE = "which say up to 30% too little"
 
 
-def stacked(seen: Observation, counted: Counted, facts: Facts) -> Stacked | None:
+def stacked(seen: Observation, counted: Counters, facts: Facts) -> StackSamples | None:
     """None where nobody looked at stacks."""
     if seen.stacks is None:
         return None
@@ -456,7 +456,7 @@ def stacked(seen: Observation, counted: Counted, facts: Facts) -> Stacked | None
         )
         for each in waits
     )
-    return Stacked(found.passes, samples, waiting, mean, why, waiters)
+    return StackSamples(found.passes, samples, waiting, mean, why, waiters)
 
 
 def _commits(seen: Observation) -> int | None:
@@ -482,14 +482,14 @@ def _why_not(found: Stacks, samples: int, commits: int | None, facts: Facts) -> 
     return ""
 
 
-def sentence(found: Stacked) -> str:
+def sentence(found: StackSamples) -> str:
     """about 20 ms each by 412 samples of stacks, which say up to 30 % too little; empty where no mean is told."""
     if found.mean_ns is None:
         return ""
     return f"about {duration(found.mean_ns)} each by {found.samples:,} samples of stacks, {TOO_LITTLE}"
 
 
-def share(found: Stacked) -> str:
+def share(found: StackSamples) -> str:
     """Of the waiting that is of the process that was named."""
     mine = [each for each in found.waiters if each.own]
     return f"{sum(each.part for each in mine):.0%} of the waiting for commits by {found.samples:,} samples of stacks"

@@ -15,11 +15,11 @@ from auditor import interrupt
 from auditor.databases.postgres import task
 from auditor.diagnose import commits, observation
 from auditor.diagnose import tracing as trace
-from auditor.diagnose.commits import Looked
+from auditor.diagnose.commits import Histograms
 from auditor.diagnose.conclusion import Moment, Scope, second
 from auditor.diagnose.diagnosis import Second
-from auditor.diagnose.observation import KERNEL, Asked, Observation, Process, Stacks, Tick, Traced
-from auditor.diagnose.process_share import Family, Found
+from auditor.diagnose.observation import KERNEL, DatabaseAnswer, Observation, Process, Stacks, Tick, TraceTexts
+from auditor.diagnose.process_share import Family, ProcessLoad
 from auditor.diagnose.tracing import Sampler, sampling
 from auditor.facts import Facts, Subject
 from auditor.host import sql, sql_watch
@@ -69,27 +69,27 @@ def wait(until: float, over: Callable[[], bool], meanwhile: Callable[[], None]) 
 
 
 @contextlib.contextmanager
-def asking(wanted: Connection | None, seconds: float) -> Iterator[Callable[[], Asked | None]]:
+def asking(wanted: Connection | None, seconds: float) -> Iterator[Callable[[], DatabaseAnswer | None]]:
     """What gives its answers once the time is over; None where no database was named."""
     if wanted is None:
         yield lambda: None
     elif not wanted.dsn:
         can = wanted.engine in sql.DRIVERS
         why = f"--db {wanted.engine}=DSN names a connection to it" if can else "zaudit can ask no such server"
-        yield lambda: Asked(wanted.engine, "", f"it was not asked: {why}")
+        yield lambda: DatabaseAnswer(wanted.engine, "", f"it was not asked: {why}")
     else:
         with sql_watch.watching(wanted, seconds) as end:
             yield lambda: _asked(wanted.engine, end())
 
 
-def _asked(engine: str, said: Said) -> Asked:
-    return Asked(engine, said.text, f"it did not answer: {said.fault}" if said.fault else "")
+def _asked(engine: str, said: Said) -> DatabaseAnswer:
+    return DatabaseAnswer(engine, said.text, f"it did not answer: {said.fault}" if said.fault else "")
 
 
 # ``--watch``: a line for each second while somebody looks, and then the same observation as without.
 
 
-class Watching(NamedTuple):
+class WatchOptions(NamedTuple):
     """begin: is told why there is no trace, or nothing; line: each second. again: a host for one look, whose answers together
     are bounded. dataset: to which it is narrowed, or empty."""
 
@@ -102,12 +102,12 @@ class Watching(NamedTuple):
 class Watcher:
     """Keeps the first look and the last one, and nothing between them."""
 
-    def __init__(self, watching: Watching, patterns: Sequence[str], wanted: Scope, before: Reading) -> None:
+    def __init__(self, watching: WatchOptions, patterns: Sequence[str], wanted: Scope, before: Reading) -> None:
         self._watching, self._wanted = watching, wanted
         self._files = tuple(each for each in patterns if each.startswith("/"))
-        self._first = self._last = Moment(before, Looked())
+        self._first = self._last = Moment(before, Histograms())
 
-    def look(self, looked: Looked, threads: Collection[int] | None) -> None:
+    def look(self, looked: Histograms, threads: Collection[int] | None) -> None:
         """threads: of the process to which it is narrowed, where that is not to a dataset."""
         now = Moment(execution.reading(self._watching.again(), self._files), looked)
         told = second(self._first, self._last, now, self._wanted, None if self._wanted.dataset else threads)
@@ -146,8 +146,8 @@ def observe(
     progress: Progress | None,
     *,
     traced: bool,
-    process: Found | None = None,
-    watch: Watching | None = None,
+    process: ProcessLoad | None = None,
+    watch: WatchOptions | None = None,
     database: Connection | None = None,
 ) -> Observation:
     """process: to which it is narrowed; database: to be asked meanwhile. Raises Interrupted when a signal came, with watch a
@@ -186,7 +186,7 @@ def _sampling(*, wanted: bool) -> Iterator[Sampler | None]:
 
 
 @contextlib.contextmanager
-def _tracing(wanted: bool) -> Iterator[tuple[trace.Look | None, Callable[[list[Tick]], Traced] | None, str]]:
+def _tracing(wanted: bool) -> Iterator[tuple[trace.Look | None, Callable[[list[Tick]], TraceTexts] | None, str]]:
     """Without a trace: why there is none."""
     with contextlib.ExitStack() as stack:
         why = "" if wanted else NOT_ASKED
@@ -200,7 +200,7 @@ def _tracing(wanted: bool) -> Iterator[tuple[trace.Look | None, Callable[[list[T
 
 
 def _watcher(
-    watch: Watching | None, patterns: Sequence[str], pool: Subject, facts: Facts, before: Reading, why: str
+    watch: WatchOptions | None, patterns: Sequence[str], pool: Subject, facts: Facts, before: Reading, why: str
 ) -> Watcher | None:
     if watch is None:
         return None
@@ -229,7 +229,7 @@ def _ticks(seconds: float, eyes: Eyes, progress: Progress | None) -> Iterator[Ti
         next_ = max(next_ + 1, math.ceil(done + PAUSES * took))
         wait(started + min(next_, seconds), eyes.over, eyes.sampler.hear if eyes.sampler else lambda: None)
         began = time.monotonic()
-        looked = Looked()
+        looked = Histograms()
         if eyes.look:
             with contextlib.suppress(OSError):  # a tick that is missing is a longer one
                 looked = eyes.look()
@@ -241,7 +241,9 @@ def _ticks(seconds: float, eyes: Eyes, progress: Progress | None) -> Iterator[Ti
         took = time.monotonic() - began
 
 
-def _ended(end: Callable[[list[Tick]], Traced] | None, ticks: list[Tick], why: str) -> tuple[Traced | None, str]:
+def _ended(
+    end: Callable[[list[Tick]], TraceTexts] | None, ticks: list[Tick], why: str
+) -> tuple[TraceTexts | None, str]:
     """What was traced, or why nothing was: counters say what they say all the same."""
     if end is None:
         return None, why
@@ -295,7 +297,7 @@ def _of_kernel(host: Host, pids: Iterable[int]) -> set[int]:
     return found
 
 
-def _seen(found: Traced | None, stacks: Stacks | None) -> dict[int, str]:
+def _seen(found: TraceTexts | None, stacks: Stacks | None) -> dict[int, str]:
     """Thread -> name of those that committed, or waited for it, who did most first."""
     if found is None:
         return {each.thread: each.name for each in stacks.waits} if stacks else {}
@@ -319,7 +321,7 @@ def _processes(
         yield Process(pid, name, what, within(group), waited if waited >= 0 else None)
 
 
-def _committed(found: Traced | None) -> list[int]:
+def _committed(found: TraceTexts | None) -> list[int]:
     return [each.pid for each in commits.by_thread(found.commits).rows] if found else []
 
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from auditor import codec
 from auditor.errors import EXIT_BROKE, Stop
 from auditor.host import user_files
-from auditor.powercut.sectors import Acknowledged, Layout, mark_of
+from auditor.powercut.sectors import Layout, Receipts, mark_of
 from auditor.powercut.wire import COMMIT, FAILED, LONGEST, Frame, Kind, WireError
 from auditor.text import harmless
 
@@ -64,9 +64,9 @@ class Stream:
         self.newest = generation
 
     @property
-    def acknowledged(self) -> Acknowledged:
+    def acknowledged(self) -> Receipts:
         """As the checker wants it."""
-        return Acknowledged(self.newest, frozenset(self.failed))
+        return Receipts(self.newest, frozenset(self.failed))
 
 
 @dataclass

@@ -22,8 +22,8 @@ from auditor.host.request import Run as Question
 from auditor.host.trust import held
 from auditor.powercut import proof, target, witness
 from auditor.powercut.book import Run, Session, runs, streams_of
-from auditor.powercut.proof import Campaign, Drive, Gap, Tried
-from auditor.powercut.sectors import Acknowledged, Layout, Left, check, mark_of
+from auditor.powercut.proof import Campaign, Drive, DriveTrial, Gap
+from auditor.powercut.sectors import Layout, Receipts, Remains, check, mark_of
 from auditor.powercut.target import PROFILES, Folder, Medium, Partition, TargetError
 from auditor.powercut.wire import NO_RUN, Kind, encoded
 from auditor.powercut.writer import Link, Writer, child
@@ -115,7 +115,7 @@ class Record(NamedTuple):
     """Of a run, on this host. tried: the drives of each session, which nobody else is told."""
 
     campaign: Campaign
-    tried: tuple[Tried, ...]
+    tried: tuple[DriveTrial, ...]
 
 
 def load_record(path: Path) -> Campaign | None:
@@ -133,7 +133,7 @@ def _load_record(path: Path) -> Record | None:
     return codec.load(Record, document, str(path))
 
 
-def _keep(found: Campaign, layer: str, tried: Sequence[Tried]) -> None:
+def _keep(found: Campaign, layer: str, tried: Sequence[DriveTrial]) -> None:
     """layer: of the state of this host. What it comes to for each drive is in it, for ``zaudit check``."""
     path, session = record_of(found.run), found.trials[0].session
     path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -336,7 +336,7 @@ def _layouts(state: State, mark: str, raw: Partition | None) -> Iterator[tuple[L
             yield layout, flat.flush, True
 
 
-def _medium(layout: Layout, flush: str, raw: Partition | None, folder: place.Held | None) -> Medium:
+def _medium(layout: Layout, flush: str, raw: Partition | None, folder: place.OpenPlace | None) -> Medium:
     if raw:
         return Medium(raw.fd, layout, flush)
     assert folder
@@ -444,8 +444,8 @@ def examine(state: State, key: bytes, host: Host, *, gone: bool = False) -> Camp
     session.stopped = known.get("stopped") is True
     session.streams = streams_of(session.manifest, mark_of(bytes.fromhex(state.run), state.session))
     for number, stream in session.streams.items():
-        stream.newest = acknowledged.get(number, Acknowledged()).newest
-        stream.failed = set(acknowledged.get(number, Acknowledged()).failed)
+        stream.newest = acknowledged.get(number, Receipts()).newest
+        stream.failed = set(acknowledged.get(number, Receipts()).failed)
     result = proof.campaign_of(state.run, machine(), [(session, found)], ())
     _keep(result, state.layer, list(proof.tried(state.session, before, drives)))
     save_state(state._replace(checked=True))
@@ -458,11 +458,11 @@ def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _left(state: State, acknowledged: dict[int, Acknowledged], *, gone: bool = False) -> tuple[list[Left], str]:
+def _left(state: State, acknowledged: dict[int, Receipts], *, gone: bool = False) -> tuple[list[Remains], str]:
     """What is left of each stream, and what did not come back, in words."""
     mark = mark_of(bytes.fromhex(state.run), state.session)
     made = _place(state) if state.target else None
-    left: list[Left] = []
+    left: list[Remains] = []
     try:
         with contextlib.ExitStack() as stack:
             raw = stack.enter_context(target.partition(state.raw, write=False)) if state.raw else None
@@ -477,7 +477,7 @@ def _left(state: State, acknowledged: dict[int, Acknowledged], *, gone: bool = F
                     assert folder
                     medium = target.open_file(folder.folder, layout)
                     stack.callback(os.close, medium.fd)
-                left.append(check(layout, acknowledged.get(layout.stream, Acknowledged()), medium.read))
+                left.append(check(layout, acknowledged.get(layout.stream, Receipts()), medium.read))
     except target.Unusable:
         raise
     except (TargetError, PlaceError) as error:
@@ -491,7 +491,7 @@ def _left(state: State, acknowledged: dict[int, Acknowledged], *, gone: bool = F
     return left, ""
 
 
-def _summary(left: Left) -> dict[str, Any]:
+def _summary(left: Remains) -> dict[str, Any]:
     damage: dict[str, int] = {}
     for each in left.damage:
         damage[each.kind] = damage.get(each.kind, 0) + 1

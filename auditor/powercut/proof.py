@@ -366,7 +366,7 @@ def window(rate: float, half_life_s: float) -> float:
 # -- what zaudit check makes of it ----------------------------------------------------------------------------------
 
 
-class Tried(NamedTuple):
+class DriveTrial(NamedTuple):
     """The drive of a session, before and after: serial is empty where it is not surely the same one. The serial number stays
     on the host; from the log of a witness there is a hash in its place."""
 
@@ -376,26 +376,26 @@ class Tried(NamedTuple):
     serial: str
 
 
-def tried(session: int, before: Iterable[Drive], after: Iterable[tuple[Drive, str]]) -> Iterator[Tried]:
+def tried(session: int, before: Iterable[Drive], after: Iterable[tuple[Drive, str]]) -> Iterator[DriveTrial]:
     """The drives of a session. One that is another now, or has another firmware, is none that could be known again."""
     now = {each.name: (each, serial) for each, serial in after}
     for each in before:
         found, serial = now.get(each.name, (each, ""))
         same = (each.identity, each.model, each.firmware) == (found.identity, found.model, found.firmware)
         words = (each.model, each.firmware, serial if same else "")
-        yield Tried(session, *(harmless(word)[:LONGEST].strip() for word in words))
+        yield DriveTrial(session, *(harmless(word)[:LONGEST].strip() for word in words))
 
 
-def evidence(layer: str, trials: Sequence[Trial], drives: Sequence[Tried]) -> tuple[DriveCuts, ...]:
+def evidence(layer: str, trials: Sequence[Trial], drives: Sequence[DriveTrial]) -> tuple[DriveCuts, ...]:
     """What the trials of each drive with each firmware come to. A run may go on with another drive, or after an update."""
-    found = dict[Tried, list[Trial]]()
+    found = dict[DriveTrial, list[Trial]]()
     for each in drives:
         mine = [trial for trial in trials if trial.session == each.session]
         found.setdefault(each._replace(session=0), []).extend(mine)
     return tuple(_drive_cuts(layer, each, mine) for each, mine in found.items() if mine)
 
 
-def _drive_cuts(layer: str, tried: Tried, trials: Sequence[Trial]) -> DriveCuts:
+def _drive_cuts(layer: str, tried: DriveTrial, trials: Sequence[Trial]) -> DriveCuts:
     verdict = judge(trials)
     lost = sum(each.cut.kind in LOST_POWER and any(map(each.damage.get, FLUSHED)) for each in trials)
     return DriveCuts(layer, verdict.word, verdict.n, lost, tried.model, tried.firmware, tried.serial)

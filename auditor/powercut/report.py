@@ -176,7 +176,7 @@ def _stream(each: Reach) -> str:
 
 def _drawn(title: str, streams: Sequence[Reach]) -> Element:
     rows = [
-        charts.Reached(
+        charts.StreamBar(
             f"stream {_stream(each)}",
             None if each.found is None else each.found - each.acknowledged,
             each.acknowledged - each.lost + 1 if 0 < each.lost <= each.acknowledged else None,

@@ -144,7 +144,7 @@ def parse_sector(layout: Layout, slot: int, index: int, data: bytes) -> Sector:
     return Sector("own", generation, previous)
 
 
-class Acknowledged(NamedTuple):
+class Receipts(NamedTuple):
     """Of one stream: all generations up to the newest have an acknowledgement, but those whose flush failed. Of a control
     stream: all up to the newest were completed."""
 
@@ -163,7 +163,7 @@ class Damage(NamedTuple):
     acknowledged: bool = True
 
 
-class Left(NamedTuple):
+class Remains(NamedTuple):
     """What is left of a stream. missing: slots whose newest acknowledged generation is not all there. newest: the newest
     generation that was found whole. checked: slots that were to hold something acknowledged."""
 
@@ -182,7 +182,7 @@ class Left(NamedTuple):
         return next((kind for kind in CLASSES if kind in kinds), None)
 
 
-def expected(layout: Layout, acknowledged: Acknowledged) -> list[int]:
+def expected(layout: Layout, acknowledged: Receipts) -> list[int]:
     """The newest acknowledged generation of each slot; 0 where there is none."""
     wanted = [0] * layout.slots
     left = layout.slots
@@ -203,7 +203,7 @@ Read = Callable[
 ]  # slot -> its bytes, perhaps fewer than there should be, or why it cannot be read
 
 
-def check(layout: Layout, acknowledged: Acknowledged, read: Read) -> Left:
+def check(layout: Layout, acknowledged: Receipts, read: Read) -> Remains:
     """What is left of a stream. Writes without an acknowledgement may be there or not, in any order: that is no damage."""
     wanted = expected(layout, acknowledged)
     damage: list[Damage] = []
@@ -222,7 +222,7 @@ def check(layout: Layout, acknowledged: Acknowledged, read: Read) -> Left:
             causes[sectors[0].previous] = max(floor[-1], causes.get(sectors[0].previous, 0))
     if layout.flushed:
         damage += _reordered(layout, floor, causes)
-    return Left(
+    return Remains(
         layout.stream,
         layout.flushed,
         acknowledged.newest,

@@ -29,7 +29,7 @@ from auditor.host.process import Time
 from auditor.host.trust import held
 from auditor.powercut import book
 from auditor.powercut.book import Log, Session, StoreError, StoreFull
-from auditor.powercut.sectors import Acknowledged
+from auditor.powercut.sectors import Receipts
 from auditor.powercut.wire import (
     LONGEST_KEY,
     NO_RUN,
@@ -362,13 +362,13 @@ def _known(session: Session | None) -> dict[str, Any]:
     }
 
 
-def acknowledged(known: dict[str, Any]) -> dict[int, Acknowledged]:
+def acknowledged(known: dict[str, Any]) -> dict[int, Receipts]:
     """What WELCOME says of each stream. Raises WireError."""
     found = {}
     try:
         for each in known.get("streams", ()):
             numbers = [int(number) for number in (each["stream"], each["newest"], *each["failed"])]
-            found[numbers[0]] = Acknowledged(numbers[1], frozenset(numbers[2:]))
+            found[numbers[0]] = Receipts(numbers[1], frozenset(numbers[2:]))
     except (TypeError, KeyError, ValueError):
         raise WireError("a witness that does not say what it has") from None
     return found

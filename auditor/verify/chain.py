@@ -17,7 +17,7 @@ from auditor.verify import device_flushes
 from auditor.verify import trial as verify_trial
 from auditor.verify.profile import Section
 from auditor.verify.result import FOREIGN_LOAD, KERNEL_LOG, LIMITED, Chain, Job, Link, Run, Zil
-from auditor.verify.trial import UNSEEN, Logged, Ran, Trial
+from auditor.verify.trial import UNSEEN, FioRun, KernelLines, Trial
 
 # What failed while a run was followed: flushes, reads and writes that the kernel logged, errors that OpenZFS counted.
 #
@@ -37,7 +37,7 @@ WRITTEN = {"ONLINE", "DEGRADED"}  # states of a vdev that is written to (vdev_is
 COUNTS = ("read", "write", "checksum")
 
 
-def of_kernel(runs: Sequence[Ran], run: Run, facts: Facts) -> Link:
+def of_kernel(runs: Sequence[FioRun], run: Run, facts: Facts) -> Link:
     """The last link: whether the kernel logged that something failed on a device of the pool while fio ran, in any of its
     runs. run: that of the log."""
     logged, disks = _together(runs), [device.disk for device in run.devices]
@@ -59,10 +59,10 @@ def of_kernel(runs: Sequence[Ran], run: Run, facts: Facts) -> Link:
     return Link(KERNEL_LOG, "accounts", "no failed flush, read or write of a device of the pool was logged meanwhile")
 
 
-def _together(runs: Sequence[Ran]) -> Logged:
+def _together(runs: Sequence[FioRun]) -> KernelLines:
     """What was logged in all of them."""
     missing = dict.fromkeys(ran.logged.missing for ran in runs if ran.logged.missing)
-    return Logged(tuple(line for ran in runs for line in ran.logged.lines), "; ".join(missing))
+    return KernelLines(tuple(line for ran in runs for line in ran.logged.lines), "; ".join(missing))
 
 
 class Failure(NamedTuple):
@@ -73,7 +73,7 @@ class Failure(NamedTuple):
     text: str
 
 
-def logged_of(logged: Logged, disks: Sequence[str], facts: Facts) -> tuple[tuple[Failure, ...], str]:
+def logged_of(logged: KernelLines, disks: Sequence[str], facts: Facts) -> tuple[tuple[Failure, ...], str]:
     """What failed on these disks, and where nothing did, why it may all the same. Raises ValueError where the lines cannot be
     understood."""
     counted = _counted(logged, disks, facts)
@@ -81,7 +81,7 @@ def logged_of(logged: Logged, disks: Sequence[str], facts: Facts) -> tuple[tuple
     return failed, "" if failed else "; ".join((*_doubts(counted), *filter(None, [logged.missing])))
 
 
-def _counted(logged: Logged, disks: Sequence[str], facts: Facts) -> dict[tuple[str, str], Judged]:
+def _counted(logged: KernelLines, disks: Sequence[str], facts: Facts) -> dict[tuple[str, str], Judged]:
     """How often the lines name each disk, by kind. Raises ValueError where they cannot be understood."""
     found = Facts(facts.now)
     found.put_all(facts)
@@ -112,7 +112,7 @@ def _doubts(counted: Mapping[tuple[str, str], Judged]) -> Iterator[str]:
     yield from dict.fromkeys(map(harmless, reasons))
 
 
-def of_pool(runs: Sequence[Ran], pool: Subject) -> Iterator[str]:
+def of_pool(runs: Sequence[FioRun], pool: Subject) -> Iterator[str]:
     """What zpool status says after the runs and did not say before them, of the pool's vdevs; or why that is not known."""
     before, after = _states(runs, pool)
     if not (before and after):
@@ -131,7 +131,7 @@ def of_pool(runs: Sequence[Ran], pool: Subject) -> Iterator[str]:
                 yield f"{what} errors of {vdev}: {earlier} before the runs, {later} after them (zpool status)"
 
 
-def away(runs: Sequence[Ran], pool: Subject) -> dict[str, str]:
+def away(runs: Sequence[FioRun], pool: Subject) -> dict[str, str]:
     """The vdevs that OpenZFS did not write to before the runs or after them, by zpool status, with a sentence: the other legs
     answer for what they did not get."""
     before, after = _states(runs, pool)
@@ -142,7 +142,7 @@ def away(runs: Sequence[Ran], pool: Subject) -> dict[str, str]:
     }
 
 
-def _states(runs: Sequence[Ran], pool: Subject) -> tuple[dict[str, Row], dict[str, Row]]:
+def _states(runs: Sequence[FioRun], pool: Subject) -> tuple[dict[str, Row], dict[str, Row]]:
     """The vdevs before the runs and after them."""
     key = f"{verify_trial.STATUS}{pool.name}"
     return _rows(runs[0].before.text.get(key, ""), pool), _rows(runs[-1].after.text.get(key, ""), pool)

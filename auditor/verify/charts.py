@@ -450,7 +450,7 @@ def bars(rows: Sequence[Bar], mark: float, mark_name: str) -> Element:
     return _svg("Time by how often is synced", bottom + 24, parts)
 
 
-class Reached(NamedTuple):
+class StreamBar(NamedTuple):
     """Of a stream: by how many commits what is found goes beyond what was acknowledged, and from which on something is gone,
     as far before the last one. None: not known, or nothing."""
 
@@ -459,7 +459,7 @@ class Reached(NamedTuple):
     gone: int | None
 
 
-def reaches(title: str, rows: Sequence[Reached]) -> Element:
+def reaches(title: str, rows: Sequence[StreamBar]) -> Element:
     """Commits from left to right, by the last acknowledged one, which is a line."""
     step, left = 26, 150.0
     ends = [each.beyond or 0 for each in rows] + [-(each.gone or 0) for each in rows]

@@ -25,9 +25,9 @@ from auditor.verify import fio, ledger, place
 from auditor.verify import trial as verify_trial
 from auditor.verify.fio import ENV, IDLE_S, Plan, Step, command
 from auditor.verify.ledger import CALLER, ROOT, Actor, Place, PlaceError
-from auditor.verify.place import Held, Replaced
+from auditor.verify.place import OpenPlace, ReplacedPlace
 from auditor.verify.profile import Profile
-from auditor.verify.trial import UNSEEN, Ran, Reading, Trial
+from auditor.verify.trial import UNSEEN, FioRun, Reading, Trial
 
 # Starts fio in the place that is held for it, with the rights of its owner, and reads the witnesses around it.
 #
@@ -100,8 +100,8 @@ def reading(host: Host, patterns: Sequence[str]) -> Reading:
 
 
 def step(
-    host: Host, plan: Plan, what: Step, here: Held, job: str, patterns: Sequence[str], progress: Progress | None
-) -> Ran:
+    host: Host, plan: Plan, what: Step, here: OpenPlace, job: str, patterns: Sequence[str], progress: Progress | None
+) -> FioRun:
     """Be idle for a moment, run fio once, and read the witnesses before, between and after. job: text of its job file.
 
     Where the place was changed meanwhile, nothing of what was printed is kept: nobody knows where it was written.
@@ -132,12 +132,12 @@ def _fio(
     host: Host,
     plan: Plan,
     what: Step,
-    here: Held,
+    here: OpenPlace,
     job: IO[bytes],
     trace: IO[bytes],
     progress: Progress | None,
     patterns: Sequence[str],
-) -> Ran:
+) -> FioRun:
     argv = command(plan, what, here.actor, preloads(), where := trust.by(trace.fileno()))
     words = [ledger.require(word) if word in PROGRAMS else word for word in argv]
     txgs = [pattern for pattern in patterns if pattern.endswith("/txgs")]
@@ -182,7 +182,7 @@ def _fio(
         ended = time.time()
         history += host.read(Read(tuple(txgs))).text.values()
         nothing = Reading(0.0, 0.0, {}, {})
-        return Ran(
+        return FioRun(
             name=what.name,
             purpose=what.purpose,
             sections=what.sections,
@@ -300,7 +300,7 @@ def run_trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: P
     )
     patterns = [*counters, *_smart(host, pool, facts)]
     notes, landed = [], ""
-    done: list[Ran] = []
+    done: list[FioRun] = []
     scan = _scan(host, pool)
     with interruptible():
         made = _make(host, plan, facts)
@@ -336,7 +336,7 @@ def run_trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: P
     )
 
 
-def _steps(host: Host, plan: Plan, here: Held, patterns: list[str], progress: Progress | None) -> Iterator[Ran]:
+def _steps(host: Host, plan: Plan, here: OpenPlace, patterns: list[str], progress: Progress | None) -> Iterator[FioRun]:
     """Until all are done, or one came out in a way that leaves nothing for the next."""
     left = plan.most_bytes
     for what in plan.steps:
@@ -353,13 +353,13 @@ def _steps(host: Host, plan: Plan, here: Held, patterns: list[str], progress: Pr
             return
 
 
-def _emptied(here: Held) -> None:
+def _emptied(here: OpenPlace) -> None:
     """Its files are removed wherever the directory lies by now; what is wrong is told when it is to be removed itself."""
     with contextlib.suppress(PlaceError, OSError):
         here.empty()
 
 
-def _written(ran: Ran) -> int:
+def _written(ran: FioRun) -> int:
     """Bytes that a run of fio wrote, as it says itself; nothing where it said nothing, since then it is the last one."""
     try:
         return sum(job.write_bytes for job in fio.jobs_of(fio.documents(ran.stdout)[-1], {}))
@@ -395,7 +395,7 @@ def _remove(made: Place) -> Iterator[str]:
     """What is to be said of it."""
     try:
         place.remove(made, ledger.call)
-    except Replaced as error:  # it is of no use any more, and the runs say so
+    except ReplacedPlace as error:  # it is of no use any more, and the runs say so
         yield str(error)
     except PlaceError as error:
         raise CannotVerify(f"what zaudit created could not be removed: {error} (zaudit clean tries again)") from None
@@ -410,7 +410,7 @@ def _mount_point(host: Host, dataset: str) -> str:
     return where[0]
 
 
-def _where(host: Host, here: Held) -> str:
+def _where(host: Host, here: OpenPlace) -> str:
     """The dataset that is held; of a scratch one its name counts only while it is its own."""
     made = here.place
     name = _volume(here.device) if made.kind == "zvol" else _landed(host, here.folder)

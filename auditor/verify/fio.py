@@ -17,7 +17,7 @@ from auditor.verify.comparison import Step as KneeStep
 from auditor.verify.ledger import BOUND, Actor
 from auditor.verify.profile import FILE_FORMAT, Profile, ProfileError, Section, size_bytes
 from auditor.verify.result import LIMITED, Histogram, Job, Run, Slice, Syscalls, together
-from auditor.verify.trial import Ran, Trial
+from auditor.verify.trial import FioRun, Trial
 
 # What fio prints with ``--output-format=json+ --status-interval``: one JSON document each interval, cumulative, the last one at
 # the end. (fio stat.c, show_thread_status_json; json+ adds the buckets of each distribution)
@@ -219,7 +219,7 @@ def runs(trial: Trial, profile: Profile, facts: Facts) -> Iterator[Run]:
             yield run(ran, trial, profile, facts)
 
 
-def run(ran: Ran, trial: Trial, profile: Profile, facts: Facts) -> Run:
+def run(ran: FioRun, trial: Trial, profile: Profile, facts: Facts) -> Run:
     """One run of fio with its witnesses."""
     faults = []
     pool = Subject("pool", trial.dataset.partition("/")[0])
@@ -274,14 +274,14 @@ def run(ran: Ran, trial: Trial, profile: Profile, facts: Facts) -> Run:
     )
 
 
-def _idle_commits(ran: Ran) -> int | None:
+def _idle_commits(ran: FioRun) -> int | None:
     try:
         return verify_trial.commits(ran.idle, ran.before)
     except ValueError:
         return None
 
 
-def _syscalls(ran: Ran, faults: list[str]) -> Syscalls | None:
+def _syscalls(ran: FioRun, faults: list[str]) -> Syscalls | None:
     if ran.strace is None:
         return None
     try:
@@ -547,7 +547,7 @@ def sweep_steps(amount: int, limit: int) -> Iterator[Step]:
             yield Step(_sweep_name(each), "sweep", (_sweep_name(each),), SWEEP_SECONDS, limit)
 
 
-def sweep_of(runs: Iterable[Ran]) -> Sweep | None:
+def sweep_of(runs: Iterable[FioRun]) -> Sweep | None:
     """What the runs of a sweep took, None when there are none. Raises FioError when one of them failed, or when they did not
     all write the same amount."""
     seconds: dict[str, list[float]] = {}

@@ -30,11 +30,11 @@ AT_ONCE, ROUNDS = 500, 1000  # files that one command removes, and how often: mo
 MOST = 100_000  # entries of a place that are looked at
 
 
-class Replaced(PlaceError):
+class ReplacedPlace(PlaceError):
     """Something else lies where the place was."""
 
 
-class Held(NamedTuple):
+class OpenPlace(NamedTuple):
     """parent: descriptor of the folder that the place lies in; folder: of the place; device: of its zvol, else -1."""
 
     place: Place
@@ -170,7 +170,7 @@ def enter(place: Place, parent: int) -> int:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise Replaced(
+        raise ReplacedPlace(
             f"{place.path} is not the directory that zaudit made ({error.strerror}): it is left alone"
         ) from None
     seen = os.fstat(folder)
@@ -182,7 +182,7 @@ def enter(place: Place, parent: int) -> int:
         wrong = "is not the directory that zaudit made"
     if wrong:
         os.close(folder)
-        raise Replaced(f"{place.path} {wrong}: it is left alone")
+        raise ReplacedPlace(f"{place.path} {wrong}: it is left alone")
     return folder
 
 
@@ -316,7 +316,7 @@ def _appears(device: str) -> None:
 
 
 @contextlib.contextmanager
-def hold(place: Place) -> Iterator[Held]:
+def hold(place: Place) -> Iterator[OpenPlace]:
     """Hold what was made, for as long as it is written to. Raises PlaceError."""
     with contextlib.ExitStack() as stack:
         try:
@@ -332,17 +332,17 @@ def hold(place: Place) -> Iterator[Held]:
 
 
 @contextlib.contextmanager
-def _entered(place: Place) -> Iterator[Held]:
+def _entered(place: Place) -> Iterator[OpenPlace]:
     """Its folders, and nothing else of it. Raises OSError or Replaced."""
     parent = opened(os.path.dirname(place.path))
     with closing(parent):
         folder = enter(place, parent)
         with closing(folder):
-            yield Held(place, parent, folder, -1)
+            yield OpenPlace(place, parent, folder, -1)
 
 
 @contextlib.contextmanager
-def _device(here: Held) -> Iterator[int]:
+def _device(here: OpenPlace) -> Iterator[int]:
     """The zvol, opened once; fio finds it behind a link to the descriptor, not to a name below /dev."""
     place = here.place
     try:

@@ -27,12 +27,12 @@ from auditor.verify.comparison import compare
 from auditor.verify.ledger import UNSEEN, Actor
 from auditor.verify.profile import Profile, size_bytes
 from auditor.verify.result import JOB_FILE, Verification
-from auditor.verify.verification import Found
+from auditor.verify.verification import VerifyResult
 
 
 def live(
     request: VerifyRequest, progress: Callable[..., None] | None, steps: execution.Progress | None
-) -> Found | None:
+) -> VerifyResult | None:
     """Verify on this host; None after a dry run. Raises what the parts raise."""
     asked = profile.load(request.profile)
     if request.slo:
@@ -100,7 +100,7 @@ def _trial(
 
 def replayed(
     path: Path, fail_on: Any, compared: Path | None, policy: Policy | None = None, *, failed_only: bool = False
-) -> Found:
+) -> VerifyResult:
     """A recorded verification, judged anew. policy: instead of its own."""
     past, text = load(path, "verification")
     seen = audit.replay(past, policy)
@@ -129,7 +129,7 @@ def rules(policy: Policy = NONE) -> rulebook.Chosen:
     return rulebook.choose((), (), (), policy, runs=True)
 
 
-def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
+def rendered(found: VerifyResult, format_: str, terminal: Mapping[str, Any]) -> str:
     """The report in a format."""
     parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
     from auditor.verify import verify_page
@@ -141,7 +141,7 @@ def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
     return verify_page.write_text(found.verification, found.report, **parts, **terminal)
 
 
-def summary(found: Found) -> str:
+def summary(found: VerifyResult) -> str:
     """One line for whoever wrote the report to a file."""
     return f"{found.verification.chain.outcome} (exit code {found.report.exit_code})"
 

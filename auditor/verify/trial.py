@@ -35,7 +35,7 @@ class Reading(NamedTuple):
     errors: Mapping[str, str]
 
 
-class Logged(NamedTuple):
+class KernelLines(NamedTuple):
     """Lines of the kernel's log that came during a run, of those that concern disks and pools. missing: why there may have
     been others, empty where these are all."""
 
@@ -43,10 +43,10 @@ class Logged(NamedTuple):
     missing: str
 
 
-UNLOGGED = Logged((), "what the kernel logged meanwhile is not in the recording")
+UNLOGGED = KernelLines((), "what the kernel logged meanwhile is not in the recording")
 
 
-class Ran(NamedTuple):
+class FioRun(NamedTuple):
     """One run of fio. began, ended: seconds since the epoch. exit: None when it never ended by itself, with a fault.
 
     strace: what it wrote, None where it did not run; txgs: the list of transaction groups as it was from time to time;
@@ -69,7 +69,7 @@ class Ran(NamedTuple):
     strace: str | None = None
     txgs: tuple[str, ...] = ()
     limited: bool = False
-    logged: Logged = UNLOGGED
+    logged: KernelLines = UNLOGGED
 
 
 class Trial(NamedTuple):
@@ -92,7 +92,7 @@ class Trial(NamedTuple):
     size: int
     fio: str
     preload: str
-    runs: tuple[Ran, ...]
+    runs: tuple[FioRun, ...]
     scan: str = ""
     notes: tuple[str, ...] = ()
     without: Trial | None = None
@@ -402,13 +402,13 @@ _KEPT = re.compile(KEEP)
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[Callable[[], Logged]]:
+def listening() -> Iterator[Callable[[], KernelLines]]:
     """Gives a function that returns what was logged since it began, of what concerns disks and pools."""
     try:
         log = kmsg.opened()
     except OSError as error:
         missing = _unread(error)
-        yield lambda: Logged((), missing)
+        yield lambda: KernelLines((), missing)
         return
     try:
         os.lseek(log, 0, os.SEEK_END)
@@ -417,7 +417,7 @@ def listening() -> Iterator[Callable[[], Logged]]:
         os.close(log)
 
 
-def _read(log: int) -> Logged:
+def _read(log: int) -> KernelLines:
     lines: list[str] = []
     missing = ""
     try:
@@ -426,11 +426,11 @@ def _read(log: int) -> Logged:
                 missing = "the kernel logged more than it keeps, and dropped a part before it could be read"
             elif _KEPT.search(line := record.text.decode("utf-8", "replace")):
                 if len(lines) == KEPT:
-                    return Logged(tuple(lines), f"the kernel logged more than {KEPT} lines of disks and pools")
+                    return KernelLines(tuple(lines), f"the kernel logged more than {KEPT} lines of disks and pools")
                 lines.append(line)
     except OSError as error:
         missing = _unread(error)
-    return Logged(tuple(lines), missing)
+    return KernelLines(tuple(lines), missing)
 
 
 def _unread(error: OSError) -> str:

@@ -324,7 +324,7 @@ def met(latency: Latency) -> Fact:
 # A verification on one screen: what a trial saw, made into numbers, a chain, findings and latencies.
 
 
-class Found(NamedTuple):
+class VerifyResult(NamedTuple):
     """What ``zaudit verify`` found. sweep, comparison: where they were asked for. unkept: why its recording could not be
     written, to be raised once the report is out."""
 
@@ -344,7 +344,7 @@ def judge(
     *,
     left_out: Sequence[LeftOut] = (),
     failed_only: bool = False,
-) -> Found:
+) -> VerifyResult:
     """Everything that follows from a trial. Adds the facts of the runs to what was seen. left_out, failed_only: as in
     :func:`auditor.audit.judge`. Raises ProfileError."""
     asked, runs, followed = _read(seen.facts, trial)
@@ -366,7 +366,7 @@ def judge(
         seen.facts.replace(met(each))
     found = _verification(seen, trial, asked, runs, followed, latencies)
     report = audit.judge(seen, rules, names, threshold, left_out=left_out, failed_only=failed_only)
-    return Found(found, report, fio.sweep_of(trial.runs), _with_and_without(seen, trial))
+    return VerifyResult(found, report, fio.sweep_of(trial.runs), _with_and_without(seen, trial))
 
 
 WITH = "with the SLOG (logbias=latency)"

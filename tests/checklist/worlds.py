@@ -20,7 +20,7 @@ from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
 from auditor.verify.result import Slice, Verification, together
-from auditor.verify.trial import Logged
+from auditor.verify.trial import KernelLines
 from tests.diagnose import worlds as diagnosed
 from tests.shared import rules
 from tests.verify import samples
@@ -109,7 +109,7 @@ def diagnosis(logged: str = "") -> Diagnosis:
     rows = {(100, "postgres", 1): (1000, 1000 * 5300), (101, "postgres", 1): (1000, 1000 * 5300)}
     who = tuple(Process(pid, "postgres", "", "", 100_000_000) for pid in (100, 101))
     files = diagnosed.load(commits={"tank/db": 2000})
-    lines = Logged((logged,) if logged else (), "")
+    lines = KernelLines((logged,) if logged else (), "")
     return diagnose(diagnosed.observation(files, diagnosed.traced(rows), who, logged=lines), diagnosed.facts())
 
 

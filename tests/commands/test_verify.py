@@ -15,7 +15,7 @@ import pytest
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files
 from auditor.recording import recording
-from auditor.verify import fio, ledger, session, trial
+from auditor.verify import execution, fio, ledger, session, trial
 from auditor.verify.fio import Plan
 from auditor.verify.ledger import Actor, PlaceError
 from tests import shared

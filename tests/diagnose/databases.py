@@ -9,7 +9,7 @@ from typing import Any
 from auditor.databases.paths import PATHS_FACTS as PATHS
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
-from auditor.diagnose.observation import Asked, Process
+from auditor.diagnose.observation import DatabaseAnswer, Process
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from tests.diagnose import worlds
 
@@ -161,7 +161,7 @@ WHO = (Process(100, "postgres", "", "", 40_000_000),)
 def observed(said: str, engine: str = "postgres", rows: Any = None, fault: str = "") -> Any:
     """An observation of a healthy load, with what the database said of it."""
     trace = worlds.traced(ROWS if rows is None else rows)
-    return worlds.observation(worlds.load(), trace, WHO)._replace(database=Asked(engine, said, fault))
+    return worlds.observation(worlds.load(), trace, WHO)._replace(database=DatabaseAnswer(engine, said, fault))
 
 
 def canonical() -> Diagnosis:

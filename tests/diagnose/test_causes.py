@@ -13,10 +13,10 @@ from auditor.diagnose import causes as standing
 from auditor.diagnose import diagnose_page, observation
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
-from auditor.diagnose.observation import KERNEL, Process, Traced
+from auditor.diagnose.observation import KERNEL, Process, TraceTexts
 from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.sources import kstat
-from auditor.verify.trial import Logged
+from auditor.verify.trial import KernelLines
 from tests.diagnose import worlds
 from tests.shared import ROOT
 
@@ -312,7 +312,7 @@ WRITE = "I/O error, dev {}, sector 99 op 0x1:(WRITE) flags 0x0 phys_seg 3 prio c
 
 def of_log(*lines: str, missing: str = "", **given: object) -> Diagnosis:
     """A healthy load, and what the kernel logged meanwhile."""
-    logged = Logged(lines, missing)
+    logged = KernelLines(lines, missing)
     return diagnose(worlds.observation(worlds.load(), worlds.traced(HEALTHY), logged=logged), worlds.facts(**given))
 
 
@@ -509,7 +509,7 @@ def test_a_trace_of_nothing_is_not_believed_where_commits_were_counted() -> None
 
 
 @pytest.mark.parametrize("trace", [None, worlds.traced({})])
-def test_what_a_dataset_did_that_is_gone_at_the_end_is_not_nothing(trace: Traced | None) -> None:
+def test_what_a_dataset_did_that_is_gone_at_the_end_is_not_nothing(trace: TraceTexts | None) -> None:
     """What it wrote to the log made the log device one that serves others, too."""
     before, after = worlds.load()
     left = {path: text for path, text in after.items() if "tank/db" not in text}

@@ -18,7 +18,7 @@ import pytest
 from auditor.diagnose import diagnose_page, tracing, watch
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
-from auditor.diagnose.observation import Named, Process, Stacks, Waited, from_text, to_text
+from auditor.diagnose.observation import NamedProcess, Process, Stacks, WaitingThread, from_text, to_text
 from auditor.facts import HOST, Fact, known
 from auditor.host.children import stack_reader
 from auditor.host.children.stack_reader import Looker
@@ -208,7 +208,7 @@ def test_a_pass_that_is_not_done_does_not_count(monkeypatch: pytest.MonkeyPatch)
     )
     with tracing.sampling() as sampler:
         found = until(sampler, lambda each: each.passes == 2)
-    assert found == Stacks(2, 50, (Waited(7, 7, "aa", False, 2), Waited(8, 7, "\n", True, 1)), ())
+    assert found == Stacks(2, 50, (WaitingThread(7, 7, "aa", False, 2), WaitingThread(8, 7, "\n", True, 1)), ())
 
 
 @pytest.mark.slow
@@ -306,15 +306,15 @@ def test_stacks_are_looked_at_by_root_where_nothing_is_traced(euid: int) -> None
 # -- what follows -------------------------------------------------------------------------------------------------
 
 WAITS = (
-    Waited(101, 100, "postgres", False, 300),
-    Waited(102, 100, "postgres", False, 20),
-    Waited(50, 50, "zvol_tq-0", True, 92),
+    WaitingThread(101, 100, "postgres", False, 300),
+    WaitingThread(102, 100, "postgres", False, 20),
+    WaitingThread(50, 50, "zvol_tq-0", True, 92),
 )
 
 
 def told(
-    passes: int = 200, waits: tuple[Waited, ...] = WAITS, faults: tuple[str, ...] = (), *, everybody: bool = True,
-    global_: int | None = 1000, suspended: int = 0, named: Named | None = None, **load: object,
+    passes: int = 200, waits: tuple[WaitingThread, ...] = WAITS, faults: tuple[str, ...] = (), *, everybody: bool = True,
+    global_: int | None = 1000, suspended: int = 0, named: NamedProcess | None = None, **load: object,
 ) -> Diagnosis:  # fmt: skip
     """10 s in which that was seen, and the ZILs of all pools counted so many commits."""
     files = worlds.load(**load)  # type: ignore[arg-type]
@@ -397,7 +397,7 @@ def test_where_no_mean_is_told(given: dict[str, object], why: str | None) -> Non
 
 
 def test_a_process_has_its_share_of_the_waiting() -> None:
-    named = Named(100, "postgres", ("tank/db",), 1, (100, 101, 102), (), 0, ())
+    named = NamedProcess(100, "postgres", ("tank/db",), 1, (100, 101, 102), (), 0, ())
     found = told(named=named)
     assert found.own
     assert found.own.text.startswith(

@@ -15,8 +15,8 @@ from auditor import audit
 from auditor.diagnose import diagnose_page, inspection, process_share
 from auditor.diagnose.commits import traced
 from auditor.diagnose.conclusion import diagnose
-from auditor.diagnose.diagnosis import Own
-from auditor.diagnose.observation import KERNEL, Named, Process, from_text, to_text
+from auditor.diagnose.diagnosis import ProcessPart
+from auditor.diagnose.observation import KERNEL, NamedProcess, Process, from_text, to_text
 from auditor.facts import HOST, Fact, Subject, known
 from auditor.host import owner
 from auditor.host.live import LiveHost
@@ -227,11 +227,13 @@ def test_a_real_process_and_its_child(tmp_path: Path) -> None:
 
 # -- what is said of it -------------------------------------------------------------------------------------------
 
-NAMED = Named(100, "postgres", ("tank/db",), 3, (100, 101, 102), (), 0, ())
+NAMED = NamedProcess(100, "postgres", ("tank/db",), 3, (100, 101, 102), (), 0, ())
 ROWS = {(101, "postgres", 1): (300, 300 * 5300), (200, "nginx", 1): (100, 100 * 5300)}
 
 
-def narrowed(named: Named = NAMED, rows: dict[tuple[int, str, int], tuple[int, int]] = ROWS, whole: bool = True) -> Own:
+def narrowed(
+    named: NamedProcess = NAMED, rows: dict[tuple[int, str, int], tuple[int, int]] = ROWS, whole: bool = True
+) -> ProcessPart:
     seen = worlds.observation(worlds.load(), worlds.traced(rows))._replace(named=named)
     assert from_text(to_text(seen)) == seen
     facts = worlds.facts()
@@ -336,7 +338,7 @@ def test_a_process_on_the_command_line_and_again_from_its_recording(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     past = recording.load(VERIFICATIONS / "2.3-mirrored-slog.tar.gz")
-    found = process_share.Found(os.getpid(), "postgres", owner.started(os.getpid()), ("tank/db",), 99, "")
+    found = process_share.ProcessLoad(os.getpid(), "postgres", owner.started(os.getpid()), ("tank/db",), 99, "")
     monkeypatch.setattr(inspection, "LiveHost", lambda *limits: recording.ReplayHost(past))
     monkeypatch.setattr(process_share, "find", lambda host, target: found)
     kept = tmp_path / "x.tar.gz"
@@ -355,7 +357,7 @@ def test_volumes_of_several_pools_are_told_once_they_are_known(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     roots = (Subject("dataset", "fast/wal"), Subject("dataset", "tank/db"))
-    found = process_share.Found(100, "qemu", 7, ("/dev/zd0", "/dev/zd16"), 0, "")
+    found = process_share.ProcessLoad(100, "qemu", 7, ("/dev/zd0", "/dev/zd16"), 0, "")
     monkeypatch.setattr(process_share, "find", lambda host, target: found)
     monkeypatch.setattr(audit, "look", lambda *words: audit.Look(worlds.facts(), roots))
     done = zaudit("diagnose", "100")

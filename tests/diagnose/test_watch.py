@@ -14,12 +14,12 @@ import pytest
 
 from auditor import audit
 from auditor.diagnose import inspection, tracing, watch
-from auditor.diagnose.commits import Looked
+from auditor.diagnose.commits import Histograms
 from auditor.diagnose.conclusion import Moment, Scope, second
 from auditor.diagnose.diagnosis import Second
 from auditor.diagnose.observation import Observation
-from auditor.diagnose.process_share import Found
-from auditor.diagnose.watch import Watching
+from auditor.diagnose.process_share import ProcessLoad
+from auditor.diagnose.watch import WatchOptions
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.live import LiveHost
 from auditor.recording import recording
@@ -41,7 +41,7 @@ TXGS = "txg birth state ndirty nread nwritten reads writes otime qtime wtime sti
 )
 
 
-def moments(first: Looked, then: Looked, **load: object) -> tuple[Moment, Moment]:
+def moments(first: Histograms, then: Histograms, **load: object) -> tuple[Moment, Moment]:
     before, after = worlds.load(**load)  # type: ignore[arg-type]
     after[trial.txgs_path("tank")] = TXGS
     return Moment(worlds.moment(1000, before), first), Moment(worlds.moment(1010, after), then)
@@ -53,8 +53,8 @@ def everybody() -> Facts:
     return facts
 
 
-def looked(rows: dict[tuple[int, str, int], tuple[int, int]], bins: dict[int, int]) -> Looked:
-    return Looked(log2(bins), worlds.threads(rows))
+def looked(rows: dict[tuple[int, str, int], tuple[int, int]], bins: dict[int, int]) -> Histograms:
+    return Histograms(log2(bins), worlds.threads(rows))
 
 
 def test_a_second_is_what_grew() -> None:
@@ -81,21 +81,21 @@ def test_a_process_has_its_own_columns() -> None:
 
 def test_a_dataset_has_its_own_columns() -> None:
     after = looked({DB: (360, 360 * 5000), WEB: (40, 40 * 1000)}, {13: 400})
-    one, two = moments(Looked(), after, commits={"tank/db": 360, "tank/web": 40})
+    one, two = moments(Histograms(), after, commits={"tank/db": 360, "tank/web": 40})
     told = second(one, one, two, Scope("tank", "tank/web", everybody()), None)
     assert (told.commits, told.own, told.own_mean_ns) == (400, 40, 1e6)
-    one, two = moments(Looked(), Looked(), commits={"tank/db": 360, "tank/web": 40})
+    one, two = moments(Histograms(), Histograms(), commits={"tank/db": 360, "tank/web": 40})
     told = second(one, one, two, Scope("tank", "tank/web", everybody()), None)
     assert (told.commits, told.own, told.own_mean_ns, told.mean_ns) == (400, 40, None, None)
 
 
 def test_what_was_not_seen_is_no_number() -> None:
     after = looked({DB: (300, 300 * 5000)}, {13: 300})
-    one, two = moments(Looked(), after)
+    one, two = moments(Histograms(), after)
     earlier = one._replace(reading=one.reading._replace(at=990.0))
     told = second(earlier, one, two, Scope("tank", "", everybody()), None)  # the look between them is missing
     assert (told.commits, told.mean_ns, told.p99_ns, told.most_ns) == (400, None, None, None)
-    told = second(one, one, two._replace(looked=Looked("x", "x")), Scope("tank", "", everybody()), None)
+    told = second(one, one, two._replace(looked=Histograms("x", "x")), Scope("tank", "", everybody()), None)
     assert told.mean_ns is None
     dropped = after._replace(threads=after.threads.replace("Dropped: 0", "Dropped: 4"))
     told = second(one, one, two._replace(looked=dropped), Scope("tank", "", everybody()), {100})
@@ -103,7 +103,7 @@ def test_what_was_not_seen_is_no_number() -> None:
     fell = looked({DB: (200, 200 * 5000)}, {13: 200})
     told = second(one, two, two._replace(looked=fell), Scope("tank", "", everybody()), None)
     assert (told.commits, told.mean_ns) == (None, None)  # the clock stood still, too
-    nothing = Moment(Reading(1020.0, 100.0, {}, {}), Looked())
+    nothing = Moment(Reading(1020.0, 100.0, {}, {}), Histograms())
     told = second(one, two, nothing, Scope("tank", "", everybody()), None)
     assert told == Second(at=1020.0, seconds=10.0)
 
@@ -177,7 +177,7 @@ def watched(
     def told(each: Second) -> None:
         line(each)
 
-    watching = Watching(histograms, told, lambda: LiveHost(5.0), "")
+    watching = WatchOptions(histograms, told, lambda: LiveHost(5.0), "")
     return watch.observe(LiveHost(5.0), "tank", worlds.POOL, worlds.facts(), 3600, None, traced=True, watch=watching)
 
 
@@ -293,5 +293,5 @@ def test_to_what_the_lines_are_narrowed(root: str, kind: str, named: bool, narro
     facts = worlds.facts()
     facts.put(Fact(Subject("dataset", root), "type", known(kind, "")))
     wanted = inspection.DiagnoseOptions(root, 9.0, True, True, True, None, audit.Options(), 9.0, 9.0)
-    found = Found(100, "qemu", 7, (root,), 0, "") if named else None
+    found = ProcessLoad(100, "qemu", 7, (root,), 0, "") if named else None
     assert inspection._watching(wanted, root, worlds.POOL, found, facts).dataset == narrowed

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.databases import configuration, postgres
 from auditor.diagnose import watch
-from auditor.diagnose.observation import Tick, Traced
+from auditor.diagnose.observation import Tick, TraceTexts
 from auditor.host.files import allowed_part
 from auditor.host.request import Capture, Files, Read, Run
 from tests.diagnose.test_commits import THREADS, log2
@@ -121,7 +121,7 @@ def test_what_the_scheduler_counted_of_threads_and_of_openzfs() -> None:
     assert watch._pipeline(Answering(files), began, ended) == sum(pid + 2 for pid in (7, 8, 10, 11))
     assert watch._pipeline(Answering({}), began, ended) is None
     assert watch._pipeline(Answering(files), ended, began) is None  # a thread that fell is another one now
-    traced = Traced(THREADS, (Tick(1.0, log2({5: 338})),), "", 0, ())
+    traced = TraceTexts(THREADS, (Tick(1.0, log2({5: 338})),), "", 0, ())
     files["/proc/340/cmdline"] = "postgres: walwriter"
     found = {each.pid: each for each in watch._processes(Answering(files), watch._seen(traced, None), began, ended)}
     assert found[340] == (340, "python3", "walwriter", "", 2)
@@ -136,7 +136,7 @@ def test_what_is_kept_of_a_thread_of_the_kernel() -> None:
 
 
 def test_a_trace_that_cannot_be_read_leaves_the_counters() -> None:
-    def gone(_ticks: object) -> Traced:
+    def gone(_ticks: object) -> TraceTexts:
         raise FileNotFoundError(2, "No such file or directory")
 
     assert watch._ended(gone, [], "") == (

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
-from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
+from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, TraceTexts
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.sources import kstat
 from auditor.verify import trial
-from auditor.verify.trial import Logged, Reading
+from auditor.verify.trial import KernelLines, Reading
 from tests.diagnose.test_commits import log2
 
 POOL = Subject("pool", "tank")
 SECONDS = 10.0
-QUIET = Logged((), "")
+QUIET = KernelLines((), "")
 BOOT = 900  # seconds since the epoch
 UP = 1000 - BOOT  # seconds, before the look
 COUNTS = ("writes", "zil_commit_count", "zil_commit_writer_count", "zil_itx_count", "zil_itx_indirect_count")
@@ -153,20 +153,22 @@ def calls(rows: Mapping[int, tuple[int, int]]) -> str:
     return f"# event histogram\n#\n\n{body}\nTotals:\n    Hits: 1\n    Entries: {len(rows)}\n    Dropped: 0\n"
 
 
-def traced(rows: Mapping[tuple[int, str, int], tuple[int, int]], queue_us: int = 100, missed: int | None = 0) -> Traced:
+def traced(
+    rows: Mapping[tuple[int, str, int], tuple[int, int]], queue_us: int = 100, missed: int | None = 0
+) -> TraceTexts:
     """queue_us: that each commit waited for its turn."""
     total = sum(count for count, _ in rows.values())
     waits = {(pid, name, 0): (count, count * queue_us) for (pid, name, _), (count, _) in rows.items()}
     queue = threads(waits).replace(", zil:          0", "")
-    return Traced(threads(rows), (Tick(1000 + SECONDS, log2({13: total})),), queue, missed, ("zil_commit",))
+    return TraceTexts(threads(rows), (Tick(1000 + SECONDS, log2({13: total})),), queue, missed, ("zil_commit",))
 
 
 def observation(
     files: tuple[dict[str, str], dict[str, str]],
-    trace: Traced | None,
+    trace: TraceTexts | None,
     processes: tuple[Process, ...] = (),
     target: str = "tank",
-    logged: Logged = QUIET,
+    logged: KernelLines = QUIET,
 ) -> Observation:
     before, after = files
     why = "" if trace else "only root may trace"

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.diagnose import causes, conclusion
 from auditor.diagnose.conclusion import diagnose
-from auditor.diagnose.diagnosis import Outcome, Stacked, Waiter
+from auditor.diagnose.diagnosis import Outcome, StackSamples, Waiter
 from tests.diagnose import worlds
 from tests.lab.diagnose.run import Cause, Load, counts, everything, problems, samples
 
@@ -47,7 +47,7 @@ def load(us: float, *, first: int = 100, number: int = 400, whole: bool = False)
 
 def test_samples_may_say_too_little_and_not_too_much() -> None:
     found = worlds.canonical()._replace(
-        stacked=Stacked(200, 400, 2.0, 20e6, "", (Waiter(100, "x", "", "", 400, 1.0, False),))
+        stacked=StackSamples(200, 400, 2.0, 20e6, "", (Waiter(100, "x", "", "", 400, 1.0, False),))
     )
     assert list(samples(worlds.canonical(), [load(1)])) == []
     assert list(samples(found, [load(28000)])) == []

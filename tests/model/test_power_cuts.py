@@ -17,7 +17,7 @@ from auditor.facts import DriveCuts, Known, Subject, value_of
 from auditor.host.request import WITNESS, Files
 from auditor.judge.cell import Cell, Tried
 from auditor.powercut.proof import FLUSHED, Cut, Trial, evidence
-from auditor.powercut.proof import Tried as Session
+from auditor.powercut.proof import DriveTrial as Session
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.recording.redaction import redact
 from auditor.report import audit_page as page

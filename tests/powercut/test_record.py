@@ -14,11 +14,11 @@ from auditor.powercut.sectors import (
     CLASSES,
     NOTHING,
     SECTOR,
-    Acknowledged,
     Class,
     Damage,
     Layout,
-    Left,
+    Receipts,
+    Remains,
     check,
     expected,
     mark_of,
@@ -51,8 +51,8 @@ class Disk:
         assert isinstance(old, bytes)
         self.slots[slot] = old[:at] + data + old[at + len(data) :]
 
-    def check(self, layout: Layout, newest: int, failed: frozenset[int] = frozenset()) -> Left:
-        return check(layout, Acknowledged(newest, failed), lambda slot: self.slots[slot])
+    def check(self, layout: Layout, newest: int, failed: frozenset[int] = frozenset()) -> Remains:
+        return check(layout, Receipts(newest, failed), lambda slot: self.slots[slot])
 
 
 COMMITS, NEWEST = 40, 37
@@ -149,7 +149,7 @@ def test_what_is_whole_is_no_damage(name: str) -> None:
     disk = Disk(layout, COMMITS)
     left = disk.check(layout, NEWEST)
     assert (left.damage, left.missing, left.newest) == ((), 0, COMMITS)
-    assert left.checked == sum(each > 0 for each in expected(layout, Acknowledged(NEWEST)))
+    assert left.checked == sum(each > 0 for each in expected(layout, Receipts(NEWEST)))
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -261,7 +261,7 @@ def test_a_commit_writes_different_slots(generation: int, name: str) -> None:
 def test_anything_may_lie_there(data: bytes, newest: int) -> None:
     """No content of a drive breaks the checker, and none of it is taken for ours."""
     layout = LAYOUTS["mmap"]
-    left = check(layout, Acknowledged(newest), lambda slot: data)
+    left = check(layout, Receipts(newest), lambda slot: data)
     assert left.newest == 0
     assert left.worst in CLASSES
     assert left.missing == left.checked

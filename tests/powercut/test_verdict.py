@@ -37,7 +37,7 @@ from auditor.powercut.proof import (
     together,
     window,
 )
-from auditor.powercut.sectors import Acknowledged, Left, check, mark_of, slots_of, unit
+from auditor.powercut.sectors import Receipts, Remains, check, mark_of, slots_of, unit
 from auditor.powercut.target import CONTROL, RAW, layout_of
 from auditor.powercut.wire import COMMIT, Frame, Kind, encoded
 from tests.fake import CommandLine
@@ -229,13 +229,13 @@ def cut(folder: Path, model: str, rate: int, seed: int) -> Trial:
     os.close(disk.fd)
     medium = path.read_bytes()
     left = [
-        check(each, Acknowledged(newest), lambda slot, each=each: medium[each.offset(slot) :][: each.unit])  # type: ignore[misc]
+        check(each, Receipts(newest), lambda slot, each=each: medium[each.offset(slot) :][: each.unit])  # type: ignore[misc]
         for each, newest in ((ACKNOWLEDGED, committed), (UNFLUSHED, written))
     ]
     return of(left, committed)
 
 
-def of(left: list[Left], committed: int) -> Trial:
+def of(left: list[Remains], committed: int) -> Trial:
     damage: dict[str, int] = {}
     for each in left[0].damage:
         damage[each.kind] = damage.get(each.kind, 0) + 1

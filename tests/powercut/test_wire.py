@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from auditor import codec
 from auditor.powercut import book
 from auditor.powercut.book import Log, Run, StoreError, StoreFull
-from auditor.powercut.sectors import Acknowledged, mark_of
+from auditor.powercut.sectors import Receipts, mark_of
 from auditor.powercut.target import CONTROL, PROFILES, layout_of
 from auditor.powercut.wire import (
     COMMIT,
@@ -180,7 +180,7 @@ def test_acknowledgements_follow_each_other() -> None:
             run.add(Frame(Kind.ACK, RUN, 1, 2, body))
     run.add(Frame(Kind.ACK, RUN, 1, 2, COMMIT.pack(0, 1)))
     run.add(Frame(Kind.FAIL, RUN, 1, 3, FAILED.pack(0, 2, 5)))
-    assert run.sessions[0].streams[0].acknowledged == Acknowledged(2, frozenset({2}))
+    assert run.sessions[0].streams[0].acknowledged == Receipts(2, frozenset({2}))
     with pytest.raises(WireError):
         run.add(Frame(Kind.ACK, RUN, 1, 4, COMMIT.pack(0, 1)))
 

@@ -21,7 +21,7 @@ import pytest
 from auditor.verify import chain, execution, fio, ledger, place, profile
 from auditor.verify.fio import Step
 from auditor.verify.ledger import ROOT, Actor, Place, PlaceError
-from auditor.verify.trial import Ran, Trial
+from auditor.verify.trial import FioRun, Trial
 from tests.shared import briefly
 from tests.verify.fake_zfs import FakeZfs
 from tests.verify.test_run import HEAD, Bench
@@ -73,7 +73,7 @@ class Ground(Bench):
     def made(self) -> Place:
         return place.directory(str(self.tank), "tank/db")
 
-    def step(self, made: Place, purpose: str = "log") -> Ran:
+    def step(self, made: Place, purpose: str = "log") -> FioRun:
         """One run in a place, as a trial does it."""
         with place.hold(made) as here:
             what = Step(purpose, purpose, ("log",), 1, 1 << 30)
@@ -358,7 +358,7 @@ def test_a_race_of_many_swaps(ground: Ground) -> None:
         assert done(attacker)
     assert ground.intact()
     assert [path.name for path in ground.precious.iterdir()] == ["zaudit.log.0.0"]
-    assert outcomes <= {"", "the place was change", "PlaceError", "Replaced"}
+    assert outcomes <= {"", "the place was change", "PlaceError", "ReplacedPlace"}
     assert outcomes != {""}, "he came in between at least once"
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from auditor.facts import Fact, Facts, Subject, known, unknown
 from auditor.verify import chain
 from auditor.verify.result import CANNOT_EXCLUDE, LIMITED, Chain, Syscalls, Zil
-from auditor.verify.trial import STATUS, UNLOGGED, UNSEEN, Logged
+from auditor.verify.trial import STATUS, UNLOGGED, UNSEEN, KernelLines
 from tests.folded import for_each
 from tests.shared import briefly
 from tests.verify.worlds import DATA, FAILED, LEG_A, LEG_B, MIRRORED, NOTHING, SYNCS, Disk, World, world
@@ -55,13 +55,13 @@ def four_mirrors(flushes: int) -> tuple[Disk, ...]:
     )
 
 
-def unlogged(what: World, logged: Logged = UNLOGGED) -> World:
+def unlogged(what: World, logged: KernelLines = UNLOGGED) -> World:
     """The same where the kernel's log was not read."""
     runs = tuple(ran._replace(logged=logged) for ran in what.trial.runs)
     return what._replace(trial=what.trial._replace(runs=runs))
 
 
-def earlier(what: World, logged: Logged) -> World:
+def earlier(what: World, logged: KernelLines) -> World:
     """The same after a run in which the kernel logged something."""
     (ran,) = what.trial.runs
     calls = ran._replace(name="calls", purpose="calls", logged=logged)
@@ -377,7 +377,7 @@ CONTRADICTED = {
         "nvme2n1: at least 3 flushes that failed (I/O error, dev nvme2n1, sector 0 op 0x1:(WRITE)",
     ),
     "flushes fail in the run under strace": (
-        earlier(world(), Logged((FAILED.format("nvme2n1"),), "")),
+        earlier(world(), KernelLines((FAILED.format("nvme2n1"),), "")),
         {"kernel's log"},
         "nvme2n1: at least 1 flushes that failed",
     ),
@@ -484,7 +484,9 @@ INCONCLUSIVE = {
         "no counters of p2 alone",
     ),
     "what the kernel logged was not read": (unlogged(world()), "what the kernel logged meanwhile is not in the recording"),
-    "the kernel logged more than it keeps": (unlogged(world(), Logged((), "dropped a part")), "kernel's log: dropped a part"),
+    "the kernel logged more than it keeps": (
+        unlogged(world(), KernelLines((), "dropped a part")), "kernel's log: dropped a part"
+    ),
     "a flush fails where nobody knows of a cache": (
         world(tuple(disk._replace(volatile=None) for disk in MIRRORED), logged=[FAILED.format("nvme2n1")]),
         "nvme2n1: at least 1 flushes that failed",

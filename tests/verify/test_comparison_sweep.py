@@ -10,7 +10,7 @@ import pytest
 from auditor.verify import comparison, fio, profile
 from auditor.verify.fio import FioError
 from auditor.verify.profile import ProfileError
-from auditor.verify.trial import Ran
+from auditor.verify.trial import FioRun
 from tests.golden import FIO, fio_output
 from tests.verify.worlds import NOTHING
 
@@ -18,17 +18,17 @@ MIB = 1 << 20
 DOCUMENT = json.loads(fio_output(FIO / "postgres" / "log.out.gz"))
 
 
-def ran(name: str, ms: int, amount: int = 16 * MIB, *, exit: int = 0, limited: bool = False) -> Ran:
+def ran(name: str, ms: int, amount: int = 16 * MIB, *, exit: int = 0, limited: bool = False) -> FioRun:
     """A run of fio that took so long to write the amount."""
     job = {**DOCUMENT["jobs"][0], "jobname": name, "job_runtime": ms}
     job["write"] = {**job["write"], "io_bytes": amount}
     said = json.dumps({**DOCUMENT, "jobs": [job]})
-    return Ran(
+    return FioRun(
         name, "sweep", (name,), ("fio",), NOTHING, NOTHING, NOTHING, 0.0, 1.0, exit, said, "no space", limited=limited
     )
 
 
-def taken(amount: int, sync_ms: int) -> list[Ran]:
+def taken(amount: int, sync_ms: int) -> list[FioRun]:
     """All runs of a sweep in which writing takes 100 ms and each sync so long."""
     steps = list(fio.sweep_steps(amount, 1 << 30))
     every = dict(zip((step.name for step in steps), fio.sweep_intervals(amount), strict=False))

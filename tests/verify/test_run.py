@@ -20,7 +20,7 @@ from auditor.verify import execution, fio, ledger, place, profile, trial
 from auditor.verify.execution import CannotVerify
 from auditor.verify.fio import Plan, Step
 from auditor.verify.ledger import Command, Place, PlaceError
-from auditor.verify.place import Held
+from auditor.verify.place import OpenPlace
 from auditor.verify.trial import Trial
 from tests.fake import FakeHost
 from tests.golden import FIO, fio_output
@@ -187,7 +187,7 @@ def scratch(
     monkeypatch.setattr(fcntl, "ioctl", driver)
 
     @contextlib.contextmanager
-    def device(here: Held) -> Iterator[int]:
+    def device(here: OpenPlace) -> Iterator[int]:
         yield here.folder
 
     def zvol(target: str, size: int, properties: object, zfs: object) -> Place:

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.host import kmsg as host_kmsg
 from auditor.verify import trial
-from auditor.verify.trial import Logged
+from auditor.verify.trial import KernelLines
 from tests.logs import record, replay
 
 ERROR = "I/O error, dev nvme2n1, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 prio class 0"
@@ -22,7 +22,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[bytes | OSError]:
     return said
 
 
-def heard() -> Logged:
+def heard() -> KernelLines:
     with trial.listening() as logged:
         return logged()
 
@@ -33,12 +33,12 @@ def test_lines_of_disks_and_pools_are_kept(log: list[bytes | OSError]) -> None:
         record(ERROR),
         record("nvme nvme2: controller is down; will reset: CSTS=0x1"),
     ]
-    assert heard() == Logged((ERROR, "nvme nvme2: controller is down; will reset: CSTS=0x1"), "")
+    assert heard() == KernelLines((ERROR, "nvme nvme2: controller is down; will reset: CSTS=0x1"), "")
 
 
 def test_a_program_cannot_speak_for_the_kernel(log: list[bytes | OSError]) -> None:
     log += [record(ERROR, priority=8 + 3), record(f"x\\x0a{ERROR}"), record(f"x\n{ERROR}")]
-    assert heard() == Logged((), "")
+    assert heard() == KernelLines((), "")
 
 
 def test_what_is_no_record_was_not_understood(log: list[bytes | OSError]) -> None:
@@ -59,12 +59,12 @@ def test_what_was_dropped_is_not_nothing(log: list[bytes | OSError]) -> None:
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
 def test_a_log_that_stops_to_answer(log: list[bytes | OSError], number: int) -> None:
     log += [record(ERROR), OSError(number, "no")]
-    assert heard() == Logged((ERROR,), "the kernel's log could not be read: /dev/kmsg: no")
+    assert heard() == KernelLines((ERROR,), "the kernel's log could not be read: /dev/kmsg: no")
 
 
 def test_a_flood_ends(log: list[bytes | OSError], monkeypatch: pytest.MonkeyPatch) -> None:
     log += [record(ERROR)] * (trial.KEPT + 1)
-    assert heard() == Logged((ERROR,) * trial.KEPT, "the kernel logged more than 1000 lines of disks and pools")
+    assert heard() == KernelLines((ERROR,) * trial.KEPT, "the kernel logged more than 1000 lines of disks and pools")
     monkeypatch.setattr(host_kmsg, "MOST", 3)
     log[:] = [record("usb 1-1: new device")] * 4
     assert "dropped a part" in heard().missing
@@ -72,7 +72,7 @@ def test_a_flood_ends(log: list[bytes | OSError], monkeypatch: pytest.MonkeyPatc
 
 def test_what_cannot_be_opened_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_kmsg, "PATH", "/nowhere")
-    assert heard() == Logged((), "the kernel's log could not be read: /nowhere: no such file or directory")
+    assert heard() == KernelLines((), "the kernel's log could not be read: /nowhere: no such file or directory")
 
 
 @pytest.mark.skipif(not os.access(host_kmsg.PATH, os.R_OK), reason="the kernel's log cannot be read here")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from auditor.facts import HOST, Fact, Facts, Scalar, Subject, known
 from auditor.verify.profile import Section
 from auditor.verify.result import Device, Histogram, Job, Run, Syscalls, Txg, Zil
-from auditor.verify.trial import STATUS, Logged, Ran, Reading, Trial
+from auditor.verify.trial import STATUS, FioRun, KernelLines, Reading, Trial
 
 SYNCS, TXGS = 3000, 7
 POOL, DATASET = Subject("pool", "tank"), Subject("dataset", "tank/db")
@@ -181,9 +181,9 @@ def world(
     before, after = (
         NOTHING._replace(text={f"{STATUS}tank": status(disks, rows)}) for rows in (always or {}, failed or always or {})
     )
-    ran = Ran(
+    ran = FioRun(
         *("log", "log", ("log",), ("fio",), NOTHING, before, after, 1e9, 1e9 + 37, 0, "", ""),
-        logged=Logged(tuple(logged), ""),
+        logged=KernelLines(tuple(logged), ""),
     )
     trial = Trial(
         target="tank/db",
