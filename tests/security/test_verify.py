@@ -24,7 +24,7 @@ from auditor.verify.ledger import ROOT, Actor, Place, PlaceError
 from auditor.verify.trial import FioRun, Trial
 from tests.shared import briefly
 from tests.verify.fake_zfs import FakeZfs
-from tests.verify.test_run import HEAD, Bench
+from tests.verify.test_execution import HEAD, Bench
 from tests.verify.worlds import MIRRORED, facts
 
 EVIL = 5000

@@ -19,7 +19,7 @@ from tests.golden import CANONICAL, HOSTS, OLDER, report_of
 from tests.report.test_report_json import HOSTILE
 from tests.verify import samples, strategies
 from tests.verify.samples import MADE, made
-from tests.verify.test_page import UNSAFE, renamed
+from tests.verify.test_verify_page import UNSAFE, renamed
 
 VOID = {"meta"}
 # what a page may consist of: nothing that loads, runs, links or sends

@@ -19,8 +19,8 @@ from tests.golden import CANONICAL, HOSTS, VERIFY_SCHEMA, report_of
 from tests.report.test_report_json import HOSTILE
 from tests.verify import samples, strategies
 from tests.verify.samples import MADE, made
-from tests.verify.test_page import UNSAFE, one_line, renamed
-from tests.verify.test_page_html import Reader
+from tests.verify.test_verify_page import UNSAFE, one_line, renamed
+from tests.verify.test_verify_page_html import Reader
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(VERIFY_SCHEMA.read_text()))
 
