@@ -211,18 +211,21 @@ def verify_reports() -> dict[str, str]:
     """File name -> what is said of made-up verifications."""
     traced = samples.traced()
     return {
-        "traced-80.txt": verify_page.write_text(traced, zaudit="0.0", width=80),
-        "traced-120-ascii.txt": verify_page.write_text(traced, zaudit="0.0", width=120, ascii_only=True),
-        "contradicted-100.txt": verify_page.write_text(samples.contradicted(), page_report(CANONICAL), width=100),
-        "contradicted.html": verify_page.write_html(samples.contradicted(), page_report(CANONICAL)),
-        "compared-and-swept-80.txt": verify_page.write_text(
+        "traced-80.txt": verify_page.write("terminal", traced, zaudit="0.0", width=80),
+        "traced-120-ascii.txt": verify_page.write("terminal", traced, zaudit="0.0", width=120, ascii_only=True),
+        "contradicted-100.txt": verify_page.write(
+            "terminal", samples.contradicted(), page_report(CANONICAL), width=100
+        ),
+        "contradicted.html": verify_page.write("html", samples.contradicted(), page_report(CANONICAL)),
+        "compared-and-swept-80.txt": verify_page.write(
+            "terminal",
             samples.inconclusive(),
             comparison=compare(samples.traced((samples.run(spike_ms=40.0),)), traced),
             sweep=samples.sweep(scatter=0.2),
             zaudit="0.0",
             width=80,
         ),
-        "inconclusive-80.txt": verify_page.write_text(samples.inconclusive(), zaudit="0.0", width=80),
+        "inconclusive-80.txt": verify_page.write("terminal", samples.inconclusive(), zaudit="0.0", width=80),
     }
 
 
@@ -307,15 +310,15 @@ def diagnosis_reports() -> dict[str, str]:
     """File -> the canonical diagnosis in it."""
     found, several = diagnosed.canonical(), diagnosed.several()
     return {
-        "terminal.txt": diagnose_page.write_text(found, zaudit="0.1.0"),
-        "narrow.txt": diagnose_page.write_text(found, zaudit="0.1.0", width=80),
-        "wide.txt": diagnose_page.write_text(found, zaudit="0.1.0", width=120),
-        "ascii.txt": diagnose_page.write_text(found, zaudit="0.1.0", ascii_only=True),
-        "page.html": diagnose_page.write_html(found, zaudit="0.1.0"),
-        "json.json": diagnose_page.write_json(found, zaudit="0.1.0"),
-        "database.txt": diagnose_page.write_text(asked.canonical(), zaudit="0.1.0"),
-        "several.txt": diagnose_page.write_text(several, zaudit="0.1.0", width=80),
-        "several.html": diagnose_page.write_html(several, zaudit="0.1.0"),
+        "terminal.txt": diagnose_page.write("terminal", found, zaudit="0.1.0"),
+        "narrow.txt": diagnose_page.write("terminal", found, zaudit="0.1.0", width=80),
+        "wide.txt": diagnose_page.write("terminal", found, zaudit="0.1.0", width=120),
+        "ascii.txt": diagnose_page.write("terminal", found, zaudit="0.1.0", ascii_only=True),
+        "page.html": diagnose_page.write("html", found, zaudit="0.1.0"),
+        "json.json": diagnose_page.write("json", found, zaudit="0.1.0"),
+        "database.txt": diagnose_page.write("terminal", asked.canonical(), zaudit="0.1.0"),
+        "several.txt": diagnose_page.write("terminal", several, zaudit="0.1.0", width=80),
+        "several.html": diagnose_page.write("html", several, zaudit="0.1.0"),
     }
 
 
@@ -336,15 +339,15 @@ def checklist_reports() -> dict[str, str]:
     healthy, failing = checklist_of(HOSTS / GREEN), checklist_of(VERIFICATIONS / "2.3-sync-disabled.tar.gz")
     proven, slow = listed.listed(listed.whole()), listed.listed(listed.slow())
     return {
-        "healthy-80.txt": checklist_page.write_text(healthy, zaudit="0.1.0", width=80),
-        "failing-80.txt": checklist_page.write_text(failing, zaudit="0.1.0", width=80),
-        "failing-120-ascii.txt": checklist_page.write_text(failing, zaudit="0.1.0", width=120, ascii_only=True),
-        "failing-verbose-100.txt": checklist_page.write_text(failing, zaudit="0.1.0", verbose=True),
-        "proven-120.txt": checklist_page.write_text(proven, zaudit="0.1.0", width=120),
-        "slow-80.txt": checklist_page.write_text(slow, zaudit="0.1.0", width=80),
-        "page.html": checklist_page.write_html(slow, zaudit="0.1.0"),
-        "markdown.md": checklist_page.write_markdown(slow, zaudit="0.1.0"),
-        "json.json": checklist_page.write_json(slow, zaudit="0.1.0"),
+        "healthy-80.txt": checklist_page.write("terminal", healthy, zaudit="0.1.0", width=80),
+        "failing-80.txt": checklist_page.write("terminal", failing, zaudit="0.1.0", width=80),
+        "failing-120-ascii.txt": checklist_page.write("terminal", failing, zaudit="0.1.0", width=120, ascii_only=True),
+        "failing-verbose-100.txt": checklist_page.write("terminal", failing, zaudit="0.1.0", verbose=True),
+        "proven-120.txt": checklist_page.write("terminal", proven, zaudit="0.1.0", width=120),
+        "slow-80.txt": checklist_page.write("terminal", slow, zaudit="0.1.0", width=80),
+        "page.html": checklist_page.write("html", slow, zaudit="0.1.0"),
+        "markdown.md": checklist_page.write("markdown", slow, zaudit="0.1.0"),
+        "json.json": checklist_page.write("json", slow, zaudit="0.1.0"),
     }
 
 

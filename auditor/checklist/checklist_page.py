@@ -173,6 +173,7 @@ def is_command(do: str) -> bool:
 
 # -- the page --------------------------------------------------------------------------------------------------------------
 
+SCHEMA = "zaudit-checklist/1"
 BOXES: dict[Answer, tuple[doc.Tone, str, str]] = {
     "no": ("bad", "✗", "!"),
     "open": ("open", "", " "),
@@ -183,19 +184,25 @@ BOXES: dict[Answer, tuple[doc.Tone, str, str]] = {
 TICKED = "A box is ticked only where everything that the line asks for was seen and passed."
 
 
-def write_text(
+def write(
+    format_: str,
     found: Checklist,
     *,
     zaudit: str = "",
     verbose: bool = False,
     **screen: Unpack[terminal.Screen],
 ) -> str:
-    """For a terminal. verbose: everything that a line rests on."""
-    return terminal.write(built(found, zaudit, verbose), **screen)
-
-
-def write_html(found: Checklist, *, zaudit: str = "") -> str:
-    return html.write(built(found, zaudit, False))
+    """json (``checklist_schema.json``), markdown, html, or else for a terminal. verbose: everything that a line rests on."""
+    match format_:
+        case "json":
+            document = {"schema": SCHEMA, "zaudit": zaudit, "checklist": plain(found, valid_unicode)}
+            return json.dumps(document, ensure_ascii=True, allow_nan=False) + "\n"
+        case "markdown":
+            return "\n".join(_markdown(found, zaudit)) + "\n"
+        case "html":
+            return html.write(built(found, zaudit, False))
+        case _:
+            return terminal.write(built(found, zaudit, verbose), **screen)
 
 
 def built(found: Checklist, zaudit: str, verbose: bool) -> doc.Document:
@@ -275,10 +282,6 @@ def _do(do: str) -> tuple[doc.Run | str]:
 LONGEST = 300
 
 
-def write_markdown(found: Checklist, *, zaudit: str = "") -> str:
-    return "\n".join(_markdown(found, zaudit)) + "\n"
-
-
 def _markdown(found: Checklist, zaudit: str) -> Iterator[str]:
     yield f"## Checklist of {_code(found.target)} on {_code(found.hostname)}: {counts(found)}\n"
     yield f"OpenZFS {_code(found.release)}, drawn up {when(found.made)} by {code(f'zaudit {zaudit}'.rstrip())}\n"
@@ -322,13 +325,3 @@ def _text(told: str) -> str:
 
 def _code(told: str) -> str:
     return code(brief(harmless(told), LONGEST))
-
-
-# -- for a program: ``checklist_schema.json`` ------------------------------------------------------------------------------
-
-SCHEMA = "zaudit-checklist/1"
-
-
-def write_json(found: Checklist, *, zaudit: str = "") -> str:
-    document = {"schema": SCHEMA, "zaudit": zaudit, "checklist": plain(found, valid_unicode)}
-    return json.dumps(document, ensure_ascii=True, allow_nan=False) + "\n"

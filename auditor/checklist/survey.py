@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from auditor import __version__, audit, interrupt, rulebook
+from auditor import audit, interrupt, rulebook
 from auditor.checklist import checklist_page, lists, responses
 from auditor.checklist.lists import Audited, Checklist, Evidence, Runs, Source
 from auditor.checklist.responses import Verified
@@ -176,16 +176,6 @@ def _profiles(facts: Facts) -> dict[str, str]:
     """Engine -> the profile that writes as it does, of the databases on the target."""
     engines = {word_of(facts.get(each, "engine")) for each in facts.linked(HOST, "databases")}
     return {name: ENGINES[name].profile for name in sorted(engines) if name in ENGINES}
-
-
-def rendered(found: Checklist, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
-    if format_ == "json":
-        return checklist_page.write_json(found, zaudit=__version__)
-    if format_ == "html":
-        return checklist_page.write_html(found, zaudit=__version__)
-    if format_ == "markdown":
-        return checklist_page.write_markdown(found, zaudit=__version__)
-    return checklist_page.write_text(found, zaudit=__version__, verbose=verbose, **terminal)
 
 
 def summary(found: Checklist) -> str:

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from auditor import __version__
 from auditor.commands import _options
 from auditor.commands._auditing import Request, gathered
 from auditor.commands._options import Local, Output, formats_of, looking, policy
@@ -45,14 +46,14 @@ def checklist(
     Exit codes: 11 to 14 the worst of what a no rests on (low, medium, high, critical); else 10 while a command would answer
     what is open; else 0, also where only a person can.
     """
-    from auditor.checklist import survey
+    from auditor.checklist import checklist_page, survey
 
     if not target and not replays:
         raise click.UsageError("name a TARGET, or --replay recordings")
     options = asked.options()
     wanted = survey.Wanted(target, replays, options, asked.named_policy(), asked.timeout, asked.deadline, time.time())
     found = survey.draw(wanted, progress(asked.deadline))
-    text = survey.rendered(found, format_, look(output), verbose=verbose)
+    text = checklist_page.write(format_, found, zaudit=__version__, verbose=verbose, **look(output))
     write(text, output, survey.summary(found), encoded=format_ == "html")
     sys.exit(found.exit_code)
 

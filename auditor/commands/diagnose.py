@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from auditor import __version__
 from auditor.commands._auditing import Request, gathered
 from auditor.commands._options import Local, Output, Seconds, database, deadline, formats_of, policy
 from auditor.screen import look, say, steps, write
@@ -89,7 +90,10 @@ def diagnose(
         found = command.live(wanted, progress(asked.deadline), None if watch else steps())
     if watch and format_ == "terminal" and not output:
         say("")
-    text = command.rendered(found, format_, look(output), verbose=verbose)
+    from auditor.diagnose import diagnose_page
+
+    shown = found.diagnosis, found.report
+    text = diagnose_page.write(format_, *shown, zaudit=__version__, verbose=verbose, **look(output))
     write(text, output, command.summary(found), encoded=format_ == "html")
     if found.unkept:
         raise found.unkept

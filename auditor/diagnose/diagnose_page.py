@@ -220,11 +220,13 @@ def next_step(found: Diagnosis) -> str:
 
 # -- the page --------------------------------------------------------------------------------------------------------------
 
+SCHEMA = "zaudit-diagnosis/1"
 MOST, EVERY = 8, 200  # rows of a table in brief and whole: nobody reads more on a terminal
 BAR = 24
 
 
-def write_text(
+def write(
+    format_: str,
     found: Diagnosis,
     report: Report | None = None,
     *,
@@ -232,14 +234,14 @@ def write_text(
     verbose: bool = False,
     **screen: Unpack[terminal.Screen],
 ) -> str:
-    """For a terminal. report: the audit of the same pool."""
-    page = built(found, report, zaudit, EVERY if verbose else MOST)
-    return terminal.write(page, **screen)
-
-
-def write_html(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") -> str:
-    """For a browser."""
-    return html.write(built(found, report, zaudit, EVERY))
+    """json (``diagnosis_schema.json``), html, or else for a terminal. report: the audit of the same pool."""
+    if format_ == "json":
+        document = {"schema": SCHEMA, "zaudit": zaudit, "diagnosis": plain(found, valid_unicode)}
+        if report is not None:
+            document["report"] = report_json.document(report, False)
+        return json.dumps(document, ensure_ascii=True, allow_nan=False) + "\n"
+    page = built(found, report, zaudit, EVERY if verbose or format_ == "html" else MOST)
+    return html.write(page) if format_ == "html" else terminal.write(page, **screen)
 
 
 def built(found: Diagnosis, report: Report | None, zaudit: str, most: int) -> Document:
@@ -419,16 +421,3 @@ def _counted(view: View) -> Iterator[tuple[Line, ...]]:
 
 def _cells(row: Row, what: str) -> tuple[Line, ...]:
     return what, "?" if row.counted is None else f"{row.counted:,}", took(row.mean_ns), doc.Run(row.why, "dim")
-
-
-# -- for a program: ``diagnosis_schema.json`` ------------------------------------------------------------------------------
-
-SCHEMA = "zaudit-diagnosis/1"
-
-
-def write_json(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") -> str:
-    """JSON text that ends with a newline. report: the audit of the same pool."""
-    document = {"schema": SCHEMA, "zaudit": zaudit, "diagnosis": plain(found, valid_unicode)}
-    if report is not None:
-        document["report"] = report_json.document(report, False)
-    return json.dumps(document, ensure_ascii=True, allow_nan=False) + "\n"

@@ -6,9 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from auditor import __version__, audit
+from auditor import audit
 from auditor.diagnose import commits, conclusion, database_counters, observation, process_share, tracing
 from auditor.diagnose import watch as diagnose_watch
 from auditor.diagnose.diagnosis import Diagnosis, Outcome, Second
@@ -144,17 +144,6 @@ def _judged(
         return DiagnosisResult(conclusion.diagnose(made, seen.facts), report)
     except ValueError as error:
         raise CannotDiagnose(str(error)) from None
-
-
-def rendered(found: DiagnosisResult, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
-    """The report in a format."""
-    from auditor.diagnose import diagnose_page
-
-    if format_ == "json":
-        return diagnose_page.write_json(found.diagnosis, found.report, zaudit=__version__)
-    if format_ == "html":
-        return diagnose_page.write_html(found.diagnosis, found.report, zaudit=__version__)
-    return diagnose_page.write_text(found.diagnosis, found.report, zaudit=__version__, verbose=verbose, **terminal)
 
 
 def summary(found: DiagnosisResult) -> str:

@@ -129,16 +129,12 @@ def rules(policy: Policy = NONE) -> rulebook.Chosen:
     return rulebook.choose((), (), (), policy, runs=True)
 
 
-def rendered(found: VerifyResult, format_: str, terminal: Mapping[str, Any]) -> str:
+def rendered(found: VerifyResult, format_: str, screen: Mapping[str, Any]) -> str:
     """The report in a format."""
-    parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
     from auditor.verify import verify_page
 
-    if format_ == "json":
-        return verify_page.write_json(found.verification, found.report, **parts)
-    if format_ == "html":
-        return verify_page.write_html(found.verification, found.report, **parts)
-    return verify_page.write_text(found.verification, found.report, **parts, **terminal)
+    parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
+    return verify_page.write(format_, found.verification, found.report, **parts, **screen)
 
 
 def summary(found: VerifyResult) -> str:

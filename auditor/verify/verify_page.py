@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 from auditor.codec import plain
 from auditor.report import audit_page, event_words, finding_words, html, report_json, terminal
@@ -195,7 +195,8 @@ def when(seconds: float) -> str:
 # -- the page --------------------------------------------------------------------------------------------------------------
 
 
-def write_text(
+def write(
+    format_: str,
     verification: Verification,
     report: Report | None = None,
     *,
@@ -205,21 +206,21 @@ def write_text(
     verbose: bool = False,
     **screen: Unpack[terminal.Screen],
 ) -> str:
-    """For a terminal. verbose: with pictures of every run, and the commands of fio."""
-    page = built(verification, report, comparison, sweep, zaudit, whole=verbose)
-    return terminal.write(page, **screen)
-
-
-def write_html(
-    verification: Verification,
-    report: Report | None = None,
-    *,
-    comparison: Comparison | None = None,
-    sweep: Sweep | None = None,
-    zaudit: str = "",
-) -> str:
-    """For a browser."""
-    return html.write(built(verification, report, comparison, sweep, zaudit, whole=True))
+    """json (``verify_schema.json``, which ``--compare`` reads), html, or else for a terminal. verbose: with pictures of every
+    run, and the commands of fio; in JSON the audit with its passes."""
+    if format_ != "json":
+        page = built(verification, report, comparison, sweep, zaudit, whole=verbose or format_ == "html")
+        return html.write(page) if format_ == "html" else terminal.write(page, **screen)
+    found = document(verification)
+    found["zaudit"] = report.zaudit if report else zaudit
+    if report is not None:
+        found["report"] = report_json.document(report, verbose)
+    if sweep is not None:
+        found["sweep"] = {"sweep": plain(sweep), "knee": plain(find(sweep))}
+    if comparison is not None:
+        found["comparison"] = plain(comparison, valid_unicode)
+    # one line: with one a bucket, two minutes of latencies would have ten thousand
+    return json.dumps(found, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def built(
@@ -482,11 +483,6 @@ def _drawable(step: Step) -> bool:
     return bool(step.seconds) and all(math.isfinite(each) and each > 0 for each in step.seconds)
 
 
-def sweep_data(sweep: Sweep) -> dict[str, Any]:
-    """What was measured and the knee in it, as JSON data."""
-    return {"sweep": plain(sweep), "knee": plain(find(sweep))}
-
-
 def swept(sweep: Sweep) -> Section:
     """The section of a page."""
     first, *others = find(sweep).says
@@ -504,28 +500,3 @@ def swept(sweep: Sweep) -> Section:
     else:
         blocks.append(table(("", ""), ((named(step.every), spread(step)) for step in sweep.steps)))
     return Section(SWEEP_TITLE, (*blocks, *map(Say, others)))
-
-
-# -- for a program: ``verify_schema.json``. What this writes, ``--compare`` reads ------------------------------------------
-
-
-def write_json(
-    verification: Verification,
-    report: Report | None = None,
-    *,
-    comparison: Comparison | None = None,
-    sweep: Sweep | None = None,
-    zaudit: str = "",
-    verbose: bool = False,
-) -> str:
-    """JSON text that ends with a newline. The rest as for a terminal. verbose: the audit with its passes."""
-    found = document(verification)
-    found["zaudit"] = report.zaudit if report else zaudit
-    if report is not None:
-        found["report"] = report_json.document(report, verbose)
-    if sweep is not None:
-        found["sweep"] = sweep_data(sweep)
-    if comparison is not None:
-        found["comparison"] = plain(comparison, valid_unicode)
-    # one line: with one a bucket, two minutes of latencies would have ten thousand
-    return json.dumps(found, ensure_ascii=True, allow_nan=False) + "\n"

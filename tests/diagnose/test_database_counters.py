@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.diagnose import database_counters, observation
+from auditor.diagnose import database_counters, diagnose_page, observation
 from auditor.diagnose.conclusion import diagnose
-from auditor.diagnose.diagnose_page import write_json
 from auditor.diagnose.diagnosis import Diagnosis, Row, View
 from auditor.facts import Subject
 from tests.diagnose import databases, worlds
@@ -401,7 +400,7 @@ HUGE, TINY = 10**400, "1e-300"
 )  # fmt: skip
 def test_numbers_of_a_hostile_server_end_nothing(given: dict[str, Any]) -> None:
     found = judged(databases.answer(requested=5, inserted=10**10, more=given))
-    assert json.loads(write_json(found))["diagnosis"]["outcome"] == found.outcome
+    assert json.loads(diagnose_page.write("json", found))["diagnosis"]["outcome"] == found.outcome
 
 
 def test_a_table_of_a_hostile_recording_is_no_command() -> None:

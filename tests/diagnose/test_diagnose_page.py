@@ -55,18 +55,18 @@ def test_each_format_is_as_it_is_kept(name: str) -> None:
 @pytest.mark.parametrize("width", [40, 80, 100, 120])
 def test_no_line_is_longer_than_the_terminal(width: int) -> None:
     for found in (worlds.canonical(), hostile(), databases.canonical(), worlds.several()):
-        text = diagnose_page.write_text(found, width=width, verbose=True)
+        text = diagnose_page.write("terminal", found, width=width, verbose=True)
         assert max(map(len, text.splitlines())) <= width
 
 
 def test_lc_all_c_gets_ascii() -> None:
-    assert diagnose_page.write_text(hostile(), ascii_only=True).isascii()
+    assert diagnose_page.write("terminal", hostile(), ascii_only=True).isascii()
 
 
 def test_names_of_others_are_harmless() -> None:
     found = hostile()
-    assert "\x1b" not in diagnose_page.write_text(found)
-    page = diagnose_page.write_html(found)
+    assert "\x1b" not in diagnose_page.write("terminal", found)
+    page = diagnose_page.write("html", found)
     assert "<script" not in page
     assert "\x1b" not in page
     assert "‮" not in page
@@ -77,12 +77,12 @@ def test_what_a_database_says_is_harmless() -> None:
         waits={HOSTILE: [9, 1]}, settings={"fsync": HOSTILE}, more={"ended": HOSTILE, "unseen": HOSTILE}
     )
     found = diagnose(databases.observed(text), databases.facts())
-    assert "\x1b" not in diagnose_page.write_text(found)
-    page = diagnose_page.write_html(found)
+    assert "\x1b" not in diagnose_page.write("terminal", found)
+    page = diagnose_page.write("html", found)
     assert "<h2>The database" in page
     assert "<script" not in page
     assert "\x1b" not in page
-    VALIDATOR.validate(json.loads(diagnose_page.write_json(found, zaudit="0.1.0")))
+    VALIDATOR.validate(json.loads(diagnose_page.write("json", found, zaudit="0.1.0")))
 
 
 def test_json_is_what_its_schema_says() -> None:
@@ -94,13 +94,13 @@ def test_json_is_what_its_schema_says() -> None:
         worlds.several(),
         diagnose(worlds.observation(worlds.load(), None), worlds.facts()),
     ):
-        document = json.loads(diagnose_page.write_json(found, zaudit="0.1.0"))
+        document = json.loads(diagnose_page.write("json", found, zaudit="0.1.0"))
         VALIDATOR.validate(document)
         assert document["diagnosis"]["outcome"] == found.outcome
 
 
 def test_the_first_words_are_the_answer_and_the_last_what_to_do() -> None:
-    lines = diagnose_page.write_text(worlds.canonical(), width=120).splitlines()
+    lines = diagnose_page.write("terminal", worlds.canonical(), width=120).splitlines()
     assert lines[1] == "CAUSE"
     assert lines[2].startswith(
         "postgres waits 24 ms of each 25.3 ms commit for the flush of sdd: sdd is the slower leg"
@@ -111,7 +111,7 @@ def test_the_first_words_are_the_answer_and_the_last_what_to_do() -> None:
 
 
 def test_a_percentile_needs_ten_samples_beyond_it() -> None:
-    text = diagnose_page.write_text(worlds.canonical(), width=120)
+    text = diagnose_page.write("terminal", worlds.canonical(), width=120)
     assert "p50 ≤ 32.8 ms, p90 ≤ 32.8 ms, p99 needs 1,000 commits, p99.9 needs 10,000 commits" in text
 
 
@@ -119,7 +119,7 @@ def test_a_reason_that_the_answer_gives_is_not_told_again() -> None:
     found = diagnose(
         worlds.observation(worlds.load(), worlds.traced({(100, "postgres", 1): (900, 900 * 5300)})), worlds.facts()
     )
-    for text in (diagnose_page.write_text(found, width=300), diagnose_page.write_html(found)):
+    for text in (diagnose_page.write("terminal", found, width=300), diagnose_page.write("html", found)):
         assert text.count("the kernel traced 900 commits") == 1
 
 
@@ -131,26 +131,26 @@ def test_a_terminal_is_not_flooded() -> None:
     rows = {(pid, "postgres", 1): (1, 5300) for pid in range(1000, 1400)}
     found = diagnose(worlds.observation(worlds.load(), worlds.traced(rows)), worlds.facts())
     assert len(found.committers) == 400
-    assert "and 392 more (--verbose, --format json)" in diagnose_page.write_text(found)
-    assert "and 200 more (--verbose, --format json)" in diagnose_page.write_text(found, verbose=True)
+    assert "and 392 more (--verbose, --format json)" in diagnose_page.write("terminal", found)
+    assert "and 200 more (--verbose, --format json)" in diagnose_page.write("terminal", found, verbose=True)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_threads_of_the_kernel_are_one_row_for_each_volume(width: int) -> None:
-    text = " ".join(diagnose_page.write_text(worlds.several(), width=width).split())
+    text = " ".join(diagnose_page.write("terminal", worlds.several(), width=width).split())
     assert text.count("zvol") == 2  # its row, and all together
     assert "zvol_tq" not in text
-    page = diagnose_page.write_html(worlds.several())
+    page = diagnose_page.write("html", worlds.several())
     rows = [re.findall("<td[^>]*>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", page)]
     found = {row[0]: row[1:] for row in rows if row}
     assert found["zvol (3 threads of the kernel)"] == ["240", "5.3 ms", "27%", "flush, FUA", "tank/vm/disk-1"]
     assert found["nfsd (2 threads of the kernel)"][0] == "55"
-    document = json.loads(diagnose_page.write_json(worlds.several()))
+    document = json.loads(diagnose_page.write("json", worlds.several()))
     assert {each["pid"] for each in document["diagnosis"]["committers"] if each["service"] == "zvol"} == {120, 121, 122}
 
 
 def test_how_each_came_to_its_commits_is_told() -> None:
-    text = diagnose_page.write_text(worlds.several(), width=200)
+    text = diagnose_page.write("terminal", worlds.several(), width=200)
     rows = {
         line.split("  ")[1]: line for line in text.split("Who commits")[1].split("Datasets")[0].splitlines() if line
     }
@@ -162,19 +162,19 @@ def test_how_each_came_to_its_commits_is_told() -> None:
 
 def test_calls_that_were_not_seen_are_told_as_not_seen() -> None:
     found = worlds.several()._replace(calls=None, uncalled="zpl_fsync cannot be probed: invalid argument")
-    for text in (diagnose_page.write_text(found, width=200), diagnose_page.write_html(found)):
+    for text in (diagnose_page.write("terminal", found, width=200), diagnose_page.write("html", found)):
         assert "was not seen: zpl_fsync cannot be probed: invalid argument." in text
         assert "flush, FUA" not in text
 
 
 def test_a_page_draws_the_distribution_as_a_histogram_and_a_curve() -> None:
-    page = diagnose_page.write_html(worlds.canonical())
+    page = diagnose_page.write("html", worlds.canonical())
     drawn = page.split("<h2>How many were slow</h2>")[1].split("</section>")[0]
     assert drawn.count("<svg") == 2
     assert 'aria-label="Commits by latency: 150 up to 16.4 ms, 250 up to 32.8 ms"' in drawn
     assert "dotted where too few samples lie beyond it" in drawn
     assert "p99 needs 1,000 commits" in drawn
-    assert "<svg" not in diagnose_page.write_html(diagnose(worlds.observation(worlds.load(), None), worlds.facts()))
+    assert "<svg" not in diagnose_page.write("html", diagnose(worlds.observation(worlds.load(), None), worlds.facts()))
 
 
 def test_a_name_in_a_command_ends_no_word_in_the_shell_that_watch_starts() -> None:

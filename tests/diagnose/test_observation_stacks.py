@@ -347,10 +347,10 @@ def test_littles_law_with_its_error() -> None:
         "say up to 30% too little",
     )
     assert (found.mean_ns, found.shares, found.latency.samples) == (None, (), 0)
-    text = diagnose_page.write_text(found, width=120)
+    text = diagnose_page.write("terminal", found, width=120)
     assert "Who waits for commits (412 samples of stacks, 2.1 at a time)" in text
     assert "postgres 101 (walwriter)" in text
-    assert "412 samples of stacks" in diagnose_page.write_html(found)
+    assert "412 samples of stacks" in diagnose_page.write("html", found)
 
 
 def test_commits_that_found_the_zil_suspended_are_commits() -> None:
@@ -404,7 +404,7 @@ def test_a_process_has_its_share_of_the_waiting() -> None:
         "process 100 (postgres) does 78% of the waiting for commits by 412 samples of stacks; "
     )
     assert found.own.faults == ("which commits are its own was not seen: only root may trace",)
-    assert "* postgres 101" in diagnose_page.write_text(found)
+    assert "* postgres 101" in diagnose_page.write("terminal", found)
     for part in (told(named=named, everybody=False), told(named=named, faults=("not every thread was looked at",))):
         assert part.own
         assert "of the waiting" not in part.own.text

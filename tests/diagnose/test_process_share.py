@@ -257,12 +257,12 @@ def test_what_is_its_own_is_counted_and_marked() -> None:
     facts.put(Fact(HOST, "all_processes", known(True, "")))
     said = diagnose(seen, facts)
     assert [each.own for each in said.committers] == [True, False]
-    text = diagnose_page.write_text(said, width=200)
+    text = diagnose_page.write("terminal", said, width=200)
     assert "* postgres 101" in text
     assert "\n  nginx 200" in text
     assert "zaudit diagnose 99 looks at all of it" in text
     assert "zaudit diagnose 100\n" in text
-    assert "* postgres 101" in diagnose_page.write_html(said)
+    assert "* postgres 101" in diagnose_page.write("html", said)
 
 
 @pytest.mark.parametrize("kernel", [True, False])

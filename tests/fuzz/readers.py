@@ -333,8 +333,8 @@ def _observations() -> list[Case]:
 def _observation(text: str) -> None:
     """Whatever a recording holds: it is refused, or there is a report of it."""
     found = diagnose(observation.from_text(text), worlds.facts())
-    diagnose_page.write_text(found, verbose=True)
-    diagnose_page.write_json(found)
+    diagnose_page.write("terminal", found, verbose=True)
+    diagnose_page.write("json", found)
 
 
 def _fio(text: str) -> None:

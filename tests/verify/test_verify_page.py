@@ -45,7 +45,7 @@ def test_every_golden_file_is_there() -> None:
     ],
 )
 def test_the_answer_comes_first(name: str, first: str) -> None:
-    lines = verify_page.write_text(made(name), width=120).splitlines()
+    lines = verify_page.write("terminal", made(name), width=120).splitlines()
     assert lines[0].startswith("zaudit ")
     assert "\n".join(lines[1:]).startswith(first)
 
@@ -82,7 +82,7 @@ def test_green_is_only_what_is_traced_on_a_pool_with_nothing_against_it() -> Non
 @pytest.mark.parametrize("name", MADE)
 def test_everything_is_said_within_the_width(name: str, width: int) -> None:
     verification = made(name)
-    text = verify_page.write_text(verification, width=width)
+    text = verify_page.write("terminal", verification, width=width)
     assert max(map(len, text.splitlines())) <= width
     said = one_line(text)
     for link in verification.chain.links:
@@ -98,18 +98,18 @@ def test_everything_is_said_within_the_width(name: str, width: int) -> None:
 
 
 def test_percentiles_objectives_and_what_was_not_judged() -> None:
-    text = one_line(verify_page.write_text(made("traced"), width=120))
+    text = one_line(verify_page.write("terminal", made("traced"), width=120))
     assert "together: p99 2.26 ms of 5 ms met, p99.9 41.9 ms of 25 ms MISSED" in text
     assert "97,644 1.11 ms 1.51 ms 2 ms met 19.7 ms met" in text
     assert "One session reaches 898 commits/s (1/p50)" in text
     assert "43 of the 50 slowest syncs ended while" in text
-    short = one_line(verify_page.write_text(samples.traced((samples.run(seconds=3),)), width=120))
+    short = one_line(verify_page.write("terminal", samples.traced((samples.run(seconds=3),)), width=120))
     assert "p99.9 is not judged: only 2 samples lie beyond it, 10 are needed." in short
     assert " - ?" in short
 
 
 def test_what_is_not_judged_never_looks_judged() -> None:
-    text = verify_page.write_text(made("contradicted"), width=120)
+    text = verify_page.write("terminal", made("contradicted"), width=120)
     assert "not judged: the chain is contradicted" in text
     assert not re.search(r"\bmet\b", text)
     assert "commits/s" not in text
@@ -117,7 +117,7 @@ def test_what_is_not_judged_never_looks_judged() -> None:
 
 def test_the_findings_of_the_audit_stand_in_it() -> None:
     report = report_of(HOSTS / CANONICAL)
-    text = verify_page.write_text(made("traced"), report, width=100)
+    text = verify_page.write("terminal", made("traced"), report, width=100)
     assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS   1 critical" in text.splitlines()[5]
     assert "CRITICAL  sync-disabled" in text
     assert "zfs set sync=standard tank" in one_line(text)
@@ -127,7 +127,9 @@ def test_the_findings_of_the_audit_stand_in_it() -> None:
 
 def test_the_commands_with_verbose() -> None:
     verification = made("traced")
-    brief, whole = (one_line(verify_page.write_text(verification, width=100, verbose=each)) for each in (False, True))
+    brief, whole = (
+        one_line(verify_page.write("terminal", verification, width=100, verbose=each)) for each in (False, True)
+    )
     command = " ".join(verification.runs[0].argv)
     assert command in whole
     assert command not in brief
@@ -137,13 +139,13 @@ def test_the_commands_with_verbose() -> None:
 
 @pytest.mark.parametrize("name", MADE)
 def test_ascii_and_colour(name: str) -> None:
-    plain = verify_page.write_text(made(name), width=80)
-    ascii_only = verify_page.write_text(made(name), width=80, ascii_only=True)
+    plain = verify_page.write("terminal", made(name), width=80)
+    ascii_only = verify_page.write("terminal", made(name), width=80, ascii_only=True)
     assert ascii_only.isascii()
     assert "\\u" not in ascii_only
     assert max(map(len, ascii_only.splitlines())) <= 80
     assert "\x1b" not in plain
-    color = verify_page.write_text(made(name), width=80, color=True)
+    color = verify_page.write("terminal", made(name), width=80, color=True)
     assert SGR.search(color)
     assert SGR.sub("", color).split() == plain.split()
 
@@ -152,10 +154,10 @@ def test_ascii_and_colour(name: str) -> None:
 @pytest.mark.parametrize("color", [False, True])
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_names(name: str, color: bool) -> None:
-    text = SGR.sub("", verify_page.write_text(renamed(name), width=80, color=color, verbose=True))
+    text = SGR.sub("", verify_page.write("terminal", renamed(name), width=80, color=color, verbose=True))
     text.encode("utf-8")
     assert not UNSAFE.search(text)
-    ascii_only = verify_page.write_text(renamed(name), width=80, ascii_only=True, verbose=True)
+    ascii_only = verify_page.write("terminal", renamed(name), width=80, ascii_only=True, verbose=True)
     assert ascii_only.isascii()
     assert not UNSAFE.search(ascii_only)
 
@@ -186,7 +188,7 @@ def renamed(name: str) -> Verification:
 @shared.examples(40, deadline=None)
 @given(strategies.of(Verification), st.sampled_from((40, 80, 120)), st.booleans())
 def test_any_verification_is_rendered(verification: Verification, width: int, ascii_only: bool) -> None:
-    text = verify_page.write_text(verification, width=width, ascii_only=ascii_only, verbose=True)
+    text = verify_page.write("terminal", verification, width=width, ascii_only=ascii_only, verbose=True)
     assert not UNSAFE.search(text)
     assert not ascii_only or text.isascii()
 
@@ -254,7 +256,7 @@ def test_bars_end_where_their_values_are() -> None:
 def test_every_character_of_a_picture_has_one_in_ascii() -> None:
     drawn = "".join(chr(char) for char in ASCII if len(ASCII[char]) == 1)
     for verification in map(made, MADE):
-        for line in verify_page.write_text(verification, width=80, verbose=True):
+        for line in verify_page.write("terminal", verification, width=80, verbose=True):
             assert all(char.isascii() or ord(char) in ASCII for char in line)
     assert set("░▒▓█▂│─└┤●○┊") <= set(drawn)
 
@@ -285,7 +287,7 @@ def test_every_character_of_a_picture_has_one_in_ascii() -> None:
 )
 def test_what_to_do_next(verification: Callable[[], Verification], audited: bool, says: str) -> None:
     report = report_of(HOSTS / CANONICAL) if audited else None
-    last = one_line(verify_page.write_text(verification(), report, width=120)).partition("Next: ")[2]
+    last = one_line(verify_page.write("terminal", verification(), report, width=120)).partition("Next: ")[2]
     assert says in last
 
 
@@ -306,5 +308,5 @@ def test_after_traced_it_says_what_is_left_to_believe() -> None:
     assert verify_page.left_to_believe(TRACED, losing) == "", "the headline says that it loses"
     assert verify_page.left_to_believe(TRACED, None) == ""
     assert verify_page.left_to_believe(Chain("INCONCLUSIVE", ()), guest) == ""
-    page = verify_page.write_text(samples.traced(), guest)
+    page = verify_page.write("terminal", samples.traced(), guest)
     assert verify_page.left_to_believe(TRACED, guest) in " ".join(page.split())

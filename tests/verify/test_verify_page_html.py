@@ -89,7 +89,7 @@ class Reader(HTMLParser):
 
 
 def read(verification: Verification, **more: object) -> Reader:
-    page = verify_page.write_html(verification, **more)  # type: ignore[arg-type]
+    page = verify_page.write("html", verification, **more)  # type: ignore[arg-type]
     reader = Reader(page)
     assert reader.tags <= TAGS, reader.tags - TAGS
     assert reader.attributes <= ATTRIBUTES, reader.attributes - ATTRIBUTES
@@ -129,7 +129,7 @@ def test_figures_of_the_table() -> None:
 def test_the_commands_can_be_pasted() -> None:
     run = samples.run(seconds=3)
     odd = run._replace(argv=(*run.argv, "--description=it's <b>odd</b> & \\ old", "--name=$(reboot)"))
-    job_file, shown = re.findall("<pre>(.*?)</pre>", verify_page.write_html(samples.traced((odd,))), re.DOTALL)
+    job_file, shown = re.findall("<pre>(.*?)</pre>", verify_page.write("html", samples.traced((odd,))), re.DOTALL)
     assert "".join(Reader(f"<pre>{job_file}</pre>").words) == samples.JOB_FILE.rstrip()
     reader = Reader(f"<pre>{shown}</pre>")
     script = "fio() { printf '%s\\0' fio \"$@\"; }; " + "".join(reader.words)
@@ -163,7 +163,7 @@ def test_colours_are_defined_in_every_light() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_names(name: str) -> None:
-    page = verify_page.write_html(renamed(name))
+    page = verify_page.write("html", renamed(name))
     page.encode("utf-8")
     assert not UNSAFE.search(page)
     read(renamed(name))

@@ -44,7 +44,7 @@ def on_page(section: Section) -> str:
 def test_everything_together_keeps_to_the_schema(name: str) -> None:
     report = report_of(HOSTS / CANONICAL)
     comparison, sweep = compare(samples.traced(), made(name)), samples.sweep()
-    text = verify_page.write_json(made(name), report, comparison=comparison, sweep=sweep)
+    text = verify_page.write("json", made(name), report, comparison=comparison, sweep=sweep)
     document = json.loads(text)
     VALIDATOR.validate(document)
     assert load(text) == made(name)
@@ -56,14 +56,14 @@ def test_everything_together_keeps_to_the_schema(name: str) -> None:
 
 @pytest.mark.slow
 def test_nothing_that_was_not_asked_for() -> None:
-    document = json.loads(verify_page.write_json(made("traced"), zaudit="0.2"))
+    document = json.loads(verify_page.write("json", made("traced"), zaudit="0.2"))
     VALIDATOR.validate(document)
     assert document.keys() == {"schema", "verification", "zaudit"}
 
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_names_in_json(name: str) -> None:
-    text = verify_page.write_json(renamed(name))
+    text = verify_page.write("json", renamed(name))
     assert text.isascii()
     assert text.count("\n") == 1
     VALIDATOR.validate(json.loads(text))
@@ -74,7 +74,7 @@ def test_hostile_names_in_json(name: str) -> None:
 @shared.examples(30, deadline=None)
 @given(strategies.of(Verification), strategies.of(Comparison), strategies.of(Sweep))
 def test_any_document_keeps_to_the_schema(verification: Verification, comparison: Comparison, sweep: Sweep) -> None:
-    text = verify_page.write_json(verification, comparison=comparison, sweep=sweep)
+    text = verify_page.write("json", verification, comparison=comparison, sweep=sweep)
     VALIDATOR.validate(json.loads(text))
     assert load(text) == verification
 
@@ -155,4 +155,4 @@ def test_any_sweep_is_rendered(sweep: Sweep) -> None:
     for width in (40, 120):
         assert not UNSAFE.search(swept(sweep, width))
     Reader(on_page(verify_page.swept(sweep)))
-    json.dumps(verify_page.sweep_data(sweep), allow_nan=False)
+    verify_page.write("json", samples.traced(), sweep=sweep)

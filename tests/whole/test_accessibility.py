@@ -34,8 +34,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "answered for": lambda: audit_page.write_html(judged(HYPERVISOR, GUEST)),
     "fleet": lambda: fleet_page.write_html(fleet(LOSES, KEEPS, before=[]), lambda host: f"hosts/{host}.html"),
     "fleet, one host": lambda: next(fleet_page.host_pages(lambda: lines(LOSES), fleet(LOSES).hosts))[1],
-    "checklist": lambda: checklist_page.write_html(listed.listed(listed.slow())),
-    "verify": lambda: verify_page.write_html(samples.contradicted(), report_of(HOSTS / CANONICAL)),
+    "checklist": lambda: checklist_page.write("html", listed.listed(listed.slow())),
+    "verify": lambda: verify_page.write("html", samples.contradicted(), report_of(HOSTS / CANONICAL)),
 }
 pytestmark = [
     pytest.mark.skipif(not BROWSER, reason="no chromium here"),

@@ -104,7 +104,7 @@ def test_a_dozen_rules_are_one_sentence() -> None:
         if line.startswith(("UNKNOWN", "HIGH", "CRITICAL", "MEDIUM", "LOW"))
     }
     assert not heads & hidden
-    page = verify_page.write_html(samples.traced(), report)
+    page = verify_page.write("html", samples.traced(), report)
     assert page.count(sentence) == 1
     assert not [each for each in hidden if f"<b>{each}</b>" in page]
 
