@@ -33,7 +33,7 @@ MEANS: dict[Event, str] = {
     "power+drive": "the power fails and a data drive does not come back",
     "drive": "a data drive dies",
     "log": "a log device dies",
-    "below": "the host below loses power",
+    "below": "the underlying hardware loses power",
 }
 TAKEN: dict[Take, str] = {
     "commits": "acknowledged commits",
@@ -50,7 +50,7 @@ GOES: dict[Event, str] = {
     "power+drive": "the same, and what was on one data drive (or special device, also where that holds the log)",
     "drive": "what was on one data drive (or special device)",
     "log": "what was on one log device",
-    "below": "whatever the layer below had promised",
+    "below": "what the underlying device had acknowledged and not made durable",
 }
 
 

@@ -140,7 +140,7 @@ class EventTable:
         )
 
     def copies(self, names: Sequence[str]) -> str:
-        """What goes with the pool, behind "LOSES commits": by the oldest of the newest marks of these datasets, or of those
+        """What goes with the pool, behind "LOSES": by the oldest of the newest marks of these datasets, or of those
         with files of a database."""
         bases = {
             each.name
@@ -151,13 +151,13 @@ class EventTable:
         found = [self._facts.get(each, "copied_s") for each in places]
         marks = [each for each in found if isinstance(each, Known)]
         if not marks or len(marks) < len(found):
-            return "since the newest copy (not looked for)"
+            return "commits since the newest copy (age unknown)"
         oldest = min(marks, key=number_of)
         if not number_of(oldest):
-            return "since the newest copy (none seen)"
+            return "commits since the newest copy (none found)"
         hours = max(self._facts.now - number_of(oldest), 0) / 3600
         age = f"{hours:.0f} h" if hours < DAYS_FROM else f"{hours / 24:.0f} days"
-        return f"of {age} at least: the newest mark of a copy elsewhere is {oldest.evidence[0].text}"
+        return f"at least {age} of commits: the newest bookmark of a replication is {oldest.evidence[0].text}"
 
     def _alike(self, pool: Subject, behind: _Behind) -> Iterable[list[str]]:
         """Its datasets by the programs that write to them, and by who answers for what fails there."""

@@ -100,7 +100,7 @@ class Rule(NamedTuple):
     as what the durability model says that they cost here. severity: of what the model does not know (latency, outages), or
     where nothing hangs on its elements; cases: the first whose condition is true counts in place of it. answer: what a site
     can say in its policy to what is relied on. outside: of a rule about commits or corruption without elements, why.
-    amount: how much goes, after "commits": "of up to 5.4 s". damage: its failure is harm that is done already, no risk.
+    amount: how much goes: "up to 5.4 s of commits". damage: its failure is harm that is done already, no risk.
     page: of our own rules, where in the repository more is said. said: by platform, in whose words its fix is; platform: of the
     host that is judged. head: of an entry of a table, the rule that its finding is of. fixed: its severity is a policy's."""
 

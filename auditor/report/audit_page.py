@@ -91,8 +91,8 @@ def _facts(report: Report, *, counts: bool) -> tuple[doc.Line, ...]:
 
 
 def count_line(report: Report) -> tuple[str | doc.Run, ...]:
-    """How many findings of which severity: 1 critical · 12 undecided."""
-    looks = dict[str, doc.Look](critical="bad", high="high", medium="medium", low="low", undecided="undecided")
+    """How many findings of which severity: 1 critical · 12 unknown."""
+    looks = dict[str, doc.Look](critical="bad", high="high", medium="medium", low="low", unknown="undecided")
     runs = (doc.Run(f"{count} {word}", looks.get(word, "known")) for word, count in report.counts)
     return tuple(each for run in runs for each in (" · ", run))[1:]
 
@@ -223,15 +223,15 @@ def _cost(fix: Fix, before: str = "") -> doc.Run:
 
 
 def _undecided_line(report: Report) -> str:
-    """How many rules could not be decided, by what would decide them, and the most severe of them."""
+    """How many rules are unknown, what would decide them, and the most severe of them."""
     covered = report.coverage
     undecided = [each for each in report.fresh if not each.failed]
     if not undecided:
         return ""
     needs = "; ".join(_needs(count, remedy) for remedy, count in covered.remedies[:NEEDS_SHOWN])
     ids = list(dict.fromkeys(each.rule.id for each in undecided if each.severity == undecided[0].severity))
-    counted = f"{covered.undecided} of {covered.rules} rules could not be decided{f': {needs}' if needs else ''}"
-    return f"{counted}. May be {undecided[0].severity}: {few(ids, RULES_SHOWN)}"
+    counted = f"{covered.undecided} of {covered.rules} rules are unknown{f': {needs}' if needs else ''}"
+    return f"{counted}. The worst may be {undecided[0].severity}: {few(ids, RULES_SHOWN)}"
 
 
 def _needs(count: int, remedy: str, what: str = "") -> str:
@@ -260,11 +260,11 @@ def _silenced(report: Report, *, waived: bool = True) -> Iterator[doc.Block]:
     for what, rules in finding_words.left_out(report):
         yield doc.Say(f"{what}: {rules}.")
     for brought in report.brought[:BROUGHT_SHOWN]:
-        yield doc.Say(f"{brought.dataset} was not named and is audited, too: {brought.why}.")
+        yield doc.Say(f"Also audited: {brought.dataset} ({brought.why}).")
     if len(report.brought) > BROUGHT_SHOWN:
-        yield doc.Say(f"So are {len(report.brought) - BROUGHT_SHOWN} more (--format json names all).")
+        yield doc.Say(f"And {len(report.brought) - BROUGHT_SHOWN} more (--format json names all).")
     if report.edited:
-        yield doc.Say(f"No host has answered so, the recording is edited: {report.edited}.", "word")
+        yield doc.Say(f"Edited recording, not a real host: {report.edited}.", "word")
     if report.seen_from:
         yield doc.Say(report.seen_from, "word")
 
@@ -415,7 +415,7 @@ def _pass(rule: str, verdicts: Sequence[Judged]) -> doc.Finding:
 def _last(report: Report) -> Iterator[doc.Block]:
     covered = report.coverage
     counts = f"{covered.passed} rules passed, {covered.not_applicable} do not apply"
-    yield doc.Say(f"{counts}. Seen {taken(report)}, exit code {report.exit_code}. --verbose: evidence", "dim")
+    yield doc.Say(f"{counts}. Checked {taken(report)}, exit code {report.exit_code}. -v shows the evidence", "dim")
     yield doc.Say(("Next: ", doc.command(report.next_step)))
 
 
@@ -427,7 +427,9 @@ def _end(report: Report) -> Iterator[doc.Block]:
         line += f"; {covered.undecided} unknown{f': {needs}' if needs else ''}"
     yield doc.Say(f"{line}. Passed: {covered.passed}, not applicable here: {covered.not_applicable}.")
     yield doc.Say(f"{NEVER}; only a power cut can.", "dim")
-    yield doc.Say(("Next: ", doc.command(report.next_step), f"   (seen {taken(report)}, exit code {report.exit_code})"))
+    yield doc.Say(
+        ("Next: ", doc.command(report.next_step), f"   (checked {taken(report)}, exit code {report.exit_code})")
+    )
 
 
 def left_out(report: Report) -> doc.Section:

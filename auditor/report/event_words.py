@@ -19,11 +19,12 @@ NOUNS: dict[Event, str] = {
     "power": "a power cut",
     "drive": "data drive failure",
     "log": "log device failure",
-    "power+log": "a power cut with a lost log device",
-    "power+drive": "a power cut with a lost data drive",
-    "below": "a power cut of the host below",
+    "power+log": "a power cut plus log device failure",
+    "power+drive": "a power cut plus data drive failure",
+    "below": "a power cut of the underlying hardware",
 }
-LOSS_OF_THE_POOL = "the loss of the pool"
+LOSS_OF_THE_POOL = "loss of the pool"
+IMPORT = "the pool imports only with zpool import -m"
 NAMES_SHOWN, USERS_SHOWN, PROMISES_SHOWN = 4, 2, 3
 CLAUSES = 2  # of a headline
 UNVERIFIED = " (not verified)"
@@ -71,21 +72,21 @@ def happening(events: Sequence[Event]) -> str:
 
 
 def sentence(cell: Cell) -> str:
-    """no loss; LOSES commits of the last 5 to 10 s, more under load; no loss, relies on nvme0n1 (not verified)."""
+    """no loss; LOSES up to 5 s of commits, more under load; no loss, relies on nvme0n1 (not verified)."""
     match cell.outcome:
         case "kept":
             return "no loss"
         case "word":
-            return f"no loss, relies on {detail(cell)}"
+            return f"no loss, relies on {parties(cell)}"
         case "lost":
-            return detail(cell) if cell.takes == ("import",) else f"LOSES {detail(cell)}"
+            return f"{_harm(cell, 'LOSES', 'CORRUPTS') or IMPORT}{_answered(cell)}"
         case _:
             because = "".join(f": {harmless(each)}" for each in cell.unseen[:1])
-            return f"not known {detail(cell)}{because}"
+            return f"unknown, may {_harm(cell, 'lose', 'corrupt') or 'need zpool import -m'}{because}"
 
 
 def losses_of_the_pool(columns: Sequence[Column]) -> list[str]:
-    """the loss of the pool: LOSES commits of 26 h at least. Once for all datasets of which it is the same."""
+    """loss of the pool: LOSES at least 26 h of commits. Once for all datasets with the same cell."""
     found: dict[str, list[str]] = {}
     for column in columns:
         if column.gone:
@@ -94,20 +95,6 @@ def losses_of_the_pool(columns: Sequence[Column]) -> list[str]:
         f"{LOSS_OF_THE_POOL}{'' if len(found) == 1 else f' ({_some([*map(harmless, names)])})'}: {text}"
         for text, names in found.items()
     ]
-
-
-def detail(cell: Cell) -> str:
-    """What stands behind the outcome: commits of the last 5 to 10 s; nvme0n1 (not verified); whether it loses commits. Nothing
-    of no loss."""
-    match cell.outcome:
-        case "kept":
-            return ""
-        case "word":
-            return parties(cell)
-        case "lost":
-            return f"{_taken(cell)}{_answered(cell)}"
-        case _:
-            return f"whether {'' if cell.takes == ('import',) else 'it loses '}{_taken(cell, measured=False)}"
 
 
 def _answered(cell: Cell) -> str:
@@ -221,22 +208,18 @@ def _listed(each: Sequence[str], last: str) -> str:
     return last.join((", ".join(each[:-1]), each[-1])) if len(each) > 1 else "".join(each)
 
 
-def _taken(cell: Cell, measured: bool = True) -> str:
-    """commits of up to 5.3 s and the pool; commits, and the pool imports only with -m."""
-    words = {
-        "commits": f"commits{_amount(cell) if measured else ''}",
-        "consistency": "the consistency of the database",
-        "pool": "the pool",
-    }
-    lost = " and ".join(words[take] for take in cell.takes if take in words)
-    if "import" not in cell.takes:
-        return lost
-    return f"{lost}, and the pool imports only with -m" if lost else "the pool imports only with zpool import -m"
+def _harm(cell: Cell, loses: str, corrupts: str) -> str:
+    """LOSES up to 5.3 s of commits and the pool; LOSES commits, and the pool imports only with -m. Empty where only the import
+    is in the way. Where one of the failures has no bound, no amount is named."""
+    amounts = [] if "" in cell.amounts else [harmless(each) for each in cell.amounts]
+    words = _words(cell.takes, " and ".join(amounts) or "commits", loses, corrupts)
+    return f"{words}, and the pool imports only with -m" if words and "import" in cell.takes else words
 
 
-def _amount(cell: Cell) -> str:
-    """How much of the commits goes: nothing is said where one of the failures knows no bound."""
-    return "" if "" in cell.amounts else " and".join(f" {harmless(amount)}" for amount in cell.amounts)
+def _words(takes: Sequence[Take], commits: str, loses: str, corrupts: str) -> str:
+    lost = [{"commits": commits, "pool": "the pool"}[each] for each in takes if each in ("commits", "pool")]
+    harm = [f"{loses} {' and '.join(lost)}"] if lost else []
+    return " and ".join([*harm, f"{corrupts} the database"] if "consistency" in takes else harm)
 
 
 def where(column: Column, users: Mapping[str, Sequence[str]] = NOBODY) -> str:
@@ -258,7 +241,7 @@ HAPPENS: dict[Event, str] = {
     "restart": "A RESTART",
     "crash": "A CRASH OR POWER CUT",
     "power": "A POWER CUT",
-    "below": "A POWER CUT OF THE HOST BELOW",
+    "below": "A POWER CUT OF THE UNDERLYING HARDWARE",
 }  # what comes to every host by itself, the mildest first
 BROKEN = tuple(event for event in NEXT if event not in HAPPENS)  # what takes a broken device as well
 
@@ -271,13 +254,12 @@ def loses(columns: Sequence[Column]) -> bool:
 
 
 def headline(columns: Sequence[Column]) -> str:
-    """What the mildest event that loses something takes, and what a graver one takes as well; else what the loss of a device
-    takes, for certain or unless there is a copy below, and whether a power cut may take more; else what could not be told; else
-    what is relied on."""
+    """What the mildest losing event takes, and what a more severe one takes as well. Else what a device failure takes,
+    certainly or unless a lower layer has a copy. Else what is unknown. Else what the host relies on."""
     said, taken = list[str](), set[Take]()
     for event, happens in HAPPENS.items():
         if (takes := tuple(each for each in _lost(columns, event) if each not in taken)) and len(said) < CLAUSES:
-            said.append(f"{happens} {'ALSO ' if said and 'LOSES' in said[0] else ''}{_capital(takes)}")
+            said.append(f"{happens} {'ALSO ' if said else ''}{_capital(takes)}")
             taken.update(takes)
     if said:
         return ", ".join(said)
@@ -289,29 +271,29 @@ def headline(columns: Sequence[Column]) -> str:
     if alone := one_copy(columns):
         lost: Take = "commits" if alone in ("log", "power+log") else "pool"
         kept = parties(worst(columns, alone), brief=True)
-        certain = f"{NOUNS[alone].upper()} {_capital([lost])} UNLESS THERE IS A COPY BELOW: RELIES ON {kept}"
+        certain = f"{NOUNS[alone].upper()} {_capital([lost])} UNLESS REDUNDANCY COMES FROM {kept}"
         return certain + (f"; {_doubt(columns, unknown)}" if unknown else "")
     if unknown:
-        return f"CANNOT TELL {_doubt(columns, unknown).removeprefix('NOT KNOWN ')}"
+        return _doubt(columns, unknown)
     cut = of_a_cut(columns)
     relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
     for noun, cell in sorted(relied.items(), key=lambda each: all(word.owner for word in each[1].parties)):
         if cell.outcome == "word":
             also = NOUNS["drive"] if cell is cut and set(relied[NOUNS["drive"]].parties) & set(cell.parties) else ""
             happens = f"{noun} or {also}" if also else noun
-            return f"NO LOSS BY {happens.upper()}, RELYING ON {parties(cell, brief=True)}"
-    return "NO LOSS FOUND: A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
+            return f"NO LOSS FOUND, BUT SURVIVING {happens.upper()} RELIES ON {parties(cell, brief=True)}"
+    return "NO LOSS FOUND FROM ANY EVENT CHECKED, INCLUDING A POWER CUT"
 
 
 def _doubt(columns: Sequence[Column], event: Event, certain: Sequence[Take] = ()) -> str:
     """certain: what a milder clause has said is lost."""
     takes = worst(columns, event).takes
     happens = HAPPENS.get(event) or NOUNS[event].upper()
-    return f"NOT KNOWN WHETHER {happens} {'DOES' if set(takes) <= set(certain) else _capital(takes)}"
+    return f"UNKNOWN WHETHER {happens} {'DOES' if set(takes) <= set(certain) else _capital(takes)}"
 
 
 def one_copy(columns: Sequence[Column]) -> Event | None:
-    """The loss of a device that only a copy below what this host sees makes good, where a severe failure stands behind it."""
+    """The device failure that only a copy in a lower layer makes good, where a severe finding explains it."""
     for event in BROKEN:
         cell = worst(columns, event)
         severe = (each for each in cell.verdicts if each.outcome == "fail" and each.severity in ("high", "critical"))
@@ -321,7 +303,7 @@ def one_copy(columns: Sequence[Column]) -> Event | None:
 
 
 def of_a_cut(columns: Sequence[Column]) -> Cell:
-    """The worse of a power cut here and of the host below."""
+    """The worse of a power cut here and of the underlying hardware."""
     return both(worst(columns), worst(columns, "below"))
 
 
@@ -333,9 +315,8 @@ def _lost(columns: Sequence[Column], event: Event) -> tuple[Take, ...]:
 
 def _capital(takes: Sequence[Take]) -> str:
     """LOSES ACKNOWLEDGED COMMITS AND THE POOL; who loses commits learns of the import from the table."""
-    words = {"commits": "ACKNOWLEDGED COMMITS", "consistency": "THE CONSISTENCY OF THE DATABASE", "pool": "THE POOL"}
-    lost = [words[take] for take in takes if take in words]
-    return f"LOSES {' AND '.join(lost)}" if lost else "LEAVES A POOL THAT IMPORTS ONLY WITH zpool import -m"
+    words = _words(takes, "acknowledged commits", "loses", "corrupts").upper()
+    return words or "LEAVES A POOL THAT IMPORTS ONLY WITH zpool import -m"
 
 
 def worst(columns: Sequence[Column], event: Event = "power") -> Cell:

@@ -202,7 +202,7 @@ def first_sentence(text: str) -> str:
 def need(remedy: str) -> str:
     """What decides it, as a noun: "root", "a new recording", "smartmontools (apt install smartmontools)"."""
     if remedy == AGAIN:
-        return "a new recording"
+        return "a new recording (zaudit record)"
     if remedy == "run as root":
         return "root"
     if way := _PACKAGE.fullmatch(remedy):

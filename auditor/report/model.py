@@ -200,12 +200,12 @@ class Report(NamedTuple):
             fault = _capital(self.lead)
             answer = f"{fault}. {answer}" if power.outcome == "lost" else fault
         elif self.unseen and self.standing == "cannot tell" and power.outcome != "unknown":
-            answer = f"CANNOT TELL WHETHER {_capital(self.unseen)}"
+            answer = f"UNKNOWN WHETHER {_capital(self.unseen)}"
         out = [each for each in self.left_out if not each.counts_as]
         if not out:
             return answer
         rules = "RULE WAS" if len(out) == 1 else "RULES WERE"
-        return f"{answer} ({len(out)} {rules} LEFT OUT, THE GRAVEST {out[0].severity.upper()})"
+        return f"{answer} ({len(out)} {rules} LEFT OUT, THE MOST SEVERE {out[0].severity.upper()})"
 
     def above(self, least: Severity) -> Report:
         """The same for a reader who wants to see no finding below a severity, with how many those are."""
@@ -223,13 +223,13 @@ class Report(NamedTuple):
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """("critical", 1), ..., ("undecided", 7), ("waived", 1): failures by severity, worst first, what could not be
+        """("critical", 1), ..., ("unknown", 7), ("waived", 1): failures by severity, worst first, what could not be
         decided, what a baseline knows, and what somebody answers for."""
         failed = Counter(finding.severity for finding in self.fresh if finding.failed)
         counted = [(severity, failed[severity]) for severity in reversed(SEVERITIES) if failed[severity]]
         undecided = sum(not finding.failed for finding in self.fresh)
         known = len(self.findings) - len(self.fresh)
-        others = (("undecided", undecided), ("known", known), ("waived", len(self.waived)))
+        others = (("unknown", undecided), ("known", known), ("waived", len(self.waived)))
         return (*counted, *(each for each in others if each[1]))
 
 
@@ -237,10 +237,10 @@ def _seen_from(facts: Facts) -> str:
     """A container or a sandbox of systemd has mounts of its own, and the commands of ZFS tell of those."""
     match facts.get(HOST, "all_processes"):
         case Known(False):
-            return "Seen from a container: mounts are not those of the host, and databases that run beside it are out of sight."
+            return "Seen from a container: mounts are not those of the host, and databases outside it are not visible."
     match facts.get(HOST, "own_mount_namespace"):
         case Known(True):
-            return "Seen from a mount namespace of its own (a container or sandbox): mounts are not those of the host."
+            return "Seen from a separate mount namespace (a container or sandbox): mounts are not those of the host."
     return ""
 
 

@@ -177,6 +177,6 @@ def test_a_kept_report_is_a_page_for_a_person(name: str, zaudit: CommandLine, ke
     page = " ".join(done.out.split())
     assert report["headline"] in page
     assert all(each["rule"] in page for each in report["findings"])
-    assert "LOSES commits" in page
+    assert "LOSES up to" in page
     assert "zfs set sync=standard tank/db" in page
     assert done == zaudit("show", kept, "--format", name)

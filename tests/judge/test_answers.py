@@ -54,7 +54,7 @@ def test_the_table_names_who_answers_for_the_hypervisor() -> None:
     assert "the QEMU hypervisor, for which ann@example.org answers until 2026-11-21" in power(answered)["text"]
     assert (
         answered.headline
-        == "NO LOSS BY A POWER CUT OR DATA DRIVE FAILURE, RELYING ON THE QEMU HYPERVISOR (NOT VERIFIED)"
+        == "NO LOSS FOUND, BUT SURVIVING A POWER CUT OR DATA DRIVE FAILURE RELIES ON THE QEMU HYPERVISOR (NOT VERIFIED)"
     )
     text = audit_page.write_text(answered, width=100)
     assert "WAIVED    container-or-vm-blind (medium), until 2026-11-21 by ann@example.org: cache=none" in text
@@ -270,9 +270,7 @@ def test_the_page_names_the_hypervisor_and_the_line_that_adopts_what_it_document
     report = judged("", GUEST)
     assert words(report, "power") == [{"party": "hypervisor", "names": ["QEMU"]}]
     page = " ".join(audit_page.write_text(report, width=80).split())
-    assert (
-        "RELYING ON THE QEMU HYPERVISOR (NOT VERIFIED) Look first If no disk of this machine has cache=unsafe" in page
-    )
+    assert "RELIES ON THE QEMU HYPERVISOR (NOT VERIFIED) Look first If no disk of this machine has cache=unsafe" in page
     assert "echo 'answers.hypervisor = \"qemu\"' | install" in page
 
 
@@ -297,12 +295,15 @@ def test_an_adopted_provider_answers_at_the_events_that_it_documents_alone() -> 
     assert words(report, "drive") == [{"party": "hypervisor", "names": ["QEMU"]}], "QEMU promises no copy"
     assert "relies on QEMU (documented: libvirt.org)" in audit_page.write_text(report, width=200)
     headline = judged(ADOPTED, GUEST).headline
-    assert headline == "NO LOSS BY DATA DRIVE FAILURE, RELYING ON THE QEMU HYPERVISOR (NOT VERIFIED)", (
+    assert headline == "NO LOSS FOUND, BUT SURVIVING DATA DRIVE FAILURE RELIES ON THE QEMU HYPERVISOR (NOT VERIFIED)", (
         "what nobody answers for"
     )
     every = judged(ADOPTED.replace("qemu", "ceph-rbd"), GUEST)
     assert all("answered" in each for event in ("below", "drive", "power+drive") for each in words(every, event))
-    assert every.headline == "NO LOSS BY A POWER CUT OR DATA DRIVE FAILURE, RELYING ON Ceph RBD (DOCUMENTED)"
+    assert (
+        every.headline
+        == "NO LOSS FOUND, BUT SURVIVING A POWER CUT OR DATA DRIVE FAILURE RELIES ON Ceph RBD (DOCUMENTED)"
+    )
     assert "waiver-unused" not in {each.rule.id for each in every.findings}
 
 

@@ -80,7 +80,7 @@ def test_the_release_of_a_recording_is_harmless_in_the_headline() -> None:
         ("2.1-properties-that-cost", "DATA DRIVE FAILURE LOSES THE POOL UNLESS", "no-redundancy"),
         ("2.3-drives-that-warn", "DATA DRIVE FAILURE LOSES THE POOL UNLESS", "raid-volume-hides-disks"),
         ("2.3-rescue-parameters", "SCRUBS WITHOUT DATA READS", "zfs-no-scrub-io"),
-        ("2.1-full-81", "NO LOSS BY A POWER CUT", "container-or-vm-blind"),
+        ("2.1-full-81", "NO LOSS FOUND, BUT SURVIVING A POWER CUT", "container-or-vm-blind"),
     ],
 )
 def test_one_copy_comes_before_what_no_event_causes_and_known_bugs_last(name: str, headline: str, first: str) -> None:
@@ -92,5 +92,6 @@ def test_one_copy_comes_before_what_no_event_causes_and_known_bugs_last(name: st
 
 def test_what_a_power_cut_may_take_is_said_behind_the_one_copy() -> None:
     assert (
-        "; NOT KNOWN WHETHER A POWER CUT OF THE HOST BELOW LOSES" in report_of(HOSTS / "2.3-drives-that-warn").headline
+        "; UNKNOWN WHETHER A POWER CUT OF THE UNDERLYING HARDWARE LOSES"
+        in report_of(HOSTS / "2.3-drives-that-warn").headline
     )

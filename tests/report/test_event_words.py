@@ -30,7 +30,7 @@ def column(**takes: Any) -> Column:
     [
         (
             [column(process=("commits",), crash=("commits", "consistency"), power=("commits", "consistency"))],
-            "KILLING THE DATABASE LOSES ACKNOWLEDGED COMMITS, A CRASH OR POWER CUT ALSO LOSES THE CONSISTENCY OF THE DATABASE",
+            "KILLING THE DATABASE LOSES ACKNOWLEDGED COMMITS, A CRASH OR POWER CUT ALSO CORRUPTS THE DATABASE",
         ),
         (
             [column(process=("commits",), crash=("commits",), power=("commits",)), column(power=("commits", "pool"))],
@@ -38,8 +38,7 @@ def column(**takes: Any) -> Column:
         ),
         (
             [column(crash=("consistency",), power=("consistency",)), column(power=("commits", "pool"))],
-            "A CRASH OR POWER CUT LOSES THE CONSISTENCY OF THE DATABASE,"
-            " A POWER CUT ALSO LOSES ACKNOWLEDGED COMMITS AND THE POOL",
+            "A CRASH OR POWER CUT CORRUPTS THE DATABASE, A POWER CUT ALSO LOSES ACKNOWLEDGED COMMITS AND THE POOL",
         ),
         ([column(power=("commits", "pool"))], "A POWER CUT LOSES ACKNOWLEDGED COMMITS AND THE POOL"),
     ],
@@ -51,9 +50,9 @@ def test_the_headline_says_of_each_event_what_goes_at_it(columns: list[Column], 
 @pytest.mark.parametrize(
     ("amounts", "said"),
     [
-        (["of up to 15 s", "of up to 15 s"], "LOSES commits of up to 15 s"),
-        (["of up to 15 s", "of the last groups"], "LOSES commits of up to 15 s and of the last groups"),
-        (["of up to 15 s", ""], "LOSES commits"),
+        (["up to 15 s of commits", "up to 15 s of commits"], "LOSES up to 15 s of commits"),
+        (["up to 15 s of commits", "the last groups"], "LOSES up to 15 s of commits and the last groups"),
+        (["up to 15 s of commits", ""], "LOSES commits"),
     ],
 )
 def test_an_amount_covers_all_that_take_commits(amounts: list[str], said: str) -> None:
