@@ -5,22 +5,16 @@ set them. Pure. The sizes of records and blocks are those that suit the vdevs of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from auditor import data, rulebook
-from auditor.data import TableError
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown, unknown, value_of
 from auditor.report import document as doc
 from auditor.text import quoted
 
-FILE = "advice.toml"
-TEXTS = ("type", "property", "value", "reason", "cost", "source")
-LISTS = ("engines", "parts", "also")
-PARTS = ("data", "log", "both")
-TYPES = ("filesystem", "volume", "any")
 SIZES = frozenset({"recordsize", "volblocksize"})
 
 
@@ -43,33 +37,14 @@ class Advice(NamedTuple):
 
 @cache
 def load() -> tuple[Advice, ...]:
-    return parse(data.table(FILE))
+    return tuple(map(_advice, data.table("advice.toml")["advice"]))
 
 
-def parse(document: data.Document) -> tuple[Advice, ...]:
-    """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
-    keys = frozenset((*TEXTS, *LISTS, "dispute"))
-    return tuple(_advice(entry, where) for where, entry in data.entries(FILE, document, "advice", keys))
-
-
-def _advice(entry: Mapping[str, Any], where: str) -> Advice:
-    lists = [entry[key] for key in LISTS]
-    if not all(isinstance(each, list) and all(isinstance(one, str) for one in each) for each in lists):
-        raise TableError(f"{where}: {', '.join(LISTS)} are lists of words")
-    if any(not isinstance(entry[key], str) or not entry[key] for key in TEXTS) or not isinstance(entry["dispute"], str):
-        raise TableError(f"{where}: {', '.join(TEXTS)} are texts, and not empty")
-    if entry["type"] not in TYPES or not entry["parts"] or not {*entry["parts"]} <= {*PARTS}:
-        raise TableError(f"{where}: type is one of {', '.join(TYPES)}, parts are {', '.join(PARTS)}")
-    name = entry["property"]
-    try:
-        shown = _of_rule(name, entry["value"])
-        value, *also = (_bytes(each) if name in SIZES else each for each in (shown, *entry["also"]))
-    except ValueError as error:
-        raise TableError(f"{where}: {error}") from None
-    texts = (entry[key] for key in ("reason", "cost", "source", "dispute"))
-    return Advice(
-        tuple(entry["engines"]), tuple(entry["parts"]), entry["type"], name, shown, value, tuple(also), *texts
-    )
+def _advice(entry: data.Document) -> Advice:
+    """Raises ValueError for a rule that sets nothing of the kind, and for what is no size."""
+    name, shown = entry["property"], _of_rule(entry["property"], entry["value"])
+    value, *also = (_bytes(each) if name in SIZES else each for each in (shown, *entry["also"]))
+    return data.record(Advice, {**entry, "shown": shown, "value": value, "also": also})
 
 
 def _of_rule(name: str, value: str) -> str:

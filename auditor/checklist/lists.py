@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from auditor import data
-from auditor.data import TableError
 from auditor.facts import HOST, Facts, Known, Reason, Subject, Unknown, is_true, word_of
 from auditor.judge.event import Severity
 from auditor.judge.finding import RANK
@@ -327,11 +326,6 @@ def of_facts(line: Line, seen: Audited) -> Iterator[Statement]:
 # -- the table: what people tick off, and what answers it -------------------------------------------------------------
 # checklists.toml: what people tick off, and what answers it. The file's own head says what its words mean.
 
-FILE = "checklists.toml"
-TEXTS = ("id", "text", "source", "on", "ask")
-PROOFS = ("rules", "against", "facts", "links", "verify", "diagnose")
-ON = ("", "log")
-
 
 class Line(NamedTuple):
     """One line of a list; the head of the file says what each key is."""
@@ -361,38 +355,7 @@ class List(NamedTuple):
 @cache
 def load() -> tuple[List, ...]:
     """All lists, in the order of the file."""
-    return parse(data.table(FILE))
-
-
-def parse(document: data.Document) -> tuple[List, ...]:
-    """The lists of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type, and for a line
-    that nothing answers."""
-    keys = frozenset({"id", "title", "about", "line"})
-    lists = tuple(_list(entry, where) for where, entry in data.entries(FILE, document, "list", keys))
-    ids = [line.id for each in lists for line in each.lines]
-    if twice := {id for id in ids if ids.count(id) > 1}:
-        raise TableError(f"{FILE}: {', '.join(sorted(twice))} is there twice")
-    return lists
-
-
-def _list(entry: Mapping[str, Any], where: str) -> List:
-    texts = {key: entry[key] for key in ("id", "title", "about")}
-    if any(not isinstance(value, str) or not value for value in texts.values()):
-        raise TableError(f"{where}: {', '.join(texts)} are texts, and not empty")
-    if not isinstance(entry["line"], list) or not all(isinstance(each, dict) for each in entry["line"]):
-        raise TableError(f"{where}: expected [[list.line]] entries")
-    return List(**texts, lines=tuple(_line(each, f"{where} ({entry['id']})") for each in entry["line"]))
-
-
-def _line(entry: Mapping[str, Any], where: str) -> Line:
-    if wrong := {*TEXTS, *PROOFS} ^ set(entry):
-        raise TableError(f"{where}: missing or unknown {', '.join(sorted(wrong))}")
-    where = f"{where}: {entry['id']}"
-    if any(not isinstance(entry[key], str) for key in TEXTS) or not all(entry[key] for key in ("id", "text", "source")):
-        raise TableError(f"{where}: {', '.join(TEXTS)} are texts; id, text and source are not empty")
-    if entry["on"] not in ON:
-        raise TableError(f"{where}: on is one of {', '.join(map(repr, ON))}")
-    proofs: dict[str, Any] = {key: data.texts(f"{where}: {key}", entry[key]) for key in PROOFS}
-    if not entry["ask"] and not any(value for key, value in proofs.items() if key != "against"):
-        raise TableError(f"{where}: nothing answers it")
-    return Line(**{key: entry[key] for key in TEXTS}, **proofs)
+    return tuple(
+        List(each["id"], each["title"], each["about"], tuple(data.record(Line, line) for line in each["line"]))
+        for each in data.table("checklists.toml")["list"]
+    )

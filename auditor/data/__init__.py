@@ -1,4 +1,4 @@
-"""Tables without code, as TOML; each with one loader that refuses whatever it does not understand.
+"""Tables without code, as TOML; what is in each, and of which type, ``tests/data/test_data.py`` holds.
 
 Our rules are such tables, too. All of them are compiled into one file of plain JSON, which Python reads in a thirtieth of the
 time. What is installed has this file, and looks at no source. A checkout has it after ``make compiled``; where it is missing
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 Document = Mapping[str, Any]  # of TOML
+T = TypeVar("T")
 
 COMPILED, RETIRED = "compiled.json", "retired.toml"
 HERE = Path(__file__).resolve().parent
@@ -94,42 +95,20 @@ def _digest() -> str:
     return found.hexdigest()
 
 
-def entries(file: str, document: Document, word: str, keys: frozenset[str]) -> Iterator[tuple[str, Document]]:
-    """(what to call it in an error, table) of each ``[[word]]`` of a document of nothing else, each with exactly these keys.
-
-    Raises TableError.
-    """
-    found = document.get(word)
-    if set(document) != {word} or not isinstance(found, list) or not found:
-        raise TableError(f"{file}: expected [[{word}]] entries and nothing else")
-    for number, entry in enumerate(found, 1):
-        where = f"{file}: entry {number}"
-        if not isinstance(entry, dict):
-            raise TableError(f"{where} is not a table")
-        if wrong := keys ^ set(entry):
-            raise TableError(f"{where}: missing or unknown {', '.join(sorted(wrong))}")
-        yield where, entry
+def entries(file: str, word: str, kind: type[T]) -> tuple[T, ...]:
+    """Each ``[[word]]`` of a table as one of these named tuples."""
+    return tuple(record(kind, each) for each in table(file)[word])
 
 
-def texts(where: str, found: object) -> tuple[str, ...]:
-    """A list of texts. Raises TableError."""
-    if not isinstance(found, list) or not all(isinstance(each, str) and each.strip() for each in found):
-        raise TableError(f"{where} is a list of texts")
-    return tuple(found)
+def record(kind: type[T], entry: Document) -> T:
+    """An entry as a named tuple, its lists as tuples."""
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
 
 
 @cache
 def retired() -> Mapping[str, str]:
     """A sentence about each rule that zaudit no longer has, by id: that it is retired, and what to use."""
-    return {id: f"{id} is retired: {use}" for id, use in parse_retired(table(RETIRED)).items()}
-
-
-def parse_retired(document: Document) -> dict[str, str]:
-    """What to use instead of each rule of a table in this form. Raises TableError for anything else."""
-    found: dict[str, str] = {}
-    for id, entry in document.items():
-        (key, use), *others = [*entry.items()] if isinstance(entry, dict) and entry else [("", "")]
-        if others or key not in ("successor", "instead") or not isinstance(use, str) or not use:
-            raise TableError(f"{RETIRED}: {id}: expected successor or instead, and nothing else")
-        found[id] = f"use rule {use}" if key == "successor" else use
-    return found
+    return {
+        id: f"{id} is retired: {entry['instead'] if 'instead' in entry else 'use rule ' + entry['successor']}"
+        for id, entry in table(RETIRED).items()
+    }

@@ -10,7 +10,6 @@ from itertools import chain
 from typing import NamedTuple
 
 from auditor import data
-from auditor.data import TableError
 
 FILE = "platforms.toml"
 ANY = "any"  # a host that does not say what it is, and every page about a rule
@@ -29,50 +28,25 @@ class Platform(NamedTuple):
     words: Mapping[str, str]
 
 
+NOTHING = Platform("", (), (), {}, {})
+
+
 @cache
 def load() -> Mapping[str, Platform]:
-    """All, by name; the first is ANY."""
+    """All, by name; the first is ANY, which has all words."""
     return parse(data.table(FILE))
 
 
 def parse(document: data.Document) -> dict[str, Platform]:
-    """The platforms of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
+    """The platforms of a table in this form."""
     found: dict[str, Platform] = {}
-    entries = document.get("platform")
-    if set(document) != {"platform"} or not isinstance(entries, list):
-        raise TableError(f"{FILE}: expected [[platform]] entries and nothing else")
-    for number, entry in enumerate(entries, 1):
-        platform = _platform(f"{FILE}: entry {number}", entry, found)
-        found[platform.name] = platform
-    if ANY not in found:
-        raise TableError(f"{FILE}: the first entry is {ANY}, which has all words")
+    for entry in document["platform"]:
+        base = found.get(entry.get("like", ANY), NOTHING)
+        ids, kernel, packages = (tuple(entry.get(key, ())) for key in LISTS)
+        words = {key: value for key, value in entry.items() if key not in ("name", "like", *LISTS)}
+        named = {**base.packages, **dict(each.split("=") for each in packages)}
+        found[entry["name"]] = Platform(entry["name"], ids, kernel, named, {**base.words, **words})
     return found
-
-
-def _platform(where: str, entry: object, before: Mapping[str, Platform]) -> Platform:
-    if not isinstance(entry, Mapping) or not isinstance(name := entry.get("name"), str) or name in before:
-        raise TableError(f"{where}: a table with a name of its own")
-    if (name == ANY) is bool(before):
-        raise TableError(f"{where}: {ANY} is the first entry, and no other")
-    lists = {key: data.texts(f"{where}: {key}", entry.get(key, [])) for key in LISTS}
-    base = before.get(entry.get("like", ANY))
-    words = {key: value for key, value in entry.items() if key not in ("name", "like", *LISTS)}
-    if wrong := [key for key, value in words.items() if not isinstance(value, str)]:
-        raise TableError(f"{where}: {wrong[0]} is a text")
-    if before and not base:
-        raise TableError(f"{where}: like names an entry before it")
-    if base and (stray := sorted(words.keys() - base.words.keys())):
-        raise TableError(f"{where}: {stray[0]} is no word of the first entry")
-    if unequal := [each for each in lists["packages"] if each.count("=") != 1]:
-        raise TableError(f"{where}: {unequal[0]!r} is not NAME=NAME")
-    packages = dict(each.split("=") for each in lists["packages"])
-    return Platform(
-        name,
-        lists["ids"],
-        lists["kernel"],
-        {**(base.packages if base else {}), **packages},
-        {**(base.words if base else {}), **words},
-    )
 
 
 def here(ids: Sequence[str], kernel: str) -> str:
@@ -108,11 +82,7 @@ def installed(remedy: str, platform: str) -> str:
 # ``initramfs-linux.img`` (Arch's mkinitcpio, after the package of the kernel).
 
 OPTIONS, HOSTID = "/etc/modprobe.d", "/etc/hostid"
-ARCH = (
-    "lts",
-    "zen",
-    "hardened",
-)  # kernels of Arch whose packages are called after what stands at the end of the release
+ARCH = ("lts", "zen", "hardened")  # kernels of Arch whose packages have the name of the end of the release
 
 
 def initrd_paths(kernel: str) -> tuple[str, ...]:

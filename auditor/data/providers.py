@@ -6,20 +6,16 @@ import re
 from collections.abc import Mapping
 from datetime import date
 from functools import cache
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Literal, NamedTuple
 
 from auditor import data
-from auditor.data import TableError
 
-FILE = "providers.toml"
 Keeps = Literal["power", "below", "drive"]
 YEARS = 2  # an adopted answer holds from the day on which its source was read
-TEXTS = ("id", "name", "machine", "terms", "documents", "source", "read")
-LISTS = ("machines", "transports", "keeps")
 
 
 class Provider(NamedTuple):
-    """One entry. models: the empty pattern where disks are not known by their model."""
+    """One entry. models: the empty pattern where disks are not known by their model. read: a day (2026-11-27)."""
 
     id: str
     name: str
@@ -27,11 +23,11 @@ class Provider(NamedTuple):
     terms: str
     documents: str
     source: str
-    machines: tuple[str, ...]
-    transports: tuple[str, ...]
     keeps: tuple[Keeps, ...]
-    models: str
-    read: date
+    read: str
+    machines: tuple[str, ...] = ()
+    transports: tuple[str, ...] = ()
+    models: str = ""
 
     @property
     def site(self) -> str:
@@ -40,7 +36,8 @@ class Provider(NamedTuple):
 
     @property
     def expires(self) -> date:
-        return self.read.replace(year=self.read.year + YEARS)
+        read = date.fromisoformat(self.read)
+        return read.replace(year=read.year + YEARS)
 
     def may_be(self, model: str, transport: str, machine: str) -> bool:
         """Could it stand below a disk that looks like this?"""
@@ -52,46 +49,4 @@ class Provider(NamedTuple):
 @cache
 def load() -> Mapping[str, Provider]:
     """All, by id, in the order of the table."""
-    return parse(data.table(FILE))
-
-
-def parse(document: data.Document) -> dict[str, Provider]:
-    """The entries of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
-    entries = document.get("provider")
-    if set(document) != {"provider"} or not isinstance(entries, list):
-        raise TableError(f"{FILE}: expected [[provider]] entries and nothing else")
-    found = dict[str, Provider]()
-    for number, entry in enumerate(entries, 1):
-        each = _provider(f"{FILE}: entry {number}", entry)
-        if each.id in found:
-            raise TableError(f"{FILE}: {each.id} stands there twice")
-        found[each.id] = each
-    return found
-
-
-def _provider(where: str, entry: Mapping[str, Any]) -> Provider:
-    if stray := sorted(entry.keys() - {*TEXTS, *LISTS, "models"}):
-        raise TableError(f"{where}: there is no {stray[0]!r}")
-    if wrong := [key for key in TEXTS if not isinstance(entry.get(key), str) or not entry[key].strip()]:
-        raise TableError(f"{where}: {wrong[0]} is a text, and not empty")
-    lists = {key: data.texts(f"{where}: {key}", entry.get(key, [])) for key in LISTS}
-    if not lists["keeps"] or not set(lists["keeps"]) <= set(get_args(Keeps)):
-        raise TableError(f"{where}: keeps is a list of {', '.join(get_args(Keeps))}")
-    models = entry.get("models", "")
-    if not isinstance(models, str) or bool(models) is bool(lists["machines"]):
-        raise TableError(f"{where}: it is known by models, or by machines")
-    try:
-        read = date.fromisoformat(entry["read"])
-    except ValueError:
-        raise TableError(f"{where}: read is a day") from None
-    texts = {key: entry[key] for key in TEXTS if key != "read"}
-    if not re.fullmatch(r"https://[\w.-]+/\S+", texts["source"]):
-        raise TableError(f"{where}: source is the address of a document")
-    return Provider(
-        **texts,
-        machines=lists["machines"],
-        transports=lists["transports"],
-        keeps=cast("tuple[Keeps, ...]", lists["keeps"]),
-        models=models,
-        read=read,
-    )
+    return {each.id: each for each in data.entries("providers.toml", "provider", Provider)}

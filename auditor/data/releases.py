@@ -12,12 +12,11 @@ parameters (tunables.toml). The head of each file says what its words mean."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
 from auditor import data
-from auditor.data import TableError
 
 Release = tuple[int, ...]  # three numbers; a line has two
 Range = tuple[Release, Release]  # first, last; last has two numbers, its line, where no release of it fixes the bug
@@ -163,8 +162,6 @@ def without(bounds: tuple[Range, ...], release: Release) -> Release | None:
 # builds.toml: which commits of later releases the builds of distributions carry. Its head says what its words mean.
 
 BUILDS = "builds.toml"
-BUILD_TEXTS = ("name", "source", "newer")
-BUILD_KEYS = frozenset({*BUILD_TEXTS, "fixes", "builds"})
 
 
 class Build(NamedTuple):
@@ -189,32 +186,17 @@ def load_builds() -> dict[str, Build]:
 
 
 def parse_builds(document: data.Document) -> dict[str, Build]:
-    """The builds of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
+    """Each build of a series carries what those of its release before it do."""
     found: dict[str, Build] = {}
-    for series, table in document.items():
-        for version, build in _series(f"{BUILDS}: [{series}]", table):
-            if version in found:
-                raise TableError(f"{BUILDS}: [{series}]: {version} is there twice")
-            found[version] = build
+    for series in document.values():
+        release, carries = "", tuple[str, ...]()
+        for version, new in series["builds"]:
+            if (number := version.partition("-")[0]) != release:
+                release, carries = number, ()
+            carries = (*carries, *new)
+            fixes = frozenset(series["fixes"])
+            found[version] = Build(series["name"], series["source"], series["newer"], fixes, carries)
     return found
-
-
-def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
-    if not isinstance(table, Mapping) or set(table) != BUILD_KEYS or not isinstance(builds := table["builds"], list):
-        raise TableError(f"{where}: it has {', '.join(sorted(BUILD_KEYS))}, and nothing else")
-    if not all(isinstance(table[key], str) and table[key].strip() for key in BUILD_TEXTS):
-        raise TableError(f"{where}: {', '.join(BUILD_TEXTS)} are texts")
-    fixes = frozenset(data.texts(f"{where}: fixes", table["fixes"]))
-    release = ""
-    carries: tuple[str, ...] = ()
-    for build in builds:
-        if not isinstance(build, list) or len(build) != 2 or not isinstance(build[0], str):
-            raise TableError(f"{where}: a build is [version, commits]")
-        version, new = build
-        if (number := version.partition("-")[0]) != release:
-            release, carries = number, ()
-        carries = (*carries, *data.texts(f"{where}: {version}", new))
-        yield version, Build(table["name"], table["source"], table["newer"], fixes, carries)
 
 
 # -- bugs that later releases fix, or that none does yet --------------------------------------------------------------
@@ -223,20 +205,10 @@ def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
 FIXES = "fixes.toml"
 NEWEST = ((2, 1, 16), (2, 2, 11), (2, 3, 9), (2, 4, 4))  # the tags that were there when it was made
 DOES = ("loss", "errors", "panic", "hang", "boot", "slow", "other")  # the gravest first
-USES = frozenset(
-    {
-        *("encryption", "dedup", "volumes", "nfs"),
-        *("raidz", "draid", "mirror", "removal", "special", "log", "cache", "spares", "multihost", "autotrim"),
-        *("cloning", "direct-io", "gang", "quotas", "snapshots", "sends", "rebuild"),
-    }
-)
-NEEDED = {"bug", "does", "uses", "affected", "subject", "issues"}
-MARKS = {"panic", "fault", "hung"}
-UNRELEASED = {"unreleased", "until"}
 
 
 class Fix(NamedTuple):
-    """One entry. marks: of how it shows in the kernel's log, (word of MARKS, functions that are all in one message).
+    """One entry. marks: of how it shows in the kernel's log, (panic, fault or hung; functions that are all in one message).
     unreleased: no release fixes it, only what is developed now; until: what to do meanwhile, or nothing."""
 
     name: str
@@ -271,68 +243,42 @@ def fixes_cover(release: tuple[object, ...]) -> bool:
 
 @cache
 def load_fixes() -> tuple[Fix, ...]:
-    """All entries, the gravest first, of these those first that need least in use. Raises TableError."""
+    """All entries, the gravest first, of these those first that need least in use."""
     return parse_fixes(data.table(FIXES))
 
 
 def parse_fixes(document: data.Document) -> tuple[Fix, ...]:
-    """Raises TableError for anything misspelt, missing or of the wrong type."""
-    found = [_fix(f"{FIXES}: [{name}]", name, entry) for name, entry in document.items()]
+    """The bugs of a table in this form."""
+    found = [_fix(name, **entry) for name, entry in document.items()]
     return tuple(sorted(found, key=lambda fix: (DOES.index(fix.does), len(fix.uses))))
 
 
-def _fix(where: str, name: str, entry: object) -> Fix:
-    perhaps = MARKS | UNRELEASED
-    if not isinstance(entry, dict) or not NEEDED <= entry.keys() <= NEEDED | perhaps:
-        raise TableError(
-            f"{where}: it has {', '.join(sorted(NEEDED))}, perhaps {', '.join(sorted(perhaps))}, and no more"
-        )
-    bug, does, subject = (entry[key] for key in ("bug", "does", "subject"))
-    if not all(isinstance(each, str) and each.strip() for each in (bug, subject)) or does not in DOES:
-        raise TableError(f"{where}: bug and subject are texts, does is one of {', '.join(DOES)}")
-    uses, issues = entry["uses"], entry["issues"]
-    if not isinstance(uses, list) or not USES.issuperset(uses):
-        raise TableError(f"{where}: uses are of {', '.join(sorted(USES))}")
-    if not isinstance(issues, list) or not all(type(each) is int for each in issues):
-        raise TableError(f"{where}: issues are numbers")
-    try:
-        affected = ranges(entry["affected"])
-    except ValueError as error:
-        raise TableError(f"{where}: {error}") from None
-    unreleased, until = entry.get("unreleased", False), entry.get("until", "")
-    if not isinstance(unreleased, bool) or not isinstance(until, str) or (until and not unreleased) or "(" in until:
-        raise TableError(f"{where}: unreleased is true or false, until a text of what is unreleased, without brackets")
-    if unreleased is not (without(affected, affected[-1][0]) is None):
-        raise TableError(f"{where}: {'a release fixes it' if unreleased else 'no release fixes it'}")
-    marks = tuple(
-        (kind, _functions(where, mark)) for kind in sorted(MARKS & entry.keys()) for mark in _list(where, entry[kind])
+def _fix(
+    name: str,
+    bug: str,
+    does: str,
+    uses: list[str],
+    affected: str,
+    subject: str,
+    issues: list[int],
+    unreleased: bool = False,
+    until: str = "",
+    **marks: list[str | list[str]],
+) -> Fix:
+    shown = tuple(
+        (kind, frozenset([one] if isinstance(one, str) else one)) for kind in sorted(marks) for one in marks[kind]
     )
-    return Fix(name, bug, does, frozenset(uses), affected, subject, tuple(issues), marks, unreleased, until)
-
-
-def _list(where: str, found: object) -> list[object]:
-    if not isinstance(found, list) or not found:
-        raise TableError(f"{where}: marks are lists of functions, those of hung lists of such lists")
-    return found
-
-
-def _functions(where: str, mark: object) -> frozenset[str]:
-    found = [mark] if isinstance(mark, str) else _list(where, mark)
-    if not all(isinstance(each, str) and each for each in found):
-        raise TableError(f"{where}: marks are lists of functions, those of hung lists of such lists")
-    return frozenset(map(str, found))
+    return Fix(name, bug, does, frozenset(uses), ranges(affected), subject, tuple(issues), shown, unreleased, until)
 
 
 # -- defaults of module parameters by release -------------------------------------------------------------------------
 # tunables.toml: defaults of module parameters by release, and what a change means. The file's head says how to read it.
 
 TUNABLES = "tunables.toml"
-CHANGED = ("low", "medium", "own", "meant")
-TUNABLE_KEYS = frozenset({"default", "changed", "means"})
 
 
 class Tunable(NamedTuple):
-    """One parameter. steps: (from this release on, default), oldest first; "" is gone. changed: one of CHANGED."""
+    """One parameter. steps: (from this release on, default), oldest first; "" is gone. changed: low, medium, own or meant."""
 
     name: str
     steps: tuple[tuple[Release, str], ...]
@@ -346,34 +292,12 @@ class Tunable(NamedTuple):
 
 @cache
 def load_tunables() -> dict[str, Tunable]:
-    """All, by name. Raises TableError."""
-    return parse_tunables(data.table(TUNABLES))
+    """All, by name."""
+    return {name: _tunable(name, **entry) for name, entry in data.table(TUNABLES).items()}
 
 
-def parse_tunables(document: data.Document) -> dict[str, Tunable]:
-    """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
-    return {name: _tunable(name, table) for name, table in document.items()}
-
-
-def _tunable(name: str, table: object) -> Tunable:
-    if (
-        not isinstance(table, dict)
-        or TUNABLE_KEYS ^ set(table)
-        or not all(isinstance(each, str) for each in table.values())
-    ):
-        raise TableError(f"{TUNABLES}: {name} needs {', '.join(sorted(TUNABLE_KEYS))}, as text, and nothing else")
-    if table["changed"] not in CHANGED:
-        raise TableError(f"{TUNABLES}: {name}: changed is one of {', '.join(CHANGED)}")
-    steps = tuple(_steps(name, table["default"]))
-    if not steps or list(steps) != sorted(steps):
-        raise TableError(f"{TUNABLES}: {name}: default is RELEASE=VALUE, oldest release first")
-    return Tunable(name, steps, table["changed"], table["means"])
-
-
-def _steps(name: str, text: str) -> Iterator[tuple[Release, str]]:
-    for step in text.split():
-        since, mark, value = step.partition("=")
-        numbers = since.split(".")
-        if not mark or not value or len(numbers) != 3 or not all(number.isdigit() for number in numbers):
-            raise TableError(f"{TUNABLES}: {name}: {step!r} is not RELEASE=VALUE")
-        yield tuple(map(int, numbers)), "" if value == "-" else value
+def _tunable(name: str, default: str, changed: str, means: str) -> Tunable:
+    """default: RELEASE=VALUE, the oldest release first."""
+    steps = (each.partition("=") for each in default.split())
+    found = tuple((of(since) or (), "" if value == "-" else value) for since, _, value in steps)
+    return Tunable(name, found, changed, means)

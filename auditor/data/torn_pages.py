@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from auditor import data
-from auditor.data import TableError, releases
+from auditor.data import releases
 
 FILE = "torn_pages.toml"
 KIB = 1024
 LARGEST = 128 * KIB  # record
 # with what it was made
 CONDITIONS = {"zil_maxblocksize": 131072, "zfs_immediate_write_sz": 32768}
-KEYS = frozenset({"page", "recordsizes", "logbias", "write", "slog", "apart", "alone", "first"})
-CONFIRMED = frozenset({"page", "logbias", "write", "slog", "length", "points", "torn", "torn_at", "harm"})
-LINE = frozenset({"first", "last", "tried", "lengths", "digest", "rows", "confirmed"})
 
 Way = Literal["fsync", "always"]
 
@@ -62,41 +58,24 @@ def find(version: tuple[object, ...]) -> Table | None:
 
 @cache
 def load() -> dict[str, Table]:
-    """By line. Raises TableError."""
-    return parse(data.text(FILE))
+    """By line."""
+    return parse(data.table(FILE))
 
 
-def parse(text: str) -> dict[str, Table]:
-    """Raises TableError for anything misspelt, missing, of the wrong type, twice, or changed by hand."""
-    try:
-        lines = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{FILE}: {error}") from None
-    return {line: _table(line, each) for line, each in lines.items()}
+def parse(lines: data.Document) -> dict[str, Table]:
+    """The tables of a document in this form."""
+    return {line: _table(each) for line, each in lines.items()}
 
 
 def digest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Of the rows and those that are confirmed: no hand changes them."""
     return hashlib.sha256(repr([sorted(each.items()) for each in rows]).encode()).hexdigest()[:16]
 
 
-def _table(line: str, document: Mapping[str, Any]) -> Table:
-    where = f"{FILE}: [{line}]"
-    if set(document) != LINE:
-        raise TableError(f"{where}: it has {', '.join(sorted(LINE))}, and nothing else")
-    rows, confirmed = document["rows"], document["confirmed"]
-    if any(set(each) != KEYS for each in rows) or any(set(each) != CONFIRMED for each in confirmed):
-        raise TableError(
-            f"{where}: a row has {', '.join(sorted(KEYS))}; of crash points {', '.join(sorted(CONFIRMED))}"
-        )
-    if document["digest"] != digest([*rows, *confirmed]):
-        raise TableError(f"{where}: its digest is of other rows")
-    first, last = releases.of(document["first"]), releases.of(document["last"])
-    if first is None or last is None:
-        raise TableError(f"{where}: first and last are releases")
+def _table(line: data.Document) -> Table:
     apart: dict[Setting, dict[int, int]] = {}
-    for each in rows:
+    for each in line["rows"]:
         records = apart.setdefault(Setting(each["page"] * KIB, each["logbias"], each["write"], each["slog"]), {})
-        for record in each["recordsizes"]:
-            if records.setdefault(record * KIB, each["apart"]) != each["apart"]:
-                raise TableError(f"{where}: page {each['page']}, recordsize {record} is there twice")
-    return Table(first, last, document["tried"], document["lengths"], apart)
+        records |= {record * KIB: each["apart"] for record in each["recordsizes"]}
+    first, last = (releases.of(line[key]) or () for key in ("first", "last"))
+    return Table(first, last, line["tried"], line["lengths"], apart)

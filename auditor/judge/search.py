@@ -51,11 +51,6 @@ def questions(words: Sequence[str]) -> list[Question]:
     return [each for each in load_questions() if asked & set(map(_plain, each.words))]
 
 
-def all_questions() -> tuple[Question, ...]:
-    """In the order of the page."""
-    return load_questions()
-
-
 def similar(rules: Iterable[Rule], words: Sequence[str]) -> str:
     """ "; similar: logbias" for what nothing speaks of: ids, settings and words that people use."""
     names = " ".join(each.text for rule in rules for each in fields(rule) if each.weight in NAMES)
@@ -158,9 +153,6 @@ def _place(before: str, after: str) -> int:
 
 # synonyms.toml and questions.toml: the words and the questions that people come with. Their heads say what their keys mean.
 
-SYNONYMS, QUESTIONS = "synonyms.toml", "questions.toml"
-WORDS = ("words", "means")
-
 
 class Question(NamedTuple):
     """One question. answer: two lines or so. command: what decides it on the reader's host. words: that it is found by."""
@@ -175,37 +167,11 @@ class Question(NamedTuple):
 @cache
 def load_synonyms() -> dict[str, tuple[str, ...]]:
     """What is typed, in lower case -> the phrases to search for."""
-    return {word: means for words, means in _lists(SYNONYMS, data.table(SYNONYMS)) for word in words}
-
-
-def _lists(file: str, document: data.Document) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    found = []
-    for where, entry in data.entries(file, document, "synonym", frozenset(WORDS)):
-        words, means = (_texts(entry[key], f"{where}: {key}") for key in WORDS)
-        found.append((words, means))
-    return found
+    return {word: tuple(each["means"]) for each in data.table("synonyms.toml")["synonym"] for word in each["words"]}
 
 
 @cache
 def load_questions() -> tuple[Question, ...]:
     """All questions, in the order of the page."""
-    return tuple(
-        Question(
-            _text(entry["ask"], where),
-            _text(entry["answer"], where),
-            _text(entry["command"], where),
-            _texts(entry["words"], where),
-            _texts(entry["sources"], where),
-        )
-        for where, entry in data.entries(QUESTIONS, data.table(QUESTIONS), "question", frozenset(Question._fields))
-    )
-
-
-def _text(value: object, where: str) -> str:
-    (text,) = _texts([value], where)
-    return text
-
-
-def _texts(value: object, where: str) -> tuple[str, ...]:
-    """One at least, each on one line."""
-    return tuple(" ".join(each.split()) for each in data.texts(where, value or None))
+    found = data.entries("questions.toml", "question", Question)
+    return tuple(each._replace(answer=" ".join(each.answer.split())) for each in found)

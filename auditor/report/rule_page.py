@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from auditor.judge.event import EVENTS, GOES, MEANS, Event, milder
 from auditor.judge.finding import RANK
 from auditor.judge.rule import HARMS, SEVERITIES, Fix, Rule, events_of
-from auditor.judge.search import Question, all_questions
+from auditor.judge.search import Question, load_questions
 
 
 def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0, *, ranked: bool = False) -> str:
@@ -281,7 +281,7 @@ def short(question: Question, width: int) -> str:
 
 
 def text(width: int) -> str:
-    return "\n".join(short(each, width) for each in all_questions())
+    return "\n".join(short(each, width) for each in load_questions())
 
 
 def markdown() -> str:
@@ -291,7 +291,7 @@ def markdown() -> str:
 
 def _markdown() -> Iterator[str]:
     yield HEAD
-    for number, each in enumerate(all_questions(), 1):
+    for number, each in enumerate(load_questions(), 1):
         yield f"## {number}. {each.ask}\n"
         yield f"{textwrap.fill(each.answer, 120, break_on_hyphens=False)}\n"
         yield f"    {each.command}\n"

@@ -9,29 +9,16 @@ import pytest
 from auditor import data, rulebook
 from auditor.advice import log_device, properties
 from auditor.advice.properties import Layout, Pool, chosen
-from auditor.data import TableError
+from auditor.commands.advise import PARTS
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Fact, Facts, Known, Reason, Subject, Unknown
 from auditor.report import terminal
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER
 
-ENTRY = """[[advice]]
-engines = []
-parts = ["data"]
-type = "any"
-property = "recordsize"
-value = "16K"
-also = []
-reason = "a"
-cost = "b"
-source = "c"
-dispute = ""
-"""
-
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("part", properties.PARTS)
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("kind", ["filesystem", "volume"])
 def test_each_engine_is_told_what_decides(engine: str, part: str, kind: str) -> None:
     found = {each.property: each for each in properties.of(engine, part, kind)}
@@ -226,32 +213,13 @@ def test_a_draid_without_its_width_is_not_known() -> None:
     assert "does not say how many data disks" in found.reasons[0].text
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (('value = "16K"', 'value = "16X"'), "invalid literal"),
-        (('value = "16K"', 'value = "rule:sync-disabled"'), "rule sync-disabled sets no recordsize"),
-        (('value = "16K"', 'value = "rule:recordsize-vs-page"'), "rule recordsize-vs-page sets no recordsize"),
-        (('value = "16K"', 'value = "rule:nobody"'), "rule nobody sets no recordsize"),
-        (('type = "any"', 'type = "pool"'), "type is one of"),
-        (('reason = "a"', 'reason = ""'), "not empty"),
-        (("also = []", "also = 1"), "lists of words"),
-        (('cost = "b"\n', ""), "missing or unknown cost"),
-    ],
-)
-def test_a_wrong_table_is_an_error(change: tuple[str, str], says: str) -> None:
-    assert properties.parse(data.toml(properties.FILE, ENTRY))
-    with pytest.raises(TableError, match=says):
-        properties.parse(data.toml(properties.FILE, ENTRY.replace(*change)))
-
-
 def test_what_a_rule_would_set_is_not_said_again() -> None:
     """One value for each property: that of the rule."""
     commands = [table["fix"].get("command", "") for table in rulebook.tables().values() if "fix" in table]
     by_rules = {
         each.split("=")[0].removeprefix("zfs set ") for each in commands if re.fullmatch(r"zfs set [\w]+=\w+ .*", each)
     }
-    entries = data.table(properties.FILE)["advice"]
+    entries = data.table("advice.toml")["advice"]
     assert {each["property"] for each in entries} & by_rules >= {
         "sync",
         "logbias",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor import data
 from auditor.checklist import lists, responses
-from auditor.data import TableError
 from auditor.host import sql
 from auditor.registry import registry
 from auditor.verify.result import KERNEL_LOG
@@ -74,31 +72,3 @@ def test_every_part_is_asked_for() -> None:
 def test_a_line_fits_on_a_line_of_a_terminal(id: str) -> None:
     assert len(LINES[id].text) <= 73
     assert not LINES[id].text.endswith(".")
-
-
-HEAD = '[[list]]\nid = "a"\ntitle = "A"\nabout = "B"\n'
-LINE = (
-    '[[list.line]]\nid = "x"\ntext = "T"\nsource = "S"\non = ""\nrules = []\nagainst = []\nfacts = []\nlinks = []\n'
-    'verify = ["steady"]\ndiagnose = []\nask = ""\n'
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (HEAD + LINE.replace('["steady"]', "[]"), "nothing answers it"),
-        (HEAD + LINE.replace('["steady"]', "[]").replace("against = []", 'against = ["atime-on"]'), "nothing answers it"),
-        (HEAD + LINE + LINE, "x is there twice"),
-        (HEAD + LINE.replace("facts", "fact"), "missing or unknown fact, facts"),
-        (HEAD + LINE.replace("rules = []", 'rules = "a"'), "x: rules is a list of texts"),
-        (HEAD + LINE.replace('on = ""', 'on = "logs"'), "on is one of '', 'log'"),
-        (HEAD + LINE.replace('source = "S"', 'source = ""'), "id, text and source are not empty"),
-        (HEAD.replace('"A"', '""') + LINE, "are texts, and not empty"),
-        (HEAD + "line = 1\n", "expected [[list.line]] entries"),
-        (HEAD + "[list", "checklists.toml: "),
-    ],
-)  # fmt: skip
-def test_a_list_that_is_wrong_is_refused(text: str, says: str) -> None:
-    with pytest.raises(TableError) as error:
-        lists.parse(data.toml(lists.FILE, text))
-    assert says in str(error.value)

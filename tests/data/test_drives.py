@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from auditor import data
-from auditor.data import TableError, drives
+from auditor.data import drives
 from auditor.data.drives import Drive, FirmwareBug
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.model.disk import BY_TRIM, firmware_bug, identity, shingled_family
@@ -115,49 +115,6 @@ def test_a_low_confidence_is_never_called_anything_else() -> None:
     assert all(drive.confidence == "C" for drive in drives.load() if drive.source.startswith(inferred))
 
 
-GOOD = """
-[[drive]]
-pattern = 'X'
-class = "none"
-confidence = "B"
-family = "X"
-source = "X"
-examples = ["X"]
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "expected [[drive]] entries"),
-        ("drive = []", "expected [[drive]] entries"),
-        ("drive = [1]", "entry 1 is not a table"),
-        ("[[drive]\n", "drives.toml: "),
-        ("[[drives]]\n" + GOOD, "expected [[drive]] entries"),
-        (GOOD + "extra = 1\n", "unknown extra"),
-        (GOOD.replace("family", "famly"), "family, famly"),
-        (GOOD.replace('"none"', '"non"'), "class is one of"),
-        (GOOD.replace('"none"', "1"), "are texts"),
-        (GOOD.replace('"B"', '"D"'), "confidence is one of"),
-        (GOOD.replace("'X'", "'('"), "entry 1 (X): pattern"),
-        (GOOD.replace("'X'", "''"), "and not empty"),
-        (GOOD.replace('["X"]', "[]"), "at least one"),
-        (GOOD.replace('["X"]', '"X"'), "at least one"),
-        (GOOD.replace('["X"]', '[""]'), "at least one"),
-        (GOOD + GOOD.replace('"B"', '"b"'), "entry 2 (X)"),
-    ],
-)
-def test_the_loader_refuses(text: str, says: str) -> None:
-    with pytest.raises(TableError) as error:
-        drives.parse(data.toml(drives.FILE, text))
-    assert says in str(error.value)
-
-
-def test_the_loader_takes_the_smallest_table() -> None:
-    (drive,) = drives.parse(data.toml(drives.FILE, GOOD))
-    assert (drive.plp, drive.confidence, drive.family, drive.examples) == ("none", "B", "X", ("X",))
-
-
 def test_the_table_can_be_read_out_of_a_zip_archive(tmp_path: Path) -> None:
     archive = tmp_path / "zaudit.pyz"
     with zipfile.ZipFile(archive, "w") as zipped:
@@ -206,15 +163,6 @@ def test_words(pattern: str, words: tuple[str, ...]) -> None:
 
 
 DISK = Subject("disk", "sda")
-ENTRY = """
-[[firmware]]
-model = "X"
-firmware = "1"
-harm = "dies"
-fixed = "2"
-source = "here"
-example = ["X", "1", "2"]
-"""
 
 
 @pytest.mark.parametrize("bug", drives.load_firmware(), ids=[bug.example[0] for bug in drives.load_firmware()])
@@ -248,23 +196,6 @@ def test_the_derived_fact_says_what_happens_and_what_mends_it() -> None:
 def test_without_model_or_revision_it_is_unknown() -> None:
     assert isinstance(judged(None, "HPD5"), Unknown)
     assert isinstance(judged("HP VO0480JFDGT", None), Unknown)
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (("harm", "hurm"), "missing or unknown harm, hurm"),
-        (('"dies"', "7"), "all values are texts"),
-        (('["X", "1", "2"]', '["X"]'), "example has three"),
-        (('model = "X"', 'model = "("'), "entry 1"),
-        (("[[firmware]]", "[[firmwere]]"), r"expected \[\[firmware\]\]"),
-        (('fixed = "2"', "fixed = "), "firmware.toml"),
-    ],
-)
-def test_a_wrong_table_of_firmware_is_an_error(change: tuple[str, str], says: str) -> None:
-    assert len(drives.parse_firmware(data.toml(drives.FIRMWARE, ENTRY))) == 1
-    with pytest.raises(TableError, match=says):
-        drives.parse_firmware(data.toml(drives.FIRMWARE, ENTRY.replace(*change)))
 
 
 def revision(**said: str) -> Known | Unknown:
@@ -329,17 +260,3 @@ def test_a_hard_disk_that_takes_trim(hdd: bool | None, trim: bool | None, family
     (found,) = [each.value for each in shingled_family.derive(SDA, facts)]
     assert isinstance(found, Known)
     assert found.value == family
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[[shingled]]\nmodel = 1\n", "missing or unknown"),
-        ("[[shingled]]\nmodel='('\nfamily='a'\nsource='b'\nexamples=['c']\nothers=['d']\n", "entry 1: "),
-        ("[[shingled]]\nmodel='a'\nfamily='a'\nsource=''\nexamples=['c']\nothers=['d']\n", "are texts"),
-        ("[[shingled]]\nmodel='a'\nfamily='a'\nsource='b'\nexamples=[]\nothers=['d']\n", "at least one"),
-    ],
-)
-def test_a_wrong_table_of_shingled_disks_is_an_error(text: str, says: str) -> None:
-    with pytest.raises(TableError, match=says):
-        drives.parse_shingled(data.toml(drives.SHINGLED, text))

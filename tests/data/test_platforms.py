@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit, data
-from auditor.data import TableError, platforms
+from auditor.data import platforms
 from auditor.data.platforms import ANY, filled, here, installed
 from auditor.facts import HOST, Unknown, unknown, words_of
 from auditor.gather.gatherer import of_platform
@@ -144,27 +144,6 @@ def test_a_platform_has_the_words_of_the_first_but_its_own() -> None:
         {"package": "install {}", "rebuild": "mk"},
         {"package": "install {}", "rebuild": "mk"},
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "expected"),
-        ("x = 1", "expected"),
-        ("[[platform]", "Expected"),
-        (SECOND, "any is the first entry"),
-        (FIRST + FIRST, "a name of its own"),
-        (FIRST + SECOND + SECOND, "a name of its own"),
-        (FIRST + SECOND + "rebuild = 1", "rebuild is a text"),
-        (FIRST + SECOND + 'rebiuld = "x"', "rebiuld is no word of the first entry"),
-        (FIRST + SECOND + 'like = "z"', "like names an entry before it"),
-        (FIRST + SECOND + 'packages = ["x"]', "'x' is not NAME=NAME"),
-        (FIRST + SECOND + "packages = [1]", "packages is a list of texts"),
-    ],
-)
-def test_a_wrong_table(text: str, says: str) -> None:
-    with pytest.raises(TableError, match=re.escape(says)):
-        platforms.parse(data.toml(platforms.FILE, text))
 
 
 def without_nvme(release: str) -> Recording:

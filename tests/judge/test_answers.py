@@ -14,7 +14,6 @@ import jsonschema
 import pytest
 
 from auditor import audit
-from auditor.data import TableError, providers
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.host.request import Capture
 from auditor.judge import answers
@@ -376,28 +375,3 @@ def test_a_recording_keeps_what_was_adopted_and_a_sketch_offers_it() -> None:
         ("hypervisor", "aws-ebs"),
         ("target", "ceph-rbd"),
     ]
-
-
-GOOD = {
-    "id": "a", "name": "A", "machine": "A", "models": "^A", "keeps": ["power"], "terms": "t", "documents": "d",
-    "source": "https://a.example/b", "read": "2026-11-27",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"keep": []}, "there is no 'keep'"),
-        ({"terms": " "}, "terms is a text"),
-        ({"keeps": ["flood"]}, "keeps is a list of power, below, drive"),
-        ({"machines": ["kvm"]}, "it is known by models, or by machines"),
-        ({"read": "today"}, "read is a day"),
-        ({"source": "somewhere"}, "source is the address"),
-    ],
-)
-def test_a_table_of_providers_is_read_strictly(change: dict[str, Any], says: str) -> None:
-    assert list(providers.parse({"provider": [GOOD]})) == ["a"]
-    with pytest.raises(TableError, match=re.escape(says)):
-        providers.parse({"provider": [{**GOOD, **change}]})
-    with pytest.raises(TableError, match="twice"):
-        providers.parse({"provider": [GOOD, GOOD]})

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from auditor import data, rulebook
-from auditor.data import TableError, releases
+from auditor import rulebook
+from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, known
 from auditor.judge import known_bugs
 from auditor.judge.rule import RuleError
@@ -225,33 +225,11 @@ def test_a_host_whose_build_lacks_a_fix_is_told_how_its_distribution_has_a_newer
     assert "newer: apt install -t bookworm-backports" in " ".join(each.text for each in found.evidence)
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[a", "builds.toml: "),
-        ("[a]\nname = 'A'", "it has builds, fixes, name, newer, source"),
-        ("[a]\nname = ''\nsource = 'b'\nnewer = 'c'\nfixes = []\nbuilds = []", "name, source, newer are texts"),
-        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nfixes = 'x'\nbuilds = []", "fixes is a list of texts"),
-        (
-            "[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nfixes = []\nbuilds = [['2.1.1-1', [1]]]",
-            "2.1.1-1 is a list of texts",
-        ),
-        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nfixes = []\nbuilds = ['2.1.1-1']", "[version, commits]"),
-    ],
-)
-def test_a_wrong_table_of_builds_is_an_error(text: str, says: str) -> None:
-    with pytest.raises(TableError, match=r"^builds\.toml: ") as error:
-        releases.parse_builds(data.toml(releases.BUILDS, text))
-    assert says in str(error.value)
-
-
 def test_a_build_carries_what_those_of_its_release_before_it_carry() -> None:
     carried = [["2.1.1-1", ["x"]], ["2.1.1-2", ["y"]], ["2.1.2-1", ["z"]]]
     series = {"name": "A", "source": "s", "newer": "n", "fixes": [], "builds": carried}
     table = releases.parse_builds({"a": series})
     assert [each.carries for each in table.values()] == [("x",), ("x", "y"), ("z",)]
-    with pytest.raises(TableError, match=r"2\.1\.1-1 is there twice"):
-        releases.parse_builds({"a": series, "b": series})
 
 
 def test_what_a_distribution_mends_is_a_known_bug() -> None:

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from auditor import data, rulebook
-from auditor.data import TableError
+from auditor import rulebook
 from auditor.databases import ENGINES
 from auditor.judge import search
 from auditor.judge.rule import SEVERITIES
@@ -172,14 +171,3 @@ def test_a_name_that_holds_the_word_counts_before_one_that_is_spelt_alike() -> N
     assert near("slog", ["slow-leg", "slog-no-redundancy", "slog-unused"]).startswith(
         "; similar: slog-unused, slog-no-"
     )
-
-
-@pytest.mark.parametrize(
-    "wrong", ["words = []\nmeans = ['a']", "words = ['a']\nmeans = [1]", "words = 'a'\nmeans = ['b']"]
-)
-def test_a_table_that_is_wrong_is_refused(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "table", lambda name: data.toml(name, f"[[synonym]]\n{wrong}\n"))
-    search.load_synonyms.cache_clear()
-    with pytest.raises(TableError, match="is a list of texts"):
-        search.load_synonyms()
-    search.load_synonyms.cache_clear()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor import data, registry
-from auditor.data import TableError, releases
+from auditor import registry
+from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Unknown, known, unknown
 from auditor.model.next_boot import LOSES_COMMITS, parameters
 from auditor.model.release import release
@@ -90,21 +90,6 @@ def test_what_is_not_at_its_default() -> None:
     assert isinstance(found["tunables_risky"], Known)
     assert "by default 0 (1: zfs send replaces" in found["tunables_risky"].evidence[0].text
     assert len(getattr(found["tunables_drifting"], "value", ())) == 4
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("[x]\ndefault = '2.1.0=0'\nchanged = 'low'", "needs"),
-        ("[x]\ndefault = '2.1=0'\nchanged = 'low'\nmeans = 'y'", "is not RELEASE=VALUE"),
-        ("[x]\ndefault = '2.2.0=0 2.1.0=1'\nchanged = 'low'\nmeans = 'y'", "oldest release first"),
-        ("[x]\ndefault = '2.1.0=0'\nchanged = 'high'\nmeans = 'y'", "one of low"),
-        ("[x", "tunables.toml: "),
-    ],
-)
-def test_a_wrong_table_is_refused(text: str, complaint: str) -> None:
-    with pytest.raises(TableError, match=complaint):
-        releases.parse_tunables(data.toml(releases.TUNABLES, text))
 
 
 @pytest.mark.parametrize(

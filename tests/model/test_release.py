@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from auditor.data import TableError, releases
+from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown, value_of, words_of
 from auditor.model.release import _used, known_bugs
 
@@ -366,30 +366,3 @@ def test_every_bug_has_a_release_without_it_or_is_said_to_have_none() -> None:
     assert all(
         (releases.without(fix.affected, bounds[0]) is None) is fix.unreleased for fix in REAL for bounds in fix.affected
     )
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"bug": " "}, "texts"),
-        ({"does": "explode"}, "does is one of"),
-        ({"uses": ["zstd"]}, "uses are of"),
-        ({"uses": "log"}, "uses are of"),
-        ({"issues": ["1"]}, "numbers"),
-        ({"affected": "2.3"}, "affected"),
-        ({"affected": "2.3.0-2.3.4 2.4.0-"}, "no release fixes it"),
-        ({"hung": "zil_commit"}, "lists"),
-        ({"panic": [1]}, "lists"),
-        ({"panic": []}, "lists"),
-        ({"stack": []}, "and no more"),
-        ({"unreleased": True}, "a release fixes it"),
-        ({"affected": "2.4.0-", "unreleased": False}, "no release fixes it"),
-        ({"affected": "2.4.0-", "unreleased": 1}, "true or false"),
-        ({"affected": "2.4.0-", "unreleased": True, "until": ["wait"]}, "true or false"),
-        ({"affected": "2.4.0-", "unreleased": True, "until": "wait (long)"}, "without brackets"),
-        ({"until": "wait"}, "of what is unreleased"),
-    ],
-)
-def test_a_table_that_cannot_be_used_is_refused(change: dict[str, object], why: str) -> None:
-    with pytest.raises(TableError, match=why):
-        releases.parse_fixes({"it": TABLE["loses-keys"] | change})

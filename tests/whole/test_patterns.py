@@ -146,11 +146,13 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
         for each in branches(keep)
     ],
     # our own tables, of models that a drive may say of itself
-    ("auditor.data.drives", "pattern"): [{"pattern": each.pattern} for each in drives.load()],
-    ("auditor.data.drives", "entry[key]"): [
-        {"entry": {"x": bug.pattern}, "key": "x"}
-        for each in drives.load_firmware()
-        for bug in (each.model, each.firmware)
+    ("auditor.data.drives", "pattern"): [
+        {"pattern": pattern}
+        for pattern in (
+            *(each.pattern for each in drives.load()),
+            *(pattern for each in drives.load_firmware() for pattern in (each.model, each.firmware)),
+            *(each.model for each in drives.load_shingled()),
+        )
     ],
     # what was found in a recording, escaped, between two ends
     ("auditor.recording.identities", "any_of(ways)"): [{"ways": VALUES}],

@@ -258,7 +258,7 @@ def main() -> int:
     }
     text = written(documents | {options.line: {**table, **lines}})
     options.table.write_text(text)
-    found = list(differences(options.line, torn_pages.parse(text)[options.line]))
+    found = list(differences(options.line, torn_pages.parse(tomllib.loads(text))[options.line]))
     print(*found, f"{options.line}: {len(done)} settings, {time.monotonic() - begun:.0f} s", sep="\n")
     return any(words.startswith("wrong") for words in found) or any(each["harm"] for each in lines["confirmed"])
 
