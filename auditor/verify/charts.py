@@ -22,13 +22,12 @@ DECADES: tuple[tuple[float, ...], ...] = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3
 class HeatMap(NamedTuple):
     """When syncs took how long. columns: (from, to) in seconds since the run began; rows: the latencies between rows in
     nanoseconds, ascending, one more than there are rows. cells: for each column the share of its syncs in each row.
-    syncing: (from, to) of each transaction group while it was synced. born: when each was born."""
+    syncing: (from, to) of each transaction group while it was synced."""
 
     columns: tuple[tuple[float, float], ...]
     rows: tuple[float, ...]
     cells: tuple[tuple[float, ...], ...]
     syncing: tuple[tuple[float, float], ...]
-    born: tuple[float, ...]
 
 
 def heat_map(run: Run, columns: int, rows: int, *, fine: bool = False) -> HeatMap | None:
@@ -44,20 +43,16 @@ def heat_map(run: Run, columns: int, rows: int, *, fine: bool = False) -> HeatMa
     levels = even(low, high, rows) if fine else named(low, high, rows)
     group = math.ceil(len(slices) / columns)
     parts = [slices[i : i + group] for i in range(0, len(slices), group)]
-    cells = tuple(_shares(together(each.syncs for each in part), levels) for part in parts)
+    cells = []
+    for part in parts:
+        counts, syncs = [0] * (len(levels) - 1), together(each.syncs for each in part)
+        for ns, count in syncs.counts:
+            counts[row_of(ns, levels)] += count
+        cells.append(tuple(count / max(syncs.samples, 1) for count in counts))
     spans = tuple((part[0].at_s, max(each.to_s for each in part)) for part in parts)
     start, end = spans[0][0], spans[-1][1]
     syncing = tuple(span for span in sync_times(run.txgs) if span[1] > start and span[0] < end)
-    born = tuple(txg.at_s for txg in run.txgs if start <= txg.at_s < end)
-    return HeatMap(spans, levels, cells, syncing, born)
-
-
-def _shares(histogram: Histogram, levels: Sequence[float]) -> tuple[float, ...]:
-    counts = [0] * (len(levels) - 1)
-    for ns, count in histogram.counts:
-        counts[row_of(ns, levels)] += count
-    whole = histogram.samples
-    return tuple(count / whole if whole else 0.0 for count in counts)
+    return HeatMap(spans, levels, tuple(cells), syncing)
 
 
 def sync_times(txgs: Iterable[Txg]) -> list[tuple[float, float]]:
@@ -68,21 +63,6 @@ def sync_times(txgs: Iterable[Txg]) -> list[tuple[float, float]]:
             start = max(txg.at_s + txg.open_s, times[-1][1] if times else -math.inf)
             times.append((start, start + txg.sync_s))
     return times
-
-
-def share_within(spans: Iterable[tuple[float, float]], start: float, end: float) -> float:
-    """Which share of a piece of time lies within spans (0 to 1)."""
-    covered = sum(max(min(end, to) - max(start, at), 0.0) for at, to in spans)
-    return min(covered / (end - start), 1.0) if end > start else 0.0
-
-
-def doublings(histogram: Histogram) -> list[tuple[int, int]]:
-    """(upper end in nanoseconds, samples) by powers of two of a microsecond, those between that are empty, too."""
-    counts: dict[int, int] = {}
-    for ns, count in histogram.counts:
-        power = (max(ns - 1, 0) // 1000).bit_length()
-        counts[power] = counts.get(power, 0) + count
-    return [(1000 << power, counts.get(power, 0)) for power in range(min(counts), max(counts) + 1)] if counts else []
 
 
 # -- axes ----------------------------------------------------------------------------------------------------------
@@ -129,28 +109,22 @@ class Point(NamedTuple):
 
 def curve(histogram: Histogram, points: int) -> list[Point]:
     """The percentiles of a distribution at equal steps of x, as HdrHistogram draws them; the last one is the largest sample."""
-    samples = histogram.samples
-    if not samples:
+    if not histogram.samples:
         return []
-    last = max(math.log10(samples), 0.31)
-    drawn = []
-    for i in range(points):
-        x = last * i / max(points - 1, 1)
-        q = 1 - 10**-x
-        ns = histogram.percentile_ns(q)
-        if ns is not None:
-            drawn.append(Point(x, ns, histogram.judged(q) is not None))
-    return drawn
+    last = max(math.log10(histogram.samples), 0.31)
+    shares = ((x, 1 - 10**-x) for x in (last * i / max(points - 1, 1) for i in range(points)))
+    return [Point(x, histogram.percentile_ns(q) or 0, histogram.judged(q) is not None) for x, q in shares]
+
+
+def _limits_of(percentiles: Iterable[Percentile]) -> list[tuple[float, int]]:
+    """(percentile, limit) of each objective that can be drawn."""
+    return [(each.q, each.limit_ns) for each in percentiles if each.limit_ns and each.limit_ns > 0 and 0 < each.q < 1]
 
 
 def ticks(last: float) -> list[tuple[float, str]]:
     """Where x is marked, and as what: 50 %, 90 %, 99 %, 99.9 % ..."""
-    marks = [(math.log10(2), "50 %")]
-    digits = 1
-    while digits <= last:
-        marks.append((float(digits), f"{(1 - 10.0**-digits) * 100:.{max(digits - 2, 0)}f} %"))
-        digits += 1
-    return [mark for mark in marks if mark[0] <= last]
+    nines = ((float(n), f"{(1 - 10.0**-n) * 100:.{max(n - 2, 0)}f} %") for n in range(1, math.floor(last) + 1))
+    return [mark for mark in ((math.log10(2), "50 %"), *nines) if mark[0] <= last]
 
 
 # Pictures as text: latency heat map, percentile curve, bars. Unicode; :data:`auditor.report.terminal.ASCII` is one to one.
@@ -170,32 +144,27 @@ def heat_map_lines(run: Run, width: int, rows: int = 14) -> Drawing | None:
     if drawn is None:
         return None
     wide = max(room // len(drawn.columns), 1)
+
+    def shade(share: float) -> str:
+        return next((shade for least, shade in SHADES if share > least), " ")
+
     lines = [
-        _text_line(duration(drawn.rows[row]), "".join(_shade(column[row]) * wide for column in drawn.cells))
+        _text_line(duration(drawn.rows[row]), "".join(shade(column[row]) * wide for column in drawn.cells))
         for row in reversed(range(len(drawn.rows) - 1))
     ]
     lines.append(_base(len(drawn.columns) * wide))
     if drawn.syncing:
         lines.append(_text_line("TXG sync", "".join(_busy(drawn.syncing, *span) * wide for span in drawn.columns)))
-    start, end = drawn.columns[0][0], drawn.columns[-1][1]
-    middle = drawn.columns[len(drawn.columns) // 2][0]
-    across = len(drawn.columns) * wide
-    lines.append(_labels([(0, _s(start)), (across // 2, _s(middle)), (across, _s(end))], across))
+    across, middle = len(drawn.columns) * wide, drawn.columns[len(drawn.columns) // 2][0]
+    times = ((0, drawn.columns[0][0]), (across // 2, middle), (across, drawn.columns[-1][1]))
+    lines.append(_labels([(at, f"{seconds:.0f} s") for at, seconds in times], across))
     synced = " TXG sync: ▂ a transaction group was synced, █ for most of the column." if drawn.syncing else ""
     return Drawing(tuple(lines), SHADES_SAY + synced)
 
 
-def _shade(share: float) -> str:
-    return next((shade for least, shade in SHADES if share > least), " ")
-
-
 def _busy(spans: Iterable[tuple[float, float]], start: float, end: float) -> str:
-    share = share_within(spans, start, end)
-    return "█" if share > 0.5 else "▂" if share > 0 else " "
-
-
-def _s(seconds: float) -> str:
-    return f"{seconds:.0f} s"
+    covered = sum(max(min(end, to) - max(start, at), 0.0) for at, to in spans)
+    return "█" if covered > 0.5 * (end - start) else "▂" if covered > 0 else " "
 
 
 def percentile_curve(
@@ -206,7 +175,7 @@ def percentile_curve(
     points = curve(histogram, room)
     if not points:
         return None
-    limits = [(each.q, each.limit_ns) for each in objectives if each.limit_ns and 0 < each.q < 1]
+    limits = _limits_of(objectives)
     low, high = histogram.counts[0][0], max([histogram.counts[-1][0], *(limit for _, limit in limits)])
     levels = named(min([low, *(limit for _, limit in limits)]), high, rows)
     last = points[-1].x
@@ -346,8 +315,7 @@ def _txgs(drawn: HeatMap, frame: Frame) -> Iterable[Element]:
     )
     yield _path("txg", strip)
     if len(drawn.syncing) <= LINES_MOST:
-        lines = "".join(f"M{frame.x(start):.1f} {TOP}V{bottom:.1f}" for start, _ in drawn.syncing)
-        yield _path("txgline", lines)
+        yield _path("txgline", "".join(f"M{frame.x(start):.1f} {TOP}V{bottom:.1f}" for start, _ in drawn.syncing))
 
 
 def _limits(frame: Frame, objectives: Sequence[Percentile]) -> Iterable[Element]:
@@ -372,14 +340,7 @@ def percentile_curves(runs: Sequence[Curve]) -> Element | None:
     curves = [(run, points) for run in runs if (points := curve(run.latency, 240))]
     if not curves:
         return None
-    limits = list(
-        dict.fromkeys(
-            (each.q, each.limit_ns)
-            for run in runs
-            for each in run.percentiles
-            if each.limit_ns is not None and each.limit_ns > 0 and 0 < each.q < 1
-        )
-    )
+    limits = list(dict.fromkeys(limit for run in runs for limit in _limits_of(run.percentiles)))
     values = [point.ns for _, points in curves for point in points] + [limit for _, limit in limits]
     last = max(points[-1].x for _, points in curves)
     low, high = max(min(values), 1) / 1.3, max(max(values), 1) * 1.3
@@ -396,8 +357,9 @@ def percentile_curves(runs: Sequence[Curve]) -> Element | None:
     for i, (_, points) in enumerate(curves):
         judged = [point for point in points if point.judged]
         beyond = judged[-1:] + [point for point in points if not point.judged]
-        parts.append(_line(judged, frame, f"c{i % COLOURS}"))
-        parts.append(_line(beyond, frame, f"c{i % COLOURS} beyond"))
+        for name, line in ((f"c{i % COLOURS}", judged), (f"c{i % COLOURS} beyond", beyond)):
+            way = "L".join(f"{frame.x(point.x):.1f} {frame.y(point.ns):.1f}" for point in line)
+            parts.append(_path(name, f"M{way}") if line else None)
     for i, (run, _) in enumerate(curves[: 2 * COLOURS]):
         y = bottom - 12 - 18 * i  # below the curves, which rise to the right
         parts.append(_path(f"c{i % COLOURS}", f"M{WIDTH - RIGHT - 34} {y - 4}h26"))
@@ -405,18 +367,15 @@ def percentile_curves(runs: Sequence[Curve]) -> Element | None:
     return _svg("Latency that a share of the syncs did not exceed, by run", bottom + 28, parts)
 
 
-def _line(points: Sequence[Point], frame: Frame, name: str) -> Element | None:
-    if not points:
-        return None
-    way = "L".join(f"{frame.x(point.x):.1f} {frame.y(point.ns):.1f}" for point in points)
-    return _path(f"{name}", f"M{way}")
-
-
 def histogram(latency: Histogram, what: str) -> Element | None:
     """How many took how long, a bar for each power of two. what: is counted. None without samples."""
-    rows = doublings(latency)
-    if not rows:
+    counts: dict[int, int] = {}
+    for ns, count in latency.counts:
+        power = (max(ns - 1, 0) // 1000).bit_length()
+        counts[power] = counts.get(power, 0) + count
+    if not counts:
         return None
+    rows = [(1000 << power, counts.get(power, 0)) for power in range(min(counts), max(counts) + 1)]
     step, left, room = 26, 110.0, WIDTH - 110.0 - RIGHT - 130
     most = max(count for _, count in rows)
     parts = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from statistics import NormalDist, median
 from typing import Any, Literal, NamedTuple
 
@@ -30,18 +30,23 @@ def load(text: str) -> Verification:
 
     Raises CodecError.
     """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(members := dict(pairs)) != len(pairs):
+            raise CodecError("an object has the same member twice")
+        return members
+
     if len(text) > LARGEST:
         raise CodecError(f"longer than {LARGEST >> 20} MiB: not a result of zaudit verify")
     if crowded(text):
         raise CodecError(f"more than {VALUES:,} values: not a result of zaudit verify")
     try:
-        data = json.loads(text, object_pairs_hook=_members)
-    except RecursionError:
-        raise CodecError("nested too deeply: not a result of zaudit verify") from None
+        data = json.loads(text, object_pairs_hook=unique)
     except CodecError:
         raise
-    except ValueError as error:
-        raise CodecError(f"not JSON: {short(str(error))}") from None
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else short(str(error))
+        raise CodecError(f"not JSON: {why}") from None
     if not isinstance(data, dict) or "schema" not in data:
         raise CodecError('no "schema" in it: not a result of zaudit verify')
     if data["schema"] != SCHEMA:
@@ -49,13 +54,6 @@ def load(text: str) -> Verification:
     if "verification" not in data:
         raise CodecError('"verification" is missing')
     return codec.load(Verification, data["verification"], "verification")
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise CodecError("an object has the same member twice")
-    return members
 
 
 # Before and after: is a percentile slower or faster by more than noise, and what cannot be told.
@@ -118,9 +116,8 @@ class Comparison(NamedTuple):
 
 def compare(before: Verification, after: Verification) -> Comparison:
     """Percentile by percentile. Results of different questions are not compared: what differs is said instead."""
-    differs = tuple(_differs(before, after))
-    names = (_called(before), _called(after))
-    if differs:
+    names = _called(before), _called(after)
+    if differs := tuple(_differs(before, after)):
         return Comparison(*names, differs, (), ())
     both = [(old, new) for old, new in _pairs(before, after) if _judged(before, old) and _judged(after, new)]
     # the level is shared by what can be judged, so that a run which cannot be costs the others nothing
@@ -222,6 +219,10 @@ def _notes(before: Verification, after: Verification, both: Sequence[tuple[Run, 
     )
 
 
+def _called(verification: Verification) -> str:
+    return f"{verification.dataset}, {verification.profile} {verification.length}"
+
+
 def _pairs(before: Verification, after: Verification) -> list[tuple[Run, Run]]:
     """The runs that are in both, by name."""
     later = {run.name: run for run in reversed(after.runs)}
@@ -233,33 +234,28 @@ def _judged(verification: Verification, run: Run) -> bool:
     return bool(run.latency.samples) and any(each.run == run.name for each in verification.latencies)
 
 
-def _called(verification: Verification) -> str:
-    return f"{verification.dataset}, {verification.profile} {verification.length}"
-
-
 # -- one percentile ----------------------------------------------------------------------------------------------------
 
 
 def _row(before: Run, after: Run, q: float, level: float, unfit: str) -> Row:
     old, new = before.latency.judged(q), after.latency.judged(q)
+    untold = Row(before.name, q, old, new, None, None, None, "cannot tell", unfit)
     if unfit:
-        return Row(before.name, q, old, new, None, None, None, "cannot tell", unfit)
+        return untold
     if old is None or new is None:
         fewest = min(before.latency.beyond(q), after.latency.beyond(q))
-        why = f"{fewest} samples lie beyond it, {LEAST_BEYOND} are needed"
-        return Row(before.name, q, old, new, None, None, None, "cannot tell", why)
+        return untold._replace(why=f"{fewest} samples lie beyond it, {LEAST_BEYOND} are needed")
     ratio = new / max(old, 1)
-    intervals = [interval(run, q, level) for run in (before, after)]
-    if isinstance(intervals[0], str) or isinstance(intervals[1], str):
-        why = next(each for each in intervals if isinstance(each, str))
-        return Row(before.name, q, old, new, ratio, None, None, "cannot tell", why)
-    low, high = ratio_between(old, intervals[0], new, intervals[1])
-    shown = None if math.isinf(high) else high
+    one, other = interval(before, q, level), interval(after, q, level)
+    if isinstance(one, str) or isinstance(other, str):
+        return untold._replace(ratio=ratio, why=one if isinstance(one, str) else str(other))
+    low, high = ratio_between(old, one, new, other)
+    change: Change = "within noise"
     if low > 1 and ratio >= LEAST_RATIO:
-        return Row(before.name, q, old, new, ratio, low, shown, "slower")
-    if high < 1 and ratio <= 1 / LEAST_RATIO:
-        return Row(before.name, q, old, new, ratio, low, shown, "faster")
-    return Row(before.name, q, old, new, ratio, low, shown, "within noise")
+        change = "slower"
+    elif high < 1 and ratio <= 1 / LEAST_RATIO:
+        change = "faster"
+    return Row(before.name, q, old, new, ratio, low, None if math.isinf(high) else high, change)
 
 
 def interval(run: Run, q: float, level: float) -> tuple[float, float] | str:
@@ -277,9 +273,9 @@ def interval(run: Run, q: float, level: float) -> tuple[float, float] | str:
     squares = sum((each - share * part.samples) ** 2 for each, part in zip(above, parts, strict=True))
     error = math.sqrt(squares * count / (count - 1)) / samples
     reach = student(1 - (1 - level) / 2, count - 1) * max(error, math.sqrt(share * (1 - share) / samples))
-    low = whole.percentile_ns(max(q - reach, 0.0))
+    low = whole.percentile_ns(max(q - reach, 0.0)) or at
     high = whole.percentile_ns(q + reach) if q + reach < 1 - 1 / samples else None
-    return float(low if low is not None else at), math.inf if high is None else float(high)
+    return float(low), math.inf if high is None else float(high)
 
 
 def blocks(run: Run) -> list[Histogram]:
@@ -379,65 +375,38 @@ class Knee(NamedTuple):
 
 def find(sweep: Sweep) -> Knee:
     """The knee of a sweep, or why none can be named."""
-    why_not = _unfit_sweep(sweep)
-    if why_not:
+    ends = [step for step in sweep.steps if step.every == 0]
+    steps = sorted((step for step in sweep.steps if step.every), key=lambda step: -(step.every or 0))  # longest first
+    if why_not := _unfit_sweep(sweep, ends, steps):
         return Knee(None, None, None, None, (f"The knee cannot be named: {why_not}.",), why_not)
-    end = next(step for step in sweep.steps if step.every == 0)
-    steps = _by_interval(sweep)
-    small = _clearly_above(end, steps)
-    large = _clearly_below(end, steps)
-    at = _crossing(end, steps)
-    sync_ms = _cost_ms(sweep.amount, end, steps)
-    worth = steps[-1].median_s / steps[0].median_s
-    between = (small or 0, large)
+    end, shortest = ends[0], steps[-1]
+    # on every step from "small" on even the fastest trial is above the knee, up to "large" even the slowest is below it
+    above = list(takewhile(lambda step: min(step.seconds) > TIMES * max(end.seconds), reversed(steps)))
+    below = list(takewhile(lambda step: max(step.seconds) < TIMES * min(end.seconds), steps))
+    between = above[-1].every or 0 if above else 0, below[-1].every if below else None
+    at, worth, sync_ms = _crossing(end, steps), shortest.median_s / steps[0].median_s, None
+    if shortest.every and min(shortest.seconds) > max(end.seconds):  # else what a sync adds is lost in the scatter
+        sync_ms = (shortest.median_s - end.median_s) / (sweep.amount / shortest.every) * 1e3
     says = (_where(between, steps), *_worth(sweep.amount, end, steps, at, sync_ms, worth))
     return Knee(between, at, sync_ms, worth, says)
 
 
-def _unfit_sweep(sweep: Sweep) -> str:
+def _unfit_sweep(sweep: Sweep, ends: Sequence[Step], steps: Sequence[Step]) -> str:
     if sweep.amount <= 0:
         return "no amount was written"
     if any(not math.isfinite(each) or each <= 0 for step in sweep.steps for each in step.seconds):
         return "a trial took no time"
-    ends = [step for step in sweep.steps if step.every == 0]
-    steps = _by_interval(sweep)
     if len(ends) != 1 or len(steps) < 2 or len({step.every for step in steps}) != len(steps):
         return "it needs one step with a sync at the end and two with others between"
-    few = [step for step in (*ends, *steps) if len(step.seconds) < LEAST_TRIALS]
-    if few:
+    if few := [step for step in (*ends, *steps) if len(step.seconds) < LEAST_TRIALS]:
         return f"{named(few[0].every)} was tried {len(few[0].seconds)} times, {LEAST_TRIALS} are needed"
-    scatter = max(ends[0].seconds) / min(ends[0].seconds)
-    if scatter > SCATTER:
+    fastest, slowest = min(ends[0].seconds), max(ends[0].seconds)
+    if slowest / fastest > SCATTER:
         return (
-            f"the trials with one sync at the end took from {min(ends[0].seconds):.3g} to {max(ends[0].seconds):.3g} s, "
+            f"the trials with one sync at the end took from {fastest:.3g} to {slowest:.3g} s, "
             "so that something else was at work on the pool"
         )
     return ""
-
-
-def _by_interval(sweep: Sweep) -> list[Step]:
-    """The steps with syncs between, the longest interval first."""
-    return sorted((step for step in sweep.steps if step.every), key=lambda step: -(step.every or 0))
-
-
-def _clearly_above(end: Step, steps: Sequence[Step]) -> int | None:
-    """The longest interval from which on every step, at its fastest, takes more than TIMES the slowest "at the end"."""
-    found = None
-    for step in reversed(steps):
-        if min(step.seconds) <= TIMES * max(end.seconds):
-            break
-        found = step.every
-    return found
-
-
-def _clearly_below(end: Step, steps: Sequence[Step]) -> int | None:
-    """The shortest interval up to which every step, at its slowest, takes less than TIMES the fastest "at the end"."""
-    found = None
-    for step in steps:
-        if max(step.seconds) >= TIMES * min(end.seconds):
-            break
-        found = step.every
-    return found
 
 
 def _crossing(end: Step, steps: Sequence[Step]) -> int | None:
@@ -454,14 +423,6 @@ def _crossing(end: Step, steps: Sequence[Step]) -> int | None:
             slope = (high - low) / math.log(above / below) if below > 0 else 1.0
             return round(math.exp(min(low + slope * math.log(above / limit), high)))
     return None
-
-
-def _cost_ms(amount: int, end: Step, steps: Sequence[Step]) -> float | None:
-    """What one sync adds at the shortest interval, in milliseconds; None where that is lost in the scatter."""
-    shortest = steps[-1]
-    if not shortest.every or min(shortest.seconds) <= max(end.seconds):
-        return None
-    return (shortest.median_s - end.median_s) / (amount / shortest.every) * 1e3
 
 
 def _where(between: tuple[int, int | None], steps: Sequence[Step]) -> str:

@@ -3,6 +3,7 @@ not a 0."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -86,12 +87,9 @@ def jobs_of(document: Mapping[str, Any], syncs: Mapping[str, str], first: str = 
 
 
 def _added(one: Job, other: Job) -> Job:
+    counts = ("writes", "write_bytes", "reads", "syncs", "short_writes")
     return one._replace(
-        writes=one.writes + other.writes,
-        write_bytes=one.write_bytes + other.write_bytes,
-        reads=one.reads + other.reads,
-        syncs=one.syncs + other.syncs,
-        short_writes=one.short_writes + other.short_writes,
+        **{name: getattr(one, name) + getattr(other, name) for name in counts},
         seconds=max(one.seconds, other.seconds),
         error=one.error or other.error,
         latency=together((one.latency, other.latency)),
@@ -100,28 +98,22 @@ def _added(one: Job, other: Job) -> Job:
 
 
 def _job(job: Mapping[str, Any], sync: str) -> Job:
-    write, read = job["write"], job["read"]
-    latency = _latency(job, sync)
+    write, read, by_write = job["write"], job["read"], sync in ("dsync", "sync")
+    block = write["clat_ns"] if by_write else job["sync"]["lat_ns"]
+    bins = {} if sync == "none" else block.get("bins", {})
     return Job(
         name=str(job["jobname"]),
         sync=sync,
         writes=int(write["total_ios"]),
         write_bytes=int(write["io_bytes"]),
         reads=int(read["total_ios"]),
-        syncs=int(write["total_ios"]) if sync in ("dsync", "sync") else int(job["sync"]["lat_ns"].get("N", 0)),
+        syncs=int(write["total_ios"] if by_write else block.get("N", 0)),
         short_writes=int(write["short_ios"]),
         seconds=int(job["job_runtime"]) / 1000,
         error=int(job["error"]),
-        latency=latency,
+        latency=Histogram.of({int(ns): int(count) for ns, count in bins.items()}),
         cpu_percent=float(job["usr_cpu"]) + float(job["sys_cpu"]),
     )
-
-
-def _latency(job: Mapping[str, Any], sync: str) -> Histogram:
-    if sync == "none":
-        return Histogram()
-    block = job["write"]["clat_ns"] if sync in ("dsync", "sync") else job["sync"]["lat_ns"]
-    return Histogram.of({int(ns): int(count) for ns, count in block.get("bins", {}).items()})
 
 
 def timeline_of(
@@ -251,6 +243,9 @@ def run(ran: FioRun, trial: Trial, profile: Profile, facts: Facts) -> Run:
         counters = verify_trial.grown(earlier, later)
     except ValueError as error:
         faults.append(str(error))
+    idle_commits = None
+    with contextlib.suppress(ValueError):
+        idle_commits = verify_trial.commits(ran.idle, ran.before)
     idle = {device.disk: device.writes for device in verify_trial.devices(ran.idle, ran.before, pool, facts)}
     return Run(
         name=ran.name,
@@ -263,7 +258,7 @@ def run(ran: FioRun, trial: Trial, profile: Profile, facts: Facts) -> Run:
         zil=zil,
         others=others,
         idle_s=round(ran.before.at - ran.idle.at, 3),
-        idle_commits=_idle_commits(ran),
+        idle_commits=idle_commits,
         idle_writes=idle,
         devices=tuple(verify_trial.devices(ran.before, ran.after, pool, facts)),
         txgs=verify_trial.txgs(ran.txgs, ran.after.at - ran.after.up, ran.began, ran.ended),
@@ -272,13 +267,6 @@ def run(ran: FioRun, trial: Trial, profile: Profile, facts: Facts) -> Run:
         syscalls=_syscalls(ran, faults),
         faults=tuple(faults),
     )
-
-
-def _idle_commits(ran: FioRun) -> int | None:
-    try:
-        return verify_trial.commits(ran.idle, ran.before)
-    except ValueError:
-        return None
 
 
 def _syscalls(ran: FioRun, faults: list[str]) -> Syscalls | None:
@@ -290,8 +278,6 @@ def _syscalls(ran: FioRun, faults: list[str]) -> Syscalls | None:
         faults.append(str(error))
         return None
 
-
-# What a verification will do, before anything is made: runs, bytes, the sweep, and the reasons to refuse.
 
 # What a verification will do: which runs of fio, for how long, how many bytes; before anything is made.
 
@@ -345,17 +331,21 @@ def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size:
     assert log is not None  # parse() sees to that
     runtime = max(SECONDS[length], (TXGS_LEAST + 1) * _number(facts, "zfs_txg_timeout", 5))
     data = profile.of("data")
-    given = size_bytes(size) if size else _data_size(facts, data)
+    # of each job together twice the dirty data that OpenZFS keeps, so that not all of it is overwritten before it is written
+    twice = min(max(2 * _number(facts, "zfs_dirty_data_max", DIRTY_DEFAULT), SIZE_LEAST), SIZE_MOST)
+    given = size_bytes(size) if size else twice // max(data.jobs if data else 1, 1) & ~0xFFFFF
     wanted = [profile.of(each) for each in (QUICK if length == "quick" or kind == "zvol" else EVERYTHING)]
     sections = [each for each in wanted if each]
     steps = [Step("warm", "warm", (log.name,), WARM_S, limit), Step("calls", "calls", (log.name,), CALLS_S, limit)]
     steps += [Step(each.name, each.purpose, (each.name,), runtime, limit) for each in sections]
     if data in sections and log is not data and data:
-        _apart_at_once(_in_order(profile, log, data))
+        _apart_at_once(*(each for each in profile.sections if each in (log, data)))  # as fio takes them up
         steps.append(Step("together", "together", (log.name, data.name), runtime, limit))
     if not log.writes:
         raise ProfileError(f"[{log.name}] writes nothing: there is no sync to follow")
-    if kind == "zvol" and not _one_file(log):
+    named = log.name == "log" and log.options.get("filename_format") == FILE_FORMAT
+    one_file = named and log.jobs == 1 and log.options.get("nrfiles", "1") == "1"
+    if kind == "zvol" and not one_file:  # the one file is a link to the scratch zvol
         raise ProfileError(
             f"[{log.name}] on a zvol: one job named log with one file, {FILE_FORMAT}; others lie beside it"
         )
@@ -372,38 +362,17 @@ def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size:
     )
 
 
-def _in_order(profile: Profile, *sections: Section) -> list[Section]:
-    """As they stand in the job file, which is how fio takes them up."""
-    return [each for each in profile.sections if each in sections]
-
-
-def _apart_at_once(sections: list[Section]) -> None:
+def _apart_at_once(first: Section, second: Section) -> None:
     """Raises ProfileError where fio would run the second after the first, or report both as one."""
-    first, second = sections
-    if _on(second, "stonewall"):
+
+    def on(section: Section, option: str) -> bool:
+        return section.options.get(option, "0") != "0"
+
+    if on(second, "stonewall"):
         raise ProfileError(f"[{second.name}] stonewall: it would run after [{first.name}], not together with it")
-    if _on(first, "group_reporting") and _on(second, "group_reporting") and not _on(second, "new_group"):
+    if on(first, "group_reporting") and on(second, "group_reporting") and not on(second, "new_group"):
         text = f"[{second.name}] group_reporting: fio would report it and [{first.name}] as one; put new_group into it"
         raise ProfileError(text)
-
-
-def _on(section: Section, option: str) -> bool:
-    return section.options.get(option, "0") != "0"
-
-
-def _one_file(log: Section) -> bool:
-    """Whether all that it writes is the one file that is a link to the scratch zvol."""
-    options = log.options
-    named = log.name == "log" and options.get("filename_format") == FILE_FORMAT
-    return named and log.jobs == 1 and options.get("nrfiles", "1") == "1"
-
-
-def _data_size(facts: Facts, data: Section | None) -> int:
-    """Of each job of the data section: together twice the dirty data that OpenZFS keeps, so that not all of it is overwritten
-    in memory before it is written once."""
-    total = 2 * _number(facts, "zfs_dirty_data_max", DIRTY_DEFAULT)
-    each = min(max(total, SIZE_LEAST), SIZE_MOST) // max(data.jobs if data else 1, 1)
-    return each & ~0xFFFFF
 
 
 def _number(facts: Facts, parameter: str, otherwise: int) -> int:
@@ -454,8 +423,18 @@ def refusals(plan: Plan, facts: Facts) -> Iterator[Refusal]:
     dataset = Subject("dataset", plan.dataset)
     pool = Subject("pool", plan.dataset.partition("/")[0])
     name = harmless(pool.name)
-    yield from _never(plan, dataset, pool, facts)
-    yield from _unless(facts.get(pool, "state"), "ONLINE", f"pool {name} is {{}}", "degraded")
+    if wrong := _wrong(facts.get(pool, "suspended"), False, "suspended"):
+        yield Refusal(f"pool {name} {wrong}: no write would return")
+    if plan.kind == "directory" and (wrong := _wrong(facts.get(dataset, "mounted"), True, "mounted", " not")):
+        yield Refusal(f"{harmless(dataset.name)} {wrong}")
+    for subject in (pool, dataset):
+        if wrong := _wrong(facts.get(subject, "readonly"), "off", "read-only"):
+            yield Refusal(f"{subject.kind} {harmless(subject.name)} {wrong}")
+    state = facts.get(pool, "state")
+    if isinstance(state, Unknown):
+        yield Refusal(f"pool {name} is in an unknown state ({_why(state)})", "degraded")
+    elif state.value != "ONLINE":
+        yield Refusal(f"pool {name} is {state.value}", "degraded")
     scan = facts.get(pool, "scan_state")
     if not isinstance(scan, Known) or scan.value == "in progress":
         what = facts.get(pool, "scan_function")
@@ -470,28 +449,11 @@ def refusals(plan: Plan, facts: Facts) -> Iterator[Refusal]:
         yield Refusal(f"{harmless(plan.dataset)} has {have} left, {size(needed)} are wanted (twice the files)", "space")
 
 
-def _never(plan: Plan, dataset: Subject, pool: Subject, facts: Facts) -> Iterator[Refusal]:
-    suspended = facts.get(pool, "suspended")
-    if not isinstance(suspended, Known) or suspended.value:
-        word = "is suspended" if isinstance(suspended, Known) else f"may be suspended ({_why(suspended)})"
-        yield Refusal(f"pool {harmless(pool.name)} {word}: no write would return")
-    if plan.kind == "directory":
-        mounted = facts.get(dataset, "mounted")
-        if not isinstance(mounted, Known) or not mounted.value:
-            why = "is not mounted" if isinstance(mounted, Known) else f"may not be mounted ({_why(mounted)})"
-            yield Refusal(f"{harmless(dataset.name)} {why}")
-    for subject, what in ((pool, "pool"), (dataset, "dataset")):
-        readonly = facts.get(subject, "readonly")
-        if not isinstance(readonly, Known) or readonly.value != "off":
-            word = "is read-only" if isinstance(readonly, Known) else f"may be read-only ({_why(readonly)})"
-            yield Refusal(f"{what} {harmless(subject.name)} {word}")
-
-
-def _unless(found: Judged, good: str, text: str, override: str) -> Iterator[Refusal]:
+def _wrong(found: Judged, fine: bool | str, word: str, negation: str = "") -> str:
+    """is suspended, may not be mounted (and why); empty where it is as it should be."""
     if isinstance(found, Unknown):
-        yield Refusal(text.format(f"in an unknown state ({_why(found)})"), override)
-    elif found.value != good:
-        yield Refusal(text.format(found.value), override)
+        return f"may{negation} be {word} ({_why(found)})"
+    return "" if found.value == fine else f"is{negation} {word}"
 
 
 def _why(found: Unknown) -> str:
@@ -522,18 +484,15 @@ def sweep_job_file(amount: int) -> str:
     """fio's job file of all intervals, a section each."""
     where = f"directory=${{ZAUDIT_DIRECTORY}}\nfilename_format={FILE}\n"
     head = f"[global]\n{where}ioengine=psync\nfallocate=none\nrw=write\n"
-    jobs = "".join(f"\n[{_sweep_name(each)}]\n{_sweep_options(each)}" for each in sweep_intervals(amount))
+    jobs = ""
+    for each in sweep_intervals(amount):
+        jobs += f"\n[{_sweep_name(each)}]\n" + ("" if each is None else "end_fsync=1\n")
+        jobs += f"fdatasync={each // BLOCK}\n" if each else ""
     return f"{head}bs={BLOCK}\nsize={amount}\n{jobs}"
 
 
 def _sweep_name(interval: int | None) -> str:
     return "sweep-never" if interval is None else f"sweep-{interval}"
-
-
-def _sweep_options(interval: int | None) -> str:
-    if interval is None:
-        return ""
-    return "end_fsync=1\n" + (f"fdatasync={interval // BLOCK}\n" if interval else "")
 
 
 def sweep_steps(amount: int, limit: int) -> Iterator[Step]:

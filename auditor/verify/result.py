@@ -387,22 +387,17 @@ def _tail(run: Run, median: int) -> str:
         return ""
     syncing = [(txg.at_s + txg.open_s, txg.at_s + txg.open_s + txg.sync_s) for txg in run.txgs if txg.sync_s > 0]
     during = [each for each in run.timeline if any(begin < each.to_s and end > each.at_s for begin, end in syncing)]
-    slow_all = _slow(together(each.syncs for each in run.timeline), median)
-    slow_during = _slow(together(each.syncs for each in during), median)
+    slow_all, slow_during = (
+        sum(count for each in some for ns, count in each.syncs.counts if ns > SLOW * median)
+        for some in (run.timeline, during)
+    )
     time_during = sum(each.to_s - each.at_s for each in during) / max(run.timeline[-1].to_s, 1e-9)
-    if slow_all < LEAST_BEYOND or time_during > 0.8:
-        return ""
-    share = slow_during / slow_all
-    if share < 0.8:
+    if slow_all < LEAST_BEYOND or time_during > 0.8 or slow_during < 0.8 * slow_all:
         return ""
     return (
-        f"{share:.0%} of the syncs slower than {duration(SLOW * median)} fell into the {time_during:.0%} of the time "
-        "in which a transaction group was written: the tail is theirs"
+        f"{slow_during / slow_all:.0%} of the syncs slower than {duration(SLOW * median)} fell into the {time_during:.0%} "
+        "of the time in which a transaction group was written: the tail is theirs"
     )
-
-
-def _slow(latency: Histogram, median: int) -> int:
-    return sum(count for ns, count in latency.counts if ns > SLOW * median)
 
 
 def _bottleneck(run: Run) -> str:

@@ -37,7 +37,7 @@ from auditor.report.model import Report
 from auditor.text import duration, quoted, size, valid_unicode
 from auditor.verify import charts, result
 from auditor.verify.charts import Bar
-from auditor.verify.comparison import TIMES, Comparison, Row, Step, Sweep, document, find, named
+from auditor.verify.comparison import TIMES, Comparison, Step, Sweep, document, find, named
 from auditor.verify.result import (
     CANNOT_EXCLUDE,
     JOB_FILE,
@@ -150,18 +150,6 @@ def pictured(verification: Verification, every: bool = False) -> list[tuple[resu
     return [(run, latencies[run.name]) for run in (runs if every else first)]
 
 
-def samples(verification: Verification, name: str) -> int | None:
-    """How many syncs a run has; None when there is no such run."""
-    return next((run.latency.samples for run in verification.runs if run.name == name), None)
-
-
-def _command(run: result.Run) -> tuple[str, ...]:
-    """The exact command of fio, to be pasted in the place, with the job file beside it, which fio may read from its standard
-    input."""
-    words = tuple(map(quoted, run.argv))
-    return (*words[:-1], f"{words[-1]} <{JOB_FILE}") if words[-1:] == ("-",) else words
-
-
 def next_step(verification: Verification, report: Report | None) -> str:
     """What to do after it: durability first, then what was not seen, then latency."""
     target = quoted(verification.target)
@@ -241,6 +229,7 @@ def built(
         f"verify {verification.profile} {verification.length}",
         verification.fio,
     )
+    code = f", exit code {report.exit_code}" if report else ""
     blocks: tuple[Block, ...] = (
         _verdict(verification, report),
         section("The chain, from the application down", [_chain(verification.chain)]),
@@ -251,7 +240,7 @@ def built(
         *([swept(sweep)] if sweep else []),
         section("What was run", _commands(verification) if whole else ()),
         section("What this shows, and what it does not", _limits(verification, report)),
-        section("", [Say(("Next: ", _next(verification, report)))]),
+        section("", [Say(f"Next: {next_step(verification, report)}   (seen {when(verification.taken)}{code})")]),
     )
     return Document(f"zaudit verify: {verification.target}{host}", facts, blocks)
 
@@ -270,13 +259,13 @@ def _verdict(verification: Verification, report: Report | None) -> Verdict:
 def _chain(chain: result.Chain) -> Chain:
     """The disks, which lie side by side in the pool, side by side."""
     ends = (*ABOVE, KERNEL_LOG)
-    links = sorted(chain.links, key=lambda each: each.name == KERNEL_LOG)
-    return Chain(tuple(_link(each, side=each.name not in ends) for each in links))
-
-
-def _link(link: result.Link, *, side: bool) -> Link:
-    tone = TONES[link.status]
-    return Link(link.name, tone, SIGNS[tone], STATUS[link.status], link.text, link.figures, side)
+    links = [(each, TONES[each.status]) for each in sorted(chain.links, key=lambda each: each.name == KERNEL_LOG)]
+    return Chain(
+        tuple(
+            Link(each.name, tone, SIGNS[tone], STATUS[each.status], each.text, each.figures, each.name not in ends)
+            for each, tone in links
+        )
+    )
 
 
 def _latency(verification: Verification) -> Iterator[Block]:
@@ -286,7 +275,7 @@ def _latency(verification: Verification) -> Iterator[Block]:
     asked = sorted({each.q for latency in latencies for each in latency.percentiles})
     rows: list[Sequence[Line]] = []
     for latency in latencies:
-        count = samples(verification, latency.run)
+        count = next((run.latency.samples for run in verification.runs if run.name == latency.run), None)
         cells = (_cell(latency, q) for q in asked)
         rows.append((Run(latency.run, "strong"), "?" if count is None else f"{count:,}", *cells))
     sets = objectives(latencies)
@@ -358,7 +347,10 @@ def _commands(verification: Verification) -> Iterator[Block]:
     yield Say(f"Written to {verification.place}", "dim")
     if verification.job_file:
         yield Code(tuple(verification.job_file.splitlines()), f"job file of {verification.profile}")
-    yield from (Code(_command(run), run.name, continued=True) for run in verification.runs)
+    for run in verification.runs:  # fio reads the job file from its standard input
+        words = tuple(map(quoted, run.argv))
+        words = (*words[:-1], f"{words[-1]} <{JOB_FILE}") if words[-1:] == ("-",) else words
+        yield Code(words, run.name, continued=True)
 
 
 def _limits(verification: Verification, report: Report | None) -> Iterator[Block]:
@@ -370,11 +362,6 @@ def _limits(verification: Verification, report: Report | None) -> Iterator[Block
             ("Never", CANNOT_EXCLUDE),
         )
     )
-
-
-def _next(verification: Verification, report: Report | None) -> str:
-    code = f", exit code {report.exit_code}" if report else ""
-    return f"{next_step(verification, report)}   (seen {when(verification.taken)}{code})"
 
 
 # -- before and after ------------------------------------------------------------------------------------------------------
@@ -402,21 +389,6 @@ def comparison_summary(comparison: Comparison) -> str:
     return f"{whole[:1].upper()}{whole[1:]}."
 
 
-def comparison_cells(row: Row) -> tuple[str, ...]:
-    """Percentile, before, after, ratio, between which it lies, change."""
-    between = ""
-    if row.low is not None:
-        between = f"{row.low:.2f} to {row.high:.2f}" if row.high is not None else f"{row.low:.2f} or more"
-    return (
-        percentile_name(row.q),
-        "-" if row.before_ns is None else duration(row.before_ns),
-        "-" if row.after_ns is None else duration(row.after_ns),
-        "" if row.ratio is None else f"{row.ratio:.2f}",
-        between,
-        row.change,
-    )
-
-
 def comparison_notes(comparison: Comparison) -> Iterator[str]:
     """What differs, why something cannot be told (each reason once), and what to know beside."""
     yield from (f"Differs: {each}." for each in comparison.differs)
@@ -436,9 +408,12 @@ def compared(comparison: Comparison) -> Section:
     columns = [Column(head, number=head in heads, most=14 if head == "run" else None) for head in COMPARISON_HEADS]
     rows, last = list[Sequence[Line]](), None
     for row in comparison.rows:
-        *figures, change = comparison_cells(row)
-        again = row.run == last
-        rows.append((Run("" if again else row.run, "strong"), *figures, Run(change, CHANGES[row.change])))
+        between = ""
+        if row.low is not None:
+            between = f"{row.low:.2f} to {row.high:.2f}" if row.high is not None else f"{row.low:.2f} or more"
+        took = ("-" if ns is None else duration(ns) for ns in (row.before_ns, row.after_ns))
+        figures = (percentile_name(row.q), *took, "" if row.ratio is None else f"{row.ratio:.2f}", between)
+        rows.append((Run("" if row.run == last else row.run, "strong"), *figures, Run(row.change, CHANGES[row.change])))
         last = row.run
     return Section(
         COMPARISON_TITLE,
@@ -468,19 +443,14 @@ def spread(step: Step) -> str:
 
 def sweep_rows(sweep: Sweep) -> list[Bar]:
     """A bar for each step, in times of "at the end"; none where that was not measured."""
-    ends = [step for step in sweep.steps if step.every == 0 and _drawable(step)]
-    if len(ends) != 1:
-        return []
-    unit = ends[0].median_s
+    drawn = [step for step in sweep.steps if step.seconds and all(0 < each < math.inf for each in step.seconds)]
+    ends = [step.median_s for step in drawn if step.every == 0]
     return [
         Bar(named(step.every), step.median_s / unit, min(step.seconds) / unit, max(step.seconds) / unit, spread(step))
-        for step in sweep.steps
-        if _drawable(step)
+        for unit in ends[:1]
+        for step in drawn
+        if len(ends) == 1
     ]
-
-
-def _drawable(step: Step) -> bool:
-    return bool(step.seconds) and all(math.isfinite(each) and each > 0 for each in step.seconds)
 
 
 def swept(sweep: Sweep) -> Section:
