@@ -106,18 +106,86 @@ def step(
 
     Where the place was changed meanwhile, nothing of what was printed is kept: nobody knows where it was written.
     """
-    idle = reading(host, patterns)
+    idle, history = reading(host, patterns), list[str]()
+    groups = Read(tuple(pattern for pattern in patterns if pattern.endswith("/txgs")))
     if what.purpose not in ("warm", "calls", "sweep"):
         _wait(IDLE_S, "idle before " + what.name, progress)
-    with _unnamed("trace") as trace, _job(job) as given, verify_trial.listening() as logged:
+    with (
+        _unnamed("trace") as trace, _unnamed("out") as out, _unnamed("err") as err, _job(job) as given,
+        verify_trial.listening() as logged,
+    ):  # fmt: skip
         before = reading(host, patterns)
-        ran = _fio(host, plan, what, here, given, trace, progress, patterns)
-        ran = ran._replace(idle=idle, before=before, after=reading(host, patterns), logged=logged())
-        if what.purpose == "calls":
-            ran = ran._replace(strace=_text(trace))
-    if wrong := here.changed():
-        return ran._replace(stdout="", strace=None, fault=f"{CHANGED}: {wrong}")
-    return ran
+        argv = command(plan, what, here.actor, preloads(), where := trust.by(trace.fileno()))
+        inherited = [trace.fileno()] if what.purpose == "calls" else []
+        inherited += [here.device] if here.device >= 0 else []
+        began = time.time()
+        process = subprocess.Popen(
+            [ledger.require(word) if word in PROGRAMS else word for word in argv],
+            stdin=given,
+            stdout=out,
+            stderr=err,
+            cwd=trust.by(here.folder),
+            env=ENVIRONMENT,
+            pass_fds=inherited,
+            start_new_session=True,
+        )
+        try:
+            limited, fault = _watch(
+                process, what, (out, err, trace), lambda: history.extend(host.read(groups).text.values()), progress
+            )
+        finally:
+            _end(process)
+        ended = time.time()
+        history += host.read(groups).text.values()
+        after = reading(host, patterns)
+        wrong = here.changed()
+        return FioRun(
+            name=what.name,
+            purpose=what.purpose,
+            sections=what.sections,
+            argv=tuple("TRACE" if word == where else word for word in argv),
+            idle=idle,
+            before=before,
+            after=after,
+            began=began,
+            ended=ended,
+            exit=process.returncode,
+            stdout="" if wrong else _text(out),
+            stderr=_text(err),
+            fault=f"{CHANGED}: {wrong}" if wrong else fault,
+            strace=_text(trace) if what.purpose == "calls" and not wrong else None,
+            txgs=tuple(history),
+            limited=limited,
+            logged=logged(),
+        )
+
+
+def _watch(
+    process: subprocess.Popen[bytes],
+    what: Step,
+    printed: Sequence[IO[bytes]],
+    now_and_then: Callable[[], None],
+    progress: Progress | None,
+) -> tuple[bool, str]:
+    """Until it ends, or has to be: whether that was for its limit of bytes, and what else went wrong."""
+    limited = False
+    started = last = time.monotonic()
+    while process.poll() is None:
+        now = time.monotonic()
+        if progress:
+            progress(what.name, now - started, what.seconds)
+        if not limited and not within_limit(process.pid, what.limit):
+            limited = True
+            _signal(process, signal.SIGINT)  # fio ends in order and prints what it has
+        if any(os.fstat(each.fileno()).st_size > MOST for each in printed):
+            return limited, f"fio printed more than {MOST >> 20} MiB"
+        if now - started > what.seconds + SLACK_S:
+            return limited, f"fio did not end within {what.seconds + SLACK_S:.0f} s"
+        if now - last > TXGS_EVERY_S:
+            last = now
+            now_and_then()
+        time.sleep(POLL_S)
+    return limited, ""
 
 
 def _wait(seconds: float, what: str, progress: Progress | None) -> None:
@@ -126,79 +194,6 @@ def _wait(seconds: float, what: str, progress: Progress | None) -> None:
         if progress:
             progress(what, done, seconds)
         time.sleep(POLL_S)
-
-
-def _fio(
-    host: Host,
-    plan: Plan,
-    what: Step,
-    here: OpenPlace,
-    job: IO[bytes],
-    trace: IO[bytes],
-    progress: Progress | None,
-    patterns: Sequence[str],
-) -> FioRun:
-    argv = command(plan, what, here.actor, preloads(), where := trust.by(trace.fileno()))
-    words = [ledger.require(word) if word in PROGRAMS else word for word in argv]
-    txgs = [pattern for pattern in patterns if pattern.endswith("/txgs")]
-    history: list[str] = []
-    inherited = [trace.fileno()] if what.purpose == "calls" else []
-    inherited += [here.device] if here.device >= 0 else []
-    with _unnamed("out") as out, _unnamed("err") as err:
-        began = time.time()
-        process = subprocess.Popen(
-            words,
-            stdin=job,
-            stdout=out,
-            stderr=err,
-            cwd=trust.by(here.folder),
-            env=ENVIRONMENT,
-            pass_fds=inherited,
-            start_new_session=True,
-        )
-        limited, fault = False, ""
-        started = looked = time.monotonic()
-        try:
-            while process.poll() is None:
-                now = time.monotonic()
-                if progress:
-                    progress(what.name, now - started, what.seconds)
-                if not limited and not within_limit(process.pid, what.limit):
-                    limited = True
-                    _signal(process, signal.SIGINT)  # fio ends in order and prints what it has
-                if now - started > what.seconds + SLACK_S:
-                    fault = f"fio did not end within {what.seconds + SLACK_S:.0f} s"
-                if any(os.fstat(each.fileno()).st_size > MOST for each in (out, err, trace)):
-                    fault = f"fio printed more than {MOST >> 20} MiB"
-                if fault:
-                    _signal(process, signal.SIGKILL)
-                    break
-                if now - looked > TXGS_EVERY_S:
-                    looked = now
-                    history += host.read(Read(tuple(txgs))).text.values()
-                time.sleep(POLL_S)
-        finally:
-            _end(process)
-        ended = time.time()
-        history += host.read(Read(tuple(txgs))).text.values()
-        nothing = Reading(0.0, 0.0, {}, {})
-        return FioRun(
-            name=what.name,
-            purpose=what.purpose,
-            sections=what.sections,
-            argv=tuple("TRACE" if word == where else word for word in argv),
-            idle=nothing,
-            before=nothing,
-            after=nothing,
-            began=began,
-            ended=ended,
-            exit=process.returncode,
-            stdout=_text(out),
-            stderr=_text(err),
-            fault=fault,
-            txgs=tuple(history),
-            limited=limited,
-        )
 
 
 def _unnamed(name: str) -> IO[bytes]:
@@ -298,7 +293,9 @@ def run_trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: P
         *verify_trial.patterns(pool.name, verify_trial.disks(pool, facts)),
         *verify_trial.elsewhere(pool, facts),
     )
-    patterns = [*counters, *_smart(host, pool, facts)]
+    smart = {disk.name for leaf in facts.linked(pool, "zil_leaves") for disk in facts.linked(leaf, "disks")}
+    patterns = [*counters]  # and, for root, the SMART logs of the NVMe drives that commits land on
+    patterns += [f"{verify_trial.SMART}{disk}" for disk in sorted(smart) if disk.startswith("nvme") and not host.euid]
     notes, landed = [], ""
     done: list[FioRun] = []
     scan = _scan(host, pool)
@@ -312,7 +309,8 @@ def run_trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: P
                         done += _steps(host, plan, here, patterns, progress)
                 finally:
                     if not keep and made.kind == "directory":
-                        _emptied(here)
+                        with contextlib.suppress(PlaceError, OSError):  # what is wrong is told by _remove()
+                            here.empty()  # wherever the directory lies by now
         finally:
             if keep:
                 notes.append(f"{made.path} was kept; zaudit clean removes it")
@@ -353,24 +351,12 @@ def _steps(host: Host, plan: Plan, here: OpenPlace, patterns: list[str], progres
             return
 
 
-def _emptied(here: OpenPlace) -> None:
-    """Its files are removed wherever the directory lies by now; what is wrong is told when it is to be removed itself."""
-    with contextlib.suppress(PlaceError, OSError):
-        here.empty()
-
-
 def _written(ran: FioRun) -> int:
     """Bytes that a run of fio wrote, as it says itself; nothing where it said nothing, since then it is the last one."""
     try:
         return sum(job.write_bytes for job in fio.jobs_of(fio.documents(ran.stdout)[-1], {}))
     except fio.FioError:
         return 0
-
-
-def _smart(host: Host, pool: Subject, facts: Facts) -> list[str]:
-    """The SMART logs of the NVMe drives that commits land on; root alone may ask for them."""
-    disks = {disk.name for leaf in facts.linked(pool, "zil_leaves") for disk in facts.linked(leaf, "disks")}
-    return [f"{verify_trial.SMART}{disk}" for disk in sorted(disks) if disk.startswith("nvme") and host.euid == 0]
 
 
 def actor_for(host: Host, plan: Plan) -> Actor:

@@ -260,7 +260,7 @@ def run(ran: FioRun, trial: Trial, profile: Profile, facts: Facts) -> Run:
         idle_s=round(ran.before.at - ran.idle.at, 3),
         idle_commits=idle_commits,
         idle_writes=idle,
-        devices=tuple(verify_trial.devices(ran.before, ran.after, pool, facts)),
+        devices=verify_trial.devices(ran.before, ran.after, pool, facts),
         txgs=verify_trial.txgs(ran.txgs, ran.after.at - ran.after.up, ran.began, ran.ended),
         counters=counters,
         heat=verify_trial.heat(ran.before, ran.after),

@@ -13,7 +13,7 @@ import click
 
 from auditor import __version__, audit, rulebook
 from auditor.errors import Stop
-from auditor.facts import Known, Subject
+from auditor.facts import Subject, value_of, word_of
 from auditor.host import user_files
 from auditor.host.live import Host, LiveHost
 from auditor.judge.event import Severity
@@ -50,17 +50,28 @@ def live(
     seen = audit.look(host, (request.target,), options, progress)
     planned = make_plan(request, asked, seen)
     refused = list(fio.refusals(planned, seen.facts))
-    actor, stands = _actor(machine, planned)
-    refused += stands
+    actor = UNSEEN
+    try:
+        actor = execution.actor_for(machine, planned)
+    except Stop as error:
+        refused.append(fio.Refusal(str(error)))
     if request.dry_run:
         say(described(planned, actor, seen, refused, request.despite))
         return None
     if standing := [each for each in refused if each.override not in request.despite or not each.override]:
-        raise Refused("not run: " + "; ".join(map(reason, standing)))
+        override = " (--despite {} overrides it)"
+        whys = (each.text + (override.format(each.override) if each.override else "") for each in standing)
+        raise Refused(f"not run: {'; '.join(whys)}")
     execution.ready(asked, seen.facts)
     if planned.most_bytes > ASK_FROM and not request.yes:
         confirm(planned)
-    done = _trial(request, machine, planned, seen, steps)
+    done = execution.run_trial(machine, planned, seen.facts, request.slo, steps, keep=request.keep)
+    if request.ab:
+        # OpenZFS has no property that keeps a dataset off the SLOG (zio_alloc_zil() asks the log class first, always);
+        # logbias=throughput is what comes nearest: it leaves pointers there and puts the data elsewhere
+        other = planned._replace(properties=(("logbias", "throughput"),))
+        without = execution.run_trial(machine, other, seen.facts, request.slo, steps, keep=request.keep)
+        done = done._replace(without=without)
     unkept = keep(host, request.record, (request.target,), options, chosen.rules, trial.to_text(done))
     for each in done.notes:
         note(f"zaudit: {harmless(each)}")
@@ -74,28 +85,6 @@ def live(
         failed_only=request.failed_only,
     )._replace(unkept=unkept)
     return found if before is None else found._replace(comparison=compare(before, found.verification))
-
-
-def _actor(machine: Host, planned: fio.Plan) -> tuple[Actor, list[fio.Refusal]]:
-    """Who fio is to run as, or why it cannot be run."""
-    try:
-        return execution.actor_for(machine, planned), []
-    except Stop as error:
-        return UNSEEN, [fio.Refusal(str(error))]
-
-
-def _trial(
-    request: VerifyRequest, machine: Host, planned: fio.Plan, seen: audit.Look, steps: execution.Progress | None
-) -> trial.Trial:
-    """With --ab slog the same twice: OpenZFS has no property that keeps a dataset off the SLOG (zio_alloc_zil() asks the log
-    class first, always); logbias=throughput is what comes nearest, it leaves pointers there and puts the data elsewhere."""
-    done = execution.run_trial(machine, planned, seen.facts, request.slo, steps, keep=request.keep)
-    if request.ab:
-        other = planned._replace(properties=(("logbias", "throughput"),))
-        done = done._replace(
-            without=execution.run_trial(machine, other, seen.facts, request.slo, steps, keep=request.keep)
-        )
-    return done
 
 
 def replayed(
@@ -194,20 +183,11 @@ def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> fio.P
     elif request.sweep_size:
         raise Refused("--sweep-size says how much --sweep writes: it needs --sweep")
     if request.ab:
-        if planned.kind != "directory" or not has_slog(seen):
+        class_ = seen.facts.get(Subject("pool", seen.roots[0].name.partition("/")[0]), "zil_class")
+        if planned.kind != "directory" or word_of(class_) != "log":
             raise Refused("--ab slog needs a file system on a pool with a SLOG")
         planned = planned._replace(kind="dataset", properties=(("logbias", "latency"),))
     return planned
-
-
-def has_slog(seen: audit.Look) -> bool:
-    """Whether commits of the target go to log vdevs."""
-    class_ = seen.facts.get(Subject("pool", seen.roots[0].name.partition("/")[0]), "zil_class")
-    return isinstance(class_, Known) and class_.value == "log"
-
-
-def reason(each: fio.Refusal) -> str:
-    return each.text + (f" (--despite {each.override} overrides it)" if each.override else "")
 
 
 def confirm(planned: fio.Plan) -> None:
@@ -256,11 +236,12 @@ def _wear(planned: fio.Plan, seen: audit.Look) -> list[str]:
     disks = dict.fromkeys(
         disk for leaf in seen.facts.linked(pool, "leaves") for disk in seen.facts.linked(leaf, "disks")
     )
-    shares = []
-    for disk in disks:
-        known = seen.facts.get(disk, "size_bytes")
-        if isinstance(known, Known) and isinstance(known.value, int) and known.value:
-            shares.append(f"{harmless(disk.name)} {planned.most_bytes / known.value:.1%}")
+    sizes = {disk.name: value_of(seen.facts.get(disk, "size_bytes")) for disk in disks}
+    shares = [
+        f"{harmless(name)} {planned.most_bytes / bytes_:.1%}"
+        for name, bytes_ in sizes.items()
+        if isinstance(bytes_, int) and bytes_
+    ]
     return [f"Wear: at most this share of one full write of the drive: {', '.join(shares)}"] if shares else []
 
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from auditor import codec
-from auditor.facts import Facts, Known, Subject, Unknown, is_true
+from auditor.facts import Facts, Known, Subject, Unknown, is_true, word_of
 from auditor.host import kmsg
 from auditor.host.request import Run
 from auditor.model.flushes import counted_elsewhere
@@ -229,30 +229,23 @@ def commits(before: Reading, after: Reading) -> int | None:
 # -- devices ------------------------------------------------------------------------------------------------------
 
 
-def devices(before: Reading, after: Reading, pool: Subject, facts: Facts) -> Iterator[Device]:
+def devices(before: Reading, after: Reading, pool: Subject, facts: Facts) -> tuple[Device, ...]:
     """Every disk of the pool, in the order of its leaves. One whose counters cannot be read is left out."""
     zil_leaves = set(facts.linked(pool, "zil_leaves"))
     found: dict[str, Device] = {}
     for vdev in facts.linked(pool, "vdevs"):
         for leaf in facts.linked(vdev, "leaves"):
             for disk in facts.linked(leaf, "disks"):
-                if disk.name in found:
-                    known = found[disk.name]
-                    found[disk.name] = known._replace(
-                        leaves=(*known.leaves, leaf.name), zil=known.zil or leaf in zil_leaves
-                    )
-                elif device := _device(before, after, leaf, disk, facts):
-                    class_ = facts.get(leaf, "allocation_class")
-                    found[disk.name] = device._replace(
-                        leaves=(leaf.name,),
-                        top=vdev.name,
-                        zil=leaf in zil_leaves,
-                        allocation_class=str(class_.value) if isinstance(class_, Known) else "",
-                    )
-    yield from found.values()
+                if each := found.get(disk.name) or _device(before, after, vdev, leaf, disk, facts):
+                    leaves, zil = (*each.leaves, leaf.name), each.zil or leaf in zil_leaves
+                    found[disk.name] = each._replace(leaves=leaves, zil=zil)
+    return tuple(found.values())
 
 
-def _device(before: Reading, after: Reading, leaf: Subject, disk: Subject, facts: Facts) -> Device | None:
+def _device(
+    before: Reading, after: Reading, vdev: Subject, leaf: Subject, disk: Subject, facts: Facts
+) -> Device | None:
+    """Without its leaves; None where its counters cannot be read."""
     delta = _delta(before, after, stat_path(disk.name))
     if where := counted_elsewhere(leaf, disk, facts):
         there = _delta(before, after, where)
@@ -264,13 +257,12 @@ def _device(before: Reading, after: Reading, leaf: Subject, disk: Subject, facts
     if not delta:
         return None
     volatile = facts.get(disk, "volatile_cache")
-    virtual = facts.get(disk, "virtual")
     return Device(
         disk=disk.name,
         leaves=(),
-        top="",
+        top=vdev.name,
         zil=False,
-        allocation_class="",
+        allocation_class=word_of(facts.get(leaf, "allocation_class")),
         writes=delta[4],
         bytes=delta[6] * 512,
         flushes=delta[15] if len(delta) > 16 else None,
@@ -278,7 +270,7 @@ def _device(before: Reading, after: Reading, leaf: Subject, disk: Subject, facts
         flush_ms=delta[16] if len(delta) > 16 else None,
         volatile=bool(volatile.value) if isinstance(volatile, Known) else None,
         why="; ".join(each.text for each in (volatile.reasons if isinstance(volatile, Unknown) else volatile.evidence)),
-        virtual=is_true(virtual),
+        virtual=is_true(facts.get(disk, "virtual")),
     )
 
 

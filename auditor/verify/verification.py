@@ -72,19 +72,15 @@ def run_facts(trial: Trial, runs: Sequence[Run], profile: Profile, seen: Chain, 
     for run in runs:
         if run.purpose != "calls":
             subject = Subject("run", run.name)
-            section = _section(run, profile)
+            name = (
+                run.jobs[0].name if run.jobs else run.name
+            )  # of a run in which fio said nothing, what stands for the log
+            section = next((each for each in profile.sections if each.name == name), None) or profile.of("log")
+            assert section is not None  # parse() sees to that
             found = dict(_facts(run, section, trial, seen, facts, profile))
             for name in FACTS:
                 if name != "objectives_met":
                     yield Fact(subject, name, found.get(name) or unknown(f"run {run.name}: {_no_fio(run)}"))
-
-
-def _section(run: Run, profile: Profile) -> Section:
-    """What the first job of a run does; of a run in which fio said nothing, what stands for the log."""
-    name = run.jobs[0].name if run.jobs else run.name
-    found = next((each for each in profile.sections if each.name == name), None) or profile.of("log")
-    assert found is not None  # parse() sees to that
-    return found
 
 
 def _no_fio(run: Run) -> str:
@@ -98,74 +94,61 @@ def _facts(
     yield "purpose", known(run.purpose, f"[{run.name}] of {trial.profile}: {section.text or run.purpose}")
     yield "dataset", known(Subject("dataset", trial.target), "")
     yield "pool", known(pool, "")
-    yield "followed", _followed(run, seen, word_of(facts.get(HOST, "platform"), ANY))
-    yield "unflushed", _unflushed(run, seen)
+    yield from _chain_facts(run, seen, word_of(facts.get(HOST, "platform"), ANY))
     yield "fio_ended_well", _ended_well(run)
-    yield "scan_ran", _scan(trial)
-    yield "foreign_load", _foreign(run, trial, facts)
+    if trial.scan == UNSEEN:
+        yield "scan_ran", unknown("zpool status did not say whether a scrub or resilver ran meanwhile")
+    else:
+        text = f"a {trial.scan} runs" if trial.scan else "no scrub or resilver ran"
+        yield "scan_ran", known(bool(trial.scan), text, "zpool status")
     yield from _options(section, trial)
     if not run.jobs:
         return
+    if others := tuple(chain.foreign(run, trial, facts)):
+        yield "foreign_load", known(True, "; ".join(others))
+    elif run.zil is None:
+        yield "foreign_load", unknown(f"run {run.name}: no kstat of the ZIL could be read before and after it")
+    elif unseen := tuple(chain.unwatched(run)):
+        yield "foreign_load", Unknown(tuple(map(Reason, unseen)))
+    else:
+        yield "foreign_load", known(False, "no commits or writes of others were seen")
     job = run.log
     for name, count in (("syncs", job.syncs), ("writes", job.writes), ("reads", job.reads)):
         yield name, known(count, f"fio: {count} {name}")
     yield "seconds", known(job.seconds, f"{job.seconds:.0f} s")
-    yield "throttled", _throttled(run)
+    if missing := [name for name in THROTTLE if name not in run.counters]:  # one of the two says nothing of the other
+        lacks = f"{', '.join(missing)} of /proc/spl/kstat/zfs/dmu_tx"
+        yield "throttled", unknown(f"{lacks}: not seen before and after the run")
+    else:
+        held = sum(run.counters[name] for name in THROTTLE)
+        yield "throttled", known(held, f"{held} transactions held back meanwhile", "cat /proc/spl/kstat/zfs/dmu_tx")
     yield "thermal_throttled", _thermal(run, facts)
     yield from _latency(run, profile, pool, facts)
     yield from _written(run)
 
 
-def _throttled(run: Run) -> Judged:
-    """Both ways in which the throttle holds a transaction back: one of the two alone says nothing of the other."""
-    if missing := [name for name in THROTTLE if name not in run.counters]:
-        return unknown(f"{', '.join(missing)} of /proc/spl/kstat/zfs/dmu_tx: not seen before and after the run")
-    count = sum(run.counters[name] for name in THROTTLE)
-    return known(count, f"{count} transactions held back meanwhile", "cat /proc/spl/kstat/zfs/dmu_tx")
-
-
-def _scan(trial: Trial) -> Judged:
-    if trial.scan == UNSEEN:
-        return unknown("zpool status did not say whether a scrub or resilver ran meanwhile")
-    return known(bool(trial.scan), f"a {trial.scan} runs" if trial.scan else "no scrub or resilver ran", "zpool status")
-
-
-def _foreign(run: Run, trial: Trial, facts: Facts) -> Judged:
-    if not run.jobs:
-        return unknown(f"run {run.name}: {_no_fio(run)}")
-    if others := tuple(chain.foreign(run, trial, facts)):
-        return known(True, "; ".join(others))
-    if run.zil is None:
-        return unknown(f"run {run.name}: no kstat of the ZIL could be read before and after it")
-    if unseen := tuple(chain.unwatched(run)):
-        return Unknown(tuple(map(Reason, unseen)))
-    return known(False, "no commits or writes of others were seen")
-
-
-def _followed(run: Run, seen: Chain, platform: str) -> Judged:
+def _chain_facts(run: Run, seen: Chain, platform: str) -> Iterator[tuple[str, Judged]]:
+    """Whether it was followed, and the devices that lacked flushes: what one did not flush survives a crash of the host, which
+    leaves the drives their power."""
     if run.purpose != "log":
-        return unknown(f"run {run.name}: only the log run is followed")
+        for name in ("followed", "unflushed"):
+            yield name, unknown(f"run {run.name}: only the log run is followed")
+        return
     if seen.outcome == "INCONCLUSIVE":
-        return Unknown(tuple(Reason(each, _remedy(each, platform)) for each in seen.reasons))
+        yield "followed", Unknown(tuple(Reason(each, _remedy(each, platform)) for each in seen.reasons))
+        yield "unflushed", Unknown(tuple(map(Reason, seen.reasons)))
+        return
     wrong = [link for link in seen.links if link.status == "contradicts"]
-    return known(seen.outcome == "TRACED", "; ".join(f"{link.name}: {link.text}" for link in wrong or seen.links))
-
-
-def _unflushed(run: Run, seen: Chain) -> Judged:
-    """What a device did not flush survives a crash of the host, which leaves the drives their power."""
-    if run.purpose != "log":
-        return unknown(f"run {run.name}: only the log run is followed")
-    if seen.outcome == "INCONCLUSIVE":
-        return Unknown(tuple(map(Reason, seen.reasons)))
-    wrong = {link.name for link in seen.links if link.status == "contradicts"}
-    if not wrong or wrong & set(ABOVE_DEVICES):
-        return Known((), ())
-    disks = [device.disk for device in run.devices]
-    named = [disk for disk in disks if harmless(disk) in wrong]
-    found = named if len(named) == len(wrong) else disks  # a class of vdevs, and the kernel's log, name none
-    return known(
-        tuple(Subject("disk", disk) for disk in found), f"flushes of {', '.join(map(harmless, found))} are missing"
-    )
+    text = "; ".join(f"{link.name}: {link.text}" for link in wrong or seen.links)
+    yield "followed", known(seen.outcome == "TRACED", text)
+    names, disks = {link.name for link in wrong}, [device.disk for device in run.devices]
+    if not names or names & set(ABOVE_DEVICES):
+        yield "unflushed", Known((), ())
+        return
+    named = [disk for disk in disks if harmless(disk) in names]
+    found = named if len(named) == len(names) else disks  # a class of vdevs, and the kernel's log, name none
+    text = f"flushes of {', '.join(map(harmless, found))} are missing"
+    yield "unflushed", known(tuple(Subject("disk", disk) for disk in found), text)
 
 
 def _remedy(reason: str, platform: str) -> str:
@@ -186,27 +169,21 @@ def _ended_well(run: Run) -> Judged:
 
 def _options(section: Section, trial: Trial) -> Iterator[tuple[str, Judged]]:
     options = section.options
-    where = f"[{section.name}] of {trial.profile}"
-
-    def said(value: bool | int | str, text: str) -> Known:
-        return known(value, f"{text} in {where}")
-
-    size = section.size(trial.size)
-    yield "sync", said(section.sync, f"sync by {section.sync}")
-    yield "jobs", said(section.jobs, f"numjobs={section.jobs}")
-    yield "depth", said(section.depth, f"iodepth={section.depth}")
-    yield "file_bytes", said(size, f"{size} bytes of files")
-    yield "direct", said(section.direct, f"direct={int(section.direct)}")
-    reserved = options.get("fallocate", "native") not in ("none", "0")
-    yield "fallocate", said(reserved, f"fallocate={options.get('fallocate', 'native (the default)')}")
-    yield (
-        "zero_buffers",
-        said(options.get("zero_buffers", "0") == "1", f"zero_buffers={options.get('zero_buffers', '0')}"),
-    )
-    percent = int(options.get("buffer_compress_percentage", "0"))
-    yield "compressible_percent", said(percent, f"buffer_compress_percentage={percent}")
+    size, percent = section.size(trial.size), int(options.get("buffer_compress_percentage", "0"))
+    fallocate, zero = options.get("fallocate", "native (the default)"), options.get("zero_buffers", "0")
     repeats = options.get("refill_buffers", "0") != "1" and options.get("scramble_buffers", "1") == "0"
-    yield "repeats_buffers", said(repeats, "scramble_buffers=0" if repeats else "buffers are changed for each write")
+    for name, value, text in (
+        ("sync", section.sync, f"sync by {section.sync}"),
+        ("jobs", section.jobs, f"numjobs={section.jobs}"),
+        ("depth", section.depth, f"iodepth={section.depth}"),
+        ("file_bytes", size, f"{size} bytes of files"),
+        ("direct", section.direct, f"direct={int(section.direct)}"),
+        ("fallocate", fallocate not in ("none", "0"), f"fallocate={fallocate}"),
+        ("zero_buffers", zero == "1", f"zero_buffers={zero}"),
+        ("compressible_percent", percent, f"buffer_compress_percentage={percent}"),
+        ("repeats_buffers", repeats, "scramble_buffers=0" if repeats else "buffers are changed for each write"),
+    ):
+        yield name, known(value, f"{text} in [{section.name}] of {trial.profile}")
 
 
 def _latency(run: Run, profile: Profile, pool: Subject, facts: Facts) -> Iterator[tuple[str, Judged]]:
@@ -226,7 +203,7 @@ def _floor(pool: Subject, facts: Facts) -> Judged:
     leaves = facts.linked(pool, "zil_leaves")
     if not leaves:
         return unknown(f"on which devices of {harmless(pool.name)} commits land is not known")
-    floors: list[Known] = []
+    floors: list[tuple[float, str]] = []
     reasons: list[Reason] = []
     for leaf in leaves:
         disks = facts.linked(leaf, "disks")
@@ -234,34 +211,33 @@ def _floor(pool: Subject, facts: Facts) -> Judged:
             reasons.append(Reason(f"which disk {harmless(leaf.name)} lies on is not known"))
         for disk in disks:
             found = _floor_of(disk, facts)
-            if isinstance(found, Known):
-                floors.append(found)
-            else:
+            if isinstance(found, Unknown):
                 reasons += found.reasons
-    return Unknown(tuple(dict.fromkeys(reasons))) if reasons else min(floors, key=_value)
+            else:
+                floors.append(found)
+    return Unknown(tuple(dict.fromkeys(reasons))) if reasons else known(*min(floors, key=lambda each: each[0]))
 
 
-def _floor_of(disk: Subject, facts: Facts) -> Judged:
-    """Of one disk. What stands behind a virtual one, nobody can see from here."""
-    virtual, hdd, volatile = (facts.get(disk, name) for name in ("virtual", "hdd", "volatile_cache"))
-    if isinstance(virtual, Unknown):
-        return virtual
-    if virtual.value:
-        return unknown(f"{disk} is virtual: what kind of device answers cannot be seen from here")
-    if isinstance(hdd, Unknown):
-        return hdd
-    if hdd.value:
-        return known(FLOOR_US["platter"], f"{disk} is a hard disk")
-    if isinstance(volatile, Unknown):
-        return volatile
-    if not volatile.value:
-        return known(FLOOR_ANY_US, f"{disk}: no device answers in less")
-    keeps = facts.get(disk, "keeps_acknowledged")
-    if isinstance(keeps, Unknown):
-        return keeps
-    if keeps.value:  # SATA and SAS cannot declare that a cache is protected
-        return known(FLOOR_ANY_US, f"{disk} has power-loss protection: it may answer a flush at once, and truthfully")
-    return known(FLOOR_US["volatile flash"], f"{disk} has a volatile cache that a flush must empty")
+def _floor_of(disk: Subject, facts: Facts) -> tuple[float, str] | Unknown:
+    """Of one disk, and why. What stands behind a virtual one, nobody can see from here."""
+    for name, value, floor, text in (
+        ("virtual", True, 0.0, " is virtual: what kind of device answers cannot be seen from here"),
+        ("hdd", True, FLOOR_US["platter"], " is a hard disk"),
+        ("volatile_cache", False, FLOOR_ANY_US, ": no device answers in less"),
+        # SATA and SAS cannot declare that a cache is protected
+        (
+            "keeps_acknowledged",
+            True,
+            FLOOR_ANY_US,
+            " has power-loss protection: it may answer a flush at once, and truthfully",
+        ),
+    ):
+        found = facts.get(disk, name)
+        if isinstance(found, Unknown):
+            return found
+        if bool(found.value) is value:
+            return (floor, f"{disk}{text}") if floor else unknown(f"{disk}{text}")
+    return FLOOR_US["volatile flash"], f"{disk} has a volatile cache that a flush must empty"
 
 
 def _thermal(run: Run, facts: Facts) -> Judged:
@@ -277,20 +253,13 @@ def _thermal(run: Run, facts: Facts) -> Judged:
     return known(bool(hot), text, f"nvme smart-log /dev/{(hot or nvme)[0]}")
 
 
-def _value(each: Known) -> float:
-    assert isinstance(each.value, float)
-    return each.value
-
-
 def _written(run: Run) -> Iterator[tuple[str, Judged]]:
     done = [txg for txg in run.txgs if txg.at_s >= 0 and txg.written]
     asked = sum(job.write_bytes for job in run.jobs)
     if len(done) >= 3 and asked:
         share = sum(txg.written for txg in done) / asked
-        yield (
-            "written_share",
-            known(round(share, 3), f"transaction groups wrote {share:.2f} bytes for each byte of the jobs"),
-        )
+        text = f"transaction groups wrote {share:.2f} bytes for each byte of the jobs"
+        yield "written_share", known(round(share, 3), text)
     else:
         yield "written_share", unknown(f"run {run.name}: fewer than three transaction groups that wrote were seen")
     zil = run.zil
@@ -304,16 +273,13 @@ def _written(run: Run) -> Iterator[tuple[str, Judged]]:
         yield "slog_share", known(round(share, 3), text)
 
 
-def _took(ns: int | None) -> str:
-    return "not judged" if ns is None else duration(ns)
-
-
 def met(latency: Latency) -> Fact:
     """Whether every objective of a run was kept; unknown, with the reasons, where one was not judged."""
     subject = Subject("run", latency.run)
     limits = [each for each in latency.percentiles if each.limit_ns is not None]
     missed = [each for each in limits if each.judgement == "missed"]
-    texts = [f"p{each.q * 100:g} {_took(each.ns)}, objective {_took(each.limit_ns)}" for each in missed or limits]
+    took = {each: "not judged" if each.ns is None else duration(each.ns) for each in limits}
+    texts = [f"p{each.q * 100:g} {took[each]}, objective {duration(each.limit_ns or 0)}" for each in missed or limits]
     if missed:
         return Fact(subject, "objectives_met", known(False, "; ".join(texts)))
     if unjudged := [each for each in limits if each.judgement == "not judged"]:
@@ -360,32 +326,27 @@ def judge(
     first = audit.judge(seen, rules, names, threshold)
     latencies = tuple(
         result.judge(run, asked.slo, _why_not(run.name, followed, (*first.findings, *first.waived)))
-        for run in _timed(runs)
+        for run in runs
+        if _is_timed(run)
     )
     for each in latencies:
         seen.facts.replace(met(each))
     found = _verification(seen, trial, asked, runs, followed, latencies)
     report = audit.judge(seen, rules, names, threshold, left_out=left_out, failed_only=failed_only)
-    return VerifyResult(found, report, fio.sweep_of(trial.runs), _with_and_without(seen, trial))
+    both = None  # of --ab slog: what forbids to judge a latency lets one say which of two is longer, if both are traced
+    if trial.without is not None:
+        sides = [_unjudged(seen, each) for each in (trial, trial.without)]
+        both = compare(*sides)._replace(before=WITH, after=WITHOUT)
+    return VerifyResult(found, report, fio.sweep_of(trial.runs), both)
 
 
 WITH = "with the SLOG (logbias=latency)"
 WITHOUT = "past the SLOG, as far as OpenZFS allows (logbias=throughput: the data goes to the data vdevs, pointers to the SLOG)"
 
 
-def _with_and_without(seen: audit.Look, trial: Trial) -> Comparison | None:
-    """Of --ab slog. What stands against judging a latency does not stand against saying which of two is longer, as long as
-    both were traced."""
-    if trial.without is None:
-        return None
-    sides = [_unjudged(seen, each) for each in (trial, trial.without)]
-    return compare(*sides)._replace(before=WITH, after=WITHOUT)
-
-
 def _unjudged(seen: audit.Look, trial: Trial) -> Verification:
     asked, runs, followed = _read(seen.facts, trial)
-    why_not = _why_not("", followed, ())
-    latencies = tuple(result.judge(run, (), why_not) for run in _timed(runs))
+    latencies = tuple(result.judge(run, (), _why_not("", followed, ())) for run in runs if _is_timed(run))
     return _verification(seen, trial, asked, runs, followed, latencies)._replace(dataset=trial.target)
 
 
@@ -399,8 +360,8 @@ def _read(facts: Facts, trial: Trial) -> tuple[Profile, tuple[Run, ...], Chain]:
     return asked, runs, chain.follow(trial, runs, log, facts)
 
 
-def _timed(runs: Sequence[Run]) -> list[Run]:
-    return [run for run in runs if run.purpose != "calls" and run.jobs and run.log.sync != "none"]
+def _is_timed(run: Run) -> bool:
+    return run.purpose != "calls" and bool(run.jobs) and run.log.sync != "none"
 
 
 def _verification(
