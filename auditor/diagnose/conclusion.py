@@ -35,7 +35,7 @@ from auditor.diagnose.diagnosis import (
     StackSamples,
     Waiter,
 )
-from auditor.diagnose.observation import KERNEL, Counters, Leg, Observation, service
+from auditor.diagnose.observation import KERNEL, Counters, Leg, Observation, Process, service
 from auditor.diagnose.process_share import attribute_to_process
 from auditor.diagnose.tracing import stacked
 from auditor.facts import HOST, Facts, Subject, is_true, word_of
@@ -91,7 +91,10 @@ def answer(basis: Basis) -> tuple[Outcome, str, tuple[str, ...]]:
         return "INCONCLUSIVE", f"{rate}; where their time goes could not be told: {reasons[0]}", reasons
     if not basis.seen.traced:
         stacks = basis.stacks
-        took = f"{rate}{_sampled(stacks)}" if stacks and stacks.mean_ns is not None else ""
+        took = ""
+        if stacks and stacks.mean_ns is not None:
+            first = max(stacks.waiters, key=lambda each: each.part)
+            took = f"{rate}, {tracing.sentence(stacks)}, {first.part:.0%} of the waiting by {label(first)}"
         text = f"{took or rate}; nothing that is counted stands out{'' if took else ', and how long one takes was not seen'}"
         return "INCONCLUSIVE", text, _unseen(basis)
     if basis.unlogged:
@@ -100,27 +103,14 @@ def answer(basis: Basis) -> tuple[Outcome, str, tuple[str, ...]]:
 
 
 def _unseen(basis: Basis) -> tuple[str, ...]:
-    seen, unlogged, stacks = basis.seen, basis.unlogged, basis.stacks
-    failures = (f"whether a device failed was not seen: {unlogged}",) if unlogged else ()
+    seen, stacks, what = basis.seen, basis.stacks, "how long a commit takes"
+    failures = (f"whether a device failed was not seen: {basis.unlogged}",) if basis.unlogged else ()
     if not seen.untraced:
         return failures
-    if stacks is None:
-        return (f"how long a commit takes was not seen: {seen.untraced}", *failures)
-    if stacks.mean_ns is None:
-        return (
-            f"how long a commit takes was not seen: {seen.untraced}",
-            f"how long a commit takes is not told by samples of stacks: {stacks.why}",
-            *failures,
-        )
-    return (
-        f"how long a commit takes was not measured ({seen.untraced}): {tracing.sentence(stacks)}",
-        *failures,
-    )
-
-
-def _sampled(stacks: StackSamples) -> str:
-    first = max(stacks.waiters, key=lambda each: each.part)
-    return f", {tracing.sentence(stacks)}, {first.part:.0%} of the waiting by {label(first)}"
+    if stacks and stacks.mean_ns is not None:
+        return f"{what} was not measured ({seen.untraced}): {tracing.sentence(stacks)}", *failures
+    more = (f"{what} is not told by samples of stacks: {stacks.why}",) if stacks else ()
+    return f"{what} was not seen: {seen.untraced}", *more, *failures
 
 
 def _sentence(basis: Basis) -> str:
@@ -184,7 +174,11 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     found = diagnosis.shares(parts) if parts else diagnosis.Shares((), 0.0, "")
     alone = crowd(trace.threads) == 1
     woken = diagnosis.woken(parts, found, alone) if parts else (0.0, 0.0)
-    failed, unlogged = _failed(seen, facts)
+    failed, unlogged = tuple[Failure, ...](), ""
+    try:
+        failed, unlogged = logged_of(seen.logged, trial.disks(pool, facts), facts)
+    except ValueError as error:
+        unlogged = str(error)
     theirs = database_counters.compare_database(seen, facts, trace)
     busy = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
     standing = causes.causes(
@@ -234,7 +228,13 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         overlap=found.overlap,
         committers=committers,
         datasets=_datasets(counted, facts),
-        devices=tuple(_device(leg, kind) for leg in counted.legs),
+        devices=tuple(
+            Device(
+                *(leg.device, leg.leaf, leg.top, leg.kind, leg.kind == kind, leg.writes, leg.flushes),
+                *(leg.write_ns, leg.flush_ns, leg.block_ns, round(leg.busy, 4)),
+            )
+            for leg in counted.legs
+        ),
         causes=(*lost, *standing),
         commands=_commands(seen, counted),
         database=theirs.view if theirs else None,
@@ -244,14 +244,6 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         calls=how.whole,
         uncalled=how.why_not,
     )
-
-
-def _failed(seen: Observation, facts: Facts) -> tuple[tuple[Failure, ...], str]:
-    """What the kernel logged of the pool's disks meanwhile, and where nothing was, why it may all the same."""
-    try:
-        return logged_of(seen.logged, trial.disks(Subject("pool", seen.pool), facts), facts)
-    except ValueError as error:
-        return (), str(error)
 
 
 # -- where the time goes ------------------------------------------------------------------------------------------
@@ -308,45 +300,30 @@ def _means(legs: Sequence[Leg]) -> tuple[float | None, float | None, float | Non
     return mean("write_ns"), mean("flush_ns"), mean("both_ns")
 
 
-def _device(leg: Leg, kind: str) -> Device:
-    return Device(
-        device=leg.device,
-        leaf=leg.leaf,
-        top=leg.top,
-        kind=leg.kind,
-        log=leg.kind == kind,
-        writes=leg.writes,
-        flushes=leg.flushes,
-        write_ns=leg.write_ns,
-        flush_ns=leg.flush_ns,
-        block_ns=leg.block_ns,
-        busy=round(leg.busy, 4),
-    )
-
-
 # -- who ----------------------------------------------------------------------------------------------------------
 
 
 def _committers(
     threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread], how: CallCounts
 ) -> tuple[Committer, ...]:
-    known = {each.pid: each for each in seen.processes}
+    known, nobody = {each.pid: each for each in seen.processes}, Process(0, "", "", "", None)
     whole = sum(each.us for each in threads) or 1
     found = [
         Committer(
             pid=each.pid,
             name=each.name,
-            role=known[each.pid].role if each.pid in known else "",
-            within=known[each.pid].within if each.pid in known else "",
+            role=process.role,
+            within=process.within,
             dataset=where.get(each.zil, ""),
             commits=each.commits,
             mean_ns=each.us * 1000 / each.commits if each.commits else 0.0,
             part=each.us / whole,
             own=each in own,
-            service=service(each.name, known[each.pid].role) if each.pid in known else "",
+            service=service(each.name, process.role),
             calls=how.rows.get(each),
         )
         for each in threads
+        for process in (known.get(each.pid, nobody),)
     ]
     return tuple(sorted(found, key=lambda each: (-each.part, -each.commits, each.pid)))
 

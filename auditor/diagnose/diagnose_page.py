@@ -8,26 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import Unpack
 
 from auditor.codec import plain
-from auditor.diagnose.diagnosis import Calls, Cause, Committer, Diagnosis, Outcome, Row, View, Waiter
+from auditor.diagnose.diagnosis import Calls, Cause, Committer, Diagnosis, Outcome, View, Waiter
+from auditor.facts import Subject
 from auditor.judge.finding import Finding
 from auditor.report import document as doc
 from auditor.report import html, report_json, terminal
-from auditor.report.document import (
-    Block,
-    Code,
-    Column,
-    Document,
-    Line,
-    Picture,
-    Say,
-    Section,
-    Tone,
-    Verdict,
-    command,
-    labelled,
-    section,
-    table,
-)
+from auditor.report.document import Block, Code, Column, Picture, Say, Section, Verdict, labelled, section, table
 from auditor.report.markup import joined
 from auditor.report.model import Report
 from auditor.text import duration, quoted, size, valid_unicode
@@ -35,7 +21,7 @@ from auditor.verify import charts
 from auditor.verify.result import LEAST_BEYOND, Histogram, Run
 from auditor.verify.verify_page import curve, heat
 
-TONES: dict[Outcome, Tone] = {
+TONES: dict[Outcome, doc.Tone] = {
     "NOT DURABLE": "bad",
     "CAUSE": "bad",
     "NOTHING STANDS OUT": "good",
@@ -70,11 +56,6 @@ def percentiles(latency: Histogram) -> list[tuple[str, str]]:
 SINCE = "Counters in these files run since boot, import or mount: what counts is what grows between two looks."
 
 
-def unseen(found: Diagnosis) -> list[str]:
-    """The reasons that the answer does not give itself."""
-    return [each for each in found.reasons if each not in found.answer]
-
-
 OWN = "* "
 
 
@@ -101,13 +82,6 @@ def own(found: Diagnosis) -> list[str]:
     return told
 
 
-def sampled(found: Diagnosis) -> str:
-    """What the samples of stacks are, as a title; empty where there are none."""
-    if found.stacked is None or not found.stacked.samples:
-        return ""
-    return f"Who waits for commits ({found.stacked.samples:,} samples of stacks, {found.stacked.waiting:.2g} at a time)"
-
-
 def took(ns: float | None) -> str:
     """A duration, or a dash where it is not known."""
     return "-" if ns is None else duration(ns)
@@ -121,36 +95,28 @@ def who(committer: Committer | Waiter) -> str:
 
 def committers(found: Diagnosis) -> list[tuple[str, Committer]]:
     """Who, and what it did: threads of the kernel that commit to one volume, or for NFS to one dataset, are one row."""
+
+    def threads(several: Sequence[Committer]) -> str:
+        return f"{OWN if several[0].own else ''}{several[0].service} ({len(several):,} threads of the kernel)"
+
     rows: dict[tuple[str, str, str, int], list[Committer]] = {}
     for number, each in enumerate(found.committers):
         shared = (each.service, each.dataset, each.within, int(each.own))
         rows.setdefault(shared if each.service else ("", "", "", number), []).append(each)
-    told = [
-        (who(several[0]) if len(several) == 1 else _threads(several), _summed(several)) for several in rows.values()
-    ]
+    told = [(who(several[0]) if len(several) == 1 else threads(several), _summed(several)) for several in rows.values()]
     return sorted(told, key=lambda row: -row[1].part)
-
-
-def _threads(several: Sequence[Committer]) -> str:
-    return f"{OWN if several[0].own else ''}{several[0].service} ({len(several):,} threads of the kernel)"
 
 
 def _summed(several: Sequence[Committer]) -> Committer:
     commits = sum(each.commits for each in several)
     took = sum(each.mean_ns * each.commits for each in several)
     calls = [each.calls for each in several if each.calls]
+    fsync, fdatasync, other, at_most = zip(*calls, strict=True) if calls else ((), (), (), ())
     return several[0]._replace(
         commits=commits,
         mean_ns=took / commits if commits else 0.0,
         part=sum(each.part for each in several),
-        calls=Calls(
-            sum(each.fsync for each in calls),
-            sum(each.fdatasync for each in calls),
-            sum(each.other for each in calls),
-            any(each.at_most for each in calls),
-        )
-        if calls
-        else None,
+        calls=Calls(sum(fsync), sum(fdatasync), sum(other), any(at_most)) if calls else None,
     )
 
 
@@ -190,20 +156,14 @@ def how_called(found: Diagnosis) -> list[str]:
 
 def beside(found: Diagnosis, report: Report | None) -> list[Finding]:
     """The findings of the audit that failed on what commits, its pool and the host."""
-    if report is None:
-        return []
     names = {each.dataset for each in found.datasets} | {found.pool, found.target}
     kinds = ("host", "pool", "vdev", "leaf", "disk")
-    return [
-        each
-        for each in report.findings
-        if each.failed
-        and any(
-            verdict.subject.name in names
-            or (verdict.subject.kind in kinds and verdict.subject.within in ("", found.pool))
-            for verdict in each.verdicts
-        )
-    ]
+
+    def concerned(subject: Subject) -> bool:
+        return subject.name in names or (subject.kind in kinds and subject.within in ("", found.pool))
+
+    findings = report.findings if report else ()
+    return [each for each in findings if each.failed and any(concerned(one.subject) for one in each.verdicts)]
 
 
 def next_step(found: Diagnosis) -> str:
@@ -244,16 +204,17 @@ def write(
     return html.write(page) if format_ == "html" else terminal.write(page, **screen)
 
 
-def built(found: Diagnosis, report: Report | None, zaudit: str, most: int) -> Document:
+def built(found: Diagnosis, report: Report | None, zaudit: str, most: int) -> doc.Document:
     """most: rows of a table."""
     host = f" on {report.hostname}" if report else ""
     release = [f"OpenZFS {report.release}"] if report else []
     facts = (f"zaudit {zaudit}".rstrip(), f"{found.target}{host}", *release, f"{found.seconds:.0f} s")
+    theirs = found.database.commands if found.database else ()
     blocks: tuple[Block, ...] = (
         _verdict(found, most),
         _shares(found),
         section("Who commits", _committers(found, most)),
-        section(sampled(found), _waiters(found, most)),
+        *_waiters(found, most),
         section("Datasets", _datasets(found, most)),
         _devices(found),
         Section("Transaction groups", (Say(groups(found)),)),
@@ -261,10 +222,10 @@ def built(found: Diagnosis, report: Report | None, zaudit: str, most: int) -> Do
         *_pictures(found),
         section("What stands out", map(_cause, found.causes)),
         section("What zaudit check says of the same datasets", _beside(found, report, most)),
-        section("Seen by", _commands(found)),
+        section("Seen by", [*(Code((each,)) for each in (*found.commands, *theirs)), Say(SINCE, "dim")]),
         section("", [Say(f"Next: {next_step(found)}")]),
     )
-    return Document(f"zaudit diagnose: {found.target}{host}", facts, blocks)
+    return doc.Document(f"zaudit diagnose: {found.target}{host}", facts, blocks)
 
 
 def _more(count: int) -> Iterator[Block]:
@@ -273,7 +234,7 @@ def _more(count: int) -> Iterator[Block]:
 
 
 def _verdict(found: Diagnosis, most: int) -> Verdict:
-    reasons = unseen(found)
+    reasons = [each for each in found.reasons if each not in found.answer]
     blocks = (
         Say(f"{found.answer}.", "strong"),
         *(Say(f"Not seen: {each}.", "open") for each in reasons[:most]),
@@ -318,13 +279,15 @@ def _committers(found: Diagnosis, most: int) -> Iterator[Block]:
     yield from (Say(each, "dim") for each in how_called(found))
 
 
-def _waiters(found: Diagnosis, most: int) -> Iterator[Block]:
-    if found.stacked is None or not found.stacked.samples:
+def _waiters(found: Diagnosis, most: int) -> Iterator[Section]:
+    seen = found.stacked
+    if seen is None or not seen.samples:
         return
-    every = found.stacked.waiters
+    every = seen.waiters
     rows = ((who(each), f"{each.samples:,}", f"{each.part:.0%} {each.within}".rstrip()) for each in every[:most])
-    yield table(("thread", Column("samples", number=True), "of the waiting"), rows)
-    yield from _more(len(every) - most)
+    title = f"Who waits for commits ({seen.samples:,} samples of stacks, {seen.waiting:.2g} at a time)"
+    shown = table(("thread", Column("samples", number=True), "of the waiting"), rows)
+    yield section(title, [shown, *_more(len(every) - most)])
 
 
 def _datasets(found: Diagnosis, most: int) -> Iterator[Block]:
@@ -372,7 +335,7 @@ def _pictures(found: Diagnosis) -> Iterator[Section]:
 
 def _cause(cause: Cause) -> doc.Finding:
     seen = ((each.text, doc.Run(f"   {each.command}" if each.command else "", "repeat")) for each in cause.evidence)
-    rule = [("Rule", command(f"zaudit explain {cause.rule}"))] if cause.rule else []
+    rule = [("Rule", doc.command(f"zaudit explain {cause.rule}"))] if cause.rule else []
     rows = labelled([*(("Seen", each) for each in seen), ("Fix", cause.fix), *rule]).rows
     return doc.Finding(doc.Run("CAUSE", "bad"), "", doc.Run(f"{cause.text}.", "strong"), "", rows)
 
@@ -387,12 +350,6 @@ def _beside(found: Diagnosis, report: Report | None, most: int) -> Iterator[Bloc
         yield from _more(len(standing) - most)
 
 
-def _commands(found: Diagnosis) -> Iterator[Block]:
-    theirs = found.database.commands if found.database else ()
-    yield from (Code((each,)) for each in (*found.commands, *theirs))
-    yield Say(SINCE, "dim")
-
-
 # -- the database's view ---------------------------------------------------------------------------------------------------
 
 
@@ -402,22 +359,17 @@ def _database(view: View | None) -> Iterator[Section]:
         return
     blocks: list[Block] = [Say(f"{view.first}.")] if view.first else []
     numbers = (Column("counted", number=True), Column("mean", number=True))
-    blocks.append(table((Column(""), *numbers, Column("")), _counted(view)))
+    rows = [(row, row.what) for row in view.rows]
+    if view.kernel:  # behind the one that it is next to
+        rows.insert(1, (view.kernel, f"{view.kernel.what} (kernel)"))
+    cells = (
+        (what, "?" if row.counted is None else f"{row.counted:,}", took(row.mean_ns), doc.Run(row.why, "dim"))
+        for row, what in rows
+    )
+    blocks.append(table((Column(""), *numbers, Column("")), cells))
     active = f"{view.active:.1f} backends at work, which waited for"
     waits = ((each.what, f"{each.mean:.1f}", f"{each.most:,}") for each in view.waits)
     blocks.append(table((Column(active), Column("mean", number=True), Column("most", number=True)), waits))
     blocks += [Say(", ".join(view.settings), "dim")] if view.settings else []
     blocks += [Say(f"Not seen: {each}.", "open") for each in view.unseen]
     yield section(f"The database's view{f' ({view.server})' if view.server else ''}", blocks)
-
-
-def _counted(view: View) -> Iterator[tuple[Line, ...]]:
-    """(what, how many, mean, why one of them is missing), the kernel's row behind the one that it is next to."""
-    for number, row in enumerate(view.rows):
-        yield _cells(row, row.what)
-        if number == 0 and view.kernel:
-            yield _cells(view.kernel, f"{view.kernel.what} (kernel)")
-
-
-def _cells(row: Row, what: str) -> tuple[Line, ...]:
-    return what, "?" if row.counted is None else f"{row.counted:,}", took(row.mean_ns), doc.Run(row.why, "dim")
