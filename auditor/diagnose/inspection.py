@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,7 +65,13 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     """Diagnose on this host. Raises what the parts raise."""
     if wanted.record:
         archive.possible(wanted.record)
-    options, asked = _hidden(wanted.options)
+    options, asked = wanted.options, None
+    if (
+        database := options.wanted.database
+    ):  # the DSN is told to nobody else: neither the recording nor the report has it
+        asked = Connection(database, options.wanted.connection)
+        hidden = options.wanted._replace(connection=sql.REDACTED if asked.dsn else "")
+        options = options._replace(wanted=hidden)
     policy = options.policy
     looked_at = HidingHost(LiveHost(wanted.timeout, wanted.deadline), asked.dsn if asked else "")
     machine = LiveHost(wanted.timeout)
@@ -118,16 +124,6 @@ def _one_pool(seen: audit.Look, named: process_share.ProcessLoad | None) -> str:
     return names[0] if len(names) == 1 else pools[0]
 
 
-def _hidden(options: audit.Options) -> tuple[audit.Options, Connection | None]:
-    """The options without the DSN, and what is to be asked. It is told to nobody else: neither the recording nor the report has
-    it."""
-    wanted = options.wanted
-    if not wanted.database:
-        return options, None
-    asked = Connection(wanted.database, wanted.connection)
-    return options._replace(wanted=wanted._replace(connection=sql.REDACTED if asked.dsn else "")), asked
-
-
 def replayed(path: Path, policy: Policy | None = None) -> DiagnosisResult:
     """A recorded diagnosis, judged anew. policy: instead of its own."""
     past, text = session.load(path, "diagnosis")
@@ -175,15 +171,19 @@ def columns(*, narrowed: bool, width: int | None) -> list[str]:
 
 def header(told: Sequence[str]) -> str:
     """The names."""
-    return _line(told, {each: each for each in told})
+    return GAP.join(each.rjust(WIDTHS[each]) for each in told)
 
 
 def row(second: Second, told: Sequence[str]) -> str:
     """One second; a dash for what was not seen."""
-    return _line(told, {
+
+    def rate(count: int | None) -> str:
+        return NONE if count is None or second.seconds <= 0 else f"{count / second.seconds:,.0f}"
+
+    cells = {
         "time": time.strftime("%H:%M:%S", time.localtime(second.at)),
-        "commits/s": _rate(second.commits, second.seconds),
-        "own/s": _rate(second.own, second.seconds),
+        "commits/s": rate(second.commits),
+        "own/s": rate(second.own),
         "own mean": _took(second.own_mean_ns),
         "mean": _took(second.mean_ns),
         "p99": _took(second.p99_ns),
@@ -194,7 +194,8 @@ def row(second: Second, told: Sequence[str]) -> str:
         "dirty": NONE if second.dirty is None else size(second.dirty),
         "TXG": harmless(second.states) or NONE,
         "synced in": NONE if second.sync_s is None else duration(second.sync_s * 1e9),
-    })  # fmt: skip
+    }
+    return GAP.join(cells[each].rjust(WIDTHS[each]) for each in told)
 
 
 def legend(narrowed: str, untraced: str) -> list[str]:
@@ -209,14 +210,6 @@ def legend(narrowed: str, untraced: str) -> list[str]:
         "p99 and slowest: at most so long; log write, flush: mean of the slowest leg; held: writes held back;",
         "dirty: of the newest TXG that syncs or was synced; TXG: under way (O open, Q quiescing, W waiting, S syncing).",
     ]
-
-
-def _line(told: Sequence[str], cells: Mapping[str, str]) -> str:
-    return GAP.join(cells[each].rjust(WIDTHS[each]) for each in told)
-
-
-def _rate(count: int | None, seconds: float) -> str:
-    return NONE if count is None or seconds <= 0 else f"{count / seconds:,.0f}"
 
 
 def _took(ns: float | None) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from auditor.databases import SERVERS
 from auditor.diagnose.commits import Thread, Trace, of_kernel, volumes
 from auditor.diagnose.diagnosis import ProcessPart, StackSamples
 from auditor.diagnose.observation import NamedProcess, Observation
-from auditor.diagnose.tracing import share
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, is_true
 from auditor.host import owner
@@ -76,13 +75,17 @@ def find(host: Host, target: str) -> ProcessLoad:
         raise NoSuchLoad(f"{called} lets its reader wait: name a dataset")
     own = _opened(host, (pid,))
     family = sorted({*members(host, pid).values()} - {pid})[: LOOKED_AT - 1]
-    theirs = _of(_opened(host, family), {*members(host, pid).values()}) if family else Files({})
+    theirs = _opened(host, family) if family else Files({})
+    still = {*members(host, pid).values()}  # others may have the numbers of those that are no children any more
+    theirs = theirs._replace(links={path: to for path, to in theirs.links.items() if int(path.split("/")[2]) in still})
     if owner.started(pid) != started:
         raise NoSuchLoad(f"{called} ended while it was looked at")
     targets = tuple(sorted({*_targets(own, host), *_targets(theirs, host)}))
     unseen = [*_unseen(own), *_unseen(theirs)]
     if not targets:
-        why = f": {unseen[0]}; name a dataset, or run zaudit as root" if unseen else _elsewhere(own)
+        kinds = sorted({mount.fstype for _, mount, _ in _written(own) if mount})
+        on = f" (its files are on {', '.join(map(harmless, kinds[:5]))})" if kinds else ""
+        why = f": {unseen[0]}; name a dataset, or run zaudit as root" if unseen else f"{on}; name a dataset"
         what = "which files it has open is not known" if unseen else "it has no file on ZFS open for writing"
         raise NoSuchLoad(f"{called}: {what}{why}")
     pools = sorted({each.partition("/")[0] for each in targets if not each.startswith("/")})
@@ -165,11 +168,6 @@ def _opened(host: Host, pids: Iterable[int]) -> Files:
     return host.read(Read(tuple(f"/proc/{pid}/{each}" for pid in pids for each in ("fd/*", "fdinfo/*", "mountinfo"))))
 
 
-def _of(files: Files, still: Collection[int]) -> Files:
-    """Without what is of processes that are no children any more: others may have their numbers."""
-    return files._replace(links={path: to for path, to in files.links.items() if int(path.split("/")[2]) in still})
-
-
 def _unseen(files: Files) -> list[str]:
     """Why descriptors of somebody were not seen, but for those that were closed meanwhile."""
     return [
@@ -220,12 +218,6 @@ def _targets(files: Files, host: Host) -> Iterator[str]:
             yield mount.source
 
 
-def _elsewhere(files: Files) -> str:
-    """What the files are on instead."""
-    kinds = sorted({mount.fstype for _, mount, _ in _written(files) if mount})
-    return f" (its files are on {', '.join(map(harmless, kinds[:5]))}); name a dataset" if kinds else "; name a dataset"
-
-
 def _parent(host: Host, pid: int, name: str) -> int:
     """Of a process of a database server the parent, where it is the same program; else 0."""
     if name not in SERVERS:
@@ -273,7 +265,13 @@ def attribute_to_process(
     commits, us = sum(each.commits for each in mine), sum(each.us for each in mine)
     whole = sum(each.us for each in trace.threads)
     sampled = stacks is not None and stacks.mean_ns is not None
-    told = f" does {share(stacks)}" if stacks and sampled else _share(trace, why, commits, us, whole)
+    told = _share(trace, why, commits, us, whole)
+    if stacks and sampled:
+        part = sum(each.part for each in stacks.waiters if each.own)
+        told = f" does {part:.0%} of the waiting for commits by {stacks.samples:,} samples of stacks"
+    children, names = named.processes - 1, sorted({where[each.zil] for each in through})
+    also = f" and {children:,} process{'es' if children > 1 else ''} that it started" if children > 0 else ""
+    told += f", with what threads of the kernel commit to {', '.join(names)}" if names else ""
     faults = [*named.faults, *([why] if why and sampled else [])]
     if lost := sum(each.commits for each in trace.threads if each.pid in {*named.lost} and not why):
         faults.append(f"{lost:,} commits are of threads that ended before anybody saw whose they were")
@@ -291,15 +289,10 @@ def attribute_to_process(
         commits=None if why else commits,
         mean_ns=us * 1000 / commits if commits else None,
         part=None if why else us / whole if whole else 0.0,
-        text=f"{_called(named)}{told}{_through(through, where)}; {SHARED} {seen.pool}",
+        text=f"process {named.pid} ({named.name}){also}{told}; {SHARED} {seen.pool}",
         faults=tuple(faults),
         parent=named.parent,
     ), mine
-
-
-def _through(through: Collection[Thread], where: Mapping[int, str]) -> str:
-    names = sorted({where[each.zil] for each in through})
-    return f", with what threads of the kernel commit to {', '.join(names)}" if names else ""
 
 
 def _why_not(seen: Observation, trace: Trace, facts: Facts) -> str:
@@ -310,13 +303,6 @@ def _why_not(seen: Observation, trace: Trace, facts: Facts) -> str:
     if not is_true(facts.get(HOST, "all_processes")):
         return "which commits are its own is not known: the kernel numbers processes otherwise than this container"
     return ""
-
-
-def _called(named: NamedProcess) -> str:
-    """process 100 (postgres) and 3 processes that it started"""
-    children = named.processes - 1
-    also = f" and {children:,} process{'es' if children > 1 else ''} that it started" if children > 0 else ""
-    return f"process {named.pid} ({named.name}){also}"
 
 
 def _share(trace: Trace, why: str, commits: int, us: int, whole: int) -> str:

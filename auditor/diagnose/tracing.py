@@ -70,7 +70,12 @@ def tracing() -> Iterator[tuple[Look, Callable[[list[Tick]], TraceTexts]]]:
         except OSError as error:
             raise CannotTrace(f"{error.filename or ROOT}: {(error.strerror or 'no').lower()}") from None
         zils: dict[str, str] = {}
-        yield lambda: _looked(name, zils), lambda ticks: _all(name, ticks, probed, zils, uncalled)
+
+        def look() -> Histograms:
+            both = _read(_events(ROOT / "instances" / name, f"synthetic/{name}") / "hist")
+            return Histograms(_part(both, ALL), _unnamed(_part(both, BY_THREAD), zils))
+
+        yield look, lambda ticks: _all(name, ticks, probed, zils, uncalled)
     finally:
         with contextlib.suppress(OSError):
             remove(name)
@@ -174,11 +179,6 @@ def _trigger(instance: Path, event: str, trigger: str) -> None:
 # -- reading ------------------------------------------------------------------------------------------------------
 
 
-def _looked(name: str, zils: dict[str, str]) -> Histograms:
-    both = _read(_events(ROOT / "instances" / name, f"synthetic/{name}") / "hist")
-    return Histograms(_part(both, ALL), _unnamed(_part(both, BY_THREAD), zils))
-
-
 def _all(name: str, ticks: list[Tick], probed: tuple[str, ...], zils: dict[str, str], uncalled: str) -> TraceTexts:
     instance = ROOT / "instances" / name
     both = _read(_events(instance, f"synthetic/{name}") / "hist")
@@ -235,12 +235,11 @@ def left() -> dict[str, bool]:
         names |= {each.name for each in (ROOT / "instances").iterdir() if NAME.fullmatch(each.name)}
         names |= {found[1] for found in _OURS.finditer(_read(ROOT / PROBES))}
         names |= {found[1] for found in _MADE.finditer(_read(ROOT / SYNTHETIC))}
-    return {name: _alive(name) for name in sorted(names)}
-
-
-def _alive(name: str) -> bool:
-    found = NAME.fullmatch(name)
-    return found is not None and found[2] != "0" and started(int(found[1])) in (int(found[2]), UNTOLD)
+    return {
+        name: start != "0" and started(int(pid)) in (int(start), UNTOLD)
+        for name in sorted(names)
+        for _, pid, start in (name.split("_"),)
+    }
 
 
 def remove(name: str) -> None:
@@ -441,7 +440,11 @@ def stacked(seen: Observation, counted: Counters, facts: Facts) -> StackSamples 
     waits = [each for each in found.waits if each.hits > 0]
     samples = sum(each.hits for each in waits)
     waiting = samples / found.passes if found.passes > 0 else 0.0
-    commits = _commits(seen)
+    # of all pools, as stacks are, with those that found the ZIL suspended, which are counted apart (OpenZFS module/zfs/zil.c
+    # zil_kstats_global_update(), zil_commit(); include/sys/zil.h ZIL_STAT_INCR)
+    grown = trial.grown(*(trial.table(each, trial.ZIL_PATH) for each in (seen.before, seen.after)))
+    commits = grown.get("zil_commit_count")
+    commits = None if commits is None else commits + grown.get("zil_commit_suspend_count", 0)
     why = _why_not(found, samples, commits, facts)
     mean = None if why or not commits else waiting * counted.seconds * 1e9 / commits
     waiters = tuple(
@@ -457,14 +460,6 @@ def stacked(seen: Observation, counted: Counters, facts: Facts) -> StackSamples 
         for each in waits
     )
     return StackSamples(found.passes, samples, waiting, mean, why, waiters)
-
-
-def _commits(seen: Observation) -> int | None:
-    """Of all pools, as stacks are, with those that found the ZIL suspended, which are counted apart. (OpenZFS module/zfs/zil.c
-    zil_kstats_global_update(), zil_commit(); include/sys/zil.h ZIL_STAT_INCR)"""
-    grown = trial.grown(*(trial.table(each, trial.ZIL_PATH) for each in (seen.before, seen.after)))
-    commits = grown.get("zil_commit_count")
-    return None if commits is None else commits + grown.get("zil_commit_suspend_count", 0)
 
 
 def _why_not(found: Stacks, samples: int, commits: int | None, facts: Facts) -> str:
@@ -487,9 +482,3 @@ def sentence(found: StackSamples) -> str:
     if found.mean_ns is None:
         return ""
     return f"about {duration(found.mean_ns)} each by {found.samples:,} samples of stacks, {TOO_LITTLE}"
-
-
-def share(found: StackSamples) -> str:
-    """Of the waiting that is of the process that was named."""
-    mine = [each for each in found.waiters if each.own]
-    return f"{sum(each.part for each in mine):.0%} of the waiting for commits by {found.samples:,} samples of stacks"

@@ -20,13 +20,13 @@ from auditor.diagnose.conclusion import Moment, Scope, second
 from auditor.diagnose.diagnosis import Second
 from auditor.diagnose.observation import KERNEL, DatabaseAnswer, Observation, Process, Stacks, Tick, TraceTexts
 from auditor.diagnose.process_share import Family, ProcessLoad
-from auditor.diagnose.tracing import Sampler, sampling
+from auditor.diagnose.tracing import sampling
 from auditor.facts import Facts, Subject
 from auditor.host import sql, sql_watch
 from auditor.host.files import KTHREADD
 from auditor.host.live import Host
 from auditor.host.request import Read
-from auditor.host.sql_watch import Connection, Said
+from auditor.host.sql_watch import Connection
 from auditor.verify import execution, trial
 from auditor.verify.execution import Progress
 from auditor.verify.trial import Reading
@@ -79,11 +79,14 @@ def asking(wanted: Connection | None, seconds: float) -> Iterator[Callable[[], D
         yield lambda: DatabaseAnswer(wanted.engine, "", f"it was not asked: {why}")
     else:
         with sql_watch.watching(wanted, seconds) as end:
-            yield lambda: _asked(wanted.engine, end())
 
+            def answer() -> DatabaseAnswer:
+                said = end()
+                return DatabaseAnswer(
+                    wanted.engine, said.text, f"it did not answer: {said.fault}" if said.fault else ""
+                )
 
-def _asked(engine: str, said: Said) -> DatabaseAnswer:
-    return DatabaseAnswer(engine, said.text, f"it did not answer: {said.fault}" if said.fault else "")
+            yield answer
 
 
 # ``--watch``: a line for each second while somebody looks, and then the same observation as without.
@@ -164,9 +167,25 @@ def observe(
         until as over,
     ):
         before = execution.reading(host, patterns)
-        watcher = _watcher(watch, patterns, pool, facts, before, why)
-        with _sampling(wanted=not look and host.euid == 0) as sampler:
-            ticks = list(_ticks(seconds, Eyes(look, family, watcher, over, sampler), progress))
+        watcher = None
+        if watch:
+            watch.begin(why)
+            watcher = Watcher(watch, patterns, Scope(pool.name, watch.dataset, facts), before)
+
+        def look_once() -> Tick | None:
+            looked, tick = Histograms(), None
+            if look:
+                with contextlib.suppress(OSError):  # a tick that is missing is a longer one
+                    looked = look()
+                    tick = Tick(time.time(), looked.latencies)
+            if family:
+                family.look()
+            if watcher:
+                watcher.look(looked, family.threads if family else None)
+            return tick
+
+        with contextlib.nullcontext() if look or host.euid else sampling() as sampler:
+            ticks = list(_ticks(seconds, look_once, over, sampler.hear if sampler else lambda: None, progress))
         stacks = sampler.stacks() if sampler else None
         found, why = _ended(end, ticks, why)
         ended = _times(host)
@@ -174,15 +193,9 @@ def observe(
         said = asked()
         who = tuple(_processes(host, _seen(found, stacks), began, ended))
         spent = _pipeline(host, began, ended)
-        named = family.named({*began, *ended}, _committed(found)) if family else None
+        committed = [each.pid for each in commits.by_thread(found.commits).rows] if found else []
+        named = family.named({*began, *ended}, committed) if family else None
         return Observation(target, pool.name, before, after, found, why, who, spent, logged(), named, stacks, said)
-
-
-@contextlib.contextmanager
-def _sampling(*, wanted: bool) -> Iterator[Sampler | None]:
-    """None where nobody wants it."""
-    with sampling() if wanted else contextlib.nullcontext() as sampler:
-        yield sampler
 
 
 @contextlib.contextmanager
@@ -199,45 +212,25 @@ def _tracing(wanted: bool) -> Iterator[tuple[trace.Look | None, Callable[[list[T
         yield look, end, why
 
 
-def _watcher(
-    watch: WatchOptions | None, patterns: Sequence[str], pool: Subject, facts: Facts, before: Reading, why: str
-) -> Watcher | None:
-    if watch is None:
-        return None
-    watch.begin(why)
-    return Watcher(watch, patterns, Scope(pool.name, watch.dataset, facts), before)
-
-
-class Eyes(NamedTuple):
-    """What looks each second, as far as it is there. over: whether somebody has seen enough."""
-
-    look: trace.Look | None
-    family: Family | None
-    watcher: Watcher | None
-    over: Callable[[], bool]
-    sampler: Sampler | None
-
-
-def _ticks(seconds: float, eyes: Eyes, progress: Progress | None) -> Iterator[Tick]:
-    """One a second; where a look takes long the next one is a second or more later, so that looking takes a quarter of the time
-    at most."""
+def _ticks(
+    seconds: float,
+    look: Callable[[], Tick | None],
+    over: Callable[[], bool],
+    meanwhile: Callable[[], None],
+    progress: Progress | None,
+) -> Iterator[Tick]:
+    """One look a second, until it is over; where one takes long the next is a second or more later, so that looking takes a
+    quarter of the time at most."""
     started = time.monotonic()
     next_, took = 0, 0.0
-    while (done := time.monotonic() - started) < seconds and not eyes.over():
+    while (done := time.monotonic() - started) < seconds and not over():
         if progress:
             progress("looking at the commits", done, seconds)
         next_ = max(next_ + 1, math.ceil(done + PAUSES * took))
-        wait(started + min(next_, seconds), eyes.over, eyes.sampler.hear if eyes.sampler else lambda: None)
+        wait(started + min(next_, seconds), over, meanwhile)
         began = time.monotonic()
-        looked = Histograms()
-        if eyes.look:
-            with contextlib.suppress(OSError):  # a tick that is missing is a longer one
-                looked = eyes.look()
-                yield Tick(time.time(), looked.latencies)
-        if eyes.family:
-            eyes.family.look()
-        if eyes.watcher:
-            eyes.watcher.look(looked, eyes.family.threads if eyes.family else None)
+        if tick := look():
+            yield tick
         took = time.monotonic() - began
 
 
@@ -319,10 +312,6 @@ def _processes(
         waited = ended[pid].waited - began[pid].waited if pid in began and pid in ended else -1
         what = KERNEL if pid in of_kernel else task(line)
         yield Process(pid, name, what, within(group), waited if waited >= 0 else None)
-
-
-def _committed(found: TraceTexts | None) -> list[int]:
-    return [each.pid for each in commits.by_thread(found.commits).rows] if found else []
 
 
 def within(group: str) -> str:

@@ -256,10 +256,10 @@ def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatc
 def test_the_whole_program_ends_with_its_report(number: int) -> None:
     """Whoever watches over signals for the program does not send it once more while the report is made."""
     script = (
-        "import sys, time\nfrom auditor.diagnose import inspection\nfrom auditor.recording import recording\n"
+        "import sys, time\nfrom auditor.diagnose import diagnose_page, inspection\nfrom auditor.recording import recording\n"
         "past = recording.load(sys.argv[1])\ninspection.LiveHost = lambda *limits: recording.ReplayHost(past)\n"
-        "rendered = inspection.rendered\n"
-        "inspection.rendered = lambda *each, **all_: (time.sleep(1), rendered(*each, **all_))[1]\n"
+        "write = diagnose_page.write\n"
+        "diagnose_page.write = lambda *each, **all_: (time.sleep(1), write(*each, **all_))[1]\n"
         "sys.argv[1:] = ['diagnose', 'tank/db', '--watch', '--no-trace']\n"
         "from auditor.__main__ import main\nmain()\n"
     )
