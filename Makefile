@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local.zaudit
 
-.PHONY: help demo test documents fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance compiled bench bench-short bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report points points-quick points-torn clean
+.PHONY: help demo test documents fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance compiled bench bench-short bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report points points-kernel points-quick points-torn clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a virtual machine when there are none"
@@ -41,6 +41,7 @@ help:
 	@echo "make powercut-events  kill, reset, cut the power, take drives away: every event of the table"
 	@echo "make powercut-report  what zaudit said of them, against what was lost"
 	@echo "make points           every crash point of workloads in user space, on a line that make lab has built"
+	@echo "make points-kernel    the same in the kernel of a guest, with more kinds of commits"
 	@echo "make points-quick     one workload of it with its controls, in five minutes"
 	@echo "make points-torn LINE=2.3  the table of torn pages"
 
@@ -178,6 +179,9 @@ powercut-report: $(VENV)/dev
 
 points: $(VENV)/dev
 	$(BIN)/python -u -m tests.lab.points.run --results tests/lab/points.json $(LAB_ARGS)
+
+points-kernel: $(VENV)/dev
+	$(BIN)/python -u -m tests.lab.points.kernel --results tests/lab/points.json $(LAB_ARGS)
 
 points-quick: $(VENV)/dev
 	$(BIN)/python -u -m tests.lab.points.run --quick $(LAB_ARGS) || [ $$? -eq 77 ]

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import struct
+import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from auditor.data import torn_pages
 from auditor.durability.answers import Rank
-from tests.lab.points import recording, run, torn
-from tests.lab.points.explore import SECTOR, Disks, Point, Points, Tally, cuts, merge, subsets
+from tests.lab.points import kernel, recording, run, torn
+from tests.lab.points.drives import Drives
+from tests.lab.points.explore import SECTOR, Disks, Files, Point, Points, Tally, cuts, merge, subsets
 from tests.lab.points.recording import MARKS, Block, Entry, Kind, Record
 from tests.lab.points.workload import PLANS, Finding, Observation, Plan, Script, Slot, generations, judge
+from tests.lab.power import disks as nbd
+from tests.lab.power.commit import Workload
+from tests.lab.power.workloads import Sequences, workload
 
 A, B = Slot("a", 0, 64), Slot("a", 64, 64)
 
@@ -112,8 +120,12 @@ RUN = [
 ]
 
 
-def test_only_what_no_flush_followed_may_be_lost(tmp_path: Path) -> None:
-    disks = Disks(tmp_path, ("d0", "l0"))
+def disks_of(*names: str) -> Disks:
+    return Disks(lambda *_: None, {name: bytes(4096) for name in names})
+
+
+def test_only_what_no_flush_followed_may_be_lost() -> None:
+    disks = disks_of("d0", "l0")
     found = list(Points(RUN, cut=0).walk(disks, 2))
     assert bytes(disks.durable["l0"][:106]) == b"first".ljust(100, b"\0") + b"second"
     assert bytes(disks.durable["d0"][:4]) == bytes(4)  # it was never flushed
@@ -125,24 +137,24 @@ def test_only_what_no_flush_followed_may_be_lost(tmp_path: Path) -> None:
     assert (("d0", 0, b"data"), ("l0", 100, b"second")) in before
 
 
-def test_a_lying_drive_loses_across_a_flush(tmp_path: Path) -> None:
+def test_a_lying_drive_loses_across_a_flush() -> None:
     points = Points(RUN, cut=0, lying=True, stride=0)
-    found = [point.kept for point in points.walk(Disks(tmp_path, ("d0", "l0")), 2) if point.at == len(RUN)]
+    found = [point.kept for point in points.walk(disks_of("d0", "l0"), 2) if point.at == len(RUN)]
     assert (("d0", 0, b"data"),) in found
 
 
 def test_a_crash_is_laid_over_the_disks_and_taken_off_again(tmp_path: Path) -> None:
-    disks = Disks(tmp_path, ("d0",))
+    files = Files(tmp_path, ("d0",))
+    disks = Disks(files.write, {"d0": bytes(100)})
     disks.settle([("d0", 0, b"durable")])
     disks.lay([("d0", 3, b"XY"), ("d0", 40, b"Z")])
     assert (tmp_path / "d0").read_bytes()[:8] == b"durXYle\0"
     assert disks.content([("d0", 2, 5), ("d0", 40, 41)]) == (b"rXY", b"Z")
-    os_written = [("d0", 60, 64)]
-    with (tmp_path / "d0").open("r+b") as file:
-        file.seek(60)
-        file.write(b"afterwards"[:4])
-    disks.restore(os_written)
-    assert (tmp_path / "d0").read_bytes() == bytes(disks.durable["d0"])
+    files.write("d0", 60, b"afterwards"[:4])
+    disks.dirty.append(("d0", 60, 64))
+    disks.restore()
+    assert (tmp_path / "d0").read_bytes()[:100] == bytes(disks.durable["d0"]) == b"durable".ljust(100, b"\0")
+    files.opened.close()
 
 
 def script(*lines: str) -> Script:
@@ -269,3 +281,114 @@ def test_a_kernel_crash_takes_no_cache_of_a_drive(control: run.Control) -> None:
     assert list(run.disagreements(PLANS[0], tally, control)) == []
     tally.count(Point(1, "prefix", ()), [Finding("lost", A)])
     assert len(list(run.disagreements(PLANS[0], tally, control))) == 1
+
+
+def ask(connection: socket.socket, command: int, offset: int = 0, data: bytes = b"", length: int = 0) -> None:
+    head = nbd.REQUEST.pack(0x25609513, 0, command, offset, offset, length or len(data))
+    connection.sendall(head + data)
+
+
+def answer(connection: socket.socket, length: int = 0) -> tuple[int, int, bytes]:
+    """(error, handle, data)."""
+    _, error, handle = nbd.REPLY.unpack(nbd.receive(connection, nbd.REPLY.size))
+    return error, handle, nbd.receive(connection, length)
+
+
+def test_drives_write_down_requests_in_the_order_in_which_they_are_done(tmp_path: Path) -> None:
+    drives = Drives(tmp_path, {"d0": bytes(1 << 16), "marks": bytes(1 << 16)})
+    drives.lag = 0.5  # so long that the flush overtakes the write on any machine
+    ours, theirs = socket.socketpair()
+    threading.Thread(target=drives.serve, args=(theirs, "d0"), daemon=True).start()
+    assert nbd.receive(ours, 18)[:8] == b"NBDMAGIC"
+    ours.sendall(bytes(4) + struct.pack(">8sII", b"IHAVEOPT", nbd.GO, 0))
+    size = struct.unpack(">HQH", nbd.receive(ours, 20 + 12)[20:])
+    assert size == (0, 1 << 16, nbd.HAS_FLAGS | nbd.SEND_FLUSH | nbd.SEND_TRIM)
+    nbd.receive(ours, 20 + 14 + 20)
+    ask(ours, nbd.WRITE, 4096, b"x" * 4096)
+    ask(ours, nbd.FLUSH)
+    assert answer(ours)[:2] == (0, 0)
+    assert answer(ours)[:2] == (0, 4096)
+    drives.lag = 0
+    ask(ours, nbd.READ, 4096, length=8)
+    assert answer(ours, 8) == (0, 4096, b"x" * 8)
+    ask(ours, nbd.TRIM, 4096, length=4096)
+    assert answer(ours)[:2] == (0, 4096)
+    ask(ours, 9)
+    assert answer(ours)[0] == nbd.EINVAL
+    kinds = [(each.kind, each.offset, each.data[:1]) for each in drives.take()]
+    assert kinds == [(Kind.FLUSH, 0, b""), (Kind.WRITE, 4096, b"x"), (Kind.READ, 4096, b""), (Kind.WRITE, 4096, b"\0")]
+    assert drives.take() == []
+    ours.close()
+
+
+def test_a_drive_of_zeros_after_its_discards_is_what_is_on_it(tmp_path: Path) -> None:
+    drives = Drives(tmp_path, {"d0": bytes(8)})
+    drives.write("d0", 2, b"abc")
+    assert drives.images["d0"] == b"\0\0abc\0\0\0"
+
+
+def run_until(program: Workload, commits: int) -> None:
+    class Enough(Exception):
+        pass
+
+    def acknowledge(number: int) -> None:
+        if number + 1 == commits:
+            raise Enough
+
+    program.prepare()
+    with contextlib.suppress(Enough):
+        program.run(acknowledge)
+
+
+@pytest.mark.parametrize("name", ["rename", "recreate", "truncate", *(f"sequence{seed}" for seed in range(6))])
+def test_a_workload_finds_what_it_committed(tmp_path: Path, name: str) -> None:
+    program = workload(name, tmp_path, tmp_path)
+    run_until(program, 12)
+    left = program.check()
+    assert left.have == set(range(12))
+    assert left.damage == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sequence_whose_last_operations_are_there_in_part_is_of_the_commit_before(tmp_path: Path, seed: int) -> None:
+    program = Sequences(tmp_path / "files", str(seed))
+    run_until(program, 8)
+    for operation in program.operations(8)[:1]:
+        program.do(8, *operation)
+    assert program.check().have >= set(range(8))
+
+
+def test_a_sequence_of_no_moment_is_damage(tmp_path: Path) -> None:
+    program = Sequences(tmp_path / "files", "1")
+    run_until(program, 8)
+    next(path for path in sorted((tmp_path / "files").iterdir())).write_bytes(b"something else")
+    left = program.check()
+    assert (left.have, len(left.damage)) == (set(), 1)
+
+
+@pytest.mark.parametrize("how", ["rename", "recreate", "truncate"])
+def test_a_file_of_an_older_commit_is_a_loss(tmp_path: Path, how: str) -> None:
+    program = workload(how, tmp_path, tmp_path)
+    run_until(program, 9)
+    (tmp_path / "files" / "file0").unlink()  # commit 8
+    assert program.check().have == set(range(8))
+
+
+@pytest.mark.parametrize(
+    ("seen", "promised", "found"),
+    [
+        ({"imported": "", "have": [[0, 4]], "damage": [], "checksum": 0}, 5, []),
+        ({"imported": "", "have": [[0, 3]], "damage": [], "checksum": 0}, 5, ["lost"]),
+        ({"imported": "", "have": [], "damage": ["torn"], "checksum": 2}, 0, ["unreadable", "checksum"]),
+        ({"imported": "cannot import"}, 5, ["import"]),
+        ({"dead": "no answer"}, 5, ["dead"]),
+    ],
+)
+def test_the_oracle_of_the_kernel(seen: dict[str, Any], promised: int, found: list[str]) -> None:
+    assert [each.what for each in kernel.judge(seen, promised)] == found
+
+
+def test_what_is_acknowledged_after_so_many_requests() -> None:
+    entries = [write("d0", 0, b"x"), mark("0"), write("d0", 0, b"y"), mark("1")]
+    assert [kernel.acknowledged(entries[:count]) for count in range(5)] == [0, 0, 1, 1, 2]
+    assert {plan.name for plan in kernel.PLANS} == {plan.name for plan in dict.fromkeys(kernel.PLANS)}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -132,36 +134,33 @@ def _writes(pending: Iterable[tuple[int, Entry]]) -> Iterator[Write]:
 
 
 class Disks:
-    """The devices of a pool as files, and what of them is durable for sure. A crash is laid over that, and taken off again."""
+    """The devices of a pool, and what of them is durable for sure. A crash is laid over that, and taken off again. write: to
+    what the check looks at: files, or the drives of a guest."""
 
-    def __init__(self, folder: Path, devices: Iterable[str], durable: Mapping[str, bytearray] | None = None) -> None:
-        self.folder = folder
-        self.durable = {name: bytearray(durable[name] if durable else SIZE) for name in devices}
-        self.image = {name: bytearray(data) for name, data in self.durable.items()}
-        self.files: dict[str, int] = {}
+    def __init__(self, write: Callable[[str, int, bytes], object], durable: Mapping[str, bytes | bytearray]) -> None:
+        self.write = write
+        self.durable = {name: bytearray(data) for name, data in durable.items()}
+        self.image = {name: bytearray(data) for name, data in durable.items()}
         self.dirty: list[Extent] = []
-        for name, data in self.durable.items():
-            self.files[name] = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-            os.ftruncate(self.files[name], SIZE)
-            if durable:
-                os.pwrite(self.files[name], data, 0)
+        for name, data in durable.items():
+            write(name, 0, bytes(data))
 
     def settle(self, writes: Iterable[Write]) -> None:
         for device, offset, data in writes:
             for to in (self.durable, self.image):
                 to[device][offset : offset + len(data)] = data
-            os.pwrite(self.files[device], data, offset)
+            self.write(device, offset, data)
 
     def lay(self, writes: Iterable[Write]) -> None:
         for device, offset, data in writes:
             self.image[device][offset : offset + len(data)] = data
-            os.pwrite(self.files[device], data, offset)
+            self.write(device, offset, data)
             self.dirty.append((device, offset, offset + len(data)))
 
-    def restore(self, written: Iterable[Extent] = ()) -> None:
-        for device, start, end in merge([*self.dirty, *written]):
+    def restore(self) -> None:
+        for device, start, end in merge(self.dirty):
             self.image[device][start:end] = self.durable[device][start:end]
-            os.pwrite(self.files[device], memoryview(self.durable[device])[start:end], start)
+            self.write(device, start, bytes(memoryview(self.durable[device])[start:end]))
         self.dirty = []
 
     def content(self, extents: Iterable[Extent]) -> tuple[bytes, ...]:
@@ -172,9 +171,22 @@ class Disks:
         pairs = zip(reversed(result.extents), reversed(result.content), strict=True)
         return all(self.image[device].startswith(data, start) for (device, start, _), data in pairs)
 
-    def close(self) -> None:
-        for file in self.files.values():
-            os.close(file)
+
+class Files:
+    """The devices of points.c."""
+
+    def __init__(self, folder: Path, devices: Iterable[str]) -> None:
+        self.opened, self.files = ExitStack(), dict[str, int]()
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in folder.iterdir():
+            each.unlink()
+        for name in devices:
+            self.files[name] = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+            self.opened.callback(os.close, self.files[name])
+            os.ftruncate(self.files[name], SIZE)
+
+    def write(self, device: str, offset: int, data: bytes) -> None:
+        os.pwrite(self.files[device], data, offset)
 
 
 class Result(NamedTuple):
@@ -182,7 +194,7 @@ class Result(NamedTuple):
 
     extents: tuple[Extent, ...]
     content: tuple[bytes, ...]
-    seen: Observation
+    seen: Any
     entries: tuple[Entry, ...]
 
 
@@ -275,19 +287,69 @@ class Tally:
         self.seconds += other.seconds
 
 
-class Explorer:
-    """Tries points of one script on one line. prune=False runs every check."""
+class Explorer(ABC):
+    """Tries the points of a recording. prune=False runs every check."""
 
-    def __init__(self, program: Program, work: Path, script: Script, *, prune: bool = True) -> None:
-        self.program, self.work, self.script, self.prune = program, work, script, prune
-        self.folder, self.log = work / "pool", work / "check.log"
-        self.promises = script.promises()
+    def __init__(self, devices: Collection[str], *, prune: bool = True) -> None:
+        self.devices, self.prune = devices, prune
         self.results: list[Result] = []
-        work.mkdir(parents=True, exist_ok=True)
+
+    @abstractmethod
+    def disks(self, durable: Mapping[str, bytes | bytearray] | None = None) -> Disks:
+        """Of the check: as before the first write, or as given."""
+
+    @abstractmethod
+    def check(self) -> tuple[Any, list[Entry]]:
+        """Imports what is on the disks: what it saw, and what it read and wrote."""
+
+    @abstractmethod
+    def findings(self, seen: Any, entries: Sequence[Entry], at: int) -> list[Finding]:
+        """What is wrong with it after so many entries."""
 
     def start(self, entries: Sequence[Entry]) -> int:
         """The first acknowledgement: before it nothing is promised, and a run that ends before it proves nothing."""
         return next(number for number, each in enumerate(entries) if each.device == MARKS)
+
+    def explore(self, entries: Sequence[Entry], points: Points) -> Tally:
+        tally, begun, disks = Tally(), time.monotonic(), self.disks()
+        for point in points.walk(disks, self.start(entries)):
+            tally.count(point, self.findings(self.see(disks, point, tally).seen, entries, point.at))
+        tally.seconds = time.monotonic() - begun
+        return tally
+
+    def see(self, disks: Disks, point: Point, tally: Tally) -> Result:
+        disks.lay(point.kept)
+        result = next((each for each in self.results if disks.holds(each)), None) if self.prune else None
+        if result:
+            tally.pruned += 1
+        else:
+            seen, entries = self.check()
+            extents = tuple(_read(entries, self.devices))
+            result = Result(extents, disks.content(extents), seen, tuple(entries))
+            disks.dirty += [(each.device, each.offset, each.end) for each in entries if each.kind == Kind.WRITE]
+            self.results = [result, *self.results[: REMEMBERED - 1]]
+        disks.restore()
+        return result
+
+
+class UserSpace(Explorer):
+    """One script on one line."""
+
+    def __init__(self, program: Program, work: Path, script: Script, *, prune: bool = True) -> None:
+        super().__init__(script.devices, prune=prune)
+        self.program, self.work, self.script = program, work, script
+        self.folder, self.log = work / "pool", work / "check.log"
+        self.promises = script.promises()
+        self.files: Files | None = None
+
+    def disks(self, durable: Mapping[str, bytes | bytearray] | None = None) -> Disks:
+        if self.files:
+            self.files.opened.close()
+        self.files = Files(self.folder, self.devices)
+        return Disks(self.files.write, durable or {name: bytes(SIZE) for name in self.devices})
+
+    def check(self) -> tuple[Observation, list[Entry]]:
+        return self.program.check(self.folder, self.log, self.script)
 
     def promise(self, entries: Sequence[Entry], at: int) -> Promise:
         found: Promise = {}
@@ -296,59 +358,25 @@ class Explorer:
                 found = self.promises[entry.data.decode().strip()]
         return found
 
-    def explore(self, entries: Sequence[Entry], points: Points) -> Tally:
-        tally, begun = Tally(), time.monotonic()
-        disks = Disks(self.folder_for_disks(), self.script.devices)
-        for point in points.walk(disks, self.start(entries)):
-            seen = self.see(disks, point, tally).seen
-            tally.count(point, list(judge(seen, self.script.slots, self.promise(entries, point.at))))
-        disks.close()
-        tally.seconds = time.monotonic() - begun
-        return tally
-
-    def see(self, disks: Disks, point: Point, tally: Tally) -> Result:
-        disks.lay(point.kept)
-        result = self._known(disks) if self.prune else None
-        if result:
-            tally.pruned += 1
-        else:
-            seen, entries = self.program.check(disks.folder, self.log, self.script)
-            extents = tuple(_read(entries, self.script.devices))
-            result = Result(extents, disks.content(extents), seen, tuple(entries))
-            disks.dirty += [(each.device, each.offset, each.end) for each in entries if each.kind == Kind.WRITE]
-            self.results = [result, *self.results[: REMEMBERED - 1]]
-        disks.restore()
-        return result
-
-    def _known(self, disks: Disks) -> Result | None:
-        return next((each for each in self.results if disks.holds(each)), None)
+    def findings(self, seen: Observation, entries: Sequence[Entry], at: int) -> list[Finding]:
+        return list(judge(seen, self.script.slots, self.promise(entries, at)))
 
     def replay(self, entries: Sequence[Entry], at: int, *, width: int, stride: int) -> Tally:
         """A crash while the check after a crash imports and replays: it must not change what the next one finds. The last
         point is a second import after the replay."""
-        tally, begun = Tally(), time.monotonic()
-        disks = Disks(self.folder_for_disks(), self.script.devices)
+        tally, begun, disks = Tally(), time.monotonic(), self.disks()
         disks.settle((each.device, each.offset, each.data) for each in entries[:at] if to_device(each))
         whole = self.see(disks, Point(at, "replay", ()), tally)
         self.results = []
-        again = Disks(self.folder_for_disks(), self.script.devices, disks.durable)
-        disks.close()
-        promise = self.promise(entries, at)
+        again = self.disks(disks.durable)
         for point in Points(whole.entries, width=width, cut=0, stride=stride).walk(again, 0):
             seen = self.see(again, point, tally).seen
-            findings = list(judge(seen, self.script.slots, promise))
+            findings = self.findings(seen, entries, at)
             if seen.runs != whole.seen.runs:
                 findings.append(Finding("replay differs", self.script.slots[0], words=f"at {at}"))
             tally.count(point._replace(kind="replay"), findings)
-        again.close()
         tally.seconds = time.monotonic() - begun
         return tally
-
-    def folder_for_disks(self) -> Path:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for each in self.folder.iterdir():
-            each.unlink()
-        return self.folder
 
 
 def to_device(entry: Entry) -> bool:

@@ -25,7 +25,7 @@ from auditor.durability.host import Dataset, Host, Leg, Pool, Store, Use, Vdev
 from auditor.durability.host import Program as Database
 from auditor.durability.table import Judge
 from tests.lab import rows as table
-from tests.lab.points.explore import SIZE, Disks, Explorer, Point, Points, Program, Tally, to_device
+from tests.lab.points.explore import SIZE, Point, Points, Program, Tally, UserSpace, to_device
 from tests.lab.points.recording import MARKS, Entry, Kind, log_blocks
 from tests.lab.points.workload import PLANS, QUICK, Plan, judge
 
@@ -36,7 +36,7 @@ NOTICED = 0.99  # of the writes that a commit depends on
 Control = Literal["", "lying drives", "zil_nocacheflush", "zfs_nocacheflush"]
 CHAINS = [each for each in PLANS if each.name in ("log", "no log", "throughput")]  # one device holds the log
 CONTROLS: tuple[Control, ...] = ("lying drives", "zil_nocacheflush", "zfs_nocacheflush")
-HARM = ("lost", "import", "checksum", "unreadable", "wrong", "replay differs")
+HARM = ("lost", "import", "checksum", "unreadable", "wrong", "replay differs", "dead")
 
 
 def build(line: str, folder: Path) -> Program:
@@ -100,13 +100,13 @@ def exact(work: Path, entries: Sequence[Entry], devices: Sequence[str]) -> bool:
     return all((work / "pool" / name).read_bytes() == data for name, data in images.items())
 
 
-def omissions(explorer: Explorer, entries: Sequence[Entry]) -> tuple[int, int]:
+def omissions(explorer: UserSpace, entries: Sequence[Entry]) -> tuple[int, int]:
     """Leaves out each write that the last acknowledgement needs: how many, and of how many it is noticed."""
     last = max(number for number, each in enumerate(entries) if each.device == MARKS)
     since = _chain_start(entries, last)
     needed = sorted(_needed(entries, since, last))
     noticed, tally = 0, Tally()
-    disks = Disks(explorer.folder_for_disks(), explorer.script.devices)
+    disks = explorer.disks()
     disks.settle((each.device, each.offset, each.data) for each in entries[:since] if to_device(each))
     promise = explorer.promise(entries, last + 1)
     for left_out in needed:
@@ -116,7 +116,6 @@ def omissions(explorer: Explorer, entries: Sequence[Entry]) -> tuple[int, int]:
         point = Point(last, "omission", tuple((each.device, each.offset, each.data) for each in kept))
         seen = explorer.see(disks, point, tally).seen
         noticed += any(each.what in HARM for each in judge(seen, explorer.script.slots, promise))
-    disks.close()
     return len(needed), noticed
 
 
@@ -147,32 +146,81 @@ def _chain_start(entries: Sequence[Entry], last: int) -> int:
     return labels[-1] + 1
 
 
-class Run:
-    """One line: what was found, as a row each."""
+class Results:
+    """One line, in user space or in the kernel. rows: what was found; bad: contradictions; void: why nothing is said."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    where = "user"
+
+    def __init__(self, line: str, release: str) -> None:
+        self.line, self.release = line, release
         self.rows: list[dict[str, Any]] = []
         self.bad: list[str] = []
         self.void: list[str] = []
+        self.begun = time.monotonic()
+
+    def add(self, plan: Plan, control: Control, tally: Tally, replay: Tally | None = None) -> None:
+        row = {"line": self.line, "release": self.release, "where": self.where, "plan": plan.name, "control": control}
+        row |= tally.row()
+        self.rows.append(row | ({"replay": replay.row()} if replay else {}))
+        words = (
+            ", ".join(f"{count} {what}" for what, count in sorted(tally.found.items())) or "nothing lost, nothing torn"
+        )
+        more = f"; crash in replay {replay.points} points {dict(replay.found)}" if replay else ""
+        title = f"{self.line} {self.where}: {plan.name}{f' ({control})' if control else ''}"
+        print(
+            f"{title}: {tally.points} points, {tally.pruned} pruned, {words}, {tally.seconds:.0f} s{more}", flush=True
+        )
+        if not tally.points:
+            self.void.append(f"{plan.name}: no point")
+        if control and not tally.found["lost"] and not tally.found["import"]:
+            self.void.append(f"control {control} lost nothing at {tally.points} points")
+        for each in () if control else filter(None, (tally, replay)):
+            self.bad += [f"{plan.name}: {words}" for words in each.examples if words.split(":")[0] in HARM]
+        self.bad += disagreements(plan, tally, control)
+
+    def add_omissions(self, name: str, needed: int, noticed: int) -> None:
+        print(f"{self.line} {name}: {noticed} of {needed} writes that were left out are noticed", flush=True)
+        row = {"line": self.line, "where": self.where, "check": "omissions", "plan": name}
+        self.rows.append(row | {"needed": needed, "noticed": noticed})
+        if not needed or noticed < NOTICED * needed:
+            missed = f"of {needed} writes that a commit depends on {needed - noticed} were missed when left out"
+            self.void.append(f"{name}: {missed}")
+
+    def report(self) -> int:
+        """Prints what is wrong; the exit code."""
+        for words in self.bad:
+            print(f"{self.line} BAD {words}")
+        for words in self.void:
+            print(f"{self.line} VOID {words}")
+        verdict = "VOID" if self.void else "BAD" if self.bad else "good"
+        print(f"{self.line} {verdict}, {time.monotonic() - self.begun:.0f} s", flush=True)
+        return VOID if self.void else BAD if self.bad else 0
+
+
+def keep(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """In place of those of the same runs."""
+    merged = {_key(each): each for each in (*table.read(path), *rows)}
+    table.write((each for _, each in sorted(merged.items())), path)
+
+
+class Run(Results):
+    """One line in user space."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program.line, program.release)
+        self.program = program
 
     def plan(self, plan: Plan, work: Path, *, width: int, stride: int) -> None:
         """stride: of the writes of the replay, where a crash is tried within it."""
         script = plan.script()
-        explorer = Explorer(self.program, work, script)
+        explorer = UserSpace(self.program, work, script)
         entries = self.program.run(work / "pool", work / "run.log", script)
         if not exact(work, entries, script.devices):
             self.void.append(f"{plan.name}: the recording is not what is on the devices")
         tally = explorer.explore(entries, Points(entries, width=width, cut=1))
-        again = Tally()
         last = max(number + 1 for number, each in enumerate(entries) if each.device == MARKS)
-        again.add(explorer.replay(entries, last, width=width, stride=stride))
-        self._row(plan, "", tally, replay=again)
-        if not tally.points:
-            self.void.append(f"{plan.name}: no point")
-        for each in (tally, again):
-            self.bad += [f"{plan.name}: {words}" for words in each.examples if words.split(":")[0] in HARM]
-        self.bad += disagreements(plan, tally)
+        again = explorer.replay(entries, last, width=width, stride=stride)
+        self.add(plan, "", tally, again)
 
     def control(self, plan: Plan, control: Control, work: Path, *, width: int) -> None:
         lines = plan.script().lines
@@ -180,29 +228,18 @@ class Run:
             begun = lines.index("txg")  # after the pool is made: else no point can be imported
             lines = (*lines[: begun + 1], "nocacheflush", *lines[begun + 1 :])
         script = plan.script()._replace(lines=lines)
-        explorer = Explorer(self.program, work, script)
+        explorer = UserSpace(self.program, work, script)
         environment = {"ZIL_NOCACHEFLUSH": "1"} if control == "zil_nocacheflush" else {}
         entries = self.program.run(work / "pool", work / "run.log", script, **environment)
         points = Points(entries, width=width, cut=0, lying=control == "lying drives", stride=control != "lying drives")
         tally = explorer.explore(entries, points)
-        self._row(plan, control, tally)
-        if not tally.found["lost"] and not tally.found["import"]:
-            self.void.append(f"control {control} lost nothing at {tally.points} points")
-        self.bad += disagreements(plan, tally, control)
+        self.add(plan, control, tally)
 
     def omissions(self, plan: Plan, work: Path) -> None:
         script = plan.script()
-        explorer = Explorer(self.program, work, script)
+        explorer = UserSpace(self.program, work, script)
         entries = self.program.run(work / "pool", work / "run.log", script)
-        needed, noticed = omissions(explorer, entries)
-        print(
-            f"{self.program.line} {plan.name}: {noticed} of {needed} writes that were left out are noticed", flush=True
-        )
-        row = {"line": self.program.line, "check": "omissions", "plan": plan.name}
-        self.rows.append(row | {"needed": needed, "noticed": noticed})
-        if not needed or noticed < NOTICED * needed:
-            missed = f"of {needed} writes that a commit depends on {needed - noticed} were missed when left out"
-            self.void.append(f"{plan.name}: {missed}")
+        self.add_omissions(plan.name, *omissions(explorer, entries))
 
     def pruning(self, plan: Plan, work: Path) -> None:
         """The same points with and without pruning."""
@@ -210,37 +247,14 @@ class Run:
         entries = self.program.run(work / "pool", work / "run.log", script)
         found = []
         for prune in (True, False):
-            explorer = Explorer(self.program, work, script, prune=prune)
+            explorer = UserSpace(self.program, work, script, prune=prune)
             tally = explorer.explore(entries, Points(entries, width=2, cut=1))
             found.append((tally.points, tally.kinds, tally.found, tally.torn_at))
-        print(
-            f"{self.program.line} pruning held against none: {found[0] == found[1]}, {found[0][0]} points", flush=True
-        )
-        row = {"line": self.program.line, "check": "pruning", "plan": plan.name}
+        print(f"{self.line} pruning held against none: {found[0] == found[1]}, {found[0][0]} points", flush=True)
+        row = {"line": self.line, "where": self.where, "check": "pruning", "plan": plan.name}
         self.rows.append(row | {"points": found[0][0], "same": found[0] == found[1]})
         if found[0] != found[1]:
             self.void.append(f"pruning changes what is found: {found[0]} with, {found[1]} without")
-
-    def _row(self, plan: Plan, control: str, tally: Tally, replay: Tally | None = None) -> None:
-        row: dict[str, Any] = {
-            "line": self.program.line,
-            "release": self.program.release,
-            "plan": plan.name,
-            "control": control,
-        }
-        row |= tally.row()
-        if replay:
-            row["replay"] = replay.row()
-        self.rows.append(row)
-        words = (
-            ", ".join(f"{count} {what}" for what, count in sorted(tally.found.items())) or "nothing lost, nothing torn"
-        )
-        more = f"; crash in replay {replay.points} points {dict(replay.found)}" if replay else ""
-        title = f"{plan.name}{f' ({control})' if control else ''}"
-        print(
-            f"{self.program.line} {title}: {tally.points} points, {tally.pruned} pruned, {words}, {tally.seconds:.0f} s{more}",
-            flush=True,
-        )
 
 
 def run(program: Program, folder: Path, *, quick: bool, only: Sequence[str] = (), jobs: int = 2) -> Run:
@@ -263,7 +277,7 @@ def run(program: Program, folder: Path, *, quick: bool, only: Sequence[str] = ()
 
 
 def _key(row: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(str(row.get(name) or "") for name in ("line", "plan", "control", "check"))
+    return tuple(str(row.get(name) or "") for name in ("line", "where", "plan", "control", "check"))
 
 
 def main() -> int:
@@ -280,7 +294,6 @@ def main() -> int:
     # a file system in memory: a point rewrites some MiB
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         for line in options.line or ["2.1", "2.2", "2.3", "2.4"]:
-            begun = time.monotonic()
             found = run(
                 build(line, Path(folder) / line / "build"),
                 Path(folder) / line,
@@ -289,18 +302,9 @@ def main() -> int:
                 jobs=options.jobs,
             )
             rows += found.rows
-            for words in found.bad:
-                print(f"{line} BAD {words}")
-            for words in found.void:
-                print(f"{line} VOID {words}")
-            print(
-                f"{line} {'VOID' if found.void else 'BAD' if found.bad else 'good'}, {time.monotonic() - begun:.0f} s",
-                flush=True,
-            )
-            status = max(status, VOID if found.void else BAD if found.bad else 0)
+            status = max(status, found.report())
     if options.results:
-        merged = {_key(each): each for each in (*table.read(options.results), *rows)}
-        table.write((each for _, each in sorted(merged.items())), options.results)
+        keep(rows, options.results)
     return status
 
 

@@ -9,25 +9,42 @@ from auditor.data import torn_pages
 from tests.lab.points.run import CONTROLS, HARM
 
 Row = Mapping[str, Any]
-HEAD = ("OpenZFS", "workload", "points", "pruned", "lost", "other damage", "torn", "seconds", "points in the replay")
+HEAD = {
+    "user": (
+        "OpenZFS",
+        "workload",
+        "points",
+        "pruned",
+        "lost",
+        "other damage",
+        "seconds",
+        "torn",
+        "points in the replay",
+    ),
+    "kernel": ("OpenZFS", "workload", "points", "pruned", "lost", "other damage", "seconds"),
+}
+NOTHING: Row = {"found": {}, "seconds": 0, "points": 0}
 
 
-def points(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
-    """Each workload of each line."""
+def points(rows: Sequence[Row], where: str) -> Iterator[tuple[object, ...]]:
+    """Each workload of each line, in user space or in the kernel."""
+    yield HEAD[where]
     for each in rows:
-        if each.get("points") is None or each.get("check") or each["control"]:
+        if each["where"] != where or each.get("points") is None or each.get("check") or each["control"]:
             continue
-        found, replay = each["found"], each["replay"]
+        found, replay = each["found"], each.get("replay") or NOTHING
         other = sum(found.get(name, 0) + replay["found"].get(name, 0) for name in HARM if name != "lost")
         lost = found.get("lost", 0) + replay["found"].get("lost", 0)
-        yield (
+        cells = (
             *(each["release"], each["plan"], f"{each['points']:,}", f"{each['pruned']:,}", lost, other),
-            *(found.get("torn", 0), f"{each['seconds'] + replay['seconds']:.0f}", f"{replay['points']:,}"),
+            *(f"{each['seconds'] + replay['seconds']:.0f}", found.get("torn", 0), f"{replay['points']:,}"),
         )
+        yield cells[: len(HEAD[where])]
 
 
-def controls(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
+def controls(every: Sequence[Row], where: str) -> Iterator[tuple[object, ...]]:
     """What must fail, and the recorder's own checks, on each line."""
+    rows = [each for each in every if each["where"] == where]
     lines = sorted({each["line"] for each in rows})
     yield ("", *lines)
     for control in CONTROLS:
@@ -44,7 +61,8 @@ def controls(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
         f"{'the same' if each['same'] else 'NOT THE SAME'}, {each['points']} points" if each else "not run"
         for each in cells
     )
-    yield ("pruning against none", *words)
+    if pruning:
+        yield ("pruning against none", *words)
 
 
 def _lost(row: Row | None) -> str:

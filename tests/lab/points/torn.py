@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from auditor.data import torn_pages
 from auditor.data.torn_pages import KIB, Way
 from auditor.model.database import HALF_A_BLOCK, unsplit
-from tests.lab.points.explore import Explorer, Points, Program
+from tests.lab.points.explore import Points, Program, UserSpace
 from tests.lab.points.recording import MARKS, Entry, log_blocks
 from tests.lab.points.run import build
 from tests.lab.points.workload import FIRST, NEIGHBOURS, Plan, Script
@@ -162,7 +162,7 @@ def row(program: Program, work: Path, setting: Setting) -> tuple[dict[str, Any],
 def confirmed(program: Program, work: Path, setting: Setting, length: int) -> dict[str, Any]:
     """Crash points of one burst: at how many is a page torn, at which bytes, and is something lost?"""
     plan = setting.plan(length)
-    explorer = Explorer(program, work, plan.script())
+    explorer = UserSpace(program, work, plan.script())
     entries = program.run(work / "pool", work / "run.log", explorer.script)
     tally = explorer.explore(entries, Points(entries, width=2, cut=0))
     harm = sum(count for what, count in tally.found.items() if what != "torn")

@@ -35,6 +35,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from ..vm import die_with_parent
@@ -48,8 +49,10 @@ ROOT = Path(__file__).resolve().parents[3]
 # fixed newstyle NBD without structured replies (doc/proto.md of the NBD project)
 GO, INFO, ABORT = 7, 6, 2
 ACK, REP_INFO, ERR_UNSUP = 1, 3, 0x80000001
-HAS_FLAGS, SEND_FLUSH, SEND_FUA = 1, 4, 8
-READ, WRITE, DISCONNECT, FLUSH = range(4)
+HAS_FLAGS, SEND_FLUSH, SEND_FUA, SEND_TRIM = 1, 4, 8, 32
+READ, WRITE, DISCONNECT, FLUSH, TRIM = range(5)
+REQUEST, REPLY = struct.Struct(">IHHQQI"), struct.Struct(">IIQ")
+REPLY_MAGIC = 0x67446698
 EIO, EINVAL = 5, 22
 TRAP_S = 40.0
 GONE = "gone"
@@ -211,20 +214,20 @@ def _armed(disks: Sequence[Disk], trigger: Disk, writes: int, name: str) -> thre
 def serve(connection: socket.socket, disk: Disk) -> None:
     """One client, until it leaves."""
     with contextlib.suppress(EOFError, OSError):
-        if _negotiate(connection, disk.size):
+        if negotiate(connection, disk.size, HAS_FLAGS | SEND_FLUSH | SEND_FUA):
             while _request(connection, disk):
                 pass
 
 
-def _negotiate(connection: socket.socket, size: int) -> bool:
+def negotiate(connection: socket.socket, size: int, flags: int) -> bool:
+    """Fixed newstyle, without structured replies; False where the client leaves. flags: of the transmission."""
     connection.sendall(b"NBDMAGICIHAVEOPT" + struct.pack(">H", 3))
-    _receive(connection, 4)
+    receive(connection, 4)
     while True:
-        _, option, length = struct.unpack(">8sII", _receive(connection, 16))
-        _receive(connection, length)
+        _, option, length = struct.unpack(">8sII", receive(connection, 16))
+        receive(connection, length)
         replies: list[tuple[int, bytes]] = [(ERR_UNSUP, b"")]
         if option in (GO, INFO):
-            flags = HAS_FLAGS | SEND_FLUSH | SEND_FUA
             sizes = struct.pack(">HIII", 3, BLOCK, BLOCK, 32 << 20)
             replies = [(REP_INFO, struct.pack(">HQH", 0, size, flags)), (REP_INFO, sizes), (ACK, b"")]
         elif option == ABORT:
@@ -236,23 +239,24 @@ def _negotiate(connection: socket.socket, size: int) -> bool:
 
 
 def _request(connection: socket.socket, disk: Disk) -> bool:
-    _, flags, command, handle, offset, length = struct.unpack(">IHHQQI", _receive(connection, 28))
+    _, flags, command, handle, offset, length = REQUEST.unpack(receive(connection, REQUEST.size))
     data, error = b"", 0
     if command == READ:
         data = disk.read(offset, length)
     elif command == WRITE:
-        disk.write(offset, _receive(connection, length), bool(flags & 1))
+        disk.write(offset, receive(connection, length), bool(flags & 1))
     elif command == FLUSH:
         error = disk.flush()
     elif command == DISCONNECT:
         return False
     else:
         error = EINVAL
-    connection.sendall(struct.pack(">IIQ", 0x67446698, error, handle) + data)
+    connection.sendall(REPLY.pack(REPLY_MAGIC, error, handle) + data)
     return True
 
 
-def _receive(connection: socket.socket, size: int) -> bytes:
+def receive(connection: socket.socket, size: int) -> bytes:
+    """Exactly so many bytes. Raises EOFError."""
     data = bytearray()
     while len(data) < size:
         part = connection.recv(size - len(data))
@@ -262,14 +266,14 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
-def listen(path: Path, disk: Disk) -> None:
+def listen(path: Path, served: Callable[[socket.socket], object]) -> None:
     """Serve every client that connects."""
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen(4)
         while True:
-            threading.Thread(target=serve, args=(server.accept()[0], disk), daemon=True).start()
+            threading.Thread(target=served, args=(server.accept()[0],), daemon=True).start()
 
 
 def main(seed: str, specifications: Sequence[str]) -> None:
@@ -281,7 +285,7 @@ def main(seed: str, specifications: Sequence[str]) -> None:
         file, _, model = rest.rpartition(",")
         disks[Path(address)] = Disk(Path(file), model, f"{seed}/{len(disks)}")
     for path, disk in disks.items():
-        threading.Thread(target=listen, args=(path, disk), daemon=True).start()
+        threading.Thread(target=listen, args=(path, partial(serve, disk=disk)), daemon=True).start()
     threading.Thread(target=snapshots, args=(list(disks.values()),), daemon=True).start()
     tick, reported = 0.05, 0.0
     while True:

@@ -1,18 +1,31 @@
 """In the guest: programs that commit, report each commit to the host before the next, and later say what is left."""
 
+import ctypes
 import mmap
 import os
 import random
 import sqlite3
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NoReturn
 
 from .commit import RECORD, Ack, Alone, Left, Workload, number_of, record
 from .postgres import Postgres
+
+REPLACED = ("rename", "recreate", "truncate", "punch")
+LONGEST = 40  # commits of a sequence
+KEEP_SIZE, PUNCH_HOLE = 1, 2  # fallocate(2)
+
+
+def _fallocate(fd: int, mode: int, offset: int, length: int) -> None:
+    """Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.fallocate(fd, mode, ctypes.c_longlong(offset), ctypes.c_longlong(length)):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 class Append(Alone):
@@ -262,6 +275,156 @@ class Pages(Alone):
         return left
 
 
+class Replaced(Alone):
+    """Two files take turns, each commit replaces the content of one of them: its name by that of a new file (rename), the file
+    (recreate), or what is in it (truncate, punch). A commit is an fsync of the file, and of its folder where names change."""
+
+    def __init__(self, data: Path, how: str) -> None:
+        self.data, self.how = data, how
+
+    def prepare(self) -> None:
+        self.data.mkdir(exist_ok=True)
+
+    def run(self, ack: Ack) -> NoReturn:
+        folder, number = os.open(self.data, os.O_RDONLY), 0
+        while True:
+            self.replace(number)
+            if self.how != "truncate":
+                os.fsync(folder)
+            ack(number)
+            number += 1
+
+    def replace(self, number: int) -> None:
+        name, content = self.data / f"file{number % 2}", record(number, RECORD * (1 + number % 3))
+        path = self.data / "new" if self.how == "rename" else name
+        if self.how == "recreate":
+            path.unlink(missing_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT)
+        if self.how == "punch" and number > 1:
+            size = os.fstat(fd).st_size
+            _fallocate(fd, PUNCH_HOLE | KEEP_SIZE, 0, size)
+            os.ftruncate(fd, len(content))
+        elif self.how == "truncate":
+            os.ftruncate(fd, 0)
+        os.pwrite(fd, content, 0)
+        os.fsync(fd)
+        os.close(fd)
+        if self.how == "rename":
+            path.rename(name)
+
+    def check(self) -> Left:
+        left = Left()
+        for each in (0, 1):
+            path = self.data / f"file{each}"
+            data = path.read_bytes() if path.exists() else b""
+            number = number_of(data, len(data)) if len(data) >= RECORD else -1
+            if (number >= 0 and number % 2 != each) or (number < 0 and data and self.how == "rename"):
+                left.damage.append(f"{path.name} holds {len(data)} bytes of commit {number}")
+            left.have.update(range(number + 1))
+        return left
+
+
+class Sequences(Alone):
+    """Each commit is up to three operations on four files, from a list that the seed draws, and an fsync of all that they
+    changed and of the folder. After a crash each name has what it had after some operation since the last commit."""
+
+    NAMES = ("a", "b", "c", "d")
+    NEEDS_FILE = ("append", "truncate", "rename", "unlink", "link")
+    KINDS = ("write", "recreate", *NEEDS_FILE)
+
+    def __init__(self, data: Path, seed: str) -> None:
+        self.data, self.seed = data, seed
+
+    def prepare(self) -> None:
+        self.data.mkdir(exist_ok=True)
+
+    def operations(self, number: int) -> list[tuple[str, str, str, int]]:
+        """(kind, name, other name, size) of a commit."""
+        draw, found = random.Random(f"{self.seed}/{number}"), []
+        for _ in range(draw.randint(1, 3)):
+            name, other = draw.sample(self.NAMES, 2)
+            found.append((draw.choice(self.KINDS), name, other, draw.randrange(1, 40000)))
+        return found
+
+    @staticmethod
+    def content(number: int, name: str, size: int) -> bytes:
+        return (random.Random(f"{number}{name}").randbytes(64) * (size // 64 + 1))[:size]
+
+    def states(self) -> Iterator[tuple[int, dict[str, bytes]]]:
+        """Each commit with what each name has after each of its operations. Two names may be of one file."""
+        files: dict[str, bytearray] = {}
+        for commit in range(LONGEST):
+            for kind, name, other, size in self.operations(commit):
+                kind = kind if name in files or kind not in self.NEEDS_FILE else "write"
+                body = self.content(commit, name, size)
+                match kind:
+                    case "write" if name in files:
+                        files[name][:size] = body
+                    case "write" | "recreate":
+                        files[name] = bytearray(body)
+                    case "append":
+                        files[name] += body
+                    case "truncate":
+                        del files[name][size:]
+                    case "rename" if files.get(other) is not files[name]:  # else rename(2) does nothing
+                        files[other] = files.pop(name)
+                    case "unlink":
+                        del files[name]
+                    case "link":
+                        files[other] = files[name]
+                yield commit, {each: bytes(data) for each, data in files.items()}
+
+    def run(self, ack: Ack) -> NoReturn:
+        folder, number = os.open(self.data, os.O_RDONLY), 0
+        while True:
+            for operation in self.operations(number):
+                self.do(number, *operation)
+            for path in self.data.iterdir():
+                fd = os.open(path, os.O_RDONLY)
+                os.fsync(fd)
+                os.close(fd)
+            os.fsync(folder)
+            ack(number)
+            number += 1
+
+    def do(self, number: int, kind: str, name: str, other: str, size: int) -> None:
+        path, target = self.data / name, self.data / other
+        kind = kind if path.exists() or kind not in self.NEEDS_FILE else "write"
+        body = self.content(number, name, size)
+        match kind:
+            case "write" | "recreate":
+                if kind == "recreate":
+                    path.unlink(missing_ok=True)
+                fd = os.open(path, os.O_RDWR | os.O_CREAT)
+                os.pwrite(fd, body, 0)
+                os.close(fd)
+            case "append":
+                with path.open("ab", buffering=0) as file:
+                    file.write(body)
+            case "truncate":
+                os.truncate(path, min(size, path.stat().st_size))
+            case "rename":
+                path.rename(target)
+            case "unlink":
+                path.unlink()
+            case "link":
+                target.unlink(missing_ok=True)
+                target.hardlink_to(path)
+
+    def check(self) -> Left:
+        """The newest commit of which each name has what it may have."""
+        found = {path.name: path.read_bytes() for path in self.data.iterdir()}
+        if not found:
+            return Left()
+        every = list(self.states())
+        for number in reversed(range(LONGEST)):
+            since = [state for commit, state in every if commit == number]
+            since += [state for commit, state in every if commit == number - 1][-1:] or [{}]
+            if all(found.get(name) in [state.get(name) for state in since] for name in self.NAMES):
+                return Left(set(range(number)))
+        return Left(damage=[f"of no moment: { ({name: len(data) for name, data in found.items()}) }"])
+
+
 def workload(name: str, data: Path, log: Path) -> Workload:
     """By its name in matrix.toml."""
     kinds: dict[str, Callable[[], Workload]] = {
@@ -272,6 +435,8 @@ def workload(name: str, data: Path, log: Path) -> Workload:
         "mmap": lambda: Mapped(data, log),
         "sqlite-full": lambda: Sqlite(data, log, "FULL"),
         "sqlite-normal": lambda: Sqlite(data, log, "NORMAL"),
+        **{how: lambda how=how: Replaced(data / "files", how) for how in REPLACED},  # type: ignore[misc]
+        **{f"sequence{seed}": lambda seed=seed: Sequences(data / "files", seed) for seed in "0123456789"},  # type: ignore[misc]
         "pair": lambda: Pair(data, log),
         "pair-direct": lambda: Pair(data, log, direct=True),
         "pair-never": lambda: Pair(data, log, flush=lambda _: None),

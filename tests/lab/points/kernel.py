@@ -1,0 +1,282 @@
+"""Crash points of OpenZFS in the kernel: make points-kernel LINE=2.3 (README.md).
+
+One guest commits on drives that this process serves and writes down; then it imports, mounts and reads what each crash would
+have left. Exit codes as of run.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from tests.lab.machine import available, release
+from tests.lab.points import run as user
+from tests.lab.points import workload as modelled
+from tests.lab.points.drives import LAG_S, Drives
+from tests.lab.points.explore import Disks, Explorer, Point, Points, Tally, to_device
+from tests.lab.points.recording import MARKS, Entry, Kind, log_blocks
+from tests.lab.points.workload import Finding, Slot
+from tests.lab.power.guest import one_partition
+from tests.lab.vm import VM, clean_up_on_signals, scratch
+
+HERE = Path(__file__).parent
+SIZE = 192 << 20
+DISKS = ("d0", "d1", "l0")
+GUEST_FILES = ("__init__.py", "commit.py", "postgres.py", "stage.py", "walk.py", "workloads.py")
+BOOT_S, RECORD_S, CHECK_S = 600.0, 600.0, 300.0
+LABELS = (1 << 20) + (512 << 10)  # the first two lie behind the start of the partition
+NOWHERE = Slot("", 0, 0)
+
+
+class Plan(NamedTuple):
+    """workload: of power/workloads.py; vdevs, pool, data: words of zpool create and zfs create; volume: of so many MiB, with
+    ext4. stride: a prefix after each nth write."""
+
+    name: str
+    workload: str
+    vdevs: str = "d0 log l0"
+    data: str = "-o recordsize=16K"
+    pool: str = ""
+    volume: int = 0
+    commits: int = 8
+    stride: int = 1
+    width: int = 6
+    cut: int = 2
+
+    def model(self) -> modelled.Plan:
+        """The same state, as run.py shows it to the durability model."""
+        layout = self.vdevs.replace("log ", "")
+        bias = "throughput" if "throughput" in self.data else "latency"
+        return modelled.Plan(self.name, layout, logbias=bias, how="always" if "sync=always" in self.data else "fsync")
+
+    def words(self, **parameters: int) -> dict[str, Any]:
+        volume = f"{self.volume}M" if self.volume else ""
+        return {**self._asdict(), "volume": volume, "disks": DISKS, "parameters": parameters}
+
+
+THROUGHPUT = "-o recordsize=16K -o logbias=throughput"
+PLANS = (
+    Plan("fsync", "fsync"),
+    Plan("O_DSYNC", "dsync"),
+    Plan("O_DIRECT", "direct"),
+    Plan("mmap and msync", "mmap"),
+    Plan("no log device", "fsync", "d0"),
+    Plan("mirror", "fsync", "mirror d0 d1", commits=6),
+    Plan("rename and fsync of the folder", "rename"),
+    Plan("unlink, create, write, fsync", "recreate", "d0", data=THROUGHPUT, pool="-o autotrim=on"),
+    Plan("truncate", "truncate"),
+    Plan("punched holes", "punch"),
+    Plan("sequences of operations, 1", "sequence1"),
+    Plan("sequences of operations, 2", "sequence2", "d0", data=THROUGHPUT),
+    Plan("SQLite", "sqlite-full"),
+    Plan("a log and pages with checkpoints", "pair", commits=30, stride=4),
+    Plan("zvol with ext4", "fsync", data="", volume=64),
+    Plan("PostgreSQL with a checkpoint", "postgres", commits=44, stride=16, width=2),
+)
+QUICK = PLANS[0]
+PARAMETERS = {"zil_nocacheflush": {"zil_nocacheflush": 1}, "zfs_nocacheflush": {"zfs_nocacheflush": 1}}
+
+
+class Dead(Exception):
+    """The guest hangs, or is gone."""
+
+
+class Guest:
+    """One boot. ask(): a line of JSON there, one back."""
+
+    def __init__(self, line: str, drives: Drives) -> None:
+        self.vm = VM(zfs=line, disks=[f"vblk:nbd={drives.sockets[name]}" for name in (MARKS, *DISKS)], mem="2G")
+        power = HERE.parent / "power"
+        files: dict[str, str | bytes] = {f"power/{name}": (power / name).read_bytes() for name in GUEST_FILES}
+        self.vm.start("cd /lab && exec python3 -m power.walk", {**files, "plan.json": '{"settings": []}'})
+        self.port = self.vm.connect("ack")
+        self.left = b""
+        self._line(BOOT_S)
+
+    def ask(self, seconds: float, **words: Any) -> dict[str, Any]:
+        """Raises Dead."""
+        try:
+            self.port.sendall(json.dumps(words).encode() + b"\n")
+        except OSError as error:
+            raise Dead(str(error)) from None
+        return self._line(seconds)
+
+    def _line(self, seconds: float) -> dict[str, Any]:
+        end = time.monotonic() + seconds
+        while b"\n" not in self.left:
+            self.port.settimeout(max(end - time.monotonic(), 0.01))
+            try:
+                part = self.port.recv(1 << 16)
+            except TimeoutError:
+                raise Dead(f"no answer in {seconds:.0f} s") from None
+            except OSError as error:
+                raise Dead(str(error)) from None
+            if not part:
+                raise Dead(self.vm.result().log[-400:] + self.vm.result().console[-400:])
+            self.left += part
+        line, _, self.left = self.left.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def close(self) -> None:
+        self.vm.close()
+
+
+class Kernel(Explorer):
+    """One plan in a guest that is booted again when it is gone."""
+
+    def __init__(self, line: str, drives: Drives, plan: Plan, *, prune: bool = True) -> None:
+        super().__init__(DISKS, prune=prune)
+        self.line, self.drives, self.plan = line, drives, plan
+        self.guest: Guest | None = None
+        self.base = {name: bytes(data) for name, data in drives.images.items() if name != MARKS}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.guest:
+            self.guest.close()
+
+    def ask(self, seconds: float, **words: Any) -> dict[str, Any]:
+        if self.guest is None:
+            self.guest = Guest(self.line, self.drives)
+        try:
+            return self.guest.ask(seconds, **words)
+        except Dead:
+            self.guest.close()
+            self.guest = None
+            raise
+
+    def record(self, **parameters: int) -> list[Entry]:
+        """All requests until the last commit. Raises Dead."""
+        for name, data in self.base.items():
+            self.drives.write(name, 0, data)
+        self.guest = self.guest or Guest(self.line, self.drives)
+        self.drives.take()
+        self.drives.lag = LAG_S
+        self.ask(RECORD_S, do="record", **self.plan.words(**parameters))
+        entries = [each for each in self.drives.take() if each.kind != Kind.READ]
+        self.drives.lag = 0.0
+        self.images = {name: bytes(self.drives.images[name]) for name in self.base}
+        self.ask(RECORD_S, do="export")
+        return entries
+
+    def exact(self, entries: Sequence[Entry]) -> bool:
+        """The last prefix of the recording is what was on the drives."""
+        found = {name: bytearray(data) for name, data in self.base.items()}
+        for each in entries:
+            if to_device(each):
+                found[each.device][each.offset : each.end] = each.data
+        return all(self.images[name] == data for name, data in found.items())
+
+    def disks(self, durable: Mapping[str, bytes | bytearray] | None = None) -> Disks:
+        return Disks(self.drives.write, durable or self.base)
+
+    def check(self) -> tuple[dict[str, Any], list[Entry]]:
+        if self.guest is None:
+            self.guest = Guest(self.line, self.drives)
+        self.drives.take()
+        try:
+            seen = self.ask(CHECK_S, do="check", **self.plan.words())
+        except Dead as error:
+            seen = {"dead": str(error)}
+        return seen, [each for each in self.drives.take() if each.kind != Kind.FLUSH and each.device != MARKS]
+
+    def findings(self, seen: dict[str, Any], entries: Sequence[Entry], at: int) -> list[Finding]:
+        return list(judge(seen, acknowledged(entries[:at])))
+
+
+def acknowledged(entries: Sequence[Entry]) -> int:
+    """So many commits are promised."""
+    marks = [each for each in entries if each.kind == Kind.WRITE and each.device == MARKS]
+    return int(marks[-1].data) + 1 if marks else 0
+
+
+def judge(seen: Mapping[str, Any], promised: int) -> Iterator[Finding]:
+    if "dead" in seen:
+        yield Finding("dead", NOWHERE, words=seen["dead"])
+    elif seen["imported"]:
+        yield Finding("import", NOWHERE, words=seen["imported"])
+    else:
+        have = {number for first, last in seen["have"] for number in range(first, last + 1)}
+        if missing := sorted(set(range(promised)) - have):
+            yield Finding("lost", NOWHERE, words=f"{len(missing)} of {promised}: {missing[0]} to {missing[-1]}")
+        for words in seen["damage"]:
+            yield Finding("unreadable", NOWHERE, words=words)
+        if seen["checksum"]:
+            yield Finding("checksum", NOWHERE, words=f"{seen['checksum']} checksum errors")
+
+
+def omissions(kernel: Kernel, entries: Sequence[Entry]) -> tuple[int, int]:
+    """Leaves out each log block since the last transaction group: how many, and of how many it is noticed."""
+    last = max(number for number, each in enumerate(entries) if each.device == MARKS)
+    since = 1 + max(n for n, each in enumerate(entries[:last]) if to_device(each) and each.offset < LABELS)
+    needed = [each.entries[-1] for each in log_blocks(entries[:last]) if each.entries[0] >= since and each.records]
+    noticed, tally, disks = 0, Tally(), kernel.disks()
+    disks.settle((each.device, each.offset, each.data) for each in entries[:since] if to_device(each))
+    for left_out in needed:
+        kept = [each for n, each in enumerate(entries[since:last], since) if n != left_out and to_device(each)]
+        point = Point(last, "omission", tuple((each.device, each.offset, each.data) for each in kept))
+        seen = kernel.see(disks, point, tally).seen
+        noticed += bool(kernel.findings(seen, entries, last + 1))
+    return len(needed), noticed
+
+
+class Run(user.Results):
+    """One line in the kernel."""
+
+    where = "kernel"
+
+    def __init__(self, line: str, release: str, folder: Path) -> None:
+        super().__init__(line, release)
+        blank = {name: one_partition(SIZE) + bytes(SIZE - 512) for name in DISKS}
+        self.drives = Drives(folder, {MARKS: bytes(1 << 20), **blank})
+
+    def walk(self, plan: Plan, control: user.Control = "", *, thorough: bool = False) -> None:
+        with Kernel(self.line, self.drives, plan) as kernel:
+            try:
+                entries = kernel.record(**PARAMETERS.get(control, {}))
+            except Dead as error:
+                self.void.append(f"{plan.name}: not recorded: {error}")
+                return
+            if not kernel.exact(entries):
+                self.void.append(f"{plan.name}: the recording is not what is on the drives")
+            lying = control == "lying drives"
+            points = Points(entries, width=8 if lying else plan.width, cut=0 if control else plan.cut, lying=lying,
+                            stride=0 if lying else plan.stride)  # fmt: skip
+            self.add(plan.model(), control, kernel.explore(entries, points))
+            if thorough:
+                self.add_omissions(plan.name, *omissions(kernel, entries))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.lab.points.kernel", description=__doc__)
+    parser.add_argument("--line", action="append", choices=("2.1", "2.2", "2.3", "2.4"))
+    parser.add_argument("--results", type=Path, help="JSON of all rows, in place of those of the same runs")
+    parser.add_argument("plan", nargs="*", help="these workloads alone, without controls")
+    options = parser.parse_args()
+    clean_up_on_signals()
+    status = 0
+    for line in available(options.line):
+        folder = scratch("points")
+        found = Run(line, release(line)["zfs"], folder)
+        chosen = [each for each in PLANS if not options.plan or each.name in options.plan]
+        tasks: list[tuple[Plan, user.Control]] = [(each, "") for each in chosen]
+        if not options.plan:
+            tasks = [(QUICK, control) for control in user.CONTROLS] + tasks
+        for plan, control in tasks:
+            found.walk(plan, control, thorough=plan is QUICK and not control)
+            if options.results:  # hours: what is known is kept
+                user.keep(found.rows, options.results)
+        status = max(status, found.report())
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
