@@ -80,13 +80,10 @@ class CounterSnapshot(NamedTuple):
         values = number(earlier.get(column)), number(later.get(column))
         if values[0] is None or values[1] is None:
             return f"{column} of {table} is no number"
-        if values[1] < values[0] or self._restarted():
+        up = [number(each.get("status", {}).get("Uptime")) for each in (self.before, self.after)]
+        if values[1] < values[0] or (up[0] is not None and up[1] is not None and up[1] < up[0]):
             return f"{column} of {table} fell: the server was restarted, or its statistics were reset"
         return ""
-
-    def _restarted(self) -> bool:
-        up = [number(each.get("status", {}).get("Uptime")) for each in (self.before, self.after)]
-        return up[0] is not None and up[1] is not None and up[1] < up[0]
 
 
 def number(text: str | None) -> float | None:
@@ -157,10 +154,6 @@ def postgres_settings(said: CounterSnapshot) -> tuple[str, ...]:
 
 def postgres_rows(said: CounterSnapshot) -> tuple[Row, ...]:
     """The first is that of the WAL syncs."""
-    return (_wal(said), *_postgres_more(said))
-
-
-def _wal(said: CounterSnapshot) -> Row:
     method = said.settings.get("wal_sync_method", "")
     of_write = method.startswith("open_")
     if said.has("pg_stat_wal", "wal_sync"):
@@ -168,33 +161,32 @@ def _wal(said: CounterSnapshot) -> Row:
     else:
         table, columns = WAL_IO, ("writes", "write_time") if of_write else ("fsyncs", "fsync_time")
     what = f"WAL writes that sync ({method})" if of_write else "WAL syncs"
-    return _row(said, what, table, *columns, "track_wal_io_timing")
-
-
-def _postgres_more(said: CounterSnapshot) -> Iterator[Row]:
-    for what, table, setting in (
-        ("syncs of new WAL files", NEW_WAL, "track_wal_io_timing"),
-        ("syncs of data files", DATA_IO, "track_io_timing"),
-    ):
-        if said.has(table, "fsyncs"):
-            yield _row(said, what, table, "fsyncs", "fsync_time", setting)
-    for what, column in (("checkpoints requested", requested(said)), ("checkpoints by time", _timed(said))):
-        if said.has(*column):
-            yield _row(said, what, *column, "", "")
+    wal = "track_wal_io_timing"
+    more = (
+        ("syncs of new WAL files", NEW_WAL, "fsyncs", "fsync_time", wal),
+        ("syncs of data files", DATA_IO, "fsyncs", "fsync_time", "track_io_timing"),
+        ("checkpoints requested", *requested(said)),
+        ("checkpoints by time", *_timed(said)),
+    )
+    there = (each for each in more if said.has(each[1], each[2]))
+    return (_row(said, what, table, *columns, wal), *(_row(said, *each) for each in there))
 
 
 def requested(said: CounterSnapshot) -> tuple[str, str]:
     """Table and column of the checkpoints that were requested."""
-    new = ("pg_stat_checkpointer", "num_requested")
-    return new if said.has(*new) else ("pg_stat_bgwriter", "checkpoints_req")
+    return _checkpoint_column(said, "num_requested", "checkpoints_req")
+
+
+def _checkpoint_column(said: CounterSnapshot, new: str, old: str) -> tuple[str, str]:
+    """From PostgreSQL 17 on, and before."""
+    return ("pg_stat_checkpointer", new) if said.has("pg_stat_checkpointer", new) else ("pg_stat_bgwriter", old)
 
 
 def _timed(said: CounterSnapshot) -> tuple[str, str]:
-    new = ("pg_stat_checkpointer", "num_timed")
-    return new if said.has(*new) else ("pg_stat_bgwriter", "checkpoints_timed")
+    return _checkpoint_column(said, "num_timed", "checkpoints_timed")
 
 
-def _row(said: CounterSnapshot, what: str, table: str, column: str, time: str, setting: str) -> Row:
+def _row(said: CounterSnapshot, what: str, table: str, column: str, time: str = "", setting: str = "") -> Row:
     """time: its column, in milliseconds, or empty; setting: without which it stays 0."""
     if not said.has(table, column):
         return Row(what, None, None, "this server does not count them")
@@ -274,30 +266,23 @@ def mysql_settings(said: CounterSnapshot) -> tuple[str, ...]:
 
 def mysql_rows(said: CounterSnapshot) -> tuple[Row, ...]:
     """The first is that of all syncs of InnoDB."""
-    return (_status(said, "InnoDB syncs of log and data", "Innodb_data_fsyncs"), *_mysql_more(said))
 
+    def of_status(*counters: tuple[str, str]) -> Iterator[Row]:
+        return (_row(said, what, "status", column) for what, column in counters if said.has("status", column))
 
-def _mysql_more(said: CounterSnapshot) -> Iterator[Row]:
-    if said.has("status", "Innodb_os_log_fsyncs"):
-        yield _status(said, "InnoDB syncs of the log", "Innodb_os_log_fsyncs")
-    yield _file(said, "the InnoDB log: syncs and the like", LOG)
-    if said.settings.get("log_bin", "").upper() in ("ON", "1"):
-        yield _file(said, "the binary log: syncs and the like", BINLOG)
-    for what, column in (
-        ("commits through the binary log", "Binlog_commits"),
-        ("groups of them", "Binlog_group_commits"),
-        ("waits for room in the log buffer", "Innodb_log_waits"),
-        ("waits for a row lock", "Innodb_row_lock_waits"),
-    ):
-        if said.has("status", column):
-            yield _status(said, what, column)
-
-
-def _status(said: CounterSnapshot, what: str, column: str) -> Row:
-    if not said.has("status", column):
-        return Row(what, None, None, "this server does not count them")
-    count = said.grown("status", column)
-    return Row(what, None if count is None else int(count), None, said.why("status", column))
+    binlog = said.settings.get("log_bin", "").upper() in ("ON", "1")
+    return (
+        _row(said, "InnoDB syncs of log and data", "status", "Innodb_data_fsyncs"),
+        *of_status(("InnoDB syncs of the log", "Innodb_os_log_fsyncs")),
+        _file(said, "the InnoDB log: syncs and the like", LOG),
+        *([_file(said, "the binary log: syncs and the like", BINLOG)] if binlog else []),
+        *of_status(
+            ("commits through the binary log", "Binlog_commits"),
+            ("groups of them", "Binlog_group_commits"),
+            ("waits for room in the log buffer", "Innodb_log_waits"),
+            ("waits for a row lock", "Innodb_row_lock_waits"),
+        ),
+    )
 
 
 def _file(said: CounterSnapshot, what: str, event: str) -> Row:

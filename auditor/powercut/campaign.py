@@ -10,6 +10,7 @@ import json
 import os
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ STATE, CALIBRATION, CUTS, LOCK = "powercut.json", "powercut-reboot.json", "cuts"
 LONGEST = 16 << 20  # bytes of a file of ours
 LARGEST = 10_000  # runs
 EXAMPLES = 5  # of each stream, in words
-BOOT, MACHINE = Path("/proc/sys/kernel/random/boot_id"), Path("/etc/machine-id")
+MACHINE = Path("/etc/machine-id")
 BLOCK = Path("/sys/block")
 DISK = re.compile(r"nvme\d+n\d+|sd[a-z]+")
 
@@ -151,16 +152,16 @@ def _keep(found: Campaign, layer: str, tried: Sequence[DriveTrial]) -> None:
 
 def boot() -> str:
     """Of this host; it changes with each."""
-    with contextlib.suppress(OSError):
-        return BOOT.read_text().strip()
-    return ""
+    return ledger.boot_id()
 
 
 def machine() -> str:
     """A hash that tells this host from others, and nothing more."""
-    with contextlib.suppress(OSError):
-        return hashlib.sha256(b"zaudit powercut" + MACHINE.read_bytes()).hexdigest()[:16]
-    return hashlib.sha256(b"zaudit powercut" + os.uname().nodename.encode()).hexdigest()[:16]
+    try:
+        name = MACHINE.read_bytes()
+    except OSError:
+        name = os.uname().nodename.encode()
+    return hashlib.sha256(b"zaudit powercut" + name).hexdigest()[:16]
 
 
 def disks() -> list[str]:
@@ -292,7 +293,12 @@ def write(state: State, key: bytes, host: Host, say: Callable[[str], object]) ->
         def media() -> list[Medium]:
             if folder:
                 target.become(folder.actor)
-            return [_medium(layout, flush, raw if on_raw else None, folder) for layout, flush, on_raw in layouts]
+            return [
+                Medium(raw.fd, layout, flush)
+                if raw and on_raw
+                else target.create(folder.folder if folder else -1, layout, flush)
+                for layout, flush, on_raw in layouts
+            ]
 
         def fill(ended: Callable[[], bool]) -> None:
             try:
@@ -336,13 +342,6 @@ def _layouts(state: State, mark: str, raw: Partition | None) -> Iterator[tuple[L
             yield layout, flat.flush, True
 
 
-def _medium(layout: Layout, flush: str, raw: Partition | None, folder: place.OpenPlace | None) -> Medium:
-    if raw:
-        return Medium(raw.fd, layout, flush)
-    assert folder
-    return target.create(folder.folder, layout, flush)
-
-
 def _place(state: State) -> ledger.Place:
     found = next((each for each in ledger.places() if each.id == state.folder and each.run == state.run), None)
     if found is None:
@@ -353,20 +352,21 @@ def _place(state: State) -> ledger.Place:
 def _mounted(found: ledger.Place, *, gone: bool) -> ledger.Place:
     """Raises Refused where its pool or dataset only has to be imported or mounted, TargetError where it did not come back.
     gone: the user says that the pool does not import any more."""
-    if found.dataset:
-        pool = found.dataset.partition("/")[0]
-        if ledger.call(("zpool", "list", "-H", "-o", "name", "--", pool))[0]:
-            if gone:
-                raise TargetError(f"pool {harmless(pool)} does not import any more")
-            raise Refused(
-                f"pool {harmless(pool)} is not imported: zpool import {harmless(pool)}, then check. Where it does not import "
-                "any more: zaudit powercut check --gone"
-            )
-        code, text = ledger.call(("zfs", "list", "-H", "-o", "mounted", "--", found.dataset))
-        if code:
-            raise TargetError(f"{harmless(found.dataset)}: {harmless(text.strip())}")
-        if text.strip() != "yes":
-            raise Refused(f"{harmless(found.dataset)} is not mounted: mount it first, then check")
+    if not found.dataset:
+        return found
+    pool = harmless(found.dataset.partition("/")[0])
+    if ledger.call(("zpool", "list", "-H", "-o", "name", "--", found.dataset.partition("/")[0]))[0]:
+        if gone:
+            raise TargetError(f"pool {pool} does not import any more")
+        raise Refused(
+            f"pool {pool} is not imported: zpool import {pool}, then check. Where it does not import any more: "
+            "zaudit powercut check --gone"
+        )
+    code, text = ledger.call(("zfs", "list", "-H", "-o", "mounted", "--", found.dataset))
+    if code:
+        raise TargetError(f"{harmless(found.dataset)}: {harmless(text.strip())}")
+    if text.strip() != "yes":
+        raise Refused(f"{harmless(found.dataset)} is not mounted: mount it first, then check")
     return found
 
 
@@ -440,22 +440,18 @@ def examine(state: State, key: bytes, host: Host, *, gone: bool = False) -> Camp
         link.settle()
     finally:
         link.close()
-    session = Session(state.session, {"boot": known.get("boot"), "machine": machine()}, _object(manifest))
+    session = Session(state.session, {"boot": known.get("boot"), "machine": machine()}, proof.as_object(manifest))
     session.stopped = known.get("stopped") is True
     session.streams = streams_of(session.manifest, mark_of(bytes.fromhex(state.run), state.session))
     for number, stream in session.streams.items():
         stream.newest = acknowledged.get(number, Receipts()).newest
         stream.failed = set(acknowledged.get(number, Receipts()).failed)
-    result = proof.campaign_of(state.run, machine(), [(session, found)], ())
+    result = proof.campaign_of(state.run, machine(), [(session, found)], (), of=[session])
     _keep(result, state.layer, list(proof.tried(state.session, before, drives)))
     save_state(state._replace(checked=True))
     whole = load_record(record_of(state.run))
     assert whole
     return whole
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _left(state: State, acknowledged: dict[int, Receipts], *, gone: bool = False) -> tuple[list[Remains], str]:
@@ -492,21 +488,14 @@ def _left(state: State, acknowledged: dict[int, Receipts], *, gone: bool = False
 
 
 def _summary(left: Remains) -> dict[str, Any]:
-    damage: dict[str, int] = {}
-    for each in left.damage:
-        damage[each.kind] = damage.get(each.kind, 0) + 1
     examples = [
         f"{each.kind}: stream {each.stream}, slot {each.slot}: {each.expected} was acknowledged; there is: {each.found}"
         for each in left.damage[:EXAMPLES]
     ]
     return {
-        "stream": left.stream,
-        "flushed": left.flushed,
-        "checked": left.checked,
-        "missing": left.missing,
-        "newest": left.newest,
+        **{name: getattr(left, name) for name in ("stream", "flushed", "checked", "missing", "newest")},
         "lost": min((each.expected for each in left.damage if each.acknowledged), default=0),
-        "damage": damage,
+        "damage": Counter(each.kind for each in left.damage),
         "examples": examples,
     }
 
@@ -517,7 +506,7 @@ def _summary(left: Remains) -> dict[str, Any]:
 def calibrate(host: Host) -> str:
     """What an orderly reboot moves: before it, note the counters; after it, keep the difference. In words."""
     path = ledger.folder() / CALIBRATION
-    before = _object(_read(path))
+    before = proof.as_object(_read(path))
     now = {each.name: each for each, _ in look_at(host, disks(), NO_RUN) if each.cycles is not None}
     if not now:
         raise Refused("no drive of this host shows a count of power cycles (smartctl, as root)")
@@ -538,4 +527,4 @@ def calibrate(host: Host) -> str:
 
 
 def _orderly() -> dict[str, Any]:
-    return _object(_object(_read(ledger.folder() / CALIBRATION)).get("moved"))
+    return proof.as_object(proof.as_object(_read(ledger.folder() / CALIBRATION)).get("moved"))

@@ -52,14 +52,14 @@ def parse_counters(text: str) -> dict[str, Any]:
         return {}
     if not isinstance(told, dict):
         return {}
-    nvme = _object(told.get(_NVME))
+    nvme = as_object(told.get(_NVME))
     found = {
         "cycles": _number(told.get("power_cycle_count")),
         "unsafe": _number(nvme.get("unsafe_shutdowns")),
         **{key: told[name] for name, key in _WORDS.items() if isinstance(told.get(name), str)},
     }
-    rows = map(_object, _list(_object(told.get("ata_smart_attributes")).get("table")))
-    attributes = {str(row.get("id")): _number(_object(row.get("raw")).get("value")) for row in rows}
+    rows = map(as_object, _list(as_object(told.get("ata_smart_attributes")).get("table")))
+    attributes = {str(row.get("id")): _number(as_object(row.get("raw")).get("value")) for row in rows}
     found["cycles"] = attributes.get(POWER_CYCLES) if found["cycles"] is None else found["cycles"]
     if found["unsafe"] is None:
         found["unsafe"] = attributes.get(UNEXPECTED_LOSS, attributes.get(POWER_OFF_RETRACT))
@@ -114,14 +114,13 @@ def classify(
 
 def together(cuts: Sequence[Cut]) -> Cut:
     """Of all drives under a pool: a cut of all of them, or not one that tests the pool."""
-    kinds = {each.kind for each in cuts}
+    by = {each.kind: each for each in reversed(cuts)}  # the first of each kind
     if not cuts:
         return Cut("unclear", "no drive of this host counts power cycles")
-    if kinds <= LOST_POWER:
+    if by.keys() <= LOST_POWER:
         return Cut("power", cuts[0].why)
-    worst = next(kind for kind in ("unclear", "reset", "none") if kind in kinds)
-    why = next(each.why for each in cuts if each.kind == worst)
-    return Cut("unclear", f"not every drive lost its power: {why}") if kinds & LOST_POWER else Cut(worst, why)
+    worst = next(by[kind] for kind in ("unclear", "reset", "none") if kind in by)
+    return Cut("unclear", f"not every drive lost its power: {worst.why}") if by.keys() & LOST_POWER else worst
 
 
 # -- trials -------------------------------------------------------------------------------------------------------
@@ -196,8 +195,8 @@ def campaign(run: Run) -> Campaign:
     checked = _checked(run)
     open_ = [each for each in wrote if each.number not in run.found and not each.stopped]
     gaps = [Gap(each.number, each is wrote[-1], tuple(_reaches(each, ()))) for each in open_]
-    found = campaign_of(run.run.hex(), run.sessions[0]["machine"] if run.sessions else "", checked, gaps)
-    return found if checked or not wrote else found._replace(**_about(wrote[0]))
+    machine = run.sessions[0]["machine"] if run.sessions else ""
+    return campaign_of(run.run.hex(), machine, checked, gaps, of=[each for each, _ in checked] or wrote)
 
 
 def _checked(run: Run) -> list[tuple[Session, dict[str, Any]]]:
@@ -205,18 +204,17 @@ def _checked(run: Run) -> list[tuple[Session, dict[str, Any]]]:
 
 
 def campaign_of(
-    run: str, machine: str, checked: Sequence[tuple[Session, Mapping[str, Any]]], gaps: Sequence[Gap]
+    run: str,
+    machine: str,
+    checked: Sequence[tuple[Session, Mapping[str, Any]]],
+    gaps: Sequence[Gap],
+    of: Sequence[Session],
 ) -> Campaign:
-    """Of sessions and what was found after each."""
+    """Of sessions and what was found after each. of: the first of these says what it is about."""
+    manifest = of[0].manifest if of else {}
+    layer, subject = (_word(manifest.get(key)) for key in ("layer", "subject"))
     trials = tuple(_trial(session, found) for session, found in checked)
-    about = _about(checked[0][0]) if checked else {"layer": "", "subject": "", "drives": ()}
-    return Campaign(run, machine=machine, trials=trials, gaps=tuple(gaps), **about)
-
-
-def _about(session: Session) -> dict[str, Any]:
-    manifest = session.manifest
-    words = {key: _word(manifest.get(key)) for key in ("layer", "subject")}
-    return {**words, "drives": tuple(drives(manifest.get("drives")))}
+    return Campaign(run, layer, subject, machine, tuple(drives(manifest.get("drives"))), trials, tuple(gaps))
 
 
 def _trial(session: Session, found: Mapping[str, Any]) -> Trial:
@@ -225,7 +223,7 @@ def _trial(session: Session, found: Mapping[str, Any]) -> Trial:
     control = [each for each in left if each.get("flushed") is False]
     damage: dict[str, int] = {}
     for each in flushed:
-        for kind, count in _object(each.get("damage")).items():
+        for kind, count in as_object(each.get("damage")).items():
             if kind in CLASSES:
                 damage[kind] = damage.get(kind, 0) + (_number(count) or 0)
     if found.get("gone"):
@@ -257,7 +255,7 @@ def cut_of(session: Session, found: Mapping[str, Any]) -> Cut:
     after = {each.name: each for each in drives(found.get("drives"))}
     orderly = {
         name: (_number(each[0]) or 0, _number(each[1]) or 0)
-        for name, each in _object(session.manifest.get("orderly")).items()
+        for name, each in as_object(session.manifest.get("orderly")).items()
         if isinstance(each, list) and len(each) == 2
     }
     cuts = [
@@ -283,7 +281,8 @@ def drives(value: object) -> Iterable[Drive]:
             yield Drive(**words, cycles=_number(each.get("cycles")), unsafe=_number(each.get("unsafe")))
 
 
-def _object(value: object) -> dict[str, Any]:
+def as_object(value: object) -> dict[str, Any]:
+    """Itself, where it is an object of a document; else nothing."""
     return value if isinstance(value, dict) else {}
 
 
@@ -388,17 +387,17 @@ def tried(session: int, before: Iterable[Drive], after: Iterable[tuple[Drive, st
 
 def evidence(layer: str, trials: Sequence[Trial], drives: Sequence[DriveTrial]) -> tuple[DriveCuts, ...]:
     """What the trials of each drive with each firmware come to. A run may go on with another drive, or after an update."""
-    found = dict[DriveTrial, list[Trial]]()
+    by = dict[DriveTrial, list[Trial]]()
     for each in drives:
         mine = [trial for trial in trials if trial.session == each.session]
-        found.setdefault(each._replace(session=0), []).extend(mine)
-    return tuple(_drive_cuts(layer, each, mine) for each, mine in found.items() if mine)
-
-
-def _drive_cuts(layer: str, tried: DriveTrial, trials: Sequence[Trial]) -> DriveCuts:
-    verdict = judge(trials)
-    lost = sum(each.cut.kind in LOST_POWER and any(map(each.damage.get, FLUSHED)) for each in trials)
-    return DriveCuts(layer, verdict.word, verdict.n, lost, tried.model, tried.firmware, tried.serial)
+        by.setdefault(each._replace(session=0), []).extend(mine)
+    found = []
+    for drive, mine in by.items():
+        lost = sum(each.cut.kind in LOST_POWER and any(map(each.damage.get, FLUSHED)) for each in mine)
+        verdict = judge(mine)
+        words = (drive.model, drive.firmware, drive.serial)
+        found += [DriveCuts(layer, verdict.word, verdict.n, lost, *words)] if mine else []
+    return tuple(found)
 
 
 class Entry(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from auditor import codec
 from auditor.model.power_cuts import ENOUGH
-from auditor.powercut.proof import Campaign, Entry, Gap, Reach, Trial, Verdict, judge
+from auditor.powercut.proof import Campaign, Entry, Reach, Trial, Verdict, judge
 from auditor.powercut.sectors import CLASSES
 from auditor.report import document as doc
 from auditor.report import html, terminal
@@ -75,7 +75,10 @@ def _document(campaigns: Sequence[Campaign], most: int | None) -> doc.Document:
     """most: timelines of a run."""
     ranked = sorted(campaigns, key=lambda each: WORST.index(judge(each.trials).word))
     facts = ["zaudit powercut", f"{len(ranked)} {'run' if len(ranked) == 1 else 'runs'}"]
-    runs = [doc.section(_name(each), _run(each, most)) for each in ranked]
+    names = [
+        f"{each.subject or 'nothing was written'}, layer {each.layer or 'none'}, run {each.run[:8]}" for each in ranked
+    ]
+    runs = [doc.section(name, _run(each, most)) for name, each in zip(names, ranked, strict=True)]
     models = doc.section("Drives of one model", map(doc.Say, _models(campaigns)))
     return doc.Document("zaudit: power cuts", tuple(facts), (_answer(ranked), *runs, models))
 
@@ -97,10 +100,6 @@ def _answer(ranked: Sequence[Campaign]) -> doc.Verdict:
     return doc.Verdict(tone, f"{word}: {MEANS[word].removesuffix('.')}{of}", (said,))
 
 
-def _name(found: Campaign) -> str:
-    return f"{found.subject or 'nothing was written'}, layer {found.layer or 'none'}, run {found.run[:8]}"
-
-
 def _run(found: Campaign, most: int | None) -> Iterator[doc.Block]:
     verdict = judge(found.trials)
     why = f"{verdict.why[:1].upper()}{verdict.why[1:]}"
@@ -114,7 +113,13 @@ def _run(found: Campaign, most: int | None) -> Iterator[doc.Block]:
         for each in found.drives
     )
     yield doc.labelled(drives, at=16)
-    yield from map(_gap, found.gaps)
+    for gap in found.gaps:
+        why = "not checked yet: it still writes, or its host is not back" if gap.last else "never checked"
+        summary = f"Session {gap.session}: {why}. Whatever its cut did is not in the verdict"
+        if gap.streams:
+            yield doc.Details(summary, tuple(_streams(f"Commits of session {gap.session}", gap.streams)))
+        else:
+            yield doc.Say(f"{summary}. What was acknowledged is known to the witness alone.")
     yield doc.table(TRIALS, map(_row, found.trials))
     shown = [each for each in found.trials if most is None or each.worst or each is found.trials[-1]][-(most or 0) :]
     yield from map(_timeline, shown)
@@ -140,14 +145,6 @@ def _timeline(trial: Trial) -> doc.Block:
     title = f"Session {trial.session}: {trial.cut.kind} ({trial.cut.why}), {_damage(trial)}"
     examples = [doc.Tree(tuple(map(doc.Item, trial.examples[:SHOWN])))] if trial.examples else []
     return doc.Details(title, (*_streams(f"Commits of session {trial.session}", trial.streams), *examples))
-
-
-def _gap(gap: Gap) -> doc.Block:
-    why = "not checked yet: it still writes, or its host is not back" if gap.last else "never checked"
-    summary = f"Session {gap.session}: {why}. Whatever its cut did is not in the verdict"
-    if not gap.streams:
-        return doc.Say(f"{summary}. What was acknowledged is known to the witness alone.")
-    return doc.Details(summary, tuple(_streams(f"Commits of session {gap.session}", gap.streams)))
 
 
 def _streams(title: str, streams: Sequence[Reach]) -> Iterator[doc.Block]:
@@ -255,13 +252,14 @@ def write_toml(entries: Sequence[Entry]) -> str:
     """An entry a drive, sorted: the same logs give the same bytes. It names neither drives nor hosts."""
     lines = [f'schema = "{ENTRIES}"']
     for each in sorted(entries):
-        lines += ["", "[[cuts]]", *(f"{key} = {_toml(value)}" for key, value in each._asdict().items())]
+        # a JSON string of what is harmless is a TOML string
+        values = {key: harmless(value) if isinstance(value, str) else value for key, value in each._asdict().items()}
+        lines += [
+            "",
+            "[[cuts]]",
+            *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()),
+        ]
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: str | int) -> str:
-    """A JSON string of what is harmless is a TOML string."""
-    return json.dumps(harmless(value), ensure_ascii=False) if isinstance(value, str) else str(value)
 
 
 def exit_code(campaigns: Sequence[Campaign]) -> int:

@@ -27,24 +27,12 @@ from auditor.host import process, trust, user_files
 from auditor.host.live import ENVIRONMENT
 from auditor.host.process import Time
 from auditor.host.trust import held
-from auditor.powercut import book
+from auditor.powercut import book, wire
 from auditor.powercut.book import Log, Session, StoreError, StoreFull
 from auditor.powercut.sectors import Receipts
-from auditor.powercut.wire import (
-    LONGEST_KEY,
-    NO_RUN,
-    NUMBER,
-    PROTOCOL,
-    SHORTEST_KEY,
-    Frame,
-    Kind,
-    Receiver,
-    Sender,
-    WireError,
-    connection_key,
-    encoded,
-)
+from auditor.powercut.wire import NO_RUN, NUMBER, PROTOCOL, Frame, Kind, Receiver, Sender, WireError
 from auditor.text import harmless
+from auditor.verify import ledger
 
 PORT = 5409
 CONNECTIONS = 32  # at once; more are closed
@@ -67,18 +55,18 @@ def read_key(path: Path) -> bytes:
     try:
         if (number := user_files.stream(path)) is not None or str(path) == "-":
             with os.fdopen(os.dup(number if number and number != 1 else 0), "rb") as file:
-                key = file.read(LONGEST_KEY + 1)
+                key = file.read(wire.LONGEST_KEY + 1)
         else:
             descriptor = user_files.open_as(path, user_files.FILE)
             with os.fdopen(descriptor, "rb") as file:
                 if not user_files.private(file):
                     raise KeyFault(f"{path}: others may read or change it (chmod 600 {path}, and be its owner)")
-                key = file.read(LONGEST_KEY + 1)
+                key = file.read(wire.LONGEST_KEY + 1)
     except OSError as error:
         raise KeyFault(f"{path}: {error.strerror}") from None
     key = key.strip()
-    if not SHORTEST_KEY <= len(key) <= LONGEST_KEY:
-        raise KeyFault(f"{path}: a key has {SHORTEST_KEY} to {LONGEST_KEY} bytes (openssl rand -hex 32)")
+    if not wire.SHORTEST_KEY <= len(key) <= wire.LONGEST_KEY:
+        raise KeyFault(f"{path}: a key has {wire.SHORTEST_KEY} to {wire.LONGEST_KEY} bytes (openssl rand -hex 32)")
     return hashlib.sha256(b"zaudit powercut key" + key).digest()
 
 
@@ -254,14 +242,14 @@ class Witness:
         nonces = hello.pop("nonce", None), hello.pop("challenge", None)
         if nonces[1] != here.nonce.hex() or not re.fullmatch(f"[0-9a-f]{{{2 * NONCE}}}", str(nonces[0])):
             raise WireError("a HELLO that was recorded from another connection")
-        key = connection_key(self._key, frame.run, bytes.fromhex(str(nonces[0])), here.nonce)
+        key = wire.connection_key(self._key, frame.run, bytes.fromhex(str(nonces[0])), here.nonce)
         here.sender.rekey(key)
         here.receiver.rekey(key)
         here.session = -1  # it has the key, and may know from now on why it is refused
         if hello.get("protocol") != PROTOCOL:
             raise WireError(f"the host speaks protocol {harmless(str(hello.get('protocol'))[:20])}, this is {PROTOCOL}")
         log = self._log(frame.run)
-        body = encoded({**hello, "here": _boot() == hello.get("boot")})
+        body = wire.encoded({**hello, "here": ledger.boot_id() == hello.get("boot")})
         session = len(log.run.sessions) + 1
         log.add(Frame(Kind.HELLO, frame.run, session, 0, body))
         log.sync()
@@ -270,7 +258,7 @@ class Witness:
         for other in others:
             self._drop(other)  # half open since the power went, or of a host that began again
         before = log.run.writing
-        self._send(here, Kind.WELCOME, frame.run, encoded(_known(before)))
+        self._send(here, Kind.WELCOME, frame.run, wire.encoded(_known(before)))
         self._say(f"{here.peer}: run {frame.run.hex()[:8]}, session {session}")
         if log.run.sessions[-1].hello["here"]:
             self._say("the witness runs on the machine that is to be cut: it will know nothing afterwards")
@@ -337,13 +325,6 @@ def listen(address: tuple[str, int]) -> socket.socket:
         return socket.create_server(address, family=family, dualstack_ipv6=both and socket.has_dualstack_ipv6())
     except OSError as error:
         raise StoreError(f"{address[0]}:{address[1]}: {error.strerror or error}") from None
-
-
-def _boot() -> str:
-    """Of this machine, as a host says it of itself."""
-    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
-    return ""
 
 
 def _known(session: Session | None) -> dict[str, Any]:

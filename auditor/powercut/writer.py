@@ -21,22 +21,10 @@ from typing import Any
 
 from auditor.errors import EXIT_BROKE, Stop
 from auditor.interrupt import ENDING
+from auditor.powercut import wire
 from auditor.powercut.sectors import slots_of, unit
 from auditor.powercut.target import Medium
-from auditor.powercut.wire import (
-    COMMIT,
-    FAILED,
-    NO_RUN,
-    NUMBER,
-    PROTOCOL,
-    Frame,
-    Kind,
-    Receiver,
-    Sender,
-    WireError,
-    connection_key,
-    encoded,
-)
+from auditor.powercut.wire import COMMIT, FAILED, NO_RUN, NUMBER, PROTOCOL, Frame, Kind, Receiver, Sender, WireError
 from auditor.text import harmless
 
 CONNECT_S = 10.0
@@ -79,9 +67,9 @@ class Link:
     def _greet(self, key: bytes, hello: Mapping[str, Any]) -> dict[str, Any]:
         challenge, nonce = self._expect(Kind.CHALLENGE).body, secrets.token_bytes(16)
         words = {**hello, "protocol": PROTOCOL, "nonce": nonce.hex(), "challenge": challenge.hex()}
-        _, data = self._sender.frame(Kind.HELLO, self.run, 0, encoded(words))
+        _, data = self._sender.frame(Kind.HELLO, self.run, 0, wire.encoded(words))
         self._socket.sendall(data)
-        key = connection_key(key, self.run, nonce, challenge)
+        key = wire.connection_key(key, self.run, nonce, challenge)
         self._sender.rekey(key)
         self._receiver.rekey(key)
         welcome = self._expect(Kind.WELCOME)

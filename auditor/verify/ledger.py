@@ -140,7 +140,7 @@ class Place(NamedTuple):
 
 def new(kind: str, path: str, dataset: str, id: str, uid: int, gid: int) -> Place:
     """A place that this process is about to make."""
-    return Place(id, kind, path, dataset, os.getpid(), started(os.getpid()), _boot(), time.time(), uid, gid)
+    return Place(id, kind, path, dataset, os.getpid(), started(os.getpid()), boot_id(), time.time(), uid, gid)
 
 
 def name() -> Path:
@@ -221,10 +221,11 @@ def forget_parts() -> None:
 
 def in_use(place: Place) -> bool:
     """Whether the process that made it lives, or may live: same boot, same number, same start."""
-    return place.boot == _boot() and place.started != 0 and started(place.pid) in (place.started, UNTOLD)
+    return place.boot == boot_id() and place.started != 0 and started(place.pid) in (place.started, UNTOLD)
 
 
-def _boot() -> str:
+def boot_id() -> str:
+    """Of this host; it changes with each boot. Empty where it cannot be read."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
