@@ -325,7 +325,7 @@ def diagnosis_reports() -> dict[str, str]:
 def checklist_of(*recordings: Path) -> Checklist:
     """The checklist of recordings, drawn up three weeks after the first was made; of any number of rules."""
     made = recording.load(recordings[0]).taken + 21 * 86400
-    found = survey.draw(survey.Wanted(None, recordings, audit.Options(), None, 30.0, 600.0, made), None)
+    found = survey.draw(survey.ChecklistOptions(None, recordings, audit.Options(), None, 30.0, 600.0, made), None)
     evidence = (
         each._replace(text=re.sub(r"\d+ of \d+ rules", "200 of 205 rules", each.text)) for each in found.evidence
     )

@@ -13,9 +13,9 @@ from auditor.checklist.lists import (
     UNMEASURED,
     UNWATCHED,
     Answer,
-    Answered,
     Checklist,
     Evidence,
+    LineAnswer,
     Statement,
     wrong,
 )
@@ -106,11 +106,11 @@ def of_diagnosis(found: Diagnosis) -> str:
     return f"{found.seconds:.0f} s, {'counters alone' if found.traced is None else 'traced'}: {found.outcome}"
 
 
-def title(found: Checklist, line: Answered) -> str:
+def title(found: Checklist, line: LineAnswer) -> str:
     return dict(found.titles)[line.list]
 
 
-def shown(line: Answered, verbose: bool) -> tuple[Statement, ...]:
+def shown(line: LineAnswer, verbose: bool) -> tuple[Statement, ...]:
     """What a reader is shown of what decided it; that nothing was measured is said above the line."""
     if verbose:
         return line.said
@@ -118,7 +118,7 @@ def shown(line: Answered, verbose: bool) -> tuple[Statement, ...]:
     return tuple(told.values())[:SAID]
 
 
-def rests_on(found: Checklist, line: Answered) -> str:
+def rests_on(found: Checklist, line: LineAnswer) -> str:
     """What a line rests on, on one line, with its age where it is of another day than the list."""
     taken = {each.by: each.taken for each in found.evidence}
     old = {by: age(found, at) for by, at in taken.items() if found.made - at >= DAY}
@@ -148,18 +148,18 @@ def inapplicable(found: Checklist) -> list[tuple[str, int, str]]:
     return [(name, count, why) for (name, why), count in by.items()]
 
 
-def no_by(found: Checklist) -> list[tuple[Statement, list[Answered]]]:
+def no_by(found: Checklist) -> list[tuple[Statement, list[LineAnswer]]]:
     """What is wrong, the gravest first, and the lines that it makes a no."""
-    groups: dict[str, tuple[Statement, list[Answered]]] = {each.text: (each, []) for each in wrong(found.lines)}
+    groups: dict[str, tuple[Statement, list[LineAnswer]]] = {each.text: (each, []) for each in wrong(found.lines)}
     for line in found.of("no"):
         first = next(text for text in groups if any(each.text == text for each in line.deciding))
         groups[first][1].append(line)
     return [each for each in groups.values() if each[1]]
 
 
-def open_by(found: Checklist) -> list[tuple[str, list[Answered]]]:
+def open_by(found: Checklist) -> list[tuple[str, list[LineAnswer]]]:
     """What would answer which open lines, most first; a person last. Each line once: by what it lacks first."""
-    groups: dict[str, list[Answered]] = {}
+    groups: dict[str, list[LineAnswer]] = {}
     for line in found.of("open"):
         do = PERSON if line.person else next(each.do or each.text for each in line.deciding if each.by != "person")
         groups.setdefault(do, []).append(line)
@@ -264,11 +264,11 @@ def _inapplicable(found: Checklist) -> Iterator[doc.Block]:
         yield doc.Say(f"{name}, {count} line{'s' * (count > 1)}: {why}.")
 
 
-def _boxes(found: Checklist, lines: Iterable[tuple[Answered, Iterable[str]]]) -> doc.Boxes:
+def _boxes(found: Checklist, lines: Iterable[tuple[LineAnswer, Iterable[str]]]) -> doc.Boxes:
     return doc.Boxes(tuple(_box(line, why, title(found, line)) for line, why in lines))
 
 
-def _box(line: Answered, why: Iterable[str], list: str = "") -> doc.Box:
+def _box(line: LineAnswer, why: Iterable[str], list: str = "") -> doc.Box:
     tone, sign, letter = BOXES[line.answer]
     return doc.Box(line.answer, tone, sign, letter, line.text, list, tuple(why))
 
@@ -310,7 +310,7 @@ def _markdown(found: Checklist, zaudit: str) -> Iterator[str]:
     yield f"\nNext: {_markdown_do(then(found))}"
 
 
-def _markdown_line(line: Answered, said: tuple[Statement, ...] | list[Statement]) -> Iterator[str]:
+def _markdown_line(line: LineAnswer, said: tuple[Statement, ...] | list[Statement]) -> Iterator[str]:
     why = "; ".join(_text(each.text) for each in said)
     yield f"- [ ] {_text(line.text)}{f': {why}' if why else ''}"
 

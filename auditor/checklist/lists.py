@@ -38,7 +38,7 @@ class Statement(NamedTuple):
     severity: Severity | None = None
 
 
-class Answered(NamedTuple):
+class LineAnswer(NamedTuple):
     """One line. list, id, text, source: of checklists.toml. said: what decided it, the rest of what was seen after it."""
 
     list: str
@@ -58,7 +58,7 @@ class Answered(NamedTuple):
         return self.answer == "open" and all(each.by == "person" for each in self.deciding)
 
 
-def wrong(lines: Iterable[Answered]) -> list[Statement]:
+def wrong(lines: Iterable[LineAnswer]) -> list[Statement]:
     """What makes lines a no, each once, the gravest first."""
     found = {each for line in lines if line.answer == "no" for each in line.deciding}
     return sorted(found, key=lambda each: (-RANK[each.severity or "low"], each.by, each.text))
@@ -84,11 +84,11 @@ class Checklist(NamedTuple):
     made: float
     evidence: tuple[Evidence, ...]
     titles: tuple[tuple[str, str], ...]
-    lines: tuple[Answered, ...]
+    lines: tuple[LineAnswer, ...]
     next: str
     exit_code: int
 
-    def of(self, answer: Answer) -> tuple[Answered, ...]:
+    def of(self, answer: Answer) -> tuple[LineAnswer, ...]:
         """The lines with an answer, in the order of the lists."""
         return tuple(each for each in self.lines if each.answer == answer)
 

@@ -10,15 +10,12 @@ from auditor.checklist.lists import (
     UNMEASURED,
     UNWATCHED,
     Answer,
-    Answered,
-    Audited,
     Checklist,
     Evidence,
     Line,
-    List,
-    Runs,
+    LineAnswer,
+    Source,
     Statement,
-    wrong,
 )
 from auditor.diagnose.diagnosis import Cause, Diagnosis
 from auditor.facts import Unknown
@@ -84,7 +81,7 @@ def _link(name: str, found: Verification, again: str) -> Statement:
     if name not in ALONE and chain.outcome != "TRACED":
         why = harmless(chain.reasons[0]) if chain.reasons else "another link lost syncs"
         return Statement("open", "verify", f"{name}: {chain.outcome}: {why}", again)
-    return Statement("yes", "verify", "; ".join(f"{harmless(each.name)}: {harmless(each.text)}" for each in links))
+    return _yes("; ".join(f"{harmless(each.name)}: {harmless(each.text)}" for each in links))
 
 
 # -- parts --------------------------------------------------------------------------------------------------------
@@ -94,17 +91,19 @@ def _lasted(seconds: float, words: str) -> Callable[[Verified], Statement]:
     def part(seen: Verified) -> Statement:
         log = seen.log
         if log is None:
-            return _open_verify("fio said nothing of the run of the log")
+            return _open("fio said nothing of the run of the log")
         text = f"the run of the log lasted {log.log.seconds:.0f} s"
-        return (
-            Statement("yes", "verify", text) if log.log.seconds >= seconds - 1 else _open_verify(f"{text}, not {words}")
-        )
+        return _yes(text) if log.log.seconds >= seconds - 1 else _open(f"{text}, not {words}")
 
     return part
 
 
-def _open_verify(text: str) -> Statement:
-    return Statement("open", "verify", text)
+def _open(text: str, by: Source = "verify") -> Statement:
+    return Statement("open", by, text)
+
+
+def _yes(text: str, by: Source = "verify") -> Statement:
+    return Statement("yes", by, text)
 
 
 def _verified_tail(seen: Verified) -> Statement:
@@ -112,13 +111,13 @@ def _verified_tail(seen: Verified) -> Statement:
     log = seen.log
     latency = next((each for each in seen.found.latencies if log and each.run == log.name), None)
     if latency is None:
-        return _open_verify("no latency of the log was measured")
+        return _open("no latency of the log was measured")
     if latency.why_not:
-        return _open_verify(f"latency is not judged: {harmless(latency.why_not)}")
+        return _open(f"latency is not judged: {harmless(latency.why_not)}")
     found = next((each for each in latency.percentiles if each.q == 0.999), None)
     if found is None or found.ns is None:
-        return _open_verify(f"p99.9: {harmless(found.why) if found else 'not counted'}")
-    return Statement("yes", "verify", f"p99.9 {duration(found.ns)}, {found.beyond} samples beyond it")
+        return _open(f"p99.9: {harmless(found.why) if found else 'not counted'}")
+    return _yes(f"p99.9 {duration(found.ns)}, {found.beyond} samples beyond it")
 
 
 def _steady(seen: Verified) -> Statement:
@@ -129,19 +128,19 @@ def _steady(seen: Verified) -> Statement:
     first, last = (together(each.syncs for each in some) for some in (pieces[:third], pieces[len(pieces) - third :]))
     began, ended = first.percentile_ns(0.5), last.percentile_ns(0.5)
     if log is None or min(first.samples, last.samples) < LEAST or not began or not ended:
-        return _open_verify("too few syncs to tell its end from its beginning")
+        return _open("too few syncs to tell its end from its beginning")
     text = f"a median sync took {duration(began)} in the first third of the run, {duration(ended)} in the last"
     if ended <= SLOWER * began:
-        return Statement("yes", "verify", text)
+        return _yes(text)
     return Statement("no", "verify", text, "Find what fills or heats up: zpool iostat -vl 1, smartctl -x", "", "medium")
 
 
 def _log_and_data(seen: Verified) -> Statement:
     there = {each.purpose for each in seen.found.runs if each.jobs}
     if missing := [each for each in ("log", "data") if each not in there]:
-        return _open_verify(f"{' and '.join(missing)} not measured")
+        return _open(f"{' and '.join(missing)} not measured")
     names = ", ".join(f"{harmless(each.name)} ({each.purpose})" for each in seen.found.runs if each.jobs)
-    return Statement("yes", "verify", f"measured apart: {names}")
+    return _yes(f"measured apart: {names}")
 
 
 def _profile(seen: Verified) -> Statement:
@@ -149,26 +148,21 @@ def _profile(seen: Verified) -> Statement:
     wrote = harmless(seen.found.profile)
     if not seen.profiles:
         again = f"zaudit checklist {quoted(seen.found.target)} --db NAME=DIR"
-        return _open_verify(f"it wrote as {wrote}; which database runs here was not seen")._replace(do=again)
+        return _open(f"it wrote as {wrote}; which database runs here was not seen")._replace(do=again)
     if seen.found.profile.endswith(".fio"):
         text = f"whether {wrote} writes as {', '.join(seen.profiles)} does"
         return Statement("open", "person", text, "ask whoever wrote it")
     if other := [engine for engine, profile in seen.profiles.items() if profile != seen.found.profile]:
         text = f"it wrote as {wrote}, and {', '.join(other)} runs here"
-        return _open_verify(text)._replace(do=_as(seen.found.target, seen.profiles[other[0]]))
-    return Statement("yes", "verify", f"it wrote as {wrote}, and {', '.join(seen.profiles)} runs here")
-
-
-def _as(target: str, profile: str) -> str:
-    return (
-        f"zaudit verify {quoted(target)} --profile {profile} --record verify.tar.gz" if profile else "ask for a profile"
-    )
+        again = f"zaudit verify {quoted(seen.found.target)} --profile {seen.profiles[other[0]]} --record verify.tar.gz"
+        return _open(text)._replace(do=again if seen.profiles[other[0]] else "ask for a profile")
+    return _yes(f"it wrote as {wrote}, and {', '.join(seen.profiles)} runs here")
 
 
 def _witnesses(seen: Verified) -> Statement:
     log = seen.log
     if log is None:
-        return _open_verify("fio said nothing of the run of the log")
+        return _open("fio said nothing of the run of the log")
     missing = [
         what
         for what, there in (
@@ -180,10 +174,10 @@ def _witnesses(seen: Verified) -> Statement:
         if not there
     ]
     if missing or log.faults:
-        return _open_verify(f"not seen: {', '.join([*missing, *map(harmless, log.faults)])}")
+        return _open(f"not seen: {', '.join([*missing, *map(harmless, log.faults)])}")
     devices = ", ".join(harmless(each.disk) for each in log.devices)
     text = f"{devices}; {len(log.txgs)} transaction groups; {log.log.cpu_percent:.0f} % of a core"
-    return Statement("yes", "verify", text)
+    return _yes(text)
 
 
 VERIFY_PARTS: dict[str, Callable[[Verified], Statement]] = {
@@ -227,10 +221,6 @@ def of_diagnosis(line: Line, found: Diagnosis | None, target: str) -> Iterator[S
         yield said._replace(do=diagnose_command(target, LONGER)) if said.answer == "open" and not said.do else said
 
 
-def _open_diagnose(text: str) -> Statement:
-    return Statement("open", "diagnose", text)
-
-
 def _no(cause: Cause, *, grave: bool) -> Statement:
     fix = harmless(cause.fix) or f"zaudit explain {cause.rule}"
     return Statement("no", "diagnose", harmless(cause.text), fix, cause.rule, "critical" if grave else "medium")
@@ -239,11 +229,11 @@ def _no(cause: Cause, *, grave: bool) -> Statement:
 def _untraced(found: Diagnosis) -> Statement | None:
     """What to say where no commit was timed; None where they were."""
     if found.outcome == "NOBODY COMMITS":
-        return _open_diagnose("nobody committed meanwhile")
+        return _open("nobody committed meanwhile", "diagnose")
     if found.outcome == "NOT DURABLE":
-        return _open_diagnose(harmless(found.answer))
+        return _open(harmless(found.answer), "diagnose")
     if found.traced is None or found.mean_ns is None:
-        return _open_diagnose(harmless(next(iter(found.reasons), "how long a commit takes was not seen")))
+        return _open(harmless(next(iter(found.reasons), "how long a commit takes was not seen")), "diagnose")
     return None
 
 
@@ -251,10 +241,9 @@ def _durable(found: Diagnosis) -> Statement:
     if found.outcome == "NOT DURABLE":
         return _no(found.causes[0], grave=True)
     if not found.commits:
-        return _open_diagnose(
-            "nobody committed meanwhile" if found.commits == 0 else "whether anybody commits was not seen"
-        )
-    return Statement("yes", "diagnose", f"the ZIL counted {found.commits:,} commits in {found.seconds:.0f} s")
+        why = "nobody committed meanwhile" if found.commits == 0 else "whether anybody commits was not seen"
+        return _open(why, "diagnose")
+    return _yes(f"the ZIL counted {found.commits:,} commits in {found.seconds:.0f} s", "diagnose")
 
 
 def _several(found: Diagnosis) -> Statement:
@@ -262,7 +251,7 @@ def _several(found: Diagnosis) -> Statement:
         return said
     busy = [each for each in found.committers if each.commits >= PART * (found.traced or 0)]
     if len(busy) < 2:
-        return _open_diagnose("one thread alone committed meanwhile")
+        return _open("one thread alone committed meanwhile", "diagnose")
     return Statement(
         "yes", "diagnose", f"{len(busy)} threads, {found.traced:,} commits, {duration(found.mean_ns or 0.0)} each"
     )
@@ -273,16 +262,16 @@ def _log_devices(found: Diagnosis) -> Statement:
         if cause.id in OF_THE_LOG:
             return _no(cause, grave=False)
     if failing := next((each for each in found.causes if each.id in FAILS), None):
-        return _open_diagnose(harmless(failing.text))
+        return _open(harmless(failing.text), "diagnose")
     legs = [each for each in found.devices if each.log]
     if found.outcome not in ("NOTHING STANDS OUT", "CAUSE"):
-        return _open_diagnose(harmless(found.answer))
+        return _open(harmless(found.answer), "diagnose")
     if found.reasons:
-        return _open_diagnose(harmless(found.reasons[0]))
+        return _open(harmless(found.reasons[0]), "diagnose")
     if not legs or any(each.kind != "log" or each.block_ns is None for each in legs):
-        return _open_diagnose("how long log blocks took on the log devices was not seen")
+        return _open("how long log blocks took on the log devices was not seen", "diagnose")
     took = ", ".join(f"{harmless(each.device)} {duration(each.block_ns or 0.0)}" for each in legs)
-    return Statement("yes", "diagnose", f"a log block takes: {took}")
+    return _yes(f"a log block takes: {took}", "diagnose")
 
 
 def _diagnosed_tail(found: Diagnosis) -> Statement:
@@ -290,16 +279,16 @@ def _diagnosed_tail(found: Diagnosis) -> Statement:
         return said
     ns = found.latency.judged(0.99)
     if ns is None:
-        return _open_diagnose(f"{found.latency.samples:,} commits are too few for p99")
-    return Statement("yes", "diagnose", f"p99 at most {duration(ns)} of {found.latency.samples:,} commits")
+        return _open(f"{found.latency.samples:,} commits are too few for p99", "diagnose")
+    return _yes(f"p99 at most {duration(ns)} of {found.latency.samples:,} commits", "diagnose")
 
 
 def _nothing(found: Diagnosis) -> Statement:
     if found.outcome == "NOTHING STANDS OUT":
-        return Statement("yes", "diagnose", harmless(found.answer))
+        return _yes(harmless(found.answer), "diagnose")
     if found.outcome in ("CAUSE", "NOT DURABLE") and found.causes:
         return _no(found.causes[0], grave=found.outcome == "NOT DURABLE")
-    return _open_diagnose(harmless(found.answer))
+    return _open(harmless(found.answer), "diagnose")
 
 
 DIAGNOSE_PARTS: dict[str, Callable[[Diagnosis], Statement]] = {
@@ -317,14 +306,14 @@ DIAGNOSE_PARTS: dict[str, Callable[[Diagnosis], Statement]] = {
 class Looks(NamedTuple):
     """All that there is. stale: of a verification ("verify") and a diagnosis, what has changed since."""
 
-    audit: Audited
-    runs: Runs | None = None
+    audit: lists.Audited
+    runs: lists.Runs | None = None
     verified: Verified | None = None
     diagnosed: Diagnosis | None = None
     stale: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def checklist(lists: Sequence[List], seen: Looks, evidence: tuple[Evidence, ...], made: float) -> Checklist:
+def checklist(lists: Sequence[lists.List], seen: Looks, evidence: tuple[Evidence, ...], made: float) -> Checklist:
     """All lists, answered. made: seconds since the epoch."""
     report = seen.audit.report
     lines = tuple(_answered(line, each.id, seen) for each in lists for line in each.lines)
@@ -341,13 +330,13 @@ def checklist(lists: Sequence[List], seen: Looks, evidence: tuple[Evidence, ...]
     )
 
 
-def _answered(line: Line, list_: str, seen: Looks) -> Answered:
+def _answered(line: Line, list_: str, seen: Looks) -> LineAnswer:
     said = tuple(_current(each, line, seen) for each in _said(line, seen))
     answer = decide(line, said)
     ordered = sorted(
         said, key=lambda each: (each.answer != answer, each.rule in line.against, answer == "yes" and bool(each.rule))
     )
-    return Answered(list_, line.id, line.text, line.source, answer, tuple(dict.fromkeys(ordered)))
+    return LineAnswer(list_, line.id, line.text, line.source, answer, tuple(dict.fromkeys(ordered)))
 
 
 def decide(line: Line, said: Sequence[Statement]) -> Answer:
@@ -370,7 +359,8 @@ def _said(line: Line, seen: Looks) -> Iterator[Statement]:
             yield Statement("open", "check", harmless(devices.reasons[0].text), harmless(devices.reasons[0].remedy))
             return
         if not devices:
-            yield Statement("does not apply", "check", "the pool has no log device", f"zpool status {_pool(target)}")
+            again = f"zpool status {quoted(target.partition('/')[0])}"
+            yield Statement("does not apply", "check", "the pool has no log device", again)
             return
     yield from lists.of_audit(line, seen.audit, seen.runs, verify_command(target, line.verify))
     yield from lists.of_facts(line, seen.audit)
@@ -378,10 +368,6 @@ def _said(line: Line, seen: Looks) -> Iterator[Statement]:
     yield from of_diagnosis(line, seen.diagnosed, target)
     if line.ask:
         yield Statement("open", "person", line.ask)
-
-
-def _pool(target: str) -> str:
-    return quoted(target.partition("/")[0])
 
 
 def _current(said: Statement, line: Line, seen: Looks) -> Statement:
@@ -395,16 +381,16 @@ def _current(said: Statement, line: Line, seen: Looks) -> Statement:
     return Statement("open", said.by, f"{word} before a change: {changed[0]}", again, said.rule)
 
 
-def _exit_code(lines: Sequence[Answered]) -> int:
+def _exit_code(lines: Sequence[LineAnswer]) -> int:
     """As of an audit: by the worst that a no rests on, else 10 while a command would answer something, else 0."""
     if worst := [EXIT_CODES[said.severity] for line in lines for said in line.said if said.severity]:
         return max(worst)
     return EXIT_UNDECIDED if any(line.answer == "open" and not line.person for line in lines) else 0
 
 
-def _next(lines: Sequence[Answered], seen: Looks) -> str:
+def _next(lines: Sequence[LineAnswer], seen: Looks) -> str:
     """One command: what mends the gravest no, else what answers most open lines, else the page to sign."""
-    if nos := wrong(lines):
+    if nos := lists.wrong(lines):
         return nos[0].do
     missing = [
         said.do for line in lines for said in line.said if said.answer == "open" and said.do.startswith("zaudit ")

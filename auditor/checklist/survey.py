@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,6 @@ from auditor.facts import HOST, Facts, Subject, word_of
 from auditor.judge.policy import Policy
 from auditor.judge.rule import Rule
 from auditor.recording import recording
-from auditor.recording.recording import Recording
 from auditor.report.model import Report
 from auditor.text import harmless
 from auditor.verify import session, trial, verification
@@ -31,7 +30,7 @@ class CannotList(Stop):
     """Evidence that does not go together; the text says why."""
 
 
-class Wanted(NamedTuple):
+class ChecklistOptions(NamedTuple):
     """What the command line says. options: of a live audit. policy: instead of those of recordings, or None. made: seconds
     since the epoch at which the list is drawn up."""
 
@@ -44,95 +43,94 @@ class Wanted(NamedTuple):
     made: float
 
 
-class _Kept(NamedTuple):
-    path: Path
-    past: Recording
-    text: str
+class _View(NamedTuple):
+    """An audit, and what was measured or watched after it. of: where it is from. report: by the rules that are about it. text:
+    what it was, in a few words."""
 
-
-class _Looked(NamedTuple):
-    """One look of whatever kind. report: by the rules that are about it."""
-
+    by: Source
+    of: str
     seen: audit.Look
     target: Subject
     report: Report
+    text: str = ""
+    measured: Verification | None = None
+    watched: Diagnosis | None = None
 
 
-def draw(wanted: Wanted, progress: Callable[..., None] | None) -> Checklist:
+def draw(wanted: ChecklistOptions, progress: Callable[..., None] | None) -> Checklist:
     """The checklist of one target. Raises what the parts raise."""
-    kept = _by_kind(wanted.replays)
-    if wanted.options.wanted.database and ("check" in kept or not wanted.target):
+    views: dict[Source, _View] = {}
+    for path in wanted.replays:
+        view = _recorded(path, wanted)
+        if view.by in views:
+            raise CannotList(f"{views[view.by].of} and {path}: both hold {KINDS[view.by]}; name one")
+        views[view.by] = view
+    if wanted.options.wanted.database and ("check" in views or not wanted.target):
         raise CannotList("--db goes with a TARGET of this host; zaudit record --db makes a recording that knows it")
-    measured = _measured(kept["verify"], wanted.policy) if "verify" in kept else None
-    watched = _watched(kept["diagnose"], wanted.policy) if "diagnose" in kept else None
-    looked = _audit(wanted, kept.get("check"), progress) or _youngest(measured, watched)
-    audited = _audited(looked)
-    evidence = [
-        Evidence(
-            "check", looked.seen.facts.now, checklist_page.of_audit(looked.report) + checklist_page.minds(looked.report)
-        )
-    ]
-    stale: dict[str, tuple[str, ...]] = {}
-    beside: list[tuple[Source, _Looked, str]] = []
-    beside += [("verify", measured[0], checklist_page.of_verification(measured[1]))] if measured else []
-    beside += [("diagnose", watched[0], checklist_page.of_diagnosis(watched[1]))] if watched else []
-    for by, other, text in beside:
-        if why := lists.why_not(audited, other.seen.facts, other.target):
-            raise CannotList(f"{kept[by].path}: {why}")
-        stale[by] = () if other is looked else tuple(lists.changes(audited, other.seen.facts))
-        evidence.append(Evidence(by, other.seen.facts.now, text + checklist_page.minds(other.report), stale[by]))
-    seen = responses.Looks(
-        audited,
-        Runs(measured[0].report, lists.by_rule(measured[0].report)) if measured else None,
-        Verified(measured[1], _profiles(looked.seen.facts)) if measured else None,
-        watched[1] if watched else None,
-        tuple(stale.items()),
-    )
+    if wanted.target and "check" not in views:
+        views["check"] = _audit("check", wanted.target, _live(wanted, progress))
+    # a verification and a diagnosis begin with an audit: the last of them, where there is no other
+    first = views.get("check") or max(views.values(), key=lambda each: each.seen.facts.now)
+    rules: Mapping[str, Rule] = {each.id: each for each in rulebook.load(examples=False)}
+    audited = Audited(first.target, first.seen.facts, first.report, rules, lists.by_rule(first.report))
+    text = checklist_page.of_audit(first.report) + checklist_page.minds(first.report)
+    evidence, stale = [Evidence("check", first.seen.facts.now, text)], dict[str, tuple[str, ...]]()
+    for each in (views[by] for by in ("verify", "diagnose") if by in views):
+        if why := lists.why_not(audited, each.seen.facts, each.target):
+            raise CannotList(f"{each.of}: {why}")
+        stale[each.by] = () if each is first else tuple(lists.changes(audited, each.seen.facts))
+        text = each.text + checklist_page.minds(each.report)
+        evidence.append(Evidence(each.by, each.seen.facts.now, text, stale[each.by]))
+    measured, watched = views.get("verify"), views.get("diagnose")
+    seen = responses.Looks(audited, stale=tuple(stale.items()), diagnosed=watched.watched if watched else None)
+    if measured and measured.measured:
+        runs = Runs(measured.report, lists.by_rule(measured.report))
+        seen = seen._replace(runs=runs, verified=Verified(measured.measured, _profiles(first.seen.facts)))
     return responses.checklist(lists.load(), seen, tuple(evidence), wanted.made)
 
 
 # -- what there is ------------------------------------------------------------------------------------------------
 
 
-def _by_kind(paths: Sequence[Path]) -> dict[str, _Kept]:
-    """The recordings by what is in them, one of each kind."""
-    found: dict[str, _Kept] = {}
-    for path in paths:
-        past = recording.load(path)
-        text = past.trial.decode("utf-8", "surrogateescape")
-        kind: Source = "check" if not text else "diagnose" if observation.SCHEMA in text[:200] else "verify"
-        if kind in found:
-            raise CannotList(f"{found[kind].path} and {path}: both hold {KINDS[kind]}; name one")
-        found[kind] = _Kept(path, past, text)
-    return found
-
-
-def _audit(wanted: Wanted, kept: _Kept | None, progress: Callable[..., None] | None) -> _Looked | None:
-    """That of a recording, narrowed to the target if one is named, or of this host; None where neither is asked for."""
-    if kept:
-        seen = audit.replay(kept.past, wanted.policy)
+def _recorded(path: Path, wanted: ChecklistOptions) -> _View:
+    """What a recording holds: an audit alone, narrowed to the target if one is named, a verification or a diagnosis."""
+    past = recording.load(path)
+    seen, text = audit.replay(past, wanted.policy), past.trial.decode("utf-8", "surrogateescape")
+    if not text:
         if wanted.target:
-            seen = audit.focus(seen, recording.ReplayHost(kept.past), (wanted.target,))
-        return _looked(seen, str(kept.path))
-    if not wanted.target:
-        return None
+            seen = audit.focus(seen, recording.ReplayHost(past), (wanted.target,))
+        return _audit("check", str(path), seen)
+    if observation.SCHEMA in text[:200]:
+        try:
+            watched = conclusion.diagnose(observation.from_text(text), seen.facts)
+        except ValueError as error:
+            raise CannotList(f"{path}: {error}") from None
+        return _audit("diagnose", str(path), seen)._replace(text=checklist_page.of_diagnosis(watched), watched=watched)
+    target, chosen = _target(seen, str(path)), session.rules(seen.policy)
+    tried = trial.from_text(text)
+    found = verification.judge(seen, tried, chosen.rules, past.targets, "low", left_out=chosen.left_out)
+    measured = found.verification
+    said = checklist_page.of_verification(measured)
+    return _View("verify", str(path), seen, target, found.report, said, measured)
+
+
+def _live(wanted: ChecklistOptions, progress: Callable[..., None] | None) -> audit.Look:
     from auditor.host.live import LiveHost
 
     host = LiveHost(wanted.timeout, wanted.deadline)
     try:
         with interrupt.waiting():
-            seen = audit.look(host, (wanted.target,), wanted.options, progress)
+            return audit.look(host, (str(wanted.target),), wanted.options, progress)
     except audit.NothingToAudit as error:
         if wanted.replays:
             raise audit.NothingToAudit(f"{error}. Without a TARGET the youngest recording is audited") from None
         raise
-    return _looked(seen, wanted.target)
 
 
-def _looked(seen: audit.Look, of: str) -> _Looked:
+def _audit(by: Source, of: str, seen: audit.Look) -> _View:
     chosen = rulebook.choose((), (), (), seen.policy)
     report = audit.judge(seen, chosen.rules, (), "low", left_out=chosen.left_out)
-    return _Looked(seen, _target(seen, of), report)
+    return _View(by, of, seen, _target(seen, of), report)
 
 
 def _target(seen: audit.Look, of: str) -> Subject:
@@ -141,35 +139,6 @@ def _target(seen: audit.Look, of: str) -> Subject:
         names = ", ".join(harmless(each.name) for each in seen.roots[:8])
         raise CannotList(f"{of}: a checklist is of one target; name one of {names}")
     return seen.roots[0]
-
-
-def _measured(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Verification]:
-    seen = audit.replay(kept.past, policy)
-    target = _target(seen, str(kept.path))
-    chosen = session.rules(seen.policy)
-    tried = trial.from_text(kept.text)
-    found = verification.judge(seen, tried, chosen.rules, kept.past.targets, "low", left_out=chosen.left_out)
-    return _Looked(seen, target, found.report), found.verification
-
-
-def _watched(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Diagnosis]:
-    seen = audit.replay(kept.past, policy)
-    try:
-        found = conclusion.diagnose(observation.from_text(kept.text), seen.facts)
-    except ValueError as error:
-        raise CannotList(f"{kept.path}: {error}") from None
-    return _looked(seen, str(kept.path)), found
-
-
-def _youngest(measured: tuple[_Looked, Verification] | None, watched: tuple[_Looked, Diagnosis] | None) -> _Looked:
-    """A verification and a diagnosis begin with an audit: the last of them."""
-    looks = [each[0] for each in (measured, watched) if each]
-    return max(looks, key=lambda each: each.seen.facts.now)
-
-
-def _audited(looked: _Looked) -> Audited:
-    rules: Mapping[str, Rule] = {each.id: each for each in rulebook.load(examples=False)}
-    return Audited(looked.target, looked.seen.facts, looked.report, rules, lists.by_rule(looked.report))
 
 
 def _profiles(facts: Facts) -> dict[str, str]:

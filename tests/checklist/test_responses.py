@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.checklist import lists, responses
-from auditor.checklist.lists import Answered, Checklist, Line, Statement
+from auditor.checklist.lists import Checklist, Line, LineAnswer, Statement
 from auditor.diagnose.conclusion import diagnose
 from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.judge.policy import LeftOut, Waiver
@@ -25,7 +25,7 @@ PEOPLE = {id for id, line in LINES.items() if line.ask}
 NAMED = [(id, rule) for id, line in LINES.items() for rule in (*line.rules, *line.against)]
 
 
-def line(found: Checklist, id: str) -> Answered:
+def line(found: Checklist, id: str) -> LineAnswer:
     return next(each for each in found.lines if each.id == id)
 
 
