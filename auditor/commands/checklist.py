@@ -51,7 +51,9 @@ def checklist(
     if not target and not replays:
         raise click.UsageError("name a TARGET, or --replay recordings")
     options = asked.options()
-    wanted = survey.ChecklistOptions(target, replays, options, asked.named_policy(), asked.timeout, asked.deadline, time.time())
+    wanted = survey.ChecklistOptions(
+        target, replays, options, asked.named_policy(), asked.timeout, asked.deadline, time.time()
+    )
     found = survey.draw(wanted, progress(asked.deadline))
     text = checklist_page.write(format_, found, zaudit=__version__, verbose=verbose, **look(output))
     write(text, output, survey.summary(found), encoded=format_ == "html")

@@ -16,7 +16,7 @@ from auditor.text import harmless
 from auditor.verify import device_flushes
 from auditor.verify import trial as verify_trial
 from auditor.verify.profile import Section
-from auditor.verify.result import FOREIGN_LOAD, KERNEL_LOG, LIMITED, Chain, Job, Link, Run, Zil
+from auditor.verify.result import FOREIGN_LOAD, KERNEL_LOG, LIMITED, Chain, Job, Link, Run
 from auditor.verify.trial import UNSEEN, FioRun, KernelLines, Trial
 
 # What failed while a run was followed: flushes, reads and writes that the kernel logged, errors that OpenZFS counted.
@@ -40,7 +40,9 @@ COUNTS = ("read", "write", "checksum")
 def of_kernel(runs: Sequence[FioRun], run: Run, facts: Facts) -> Link:
     """The last link: whether the kernel logged that something failed on a device of the pool while fio ran, in any of its
     runs. run: that of the log."""
-    logged, disks = _together(runs), [device.disk for device in run.devices]
+    missing = dict.fromkeys(ran.logged.missing for ran in runs if ran.logged.missing)
+    logged = KernelLines(tuple(line for ran in runs for line in ran.logged.lines), "; ".join(missing))
+    disks = [device.disk for device in run.devices]
     try:
         counted = _counted(logged, disks, facts)
     except ValueError as error:
@@ -57,12 +59,6 @@ def of_kernel(runs: Sequence[FioRun], run: Run, facts: Facts) -> Link:
     if doubts:
         return Link(KERNEL_LOG, "unseen", "; ".join(doubts))
     return Link(KERNEL_LOG, "accounts", "no failed flush, read or write of a device of the pool was logged meanwhile")
-
-
-def _together(runs: Sequence[FioRun]) -> KernelLines:
-    """What was logged in all of them."""
-    missing = dict.fromkeys(ran.logged.missing for ran in runs if ran.logged.missing)
-    return KernelLines(tuple(line for ran in runs for line in ran.logged.lines), "; ".join(missing))
 
 
 class Failure(NamedTuple):
@@ -144,25 +140,23 @@ def away(runs: Sequence[FioRun], pool: Subject) -> dict[str, str]:
 
 def _states(runs: Sequence[FioRun], pool: Subject) -> tuple[dict[str, Row], dict[str, Row]]:
     """The vdevs before the runs and after them."""
+
+    def rows(text: str) -> dict[str, Row]:
+        """All vdevs of the pool by name; empty where there is no answer that can be read."""
+        try:
+            found = [each for each in zpool_status.pools(text) if each.name == pool.name]
+        except ValueError:
+            return {}
+        left = [top for _, top in found[0].tops] if len(found) == 1 and found[0].complete else []
+        named: dict[str, Row] = {}
+        while left:
+            row, *left = left
+            named[row.name] = row
+            left = [*row.children, *left]
+        return named
+
     key = f"{verify_trial.STATUS}{pool.name}"
-    return _rows(runs[0].before.text.get(key, ""), pool), _rows(runs[-1].after.text.get(key, ""), pool)
-
-
-def _rows(text: str, pool: Subject) -> dict[str, Row]:
-    """All vdevs of the pool by name; empty where there is no answer that can be read."""
-    try:
-        found = [each for each in zpool_status.pools(text) if each.name == pool.name]
-    except ValueError:
-        return {}
-    if len(found) != 1 or not found[0].complete:
-        return {}
-    return {row.name: row for _, top in found[0].tops for row in _all(top)}
-
-
-def _all(row: Row) -> Iterator[Row]:
-    yield row
-    for child in row.children:
-        yield from _all(child)
+    return rows(runs[0].before.text.get(key, "")), rows(runs[-1].after.text.get(key, ""))
 
 
 # The chain of custody: does each witness account for every sync of the one above it?
@@ -185,37 +179,28 @@ def follow(trial: Trial, runs: tuple[Run, ...], section: Section, facts: Facts) 
     calls = next((run for run in runs if run.purpose == "calls"), None)
     links = [_dataset(trial), _calls(calls, trial, section, word_of(facts.get(HOST, "platform"), ANY))]
     if log is None or not log.jobs:
-        why = "; ".join(log.faults) if log else f"the run of the log did not take place{_last(trial)}"
-        links.append(Link("fio", "unseen", why))
-        return _chain(links, ())
+        # zaudit may have seen to it that nothing was run after the last run
+        last = next((f" ({ran.name}: {ran.fault})" for ran in trial.runs[-1:] if ran.fault), "")
+        why = "; ".join(log.faults) if log else f"the run of the log did not take place{last}"
+        return _judged([*links, Link("fio", "unseen", why)])
     links.append(_fio(log, section))
     links.append(_zil(log, trial, facts))
     links += device_flushes.links(log, section, pool, facts, away(trial.runs, pool))
     links.append(of_kernel(trial.runs, log, facts))
-    others = (*foreign(log, trial, facts), *unwatched(log), *of_pool(trial.runs, pool))
-    others = (*others, *(f"fio: {fault}" for fault in log.faults if fault != LIMITED))
+    others = [*foreign(log, trial, facts), *unwatched(log), *of_pool(trial.runs, pool)]
+    others += [f"fio: {fault}" for fault in log.faults if fault != LIMITED]
     if trial.scan == UNSEEN:
-        others = (*others, "zpool status did not say whether a scrub or resilver ran meanwhile")
+        others.append("zpool status did not say whether a scrub or resilver ran meanwhile")
     elif trial.scan:
-        others = (*others, f"a {trial.scan} ran meanwhile: its reads, writes and flushes cannot be told apart")
-    return _chain(links, others)
+        others.append(f"a {trial.scan} ran meanwhile: its reads, writes and flushes cannot be told apart")
+    return _judged(links, others)
 
 
-def _last(trial: Trial) -> str:
-    """Why nothing was run after the last run, where zaudit saw to that."""
-    return next((f" ({ran.name}: {ran.fault})" for ran in trial.runs[-1:] if ran.fault), "")
-
-
-def _chain(links: list[Link], others: tuple[str, ...]) -> Chain:
+def _judged(links: Sequence[Link], others: Sequence[str] = ()) -> Chain:
     """A link that contradicts decides: too few are too few, whoever else added to the counters."""
-    reasons = (*_reasons(links), *others)
-    if any(link.status == "contradicts" for link in links):
-        return Chain("CONTRADICTED", tuple(links), reasons)
-    return Chain("INCONCLUSIVE" if reasons else "TRACED", tuple(links), reasons)
-
-
-def _reasons(links: list[Link]) -> tuple[str, ...]:
-    return tuple(f"{link.name}: {link.text}" for link in links if link.status == "unseen")
+    reasons = (*(f"{link.name}: {link.text}" for link in links if link.status == "unseen"), *others)
+    contradicted = any(link.status == "contradicts" for link in links)
+    return Chain("CONTRADICTED" if contradicted else "INCONCLUSIVE" if reasons else "TRACED", tuple(links), reasons)
 
 
 def _dataset(trial: Trial) -> Link:
@@ -264,30 +249,28 @@ def _fio(run: Run, section: Section) -> Link:
     job = run.log
     figures = (("writes", job.writes), ("syncs", job.syncs))
     if section.sync == "none" or not job.syncs:
-        return Link(
-            "fio",
-            "unseen",
-            f"the job {job.name} never asked for stable storage: there is no promise to follow",
-            figures,
-        )
+        text = f"the job {job.name} never asked for stable storage: there is no promise to follow"
+        return Link("fio", "unseen", text, figures)
     expected = job.writes // section.every
-    if job.syncs < 0.99 * expected - job_slack(section):
-        return Link(
-            "fio", "unseen", f"fio counted {job.syncs} syncs for {job.writes} writes, {expected} were expected", figures
-        )
+    if job.syncs < 0.99 * expected - section.jobs - 1:  # fio leaves out the last one of each job
+        text = f"fio counted {job.syncs} syncs for {job.writes} writes, {expected} were expected"
+        return Link("fio", "unseen", text, figures)
     return Link("fio", "accounts", f"{job.writes} writes, {job.syncs} syncs ({section.sync}) returned", figures)
-
-
-def job_slack(section: Section) -> int:
-    """Syncs that fio leaves out: the last one of each job."""
-    return section.jobs + 1
 
 
 def _zil(run: Run, trial: Trial, facts: Facts) -> Link:
     job, zil = run.log, run.zil
     if zil is None:
         return Link("ZIL", "unseen", f"no kstat of {harmless(trial.dataset)} could be read before and after the run")
-    figures = tuple((name, count) for name, count in _zil_figures(zil) if count is not None)
+    counted: tuple[tuple[str, int | None], ...] = (
+        ("commits", zil.commits),
+        ("log blocks on the SLOG", zil.slog_blocks),
+        ("log blocks on other vdevs", zil.normal_blocks),
+        ("writes as pointers (data on the data vdevs)", zil.indirect or None),
+        ("commits that failed and waited for the TXG", zil.errors or None),
+        ("commits that found no space", zil.stalls or None),
+    )
+    figures = tuple((name, count) for name, count in counted if count is not None)
     apart = "" if run.others is not None else " (all pools together: this release does not count datasets apart)"
     if zil.commits >= SHARE * job.syncs:
         return Link("ZIL", "accounts", f"{zil.commits} commits for {job.syncs} syncs{apart}", figures)
@@ -298,15 +281,6 @@ def _zil(run: Run, trial: Trial, facts: Facts) -> Link:
     elif run.others and (most := max(run.others.items(), key=lambda item: item[1]))[1] >= SHARE * job.syncs:
         text += f": {harmless(most[0])} saw {most[1]}"
     return Link("ZIL", "contradicts", text, figures)
-
-
-def _zil_figures(zil: Zil) -> Iterator[tuple[str, int | None]]:
-    yield "commits", zil.commits
-    yield "log blocks on the SLOG", zil.slog_blocks
-    yield "log blocks on other vdevs", zil.normal_blocks
-    yield "writes as pointers (data on the data vdevs)", zil.indirect or None
-    yield "commits that failed and waited for the TXG", zil.errors or None
-    yield "commits that found no space", zil.stalls or None
 
 
 # -- others on the pool -------------------------------------------------------------------------------------------
@@ -337,21 +311,17 @@ def foreign(run: Run, trial: Trial, facts: Facts) -> Iterator[str]:
     ):
         yield f"{FOREIGN_LOAD}: {run.idle_commits} commits in {run.idle_s:.0f} s before the run, while nothing of zaudit ran"
     pool = Subject("pool", trial.dataset.partition("/")[0])
-    for text in device_flushes.foreign_flushes(run, _idle_flushes(run, trial, pool, facts), facts, pool).values():
+    # flushes in the idle time before; where they are not counted, the writes: a flush is one of them
+    ran = next((each for each in trial.runs if each.name == run.name), None)
+    idle = verify_trial.devices(ran.idle, ran.before, pool, facts) if ran else ()
+    flushes = {**run.idle_writes, **{each.disk: each.flushes for each in idle if each.flushes is not None}}
+    for text in device_flushes.foreign_flushes(run, flushes, facts, pool).values():
         yield f"{FOREIGN_LOAD}: {text}"
     for device in run.devices:
         writes = run.idle_writes.get(device.disk, 0)
         rate = writes / run.idle_s if run.idle_s > 0 else 0.0
         if device.zil and device.allocation_class == "log" and rate * run.seconds > max(0.05 * device.writes, FEW):
             yield f"{FOREIGN_LOAD}: {writes} writes to {harmless(device.disk)} in {run.idle_s:.0f} s before the run"
-
-
-def _idle_flushes(run: Run, trial: Trial, pool: Subject, facts: Facts) -> dict[str, int]:
-    """Flushes of each disk in the idle time before a run. Where they are not counted, the writes: a flush is one of them."""
-    ran = next((each for each in trial.runs if each.name == run.name), None)
-    devices = verify_trial.devices(ran.idle, ran.before, pool, facts) if ran else ()
-    counted = {each.disk: each.flushes for each in devices if each.flushes is not None}
-    return {**run.idle_writes, **counted}
 
 
 def _most_commits(job: Job, trial: Trial, facts: Facts) -> float:

@@ -212,7 +212,8 @@ def _class(
         which = ", ".join(dict.fromkeys(missing)) or "any of their devices"
         yield Link(f"{named} vdevs", "unseen", f"no counters of {which} alone: what reaches them cannot be seen")
     total = _total(tops, facts, pool, away)
-    best = max((_ratio(leg.whole) for legs in tops.values() for leg in legs if leg.whole.writes), default=0.0)
+    wholes = [leg.whole for legs in tops.values() for leg in legs]
+    best = max(((each.flushes or 0) / each.writes for each in wholes if each.writes), default=0.0)
     followed: list[Link] = []
     for top, legs in tops.items():
         here = [leg.whole for leg in legs if not _gone(leg.whole, away)]
@@ -221,7 +222,7 @@ def _class(
             mirrored = here if every else [leg.whole]
             followed += [
                 _excused(device, here, away)
-                or _unwritten(device, leg)
+                or (None if len(leg.disks) == 1 or device in leg.data else _unwritten(device))
                 or _elsewhere(device, facts, pool)
                 or _device(device, facts, enough=total >= floor, mirrored=mirrored, most=best)
                 for device in leg.disks
@@ -240,7 +241,10 @@ def _class(
 
 def _elsewhere(device: Device, facts: Facts, pool: Subject) -> Link | None:
     """The link of a multipath disk of which nothing was counted that tells of flushes."""
-    files = [counted_elsewhere(leaf, Subject("disk", device.disk), facts) for leaf in _leaves(device, pool)]
+    files = [
+        counted_elsewhere(leaf, Subject("disk", device.disk), facts)
+        for leaf in (Subject("leaf", name, pool.name) for name in device.leaves)
+    ]
     if not any(files) or device.flushes or (device.volatile is False and device.writes):
         return None
     where = f"{device.allocation_class} {harmless(device.top)}: {device.writes} writes"
@@ -248,21 +252,17 @@ def _elsewhere(device: Device, facts: Facts, pool: Subject) -> Link | None:
     return Link(harmless(device.disk), "unseen", text, _figures(device))
 
 
-def _leaves(device: Device, pool: Subject) -> list[Subject]:
-    return [Subject("leaf", name, pool.name) for name in device.leaves]
-
-
-def _unwritten(device: Device, leg: Leg) -> Link | None:
+def _unwritten(device: Device) -> Link:
     """The link of a disk of a leg that nothing was written to but flushes: the blocks lie on the others."""
-    if len(leg.disks) == 1 or device in leg.data:
-        return None
     text = f"{device.allocation_class} {harmless(device.top)}: nothing was written to this disk of the leg"
     return Link(harmless(device.disk), "accounts", text, _figures(device))
 
 
 def _unclear(device: Device, run: Run, facts: Facts, pool: Subject) -> bool:
     """Whether it is one of several disks below a leaf, and a layer above it does more than pass writes and flushes on."""
-    layered = [facts.get(leaf, "stack_rearranges") for leaf in _leaves(device, pool)]
+    layered = [
+        facts.get(leaf, "stack_rearranges") for leaf in (Subject("leaf", name, pool.name) for name in device.leaves)
+    ]
     plain = all(isinstance(each, Known) and not each.value for each in layered)
     return not plain and sum(each.leaves == device.leaves for each in run.devices) > 1
 
@@ -293,11 +293,16 @@ def _excused(device: Device, others: Sequence[Device], away: Away) -> Link | Non
 
 def _accounted(legs: Sequence[Device], every: Sequence[Device], of_a_block: int) -> int:
     """How many log blocks on one top-level vdev cannot be in a volatile cache any more. legs: those that were there."""
+
+    def safe(device: Device) -> int:
+        """One write a flush; all where there is no such cache."""
+        return max(device.flushes or 0, device.writes if device.volatile is False else 0)
+
     of_a_block = max(of_a_block - (len(every) - len(legs)), 1)
     volatile = [device for device in legs if device.volatile is not False]
     if of_a_block == len(legs) or volatile:  # all legs of a raidz are flushed, whichever were written to
-        return min(map(_safe, volatile if of_a_block < len(legs) else legs))
-    return sum(map(_safe, legs)) // of_a_block
+        return min(map(safe, volatile if of_a_block < len(legs) else legs))
+    return sum(map(safe, legs)) // of_a_block
 
 
 def _without_counters(run: Run, facts: Facts, pool: Subject, class_: str) -> list[str]:
@@ -329,16 +334,6 @@ def facts_class(leaf: Subject, facts: Facts) -> str:
     return str(found.value) if isinstance(found, Known) else ""
 
 
-def _safe(device: Device) -> int:
-    """How many writes cannot be in a volatile cache any more: one a flush; all where there is no such cache."""
-    return max(device.flushes or 0, device.writes if device.volatile is False else 0)
-
-
-def _ratio(device: Device) -> float:
-    """Flushes for each write."""
-    return (device.flushes or 0) / max(device.writes, 1)
-
-
 def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[Device], most: float) -> Link:
     """Judged by its own writes and flushes. enough: its class accounts for its commits. mirrored: it and those that must have
     got the same; most: flushes for each write that one of its class got."""
@@ -356,8 +351,9 @@ def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[De
     if device.allocation_class == "log" and 0 < device.writes <= FEW and not flushed and enough and not behind:
         text = f"{where}: {device.writes} writes and no flush; too few of them to tell why"
         return Link(name, "unseen", text, figures)
+    due = (LIKE_OTHERS if device.allocation_class == "log" else FAR_BELOW) * most * device.writes
     if (device.writes and flushed >= FLUSHED * device.writes) or (
-        enough and not behind and (flushed >= _due(device, most) or device.writes <= FEW)
+        enough and not behind and (flushed >= due or device.writes <= FEW)
     ):
         text = f"{where}: {device.writes} writes, {flushed} flushes that completed"
         if off := _switched_off(NOCACHEFLUSH, facts):
@@ -371,11 +367,6 @@ def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[De
     if enough and not behind and flushed and device.allocation_class != "log":
         return Link(name, "unseen", f"{text}, far fewer than others of its class for as many writes", figures)
     return _unflushed(device, text, facts)
-
-
-def _due(device: Device, most: float) -> float:
-    """Flushes that a device of several in its class has to show for its writes."""
-    return (LIKE_OTHERS if device.allocation_class == "log" else FAR_BELOW) * most * device.writes
 
 
 def _unflushed(device: Device, text: str, facts: Facts) -> Link:
@@ -418,11 +409,8 @@ def _data(run: Run, facts: Facts, pool: Subject, classes_: Sequence[str], away: 
         return
     txgs = sum(1 for txg in run.txgs if txg.written and txg.at_s + txg.open_s + txg.sync_s < run.seconds)
     if txgs < TXGS_LEAST:
-        yield Link(
-            f"{classes_[0]} vdevs",
-            "unseen",
-            f"{txgs} transaction groups were seen to write: no flush could be expected",
-        )
+        text = f"{txgs} transaction groups were seen to write: no flush could be expected"
+        yield Link(f"{classes_[0]} vdevs", "unseen", text)
         return
     if missing := [name for class_ in classes_ for name in _without_counters(run, facts, pool, class_)]:
         text = f"no counters of {', '.join(missing)} alone: whether transaction groups flush them cannot be seen"
@@ -449,8 +437,7 @@ def _data(run: Run, facts: Facts, pool: Subject, classes_: Sequence[str], away: 
         elif device.flushes is None:
             yield Link(name, "unseen", f"{where}: this kernel does not count flushes", _figures(device))
         elif len(tops) > UBERBLOCKS and device.writes <= FEW:
-            yield Link(
-                name, "unseen", f"{text}: it may have been written to by the last of them only", _figures(device)
-            )
+            text += ": it may have been written to by the last of them only"
+            yield Link(name, "unseen", text, _figures(device))
         else:
             yield _unflushed(device, text, facts)
