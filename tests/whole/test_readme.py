@@ -163,7 +163,9 @@ def test_the_first_rule_of_a_contributor_is_one(tmp_path: Path) -> None:
     assert (done.exit_code, json.loads(done.output)["coverage"]["passed"]) == (0, 1)
 
 
-PAGES = {rule.id: text for rule in ALL if (text := rule_pages.pages().get(rule.page))}
+def pages() -> dict[str, str]:
+    """Rule -> its page; not made before a test looks at them, for all recorded hosts are judged for it."""
+    return {rule.id: text for rule in ALL if (text := rule_pages.pages().get(rule.page))}
 
 
 def test_each_rule_has_a_page_that_the_index_links_once() -> None:
@@ -173,14 +175,15 @@ def test_each_rule_has_a_page_that_the_index_links_once() -> None:
 
 def test_every_link_of_the_pages_leads_somewhere() -> None:
     there = {str(ROOT / path) for path in rule_pages.pages()}
-    links = [os.path.normpath(ROOT / "docs/rules" / link) for text in PAGES.values() for link in LINK.findall(text)]
+    links = [os.path.normpath(ROOT / "docs/rules" / link) for text in pages().values() for link in LINK.findall(text)]
     assert len(links) > 50
     assert [link for link in {*links} - there if not Path(link).exists()] == []
 
 
 def test_a_page_says_everything_of_its_rule() -> None:
+    pages_of = pages()
     for rule in ALL:
-        page = PAGES[rule.id]
+        page = pages_of[rule.id]
         labels = re.findall(r"^- \*([\w ]+):\*", page, re.MULTILINE)
         needed = {"Severity", "About", "Must hold", "Impact", "Why", "Fix", "Sources", "Examples", "Lab"}
         assert needed <= set(labels), rule.id
@@ -189,10 +192,11 @@ def test_a_page_says_everything_of_its_rule() -> None:
 
 def test_explain_prints_what_the_page_says() -> None:
     """Word by word, for every rule: what one of them has the other has, too, but for the lab."""
+    pages_of = pages()
     marks = re.compile(r"(?<!\\)`|^- \*([\w ]+):\*|^  - |\*\*(?!\*)", re.MULTILINE)
     for rule in ALL:
         shown = rule_page.page(rule, 100).removeprefix(f"{rule.id}:")
-        said = PAGES[rule.id].removeprefix(f"# {rule.id}").partition("\n- *Lab:*")[0]
+        said = pages_of[rule.id].removeprefix(f"# {rule.id}").partition("\n- *Lab:*")[0]
         page = re.sub(r"\\(.)", r"\1", marks.sub(r"\1 ", said))
         assert "".join(shown.replace("**", "").split()) == "".join(page.replace("**", "").split()), rule.id
 
