@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from auditor import audit
+from auditor.durability.repairs import Repairs
 from auditor.host.request import Capture, Files
+from auditor.judge import event_table
 from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
@@ -72,6 +74,12 @@ def growing(few: Counter[CodeType], many: Counter[CodeType]) -> list[str]:
         for code, count in many.items()
         if count > ENOUGH and count > MOST * few[code]
     ]
+
+
+@pytest.fixture(autouse=True)
+def _repaired_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of what other tests have found already are counted, too."""
+    monkeypatch.setattr(event_table, "Repairs", Repairs)
 
 
 @pytest.fixture(scope="module")
