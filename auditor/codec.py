@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from auditor.errors import Stop
 from auditor.text import VALUES, crowded, harmless
@@ -48,9 +48,20 @@ def plain(value: Any, spelt: Callable[[str], str] = str) -> Any:
             return value
 
 
-def load(kind: type[T], data: Any, where: str = "") -> T:
+class Reading(NamedTuple):
+    """How a document is read. lenient: fields with a default may be missing, as in those of older releases. text: what becomes
+    of each text."""
+
+    lenient: bool = False
+    text: Callable[[str], str] = str
+
+
+EXACT, OF_ANY_RELEASE = Reading(), Reading(lenient=True, text=harmless)
+
+
+def load(kind: type[T], data: Any, where: str = "", how: Reading = EXACT) -> T:
     """The value of a type from what json.loads() gave. where: names the place in an error. Raises CodecError."""
-    value: T = _load(kind, data, where or kind.__name__)
+    value: T = _load(kind, data, where or kind.__name__, how)
     return value
 
 
@@ -76,16 +87,17 @@ def from_member(kind: type[T], schema: str, text: str, what: str, upgrade: Calla
         raise CodecError(f"{MEMBER}: {error}") from None
 
 
-def _load(type_: Any, data: Any, where: str) -> Any:
+def _load(type_: Any, data: Any, where: str, how: Reading) -> Any:
     if hasattr(type_, "from_plain"):
         return type_.from_plain(data, where)
     if hasattr(type_, "_fields"):
-        return _record(type_, data, where)
+        return _record(type_, data, where, how)
     match get_origin(type_):
         case origin if origin is tuple:
-            return _tuple(get_args(type_), data, where)
+            return _tuple(get_args(type_), data, where, how)
         case origin if isinstance(origin, type) and issubclass(origin, Mapping):
-            return {key: _load(get_args(type_)[1], each, f"{where}.{short(key)}") for key, each in members(data, where)}
+            item = get_args(type_)[1]
+            return {key: _load(item, each, f"{where}.{short(key)}", how) for key, each in members(data, where)}
         case origin if origin is Literal:
             if data in get_args(type_) and isinstance(data, str):
                 return data
@@ -94,16 +106,19 @@ def _load(type_: Any, data: Any, where: str) -> Any:
             if data is None:
                 return None
             (other,) = (each for each in get_args(type_) if each is not NoneType)
-            return _load(other, data, where)
-    return scalar(type_, data, where)
+            return _load(other, data, where, how)
+    value = scalar(type_, data, where)
+    return how.text(value) if type_ is str else value
 
 
-def _record(type_: Any, data: Any, where: str) -> Any:
-    hints = hints_of(type_)
-    given = dict(members(data, where))
-    if missing := [name for name in hints if name not in given]:
+def _record(type_: Any, data: Any, where: str, how: Reading) -> Any:
+    hints, there = hints_of(type_), dict(members(data, where))
+    optional = type_._field_defaults if how.lenient else {}
+    if missing := [name for name in hints if name not in there and name not in optional]:
         raise CodecError(f"{where}: {missing[0]} is missing")
-    return type_(**{name: _load(hint, given[name], f"{where}.{name}") for name, hint in hints.items()})
+    return type_(
+        **{name: _load(hint, there[name], f"{where}.{name}", how) for name, hint in hints.items() if name in there}
+    )
 
 
 @cache
@@ -111,14 +126,16 @@ def hints_of(type_: Any) -> dict[str, Any]:
     return {name: get_type_hints(type_)[name] for name in type_._fields}
 
 
-def _tuple(items: tuple[Any, ...], data: Any, where: str) -> tuple[Any, ...]:
+def _tuple(items: tuple[Any, ...], data: Any, where: str, how: Reading) -> tuple[Any, ...]:
     if not isinstance(data, list):
         raise CodecError(f"{where} is {_shown(data)}, not a list")
     if items[-1] is Ellipsis:
         items = (items[0],) * len(data)
     if len(items) != len(data):
         raise CodecError(f"{where} has {len(data)} items, not {len(items)}")
-    return tuple(_load(item, each, f"{where}[{i}]") for i, (item, each) in enumerate(zip(items, data, strict=True)))
+    return tuple(
+        _load(item, each, f"{where}[{i}]", how) for i, (item, each) in enumerate(zip(items, data, strict=True))
+    )
 
 
 def members(data: Any, where: str) -> Iterable[tuple[str, Any]]:

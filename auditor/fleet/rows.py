@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
+from auditor import codec
 from auditor.codec import moment, one_of, text
 from auditor.errors import Stop
-from auditor.judge.event import SEVERITIES, Severity
+from auditor.judge.event import Severity
+from auditor.report.report_reader import BugName, Outcome
 from auditor.text import few, harmless, unknown_headline
 
 SCHEMA = "zaudit-lines/1"
@@ -20,8 +22,6 @@ STANDINGS = (
     *("stalled", "damaged", "lost", "corrupted", "cannot tell", "waived", "one failure away", "at risk"),
     *("on the word", "kept"),
 )
-Outcome = Literal["fail", "unknown", "waived"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LISTED = 100
 Key = tuple[str, float, str]  # which look it was: at which host, when, and the recording
 
@@ -47,8 +47,7 @@ class HostLook(NamedTuple):
 
 
 class FindingRow(NamedTuple):
-    """A finding of one look. counts: it is neither waived nor known to a baseline. bugs: (id, severity) of
-    known ones of the release."""
+    """A finding of one look. counts: it is neither waived nor known to a baseline."""
 
     key: Key
     id: str
@@ -59,10 +58,10 @@ class FindingRow(NamedTuple):
     place: str
     title: str
     command: str
-    openzfs: str
-    models: tuple[str, ...]
-    remedies: tuple[str, ...]
-    bugs: tuple[tuple[str, Severity], ...] = ()
+    openzfs: str = ""
+    models: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+    bugs: tuple[BugName, ...] = ()
 
 
 class Absent(NamedTuple):
@@ -153,23 +152,15 @@ def _row(table: Mapping[str, Any]) -> Row | None:
 
 
 def _found(table: Mapping[str, Any]) -> FindingRow:
-    outcome = one_of(table["outcome"], OUTCOMES)
     commands, title = _texts(table["fix"]["commands"]), text(table["title"])
-    return FindingRow(
-        key=_key(table),
-        id=text(table["id"]),
-        rule=text(table["rule"]),
-        outcome=outcome,
-        counts=outcome != "waived" and not table.get("known"),
-        severity=one_of(table["severity"], SEVERITIES),
-        place=text(table["place"]),
-        title=unknown_headline(title) if "unknown" in (outcome, table.get("was")) else title,
-        command=_step(table["fix"], commands)[0] if commands else "",
-        openzfs=text(table.get("openzfs", "")),
-        models=_texts(table.get("models", [])),
-        remedies=_texts(table.get("remedies", [])),
-        bugs=tuple((text(bug["id"]), one_of(bug["severity"], SEVERITIES)) for bug in table.get("bugs", [])[:LISTED]),
-    )
+    follows = {
+        "key": [*_key(table)],
+        "counts": table["outcome"] != "waived" and not table.get("known"),
+        "title": unknown_headline(title) if "unknown" in (table["outcome"], table.get("was")) else title,
+        "command": _step(table["fix"], commands)[0] if commands else "",
+        **{name: table[name][:LISTED] for name in ("models", "remedies", "bugs") if name in table},
+    }
+    return codec.load(FindingRow, {**table, **follows}, "finding", codec.OF_ANY_RELEASE)
 
 
 def _step(fix: Mapping[str, Any], commands: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,15 +11,16 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from auditor import __version__, audit, rulebook
@@ -184,30 +185,58 @@ _CODE = "import sys; sys.path[:] = sys.argv[2:]; from auditor.fleet.workers impo
 
 
 class Child:
-    """The process; it is started when it is first given something, and anew when it is given something after its end."""
+    """The process; it is started when it is first given something, and again when it is given something after its end."""
 
     def __init__(self, how: How) -> None:
         self._how = how
         self._process: subprocess.Popen[bytes] | None = None
-        self.pipe: Connection
+        self._pipe: Connection
+        self._lock = threading.Lock()
+        self._closed = False
 
-    def give(self, name: str) -> None:
-        """Judge this recording; its lines come through the pipe. Raises OSError where no process can be started."""
-        if self._process is None:
-            self.pipe, theirs = Pipe()
-            with theirs:
-                flags = ("-I", *(("-B",) if sys.dont_write_bytecode else ()))
-                number = theirs.fileno()
-                argv = (sys.executable, *flags, "-c", _CODE, str(number), *sys.path)
-                self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=(number,))
-        with suppress(OSError):  # a process that is gone shows at the other end, too
-            self.pipe.send((self._how, name))
+    def judged(self, name: str, seconds: float) -> str:
+        """The lines of one recording, whatever becomes of the process. Raises OSError where none can be started."""
+        status = ""
+        for _ in range(TRIES):
+            self._start()
+            with suppress(OSError):  # a process that is gone shows at the other end, too
+                self._pipe.send((self._how, name))
+            if not self._pipe.poll(seconds):
+                self.end()
+                return lines([unjudged(name, f"not judged within {seconds:g} s")])
+            try:
+                return self._pipe.recv_bytes().decode()
+            except (EOFError, OSError):
+                status = self._died()
+        return lines([unjudged(name, f"the process that judged it died {TRIES} times ({status})")])
 
-    def taken(self) -> str:
-        """The lines of what it was given. Raises EOFError or OSError where the process died of it."""
-        return self.pipe.recv_bytes().decode()
+    def end(self) -> None:
+        """Kill the process, if there is one, and wait for its end."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._pipe.close()
+            self._process = None
 
-    def died(self) -> str:
+    def close(self) -> None:
+        """From another thread: what is judged ends now, and nothing is begun any more."""
+        with self._lock:
+            self._closed = True
+            if self._process:
+                self._process.kill()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._closed:
+                raise CancelledError
+            if self._process is None:
+                self._pipe, theirs = Pipe()
+                with theirs:
+                    flags = ("-I", *(("-B",) if sys.dont_write_bytecode else ()))
+                    argv = (sys.executable, *flags, "-c", _CODE, str(theirs.fileno()), *sys.path)
+                    self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),))
+
+    def _died(self) -> str:
         """How it ended; it has closed its end of the pipe."""
         process = self._process
         assert process is not None
@@ -216,38 +245,6 @@ class Child:
         self.end()
         code = process.returncode
         return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-    def end(self) -> None:
-        """Kill the process, if there is one, and wait for its end."""
-        if self._process:
-            self._process.kill()
-            self._process.wait()
-            self.pipe.close()
-            self._process = None
-
-    def judged(self, name: str, seconds: float) -> str:
-        """The lines of one recording, whatever becomes of the process."""
-        status = ""
-        for _ in range(TRIES):
-            self.give(name)
-            if not self.pipe.poll(seconds):
-                self.end()
-                return late(name, seconds)
-            try:
-                return self.taken()
-            except (EOFError, OSError):
-                status = self.died()
-        return deadly(name, status)
-
-
-def late(name: str, seconds: float) -> str:
-    """The line of a recording whose time is over."""
-    return lines([unjudged(name, f"not judged within {seconds:g} s")])
-
-
-def deadly(name: str, status: str) -> str:
-    """The line of a recording that no process survived. status: how the last one ended."""
-    return lines([unjudged(name, f"the process that judged it died {TRIES} times ({status})")])
 
 
 def run(number: int) -> None:
@@ -264,8 +261,8 @@ def run(number: int) -> None:
             pipe.send_bytes(judged_lines(name, how).encode())
 
 
-# Recordings judged in processes of their own, bounded in memory and time: a recording that exhausts either, or kills its
-# process, is a row that says so, and costs no other recording anything.
+# Recordings judged in processes, a thread for each: a recording that exhausts its memory or time, or kills its process, is a
+# row that says so, and costs no other recording anything.
 
 AHEAD = 8  # recordings a process may be ahead of one that takes long, whose rows come first
 
@@ -283,71 +280,38 @@ class Bounds(NamedTuple):
 
 def judged(names: Iterable[str], how: How, bounds: Bounds) -> Iterator[str]:
     """The lines of each recording, in the order of the names, whichever is done first. Close it, and the processes end."""
-    left = enumerate(names)
-    done: dict[int, str] = {}
-    order: deque[int] = deque()
-    workers = [_Worker(how) for _ in range(bounds.jobs)]
+    children = [Child(how) for _ in range(bounds.jobs)]
+    idle = SimpleQueue[Child]()
+    for each in children:
+        idle.put(each)
+
+    def one(name: str) -> str:
+        child = idle.get()
+        try:
+            return child.judged(name, bounds.seconds)
+        finally:
+            idle.put(child)
+
+    threads = ThreadPoolExecutor(bounds.jobs)
     try:
-        while True:
-            while order and order[0] in done:  # before they are given more: what is full here takes nothing
-                yield done.pop(order.popleft())
-            for worker in (each for each in workers if each.task is None):
-                if len(order) < bounds.jobs * AHEAD and (task := next(left, None)):
-                    order.append(task[0])
-                    worker.begin(_Task(*task), bounds.seconds)
-            busy = [each for each in workers if each.task]
-            if not busy:
-                return
-            _collect(busy, done, bounds.seconds)
+        for _, future in _in_order(lambda name: threads.submit(one, name), iter(names), bounds.jobs * AHEAD):
+            yield future.result()
     finally:
-        for worker in workers:
-            worker.child.end()
+        for each in children:
+            each.close()
+        threads.shutdown(cancel_futures=True)
+        for each in children:
+            each.end()
 
 
-class _Task(NamedTuple):
-    """number: in the order of the names. tries: how often its process has died."""
-
-    number: int
-    name: str
-    tries: int = 0
-
-
-def _collect(busy: list[_Worker], done: dict[int, str], seconds: float) -> None:
-    """What comes next: rows, the death of a process, or the end of its time."""
-    soonest = min(worker.until for worker in busy)
-    ready = wait([worker.child.pipe for worker in busy], max(soonest - time.monotonic(), 0))
-    for worker in busy:
-        task = worker.task
-        assert task is not None
-        if worker.child.pipe in ready:
-            try:
-                text = worker.child.taken()
-            except (EOFError, OSError):
-                status = worker.child.died()
-                if task.tries + 1 < TRIES:
-                    worker.begin(task._replace(tries=task.tries + 1), seconds)
-                    continue
-                text = deadly(task.name, status)
-        elif worker.until > time.monotonic():
-            continue
-        else:
-            worker.child.end()
-            text = late(task.name, seconds)
-        done[task.number], worker.task = text, None
-
-
-class _Worker:
-    """A process and what it is judging."""
-
-    def __init__(self, how: How) -> None:
-        self.child = Child(how)
-        self.task: _Task | None = None
-        self.until = 0.0
-
-    def begin(self, task: _Task, seconds: float) -> None:
-        """Judge this; the time that a new process takes to start does not count for much."""
-        self.child.give(task.name)
-        self.task, self.until = task, time.monotonic() + seconds
+def _in_order(submit: Callable[[str], Any], names: Iterator[str], most: int) -> Iterator[tuple[str, Any]]:
+    """Each name with its future. most: that are under way at once."""
+    under_way: deque[tuple[str, Any]] = deque()
+    while True:
+        under_way.extend((name, submit(name)) for name in islice(names, most - len(under_way)))
+        if not under_way:
+            return
+        yield under_way.popleft()
 
 
 # Recordings judged on the workers of Dask: those of a cluster, or processes of this machine. Each worker has a process of ours
@@ -400,23 +364,16 @@ def on_a_worker(name: str, how: How, seconds: float, zaudit: str) -> str:
 def _judged_by_dask(client: Any, names: Iterator[str], how: How, bounds: Bounds, where: str) -> Iterator[str]:
     from distributed import KilledWorker
 
-    most = max(sum(client.nthreads().values()), bounds.jobs) * AHEAD
-    under_way: deque[tuple[str, Any]] = deque()
-    while True:
-        for name in islice(names, most - len(under_way)):
-            asked = client.submit(on_a_worker, name, how, bounds.seconds, __version__, pure=False)
-            under_way.append((name, asked))
-        if not under_way:
-            return
-        name, future = under_way.popleft()
+    def submit(name: str) -> Any:
+        return client.submit(on_a_worker, name, how, bounds.seconds, __version__, pure=False)
+
+    for name, future in _in_order(submit, names, max(sum(client.nthreads().values()), bounds.jobs) * AHEAD):
         try:
             yield str(future.result(timeout=bounds.seconds * TRIES * AHEAD))
         except KilledWorker as error:
             yield lines([unjudged(name, f"the workers that judged it died ({error})")])
         except Stop as error:
             raise NoCluster(f"{where}: {error}") from None
-        except (
-            Exception
-        ) as error:  # no recording makes one: it is the scheduler, the network, or a worker without zaudit
+        except Exception as error:  # of no recording: the scheduler, the network, or a worker without zaudit
             said = str(error) or "no worker answered in time"
             raise NoCluster(f"{where}: {type(error).__name__}: {said}"[:SAID]) from None

@@ -18,11 +18,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Literal, NamedTuple, cast
 
-from auditor import data
+from auditor import codec, data
 from auditor.durability.events import QUESTIONS
 from auditor.errors import Stop
-from auditor.facts import HOST, KINDS, Facts, Kind, Known, Reason, Subject
-from auditor.judge.event import EVENTS, MEANS, SEVERITIES, TAKEN
+from auditor.facts import HOST, Facts, Kind, Known, Reason, Subject
+from auditor.judge.event import EVENTS, MEANS, TAKEN
 from auditor.judge.finding import RANK
 from auditor.judge.identity import MEMBERS, NEW_NAME, Identities
 from auditor.judge.rule import Rule, Severity
@@ -291,6 +291,30 @@ SCHEMA, FIRST = "zaudit-baseline/2", "zaudit-baseline/1"
 LIMIT = 64 << 20  # bytes of a file
 
 
+class _Row(NamedTuple):
+    """An entry as the file has it. cells: EVENT QUESTION ANSWER."""
+
+    rule: str
+    kind: Kind
+    pool: str
+    name: str
+    outcome: Outcome
+    severity: Severity
+    first: str
+    last: str
+    identity: str | None = None
+    cells: tuple[str, ...] | None = None
+    count: int = 1  # type: ignore[assignment]  # a method of tuples
+
+
+class _File(NamedTuple):
+    host: str
+    targets: tuple[str, ...]
+    pools: tuple[str, ...]
+    made: str
+    known: tuple[_Row, ...]
+
+
 class BaselineError(Stop):
     """A baseline that cannot be used, or not for this run; the text names the file and what is wrong."""
 
@@ -305,12 +329,12 @@ def parse(data: bytes, path: str) -> Baseline:
         schema = table.get("schema") if isinstance(table, dict) else None
         if schema not in (SCHEMA, FIRST):
             raise ValueError(f"its schema is neither {SCHEMA} nor {FIRST}")
-        entries = [_entry(each, named=schema == FIRST) for each in _list(table["known"])]
-        targets, pools = (tuple(map(_text, _list(table[key]))) for key in ("targets", "pools"))
-        return Baseline(_text(table["host"]), targets, pools, _day(table["made"]), {each.key: each for each in entries})
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        why = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        raise BaselineError(f"{path}: not a baseline of zaudit: {harmless(why[:200])}") from None
+        found = codec.load(_File, table, "baseline", codec.Reading(lenient=True))
+        entries = [_entry(each, named=schema == FIRST) for each in found.known]
+        known = {each.key: each for each in entries}
+        return Baseline(found.host, found.targets, found.pools, _day(found.made), known)
+    except (ValueError, RecursionError) as error:  # CodecError among them
+        raise BaselineError(f"{path}: not a baseline of zaudit: {harmless(str(error)[:200])}") from None
 
 
 def text(baseline: Baseline) -> str:
@@ -355,51 +379,33 @@ def _row(each: Entry) -> dict[str, Any]:
     }
 
 
-def _entry(row: Mapping[str, Any], *, named: bool) -> Entry:
-    """named: as the first edition knows it."""
-    if not isinstance(row, dict):
-        raise TypeError("a known finding is no table")
-    rule, kind, pool, name, outcome, severity = (
-        _text(row[key]) for key in ("rule", "kind", "pool", "name", "outcome", "severity")
-    )
-    if kind not in KINDS or outcome not in ("fail", "unknown") or severity not in SEVERITIES:
-        raise ValueError(f"{kind}, {outcome} or {severity} is no kind, outcome or severity")
-    subject = Subject(cast(Any, kind), name, pool)
-    cells = tuple(map(_cell, _list(row["cells"]))) if "cells" in row and not named else None
-    count = row.get("count", 1)
-    if type(count) is not int or count < 1:
+def _entry(row: _Row, *, named: bool) -> Entry:
+    """named: as the first edition knows it, by its name alone. Raises ValueError."""
+    if row.count < 1:
         raise ValueError("a count is no number of things")
+    cells = None if named or row.cells is None else tuple(map(_cell, row.cells))
+    identity = "" if named else row.identity
+    if identity is None:
+        raise ValueError(f"{row.rule}: identity is missing")
     return Entry(
-        rule,
-        subject,
-        "" if named else _text(row["identity"]),
-        cast(Any, outcome),
-        cast(Any, severity),
+        row.rule,
+        Subject(row.kind, row.name, row.pool),
+        identity,
+        row.outcome,
+        row.severity,
         cells,
-        count,
-        _day(row["first"]),
-        _day(row["last"]),
+        row.count,
+        _day(row.first),
+        _day(row.last),
     )
 
 
-def _cell(value: Any) -> Carries:
-    event, question, answer = _text(value).split(" ")
+def _cell(text: str) -> Carries:
+    event, question, answer = text.split(" ")
     if event not in EVENTS or question not in QUESTIONS or answer not in ANSWERS[1:]:
-        raise ValueError(f"{value!r} is no cell")
+        raise ValueError(f"{text!r} is no cell")
     return Carries(cast(Any, event), cast(Any, question), answer)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} in place of a text")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{type(value).__name__} in place of a list")
-    return value
-
-
-def _day(value: Any) -> str:
-    return date.fromisoformat(_text(value)).isoformat()
+def _day(text: str) -> str:
+    return date.fromisoformat(text).isoformat()

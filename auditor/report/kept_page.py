@@ -85,8 +85,8 @@ def _finding(each: Finding) -> Shown:
     rows = chain(
         _rows("Risk", (each.impact,)),
         _rows("Because", each.says[1 : 1 + SAYS]),
-        _rows("Fix", (each.fix,) if each.outcome == "fail" and not aside else ()),
-        _rows("", map(command, each.commands[:COMMANDS] if not aside else ())),
+        _rows("Fix", (each.fix.text,) if each.outcome == "fail" and not aside else ()),
+        _rows("", map(command, each.fix.commands[:COMMANDS] if not aside else ())),
         _rows("Waived", who),
         _rows("Known", (f"since {each.known}",) if each.known else ()),
     )

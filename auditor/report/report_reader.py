@@ -13,6 +13,7 @@ from datetime import date
 from itertools import islice
 from typing import Any, Literal, NamedTuple, get_args
 
+from auditor import codec
 from auditor.codec import moment, one_of, text
 from auditor.errors import Stop
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
@@ -42,12 +43,42 @@ class Waiver(NamedTuple):
     expires: str
 
 
+class Fix(NamedTuple):
+    """needs: the condition on which the commands help, or empty."""
+
+    commands: tuple[str, ...]
+    text: str
+    cost: str
+    needs: str = ""
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The commands, the first behind what it needs."""
+        ahead = f"{self.needs}: " if self.needs else ""
+        return tuple(f"{ahead if not i else ''}{command}" for i, command in enumerate(self.commands))
+
+
+class BugName(NamedTuple):
+    """A known bug of the release."""
+
+    id: str
+    severity: Severity
+
+
+class SubjectName(NamedTuple):
+    """pool: of a vdev or leaf, or empty."""
+
+    kind: str
+    pool: str
+    name: str
+
+
 class Finding(NamedTuple):
     """As in the report. outcome: fail, unknown or waived; was: what a waived one is without its waiver, else the outcome.
     title: of an unknown one says that it is not known. event: the mildest at which something acknowledged goes, may go or rests
-    on a word, or empty. says: of the first subjects what was found or why nobody could tell, each once. subjects: (kind, pool
-    or empty, name) of the first; total: of all. known: the day since which a baseline knows it, or empty. page: of the rule, in
-    the repository; empty of a rule of a site. bugs: (id, severity) of each known bug of the release that it is about."""
+    on a word, or empty. says: of the first subjects what was found or why nobody could tell, each once. subjects: the first;
+    total: of all. known: the day since which a baseline knows it, or empty. page: of the rule, in the repository; empty of a
+    rule of a site. bugs: that it is about."""
 
     id: str
     rule: str
@@ -55,33 +86,24 @@ class Finding(NamedTuple):
     was: Outcome
     severity: Severity
     harm: str
-    event: Event | Literal[""]
+    event: str
     title: str
     place: str
     where: str
     impact: str
-    fix: str
-    cost: str
-    needs: str
-    commands: tuple[str, ...]
+    fix: Fix
     references: tuple[str, ...]
     says: tuple[str, ...]
-    subjects: tuple[tuple[str, str, str], ...]
+    subjects: tuple[SubjectName, ...]
     total: int
-    waiver: Waiver | None
     known: str
     page: str
-    bugs: tuple[tuple[str, Severity], ...]
+    waiver: Waiver | None
+    bugs: tuple[BugName, ...] = ()
 
     @property
     def standing(self) -> str:
         return "known" if self.known else self.outcome
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """The commands, the first behind what it needs."""
-        ahead = f"{self.needs}: " if self.needs else ""
-        return tuple(f"{ahead if not i else ''}{command}" for i, command in enumerate(self.commands))
 
     @property
     def more(self) -> str:
@@ -150,7 +172,7 @@ def parse_report(document: Any) -> ReportDocument:
         raise NoReport(f"not a report of zaudit: its schema is neither {SCHEMA} nor {FIRST}")
     try:
         return _report(document)
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:  # CodecError among them
         raise NoReport(f"a malformed report ({harmless(f'{type(error).__name__}: {error}'[:200])})") from None
 
 
@@ -194,40 +216,27 @@ def _report(document: Mapping[str, Any]) -> ReportDocument:
 
 
 def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], room: Room) -> Finding:
-    outcome, rule, fix = one_of(each["outcome"], OUTCOMES), text(each["rule"]), each["fix"]
+    """With what follows from the rest, and what an older release said in another way."""
+    outcome, rule = each["outcome"], text(each["rule"])
     verdicts = _list(each["verdicts"] if "verdicts" in each else each["subjects"])
     first = list(islice(spread(verdicts, names, room), SUBJECTS))
-    place = text(each["place"])
-    named = ((text(one["kind"]), text(one.get("pool", "")), text(one["name"])) for one in first)
-    bugs = tuple((text(bug["id"]), one_of(bug["severity"], SEVERITIES)) for bug in _list(each.get("bugs", [])))
-    subjects = tuple(dict.fromkeys(named)) if bugs else tuple(named)
-    message = (text(each["message"]),) if "message" in each else ()
+    subjects = [SubjectName(one["kind"], one.get("pool", ""), one["name"]) for one in first]
+    subjects = list(dict.fromkeys(subjects)) if each.get("bugs") else subjects
+    message = [text(each["message"])] if "message" in each else []
     was, title = one_of(each["was"], OUTCOMES[:2]) if outcome == "waived" else outcome, text(each["title"])
-    return Finding(
-        id=text(each["id"]),
-        rule=rule,
-        outcome=outcome,
-        was=was,
-        severity=one_of(each["severity"], SEVERITIES),
-        harm=text(each["harm"]),
-        event=one_of(each["event"], EVENTS) if "event" in each else strikes.get(rule, ""),
-        title=unknown_headline(title) if was == "unknown" else title,
-        place=place,
-        where=text(each.get("where", place)),
-        impact=text(each["impact"]),
-        fix=text(fix["text"]),
-        cost=text(fix["cost"]),
-        needs=text(fix.get("needs", "")),
-        commands=tuple(map(text, _list(fix["commands"]))),
-        references=tuple(map(text, _list(each["references"]))),
-        says=tuple(dict.fromkeys((*message, *(said for one in first for said in _says(one))))),
-        subjects=subjects,
-        total=len(subjects) if bugs else _total(verdicts, names),
-        waiver=_waiver(each["waiver"]) if outcome == "waived" else None,
-        known=text(each["known"]["since"]) if "known" in each else "",
-        page=_page(each["page"], rule) if "page" in each else "",
-        bugs=bugs,
-    )
+    follows = {
+        "was": was,
+        "event": one_of(each["event"], EVENTS) if "event" in each else strikes.get(rule, ""),
+        "title": unknown_headline(title) if was == "unknown" else title,
+        "where": each.get("where", each["place"]),
+        "says": list(dict.fromkeys((*message, *(words for one in first for words in _says(one))))),
+        "subjects": codec.plain(subjects),
+        "total": len(subjects) if each.get("bugs") else _total(verdicts, names),
+        "waiver": _waiver(each["waiver"]) if outcome == "waived" else None,
+        "known": each["known"]["since"] if "known" in each else "",
+        "page": _page(each["page"], rule) if "page" in each else "",
+    }
+    return codec.load(Finding, {**each, **follows}, "finding", codec.OF_ANY_RELEASE)
 
 
 def _total(verdicts: Sequence[Mapping[str, Any]], names: Any) -> int:
@@ -244,9 +253,8 @@ def _page(value: Any, rule: str) -> str:
     return page if page == f"docs/rules/{rule}.md" and re.fullmatch(r"[a-z0-9-]+", rule) else ""
 
 
-def _waiver(table: Mapping[str, Any]) -> Waiver:
-    expires = date.fromisoformat(text(table["expires"])).isoformat()
-    return Waiver(text(table["owner"]), text(table["reason"]), expires)
+def _waiver(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {**table, "expires": date.fromisoformat(text(table["expires"])).isoformat()}
 
 
 def _says(verdict: Mapping[str, Any]) -> Iterator[str]:

@@ -10,10 +10,30 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from auditor.codec import plain
 from auditor.report.formats import Format
 from auditor.report.report_reader import Finding, ReportDocument
 
 SCHEMA = "zaudit-lines/1"
+KEYS = (
+    *(
+        "id",
+        "rule",
+        "outcome",
+        "was",
+        "severity",
+        "harm",
+        "event",
+        "known",
+        "place",
+        "title",
+        "says",
+        "subjects",
+        "total",
+    ),
+    "fix",
+)
+PERHAPS = ("bugs", "page", "waiver")
 
 
 def render(report: ReportDocument) -> str:
@@ -45,28 +65,10 @@ def _report(report: ReportDocument) -> dict[str, Any]:
 
 
 def _finding(each: Finding) -> dict[str, Any]:
-    waiver = {"waiver": each.waiver._asdict()} if each.waiver else {}
-    page = {"page": each.page} if each.page else {}
-    return {
-        "id": each.id,
-        "rule": each.rule,
-        "outcome": each.outcome,
-        "was": each.was,
-        "severity": each.severity,
-        "harm": each.harm,
-        "event": each.event,
-        "known": each.known,
-        "place": each.place,
-        "title": each.title,
-        "says": list(each.says),
-        "subjects": [{"kind": kind, "pool": pool, "name": name} for kind, pool, name in each.subjects],
-        "total": each.total,
-        "fix": {"commands": list(each.commands), "text": each.fix, "cost": each.cost}
-        | ({"needs": each.needs} if each.needs else {}),
-        **({"bugs": [{"id": id, "severity": severity} for id, severity in each.bugs]} if each.bugs else {}),
-        **page,
-        **waiver,
-    }
+    """What is empty in most is left out."""
+    found = plain(each)
+    found["fix"] = {key: value for key, value in found["fix"].items() if value or key != "needs"}
+    return {key: found[key] for key in KEYS} | {key: found[key] for key in PERHAPS if found[key]}
 
 
 FORMATS = {"jsonl": Format(text=render)}

@@ -46,7 +46,7 @@ def _case(each: Finding) -> str:
 
 def _outcome(each: Finding) -> str:
     more = [f"More: {each.more}"] if each.more else []
-    fixes = (*(f"Fix: {command}" for command in each.steps), each.fix)
+    fixes = (*(f"Fix: {command}" for command in each.fix.steps), each.fix.text)
     said = [each.impact, *each.says, *fixes] if each.was == "fail" else [*each.says, f"If it fails: {each.impact}"]
     text = escape("\n".join([*said, *more]))
     match each.standing:

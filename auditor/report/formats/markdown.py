@@ -74,11 +74,11 @@ def _failure(each: Finding) -> Iterator[str]:
     yield f"{code(each.rule)} at {code(brief(each.where, 300))}\n"
     yield from (f"- {text(brief(said, 400))}" for said in each.says[:4])
     yield f"- Risk: {text(each.impact)}"
-    needs = f"{text(each.needs)}: " if each.needs else ""
+    needs = f"{text(each.fix.needs)}: " if each.fix.needs else ""
     yield from (
-        f"- Fix: {'' if i else needs}{code(brief(command, 400))}" for i, command in enumerate(each.commands[:4])
+        f"- Fix: {'' if i else needs}{code(brief(command, 400))}" for i, command in enumerate(each.fix.commands[:4])
     )
-    yield f"- Fix ({text(each.cost)}): {text(each.fix)}"
+    yield f"- Fix ({text(each.fix.cost)}): {text(each.fix.text)}"
     yield f"- More: {code(each.more)}\n" if each.more else ""
 
 

@@ -81,7 +81,8 @@ def _rule(each: Finding) -> dict[str, Any]:
         "shortDescription": {"text": brief(each.title, TEXT)},
         "fullDescription": {"text": brief(each.impact, TEXT)},
         "help": {
-            "text": brief(f"{each.fix} ({each.cost})", TEXT - 200) + (f" More: {each.more}." if each.more else "")
+            "text": brief(f"{each.fix.text} ({each.fix.cost})", TEXT - 200)
+            + (f" More: {each.more}." if each.more else "")
         },
         "defaultConfiguration": {"level": level},
         "properties": {"tags": ["durability", each.harm], "precision": "high", "problem.severity": PROBLEMS[level]},
