@@ -21,6 +21,8 @@ from auditor.text import harmless, is_url
 if TYPE_CHECKING:
     from auditor.audit import Options
 
+Command = Callable[..., Any]
+Option = Callable[[Command], Command]
 SEVERITIES = ("low", "medium", "high", "critical")
 LATE = "not read and judged within {:g} s (see --deadline)"
 RECORDED = ("replay", "replays", "since")  # options of which each names a recording
@@ -76,11 +78,11 @@ def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float
     return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
 
 
-def deadline(words: str, recordings: tuple[str, ...] = RECORDED) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def deadline(words: str, recordings: tuple[str, ...] = RECORDED) -> Option:
     """``--deadline SECONDS``. words: what it means for a host. recordings: what may name some; with one the command ends after
     this time, wherever it is, but for the time in which it asks a host or waits for who reads its report."""
 
-    def option(command: Callable[..., Any]) -> Callable[..., Any]:
+    def option(command: Command) -> Command:
         @wraps(command)
         def bounded(**given: Any) -> Any:
             paths = [path for each in recordings for path in _paths(given.get(each))]
@@ -109,23 +111,28 @@ def _paths(given: Path | tuple[Path, ...] | None) -> list[str]:
     return [harmless(str(each)) for each in (given if isinstance(given, tuple) else (given,)) if each]
 
 
-def _looking(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """words: of --deadline."""
+def together(*options: Option) -> Option:
+    """Several as one, in the order of the help text."""
 
-    def options(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(
-            (
-                click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-                             help="Give up on a command after this time."),
-                deadline(words),
-                click.option("--consistent", is_flag=True,
-                             help="Read dataset properties in one transaction group (root, pyzfs)."),
-            )
-        ):  # fmt: skip
+    def apply(command: Command) -> Command:
+        for option in reversed(options):
             command = option(command)
         return command
 
-    return options
+    return apply
+
+
+def timeout(words: str = "Give up on a command after this time.", default: float = 30.0) -> Option:
+    """``--timeout SECONDS``."""
+    return click.option(
+        "--timeout", type=Seconds(0.1, 3600), default=default, show_default=True, metavar="SECONDS", help=words
+    )
+
+
+def _looking(words: str) -> Option:
+    """words: of --deadline."""
+    consistent = "Read dataset properties in one transaction group (root, pyzfs)."
+    return together(timeout(), deadline(words), click.option("--consistent", is_flag=True, help=consistent))
 
 
 # the options of every command that asks a host, and of those that look at a host or a recording
@@ -133,7 +140,7 @@ asking = _looking("Stop asking after this time and go on without the rest.")
 looking = _looking("Stop asking after this time and report without the rest; give up on a recording.")
 
 
-def database(command: Callable[..., Any]) -> Callable[..., Any]:
+def database(command: Command) -> Command:
     """``--db NAME[=DIR|DSN]``; see :func:`with_database`."""
     from auditor.databases import ENGINES
 
@@ -156,33 +163,6 @@ def with_database(options: Options, database: str | None) -> Options:
         raise click.UsageError(str(error)) from None
 
 
-def folders(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--rules DIR``."""
-    words = "A folder of your own rules, in addition to the built-in ones."
-    kind = Local()
-    return click.option("--rules", "folders", multiple=True, type=kind, metavar="DIR", help=words)(command)
-
-
-def rules_of(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--rule ID``, ``--skip ID`` and ``--rules DIR``."""
-    command = folders(command)
-    for name, parameter, words in (
-        ("--skip", "skip", "Do not run this rule (repeat for more)."),
-        ("--rule", "only", "Run only this rule (repeat for more)."),
-    ):
-        command = click.option(name, parameter, multiple=True, metavar="ID", shell_complete=rule_ids, help=words)(
-            command
-        )
-    return command
-
-
-def policy(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--policy FILE``."""
-    words = "Roles, rules, thresholds and waivers.  [default: /etc/zaudit/zaudit.toml if it exists; for a recording: its own]"
-    kind = Local(dir_okay=False)
-    return click.option("--policy", "policy_file", type=kind, metavar="FILE", help=words)(command)
-
-
 class Output(Local):
     """A file to write to; ``-`` and /dev/stdout are standard output, as without the option."""
 
@@ -194,23 +174,6 @@ class Output(Local):
         from auditor.host import user_files
 
         return None if user_files.stream(Path(value)) == 1 else super().convert(value, param, ctx)
-
-
-def formats_of(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``--format``, of those that a command can render."""
-    return click.option("--format", "format_", type=click.Choice(names), default="terminal", show_default=True)
-
-
-formats = formats_of("terminal", "json")
-
-
-def fail_on(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--fail-on SEVERITY`` and ``--failed-only``."""
-    words = "The exit code counts failures only; otherwise an unknown rule counts as the worst that it may be."
-    command = click.option("--failed-only", is_flag=True, help=words)(command)
-    words = "Findings and unknown rules below this do not count for the exit code."
-    kind = click.Choice(SEVERITIES)
-    return click.option("--fail-on", type=kind, default="low", show_default=True, help=words)(command)
 
 
 # What a shell offers for a word that is not finished: what click cannot know by itself. It never fails, and asks the host for a
@@ -237,10 +200,12 @@ def engines(ctx: click.Context, param: click.Parameter, incomplete: str) -> Item
 def changes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """The beginnings of a supposition: who it may be about."""
     fixed = [CompletionItem(each) for each in ("host release=", "zfs ") if each.startswith(incomplete)]
-    return fixed + (targets(ctx, param, incomplete) if incomplete and not incomplete.startswith(("/", ".")) else [])
+    return fixed + (
+        target_names(ctx, param, incomplete) if incomplete and not incomplete.startswith(("/", ".")) else []
+    )
 
 
-def targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+def target_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Datasets and zvols that ``zfs list`` names; paths, once a path is begun."""
     if incomplete.startswith(("/", ".")):
         return [CompletionItem(incomplete, type="file")]
@@ -250,3 +215,48 @@ def targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> Item
     said = LiveHost(ASK_S, ASK_S).run(Run(("zfs", "list", "-H", "-t", "filesystem,volume", "-o", "name", "-s", "name")))
     names = said.stdout.decode(errors="replace").splitlines() if said.exit == 0 else []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+# Options and arguments that say the same in every command.
+
+FOLDERS = "A folder of your own rules, in addition to the built-in ones."
+POLICY = (
+    "Roles, rules, thresholds and waivers.  [default: /etc/zaudit/zaudit.toml if it exists; for a recording: its own]"
+)
+FAILED_ONLY = "The exit code counts failures only; otherwise an unknown rule counts as the worst that it may be."
+FAIL_ON = "Findings and unknown rules below this do not count for the exit code."
+
+folders = click.option("--rules", "folders", multiple=True, type=Local(), metavar="DIR", help=FOLDERS)
+rules_of = together(
+    click.option("--rule", "only", multiple=True, metavar="ID", shell_complete=rule_ids,
+                 help="Run only this rule (repeat for more)."),
+    click.option("--skip", "skip", multiple=True, metavar="ID", shell_complete=rule_ids,
+                 help="Do not run this rule (repeat for more)."),
+    folders,
+)  # fmt: skip
+policy = click.option("--policy", "policy_file", type=Local(dir_okay=False), metavar="FILE", help=POLICY)
+fail_on = together(
+    click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True, help=FAIL_ON),
+    click.option("--failed-only", is_flag=True, help=FAILED_ONLY),
+)
+targets = click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=target_names)
+record = click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
+
+
+def replay(words: str = "A recording instead of this host.") -> Option:
+    """``--replay REC``."""
+    return click.option("--replay", type=Local(), metavar="REC", help=words)
+
+
+def output(words: str) -> Option:
+    """``--output FILE``."""
+    return click.option("-o", "--output", type=Output(), metavar="FILE", help=words)
+
+
+def formats_of(*names: str, words: str | None = None) -> Option:
+    """``--format``, of those that a command can render; the first is the default."""
+    kind = click.Choice(names)
+    return click.option("--format", "format_", type=kind, default=names[0], show_default=True, help=words)
+
+
+formats = formats_of("terminal", "json")

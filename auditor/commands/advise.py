@@ -30,12 +30,12 @@ def advise() -> None:
 
 @advise.command(short_help="The properties of a dataset for one database.")
 @click.argument("engine", type=click.Choice(list(ENGINES)))
-@click.argument("dataset", shell_complete=_options.targets)
+@click.argument("dataset", shell_complete=_options.target_names)
 @click.option(
     "--part", type=click.Choice(PARTS), default="both", show_default=True, help="Which part of the database lies there."
 )
 @click.option("--short", is_flag=True, help="Only what is set, what is advised and why.")
-@click.option("--replay", type=Local(), metavar="REC", help="A recording instead of this host.")
+@_options.replay()
 @looking
 @gathered
 def db(asked: Request, engine: str, dataset: str, part: str, short: bool) -> None:
@@ -53,7 +53,7 @@ def db(asked: Request, engine: str, dataset: str, part: str, short: bool) -> Non
 @advise.command(short_help="Whether a log device would help, which kind, and how large.")
 @click.argument("pool")
 @click.option("--since", type=Local(), metavar="REC", help="An earlier recording: only what was counted since then.")
-@click.option("--replay", type=Local(), metavar="REC", help="A recording instead of this host.")
+@_options.replay()
 @looking
 @gathered
 def log(asked: Request, pool: str, since: Path | None) -> None:

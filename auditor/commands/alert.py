@@ -15,7 +15,8 @@ from typing import Any
 import click
 
 from auditor import interrupt
-from auditor.commands._options import SEVERITIES, Local, Seconds, deadline, span
+from auditor.commands import _options
+from auditor.commands._options import SEVERITIES, Local, deadline, span
 from auditor.errors import EXIT_BROKE, Stop
 from auditor.screen import note, say
 
@@ -38,8 +39,7 @@ class NotTold(Stop):
 @click.option(
     "--max-age", callback=span, metavar="26h|2d", help="Treat an older report as missing, which is reported, too."
 )
-@click.option("--timeout", type=Seconds(0.1, 3600), default=60.0, show_default=True, metavar="SECONDS",
-              help="Give up on the program after this time.")  # fmt: skip
+@_options.timeout("Give up on the program after this time.", 60.0)
 @deadline("Give up on REPORT after this time.", ("report",))
 def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout: float, **_: Any) -> None:
     """Compare REPORT (zaudit check --format json) with the last one that was reported, and run FILE when something is new or

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -33,23 +33,19 @@ def baseline() -> None:
     """A baseline lists what is accepted on a host: it stays in the report and does not count, until it becomes worse."""
 
 
-def _audit(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The arguments and options of an audit that is held against a baseline."""
-    words = "Audit a recording (folder, .tar.gz or .zaudit) instead of this host."
-    for option in (
-        looking,
-        click.option("-q", "--quiet", is_flag=True, help="Print the reports alone, unless something goes wrong."),
-        database_option,
-        policy,
-        rules_of,
-        fail_on,
-        report_formats(formats.names(), "summary"),
-        click.option("--replay", type=Local(), metavar="REC", help=words),
-        click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_options.targets),
-        FILE,
-    ):
-        command = option(command)
-    return command
+# the arguments and options of an audit that is held against a baseline
+_audit = _options.together(
+    FILE,
+    _options.targets,
+    _options.replay("Audit a recording (folder, .tar.gz or .zaudit) instead of this host."),
+    report_formats(formats.names(), "summary"),
+    fail_on,
+    rules_of,
+    policy,
+    database_option,
+    click.option("-q", "--quiet", is_flag=True, help="Print the reports alone, unless something goes wrong."),
+    looking,
+)
 
 
 @baseline.command(short_help="Accept what fails today.")

@@ -13,7 +13,7 @@ from auditor import __version__
 from auditor.commands import _options
 from auditor.commands._auditing import Audit, Inspected, Request, gathered
 from auditor.commands._formats import Done, FormatChoice, code, emit, promised, report_formats, settled
-from auditor.commands._options import SEVERITIES, Local, fail_on, looking, policy, rules_of
+from auditor.commands._options import SEVERITIES, fail_on, looking, policy, rules_of
 from auditor.commands._options import database as database_option
 from auditor.report import formats
 from auditor.screen import look, note, steps, write
@@ -28,14 +28,9 @@ VERIFIED = ("terminal", "json", "html")  # of what a verification is part
 
 
 @click.command(short_help="Audit pools, datasets, zvols or paths.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_options.targets)
-@click.option(
-    "--replay",
-    type=Local(),
-    metavar="REC",
-    help="Audit a recording (folder, .tar.gz or .zaudit) instead of this host.",
-)
-@click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
+@_options.targets
+@_options.replay("Audit a recording (folder, .tar.gz or .zaudit) instead of this host.")
+@_options.record
 @report_formats(formats.names(), "terminal")
 @fail_on
 @rules_of

@@ -12,18 +12,18 @@ import click
 from auditor import __version__
 from auditor.commands import _options
 from auditor.commands._auditing import Request, gathered
-from auditor.commands._options import Local, Output, formats_of, looking, policy
+from auditor.commands._options import Local, formats_of, looking, policy
 from auditor.commands._options import database as database_option
 from auditor.screen import look, write
 from auditor.streams import progress
 
 
 @click.command(short_help="Fill in readiness checklists for a SLOG or a benchmark.")
-@click.argument("target", required=False, shell_complete=_options.targets)
+@click.argument("target", required=False, shell_complete=_options.target_names)
 @click.option("--replay", "replays", type=Local(), multiple=True, metavar="REC",
               help="A recording of check, verify or diagnose; one of each at most (repeat for more).")  # fmt: skip
 @formats_of("terminal", "markdown", "html", "json")
-@click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the list to a file.")
+@_options.output("Write the list to a file.")
 @database_option
 @policy
 @click.option("-v", "--verbose", is_flag=True, help="Show everything that each line rests on.")

@@ -9,8 +9,9 @@ from typing import NoReturn
 import click
 
 from auditor import __version__
+from auditor.commands import _options
 from auditor.commands._auditing import Request, gathered
-from auditor.commands._options import Local, Output, Seconds, database, deadline, formats_of, policy
+from auditor.commands._options import Seconds, database, deadline, formats_of, policy
 from auditor.screen import look, say, steps, write
 from auditor.streams import progress
 
@@ -28,14 +29,13 @@ SECONDS, LONGEST = 30, 3600
     help="No events in tracefs: counters, and as root stacks; nothing on the host is changed.",
 )
 @database
-@click.option("--replay", type=Local(), metavar="REC", help="Judge a recorded diagnosis again.")
-@click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
+@_options.replay("Judge a recorded diagnosis again.")
+@_options.record
 @formats_of("terminal", "json", "html")
-@click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
+@_options.output("Write the report to a file.")
 @policy
 @click.option("-v", "--verbose", is_flag=True, help="Show every thread and dataset.")
-@click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-              help="Give up on a command after this time.")  # fmt: skip
+@_options.timeout()
 @deadline("Stop the questions of the audit after this time; give up on a recording.")
 @gathered
 def diagnose(

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import click
 
 from auditor import __version__
+from auditor.commands import _options
 from auditor.commands._options import Local, Output, Seconds, fail_on, folders, formats_of
 from auditor.errors import Stop
 from auditor.screen import look, note
@@ -85,8 +86,7 @@ def fleet() -> None:
 @folders
 @click.option("--policy", "policy_file", type=Local(dir_okay=False), metavar="FILE",
               help="Roles, rules, thresholds and waivers for all hosts.  [default: for each recording its own]")  # fmt: skip
-@click.option("--timeout", type=Seconds(0.1, 3600), default=120.0, show_default=True, metavar="SECONDS",
-              help="Give up on a recording after this time.")  # fmt: skip
+@_options.timeout("Give up on a recording after this time.", 120.0)
 @click.option("--deadline", type=Seconds(0, 604800), default=DEADLINE_S, show_default=True, metavar="SECONDS",
               help="Begin no further recording after this time; 0: no deadline.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the summary.")
@@ -137,7 +137,7 @@ def judge(
 @click.option("--since", type=Source(), metavar="ROWS|URL",
               help="Rows of an earlier run: say what is new.")  # fmt: skip
 @formats_of("terminal", "html")
-@click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
+@_options.output("Write the report to a file.")
 @click.option("--pages", default="", metavar="FOLDER|URL",
               help="Link the pages of hosts: FOLDER, to write those of the worst hosts to; or where they are: "
                    "hosts/{host}.html, https://...{host}.")  # fmt: skip

@@ -8,23 +8,18 @@ import click
 
 from auditor.commands import _options
 from auditor.commands._auditing import Request, gathered
-from auditor.commands._options import Local, Output, folders, looking, policy
 from auditor.commands._options import database as database_option
+from auditor.commands._options import folders, looking, policy
 from auditor.screen import write
+
+SCRIPT = "sh: a script that makes the safe steps and checks before each; the others are comments in it."
 
 
 @click.command(short_help="The steps that make it better, in order; nothing is run.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_options.targets)
-@click.option("--replay", type=Local(), metavar="REC", help="Plan for a recorded host instead of this one.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(("markdown", "json", "sh")),
-    default="markdown",
-    show_default=True,
-    help="sh: a script that makes the safe steps and checks before each; the others are comments in it.",
-)
-@click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the plan to a file.")
+@_options.targets
+@_options.replay("Plan for a recorded host instead of this one.")
+@_options.formats_of("markdown", "json", "sh", words=SCRIPT)
+@_options.output("Write the plan to a file.")
 @database_option
 @folders
 @policy

@@ -8,7 +8,7 @@ import click
 
 from auditor.commands import _options
 from auditor.commands._auditing import Request, gathered, read_policy
-from auditor.commands._options import Local, Output, folders, looking
+from auditor.commands._options import Local, folders, looking
 from auditor.screen import say, write
 
 
@@ -18,10 +18,9 @@ def policy() -> None:
 
 
 @policy.command(short_help="Write a policy, as comments, from what is seen.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_options.targets)
-@click.option("--replay", type=Local(), metavar="REC", help="Look at a recording, not at this host.")
-@click.option("-o", "--output", type=Output(), metavar="FILE",
-              help="Write it to a file, which must not exist yet.")  # fmt: skip
+@_options.targets
+@_options.replay("Look at a recording, not at this host.")
+@_options.output("Write it to a file, which must not exist yet.")
 @looking
 @gathered
 def init(asked: Request, output: Path | None) -> None:

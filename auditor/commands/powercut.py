@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 import click
 
-from auditor.commands._options import Local, Output, formats, formats_of
+from auditor.commands import _options
+from auditor.commands._options import Local, formats, formats_of
 from auditor.errors import EXIT_USAGE
 from auditor.screen import look, note, say, write
 
@@ -169,7 +170,7 @@ def calibrate() -> None:
 @powercut.command(short_help="What the runs of witnesses or of this host came to.")
 @click.argument("stores", nargs=-1, type=Local(), metavar="[STORE...]")
 @formats_of("terminal", "html", "json", "toml")
-@click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
+@_options.output("Write the report to a file.")
 def report(stores: tuple[Path, ...], format_: str, output: Path | None) -> NoReturn:
     """Compute the verdicts from the logs of witnesses (STORE), or show those of this host. Several stores are merged. toml: an
     entry for each drive, by its model and firmware, that anybody with the logs can compute again; it needs a STORE.

@@ -19,17 +19,10 @@ LEAST, LONGEST = 32, 4096  # bytes of a key
 
 
 @click.command(short_help="Record a host, to audit it elsewhere.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_options.targets)
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    required=True,
-    type=Local(),
-    metavar="REC",
-    help="Folder, .tar.gz or .zaudit to write.",
-)
-@click.option("--replay", type=Local(), metavar="REC", help="Convert this recording, instead of making one.")
+@_options.targets
+@click.option("-o", "--output", "path", required=True, type=Local(), metavar="REC",
+              help="Folder, .tar.gz or .zaudit to write.")  # fmt: skip
+@_options.replay("Convert this recording, instead of making one.")
 @click.option("--redact", is_flag=True, help="Replace serials, GUIDs, WWNs and host names with stable stand-ins.")
 @click.option("--redact-key", type=Local(dir_okay=False), metavar="FILE",
               help="Redact with this secret: all recordings made with it share their stand-ins.")  # fmt: skip

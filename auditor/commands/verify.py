@@ -9,14 +9,14 @@ from typing import Any, NoReturn
 import click
 
 from auditor.commands import _options
-from auditor.commands._options import Local, Output, Seconds, deadline, policy
+from auditor.commands._options import Local, deadline, policy
 from auditor.commands._options import fail_on as fail_on_option
 from auditor.screen import look, steps, write
 from auditor.streams import progress
 
 
 @click.command(short_help="Follow every fsync down to the device, with a short fio run.")
-@click.argument("target", required=False, shell_complete=_options.targets)
+@click.argument("target", required=False, shell_complete=_options.target_names)
 @click.option("--profile", default="postgres", show_default=True, metavar="NAME|FILE.fio",
               help="postgres, mysql-innodb, sqlite, mongodb, etcd, or an fio job file.")  # fmt: skip
 @click.option("--quick", "length", flag_value="quick", default=True, help="The log path alone, 36 s (the default).")
@@ -47,17 +47,13 @@ from auditor.streams import progress
 )
 @click.option("--compare", type=Local(), metavar="RESULT",
               help="Compare with an earlier result (JSON report or recording).")  # fmt: skip
-@click.option("--replay", type=Local(), metavar="REC", help="Judge a recorded verification again.")
-@click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
-@click.option(
-    "--format", "format_", type=click.Choice(["terminal", "json", "html"]), default="terminal", show_default=True
-)
-@click.option("-o", "--output", type=Output(), metavar="FILE",
-              help="Write the report to a file.")  # fmt: skip
+@_options.replay("Judge a recorded verification again.")
+@_options.record
+@_options.formats_of("terminal", "json", "html")
+@_options.output("Write the report to a file.")
 @policy
 @fail_on_option
-@click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-              help="Give up on a command (not on fio) after this time.")  # fmt: skip
+@_options.timeout("Give up on a command (not on fio) after this time.")
 @deadline("Stop the questions of the audit after this time, not fio; give up on a recording.")
 def verify(
     target: str | None,

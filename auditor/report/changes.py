@@ -93,7 +93,16 @@ class Comparison(NamedTuple):
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
-    """Two documents of ``auditor.report.report_json``. Raises CompareError."""
+    """Two documents of ``auditor.report.report_json``, as untrusted as any file. Raises CompareError."""
+    try:
+        return _compare(old, new)
+    except CompareError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CompareError(f"a part of it is malformed ({type(error).__name__}: {error})") from None
+
+
+def _compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
     then_is, now_is = _identities(old), _identities(new)
     before, after = _index(old, then_is.shared(now_is)), _index(new, now_is.shared(then_is))
     other_scale = {rule for rule, _, _, _ in _moved(old, new)}
@@ -157,21 +166,21 @@ def _order(each: Difference) -> tuple[object, ...]:
     return CHANGES.index(each.change), -RANK[seen.severity], seen.outcome != "fail", seen.rule, seen.subject
 
 
-def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> dict[tuple[str, Element], Outcome]:
-    """(rule, element) -> what was found. shared: what is known by more than its name. A report is as untrusted as any file."""
+def must_be_report(document: Mapping[str, Any]) -> None:
+    """Raises CompareError."""
     if document.get("schema") not in (SCHEMA, FIRST):
         raise CompareError(f"its schema is neither {SCHEMA} nor {FIRST}")
-    try:
-        found = (_seen(finding, each) for finding, each in unfolded(document))
-        return {
-            (seen.rule, element): seen._replace(element=element)
-            for seen in found
-            for element in [shared.get(seen.element, seen.element)]
-        }
-    except CompareError:
-        raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise CompareError(f"a finding is malformed ({type(error).__name__}: {error})") from None
+
+
+def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> dict[tuple[str, Element], Outcome]:
+    """(rule, element) -> what was found. shared: what is known by more than its name."""
+    must_be_report(document)
+    found = (_seen(finding, each) for finding, each in unfolded(document))
+    return {
+        (seen.rule, element): seen._replace(element=element)
+        for seen in found
+        for element in [shared.get(seen.element, seen.element)]
+    }
 
 
 def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Outcome:
@@ -228,13 +237,10 @@ class Identities(NamedTuple):
 
 def _identities(document: Mapping[str, Any]) -> Identities:
     """None of a report of zaudit 0.2."""
-    try:
-        found = {
-            (str(each["kind"]), str(each.get("pool", "")), str(each["name"])): str(each["id"])
-            for each in document.get("identities", ())
-        }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CompareError(f"an identity is malformed ({type(error).__name__}: {error})") from None
+    found = {
+        (str(each["kind"]), str(each.get("pool", "")), str(each["name"])): str(each["id"])
+        for each in document.get("identities", ())
+    }
     names = {name: id for (kind, _, name), id in found.items() if kind in ("disk", "leaf", "vdev")}
     return Identities(str(document.get("host")), found, names)
 
@@ -251,14 +257,9 @@ def _nameless(texts: tuple[str, ...], of: Identities) -> list[str]:
     return sorted(" ".join(sorted(_PROCESS.sub("N", _WORD.sub(what, each)).split())) for each in texts)
 
 
-def _left_out(document: Mapping[str, Any]) -> Iterator[str]:
+def _left_out(document: Mapping[str, Any]) -> list[str]:
     """The rules that somebody left out of a report; one of an older zaudit does not say."""
-    try:
-        for each in document.get("left_out", ()):
-            if not each.get("counts_as"):
-                yield str(each["rule"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CompareError(f"what was left out is malformed ({type(error).__name__}: {error})") from None
+    return [str(each["rule"]) for each in document.get("left_out", ()) if not each.get("counts_as")]
 
 
 def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
@@ -274,16 +275,10 @@ def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str
 
 def _thresholds(document: Mapping[str, Any]) -> dict[tuple[str, str], tuple[str, str]]:
     """(rule, name) -> (value, default), with unit."""
-    try:
-        return {
-            (str(each["rule"]), str(each["name"])): (
-                f"{each['value']} {each['unit']}",
-                f"{each['default']} {each['unit']}",
-            )
-            for each in document.get("coverage", {}).get("thresholds", ())
-        }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CompareError(f"a threshold is malformed ({type(error).__name__}: {error})") from None
+    return {
+        (str(each["rule"]), str(each["name"])): (f"{each['value']} {each['unit']}", f"{each['default']} {each['unit']}")
+        for each in document.get("coverage", {}).get("thresholds", ())
+    }
 
 
 def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -308,10 +303,7 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 def _lacks(document: Mapping[str, Any]) -> list[str]:
     """The questions that a recording does not know; none of a report of an older zaudit, or of a live host."""
-    try:
-        return [str(each) for each in document.get("recording", {}).get("lacks", ())]
-    except (TypeError, AttributeError) as error:
-        raise CompareError(f"recording is malformed ({type(error).__name__}: {error})") from None
+    return [str(each) for each in document.get("recording", {}).get("lacks", ())]
 
 
 def _unasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -350,40 +342,32 @@ MIND: Mapping[Change, str] = {
 
 def as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int) -> dict[str, Any]:
     """``zaudit-diff/1``."""
-    heads = [
-        {key: each.get(key) for key in ("host", "openzfs", "taken", "targets", "zaudit", "rules", "recording")}
-        for each in (before, after)
-    ]
-    changes = [
-        {
-            "change": each.change,
-            "rule": each.shown.rule,
-            "subject": each.shown.subject,
-            "title": each.shown.title,
-            **{
-                when: {
-                    "outcome": seen.outcome,
-                    "severity": seen.severity,
-                    "evidence": list(seen.evidence),
-                    **({"known": True} if seen.known else {}),
-                }
-                for when, seen in (("before", each.before), ("after", each.after))
-                if seen
-            },
-        }
-        for each in found.differences
-    ]
+    keys = ("host", "openzfs", "taken", "targets", "zaudit", "rules", "recording")
     return {
         "schema": "zaudit-diff/1",
         "zaudit": __version__,
-        "before": heads[0],
-        "after": heads[1],
+        "before": {key: before.get(key) for key in keys},
+        "after": {key: after.get(key) for key in keys},
         "notes": list(found.notes),
-        "changes": changes,
+        "changes": list(map(_row, found.differences)),
         "same": found.same,
         "decided": found.decided,
         "exit_code": code,
     }
+
+
+def _row(each: Difference) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "change": each.change,
+        "rule": each.shown.rule,
+        "subject": each.shown.subject,
+        "title": each.shown.title,
+    }
+    for when, seen in (("before", each.before), ("after", each.after)):
+        if seen:
+            row[when] = {"outcome": seen.outcome, "severity": seen.severity, "evidence": list(seen.evidence)}
+            row[when] |= {"known": True} if seen.known else {}
+    return row
 
 
 def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any], code: int) -> Iterator[doc.Block]:
