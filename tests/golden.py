@@ -25,13 +25,14 @@ from auditor.judge import rule_file
 from auditor.judge.finding import Finding
 from auditor.recording import recording
 from auditor.registry import registry, sources
-from auditor.report import audit_page, formats, report_reader, rule_page
+from auditor.report import audit_page, formats, report_reader
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from auditor.sources import catalog
 from auditor.verify import fio, profile, session, verify_page
 from auditor.verify.comparison import compare
 from auditor.verify.verification import VerifyResult
+from tests import rule_pages
 from tests.checklist import schema as checklist_schema
 from tests.checklist import worlds as listed
 from tests.diagnose import databases as asked
@@ -383,7 +384,7 @@ def main() -> None:
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     for document in blocks():
         document.write_text(filled(document))
-    QUESTIONS.write_text(rule_page.markdown())
+    QUESTIONS.write_text(rule_pages.questions())
     tables.write()
 
 

@@ -15,9 +15,9 @@ from auditor.data.releases import Range, Release, after, spelt
 from auditor.facts import HOST, Evidence, Facts, Judged, Known, word_of, words_of
 from auditor.judge.compiler import Registry
 from auditor.judge.event import SEVERITIES, Severity
-from auditor.judge.expression import Expression, ExpressionError, Scope, fact
+from auditor.judge.expression import Expression, Scope, fact
 from auditor.judge.rule import HARMS, Fix, Harm, Rule, RuleError
-from auditor.judge.rule_file import COUNTS, NAME, from_table, trusted
+from auditor.judge.rule_file import COUNTS, trusted
 from auditor.judge.verdict import Verdict
 from auditor.text import lower_headline
 
@@ -201,35 +201,23 @@ def _told(chosen: Sequence[tuple[int, Release]], of: int) -> str:
 # common is here: which releases are affected, that the build of a distribution may have the fix, and the examples. What they
 # come to on a host together: ``known_bugs.py``.
 
-REQUIRED = {"title", "harm", "affected", "impact", "why", "until", "references"}
-CONDITION = {"exposed", "exposing", "spared"}
-OPTIONAL = {"remedy", "unprovoked"} | COUNTS  # remedy: other words than "Upgrade to ..."
 NOWHERE = "No release is known to fix it."
 OUTSIDE = "The bug strikes while the host runs; no event brings it about."
 
 
-def load(path: str, tables: Mapping[str, Any], registry: Registry) -> list[Rule]:
-    """The rules of the table of bugs, with their examples, by id. Raises RuleError with the file and the entry."""
+def load(path: str, tables: Mapping[str, Any], registry: Registry, *, examples: bool) -> list[Rule]:
+    """The rules of the table of bugs, by id; its tests have compiled them. examples: with theirs. Raises RuleError with the
+    file and the entry."""
     rules = []
-    for name, table in sorted(tables.items()):
+    for name, entry in sorted(tables.items()):
         try:
-            if not NAME.fullmatch(name) or not isinstance(table, dict):
-                raise RuleError("an entry is a table with a name of lower-case words joined by hyphens")
-            rules.append(from_table(PREFIX + name, path, _checked(name, table), registry))
-        except (RuleError, ExpressionError) as error:
+            shown = {"example": list(_examples(name, entry))} if examples else {}
+            whole = {**_judged(name, entry), **_said(entry), **shown}
+            rule = trusted(PREFIX + name, path, whole, registry, examples=examples)
+        except ValueError as error:  # RuleError among them
             raise RuleError(f"{path}: [{name}]: {error}") from None
+        rules.append(rule._replace(expect=_at_a_glance(rule.expect, entry["affected"])))
     return rules
-
-
-def load_trusted(path: str, tables: Mapping[str, Any], registry: Registry, *, examples: bool) -> list[Rule]:
-    """The same rules, of a table that its tests have loaded so. examples: with theirs."""
-    return [_trusted(path, name, tables[name], registry, examples) for name in sorted(tables)]
-
-
-def _trusted(path: str, name: str, table: Mapping[str, Any], registry: Registry, examples: bool) -> Rule:
-    whole = _checked(name, table) if examples else {**_judged(name, table), **_said(table)}
-    rule = trusted(PREFIX + name, path, whole, registry, examples=examples)
-    return rule._replace(expect=_at_a_glance(rule.expect, table["affected"]))
 
 
 def _at_a_glance(expect: Expression, affected: str) -> Expression:
@@ -248,32 +236,21 @@ def _at_a_glance(expect: Expression, affected: str) -> Expression:
     return Expression(expect.source, expect.type, evaluate)
 
 
-def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The table that the same rule would have in a file of its own."""
-    if missing := sorted(REQUIRED - entry.keys()):
-        raise RuleError(f"an advisory needs {', '.join(missing)}")
-    if stray := sorted(entry.keys() - REQUIRED - CONDITION - OPTIONAL):
-        raise RuleError(f"an advisory has no key {stray[0]!r}")
-    if len(given := CONDITION & entry.keys()) not in (0, 3):
-        raise RuleError(f"{', '.join(sorted(CONDITION))} go together; only {', '.join(sorted(given))} is there")
-    examples = _examples(f"host.{releases.build_fact(name)}", _ranges(entry), entry)
-    return {**_judged(name, entry), **_said(entry), "example": list(examples)}
-
-
 def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     condition = f" and ({' '.join(entry['exposed'].split())})" if "exposed" in entry else ""
-    affected = " or ".join(map(_within, _ranges(entry)))
+    ranges = releases.ranges(entry["affected"])
+    affected = " or ".join(map(_within, ranges))
     return {
         **{key: entry[key] for key in ("title", "harm", *sorted(COUNTS)) if key in entry},
         **({} if "elements" in entry else {"outside": OUTSIDE}),
         "subject": "host",
         "expect": f"not (({affected}) and host.{releases.build_fact(name)}{condition})",
-        "message": f"{entry['title']}: OpenZFS {{host.zfs_version_text}} is affected ({releases.in_words(_ranges(entry))})",
+        "message": f"{entry['title']}: OpenZFS {{host.zfs_version_text}} is affected ({releases.in_words(ranges)})",
     }
 
 
 def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
-    ranges = _ranges(entry)
+    ranges = releases.ranges(entry["affected"])
     fixed = [spelt(each) for each in releases.first_fixed(ranges)]
     remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later." if fixed else NOWHERE
     if fixed and len(fixed) < len(ranges):
@@ -291,20 +268,14 @@ def _advisory_fix(entry: Mapping[str, Any], remedy: str) -> str:
     return f"{entry['until']} {remedy}" if remedy == NOWHERE else f"{remedy} Until then: {entry['until']}"
 
 
-def _ranges(entry: Mapping[str, Any]) -> tuple[Range, ...]:
-    try:
-        return releases.ranges(entry["affected"])
-    except ValueError as error:
-        raise RuleError(str(error)) from None
-
-
 def _within(bounds: Range) -> str:
     first, last = bounds
     end = f"<= {last}" if len(last) == 3 else f"< {(last[0], last[1] + 1)}"
     return f"{first} <= host.release {end}"
 
 
-def _examples(has: str, ranges: tuple[Range, ...], entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _examples(name: str, entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    has, ranges = f"host.{releases.build_fact(name)}", releases.ranges(entry["affected"])
     first, last = ranges[0]
     exposing = entry.get("exposing", {})
 

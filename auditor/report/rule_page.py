@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from auditor.judge.event import EVENTS, GOES, MEANS, Event, milder
 from auditor.judge.finding import RANK
-from auditor.judge.rule import HARMS, SEVERITIES, Fix, Rule, events_of
+from auditor.judge.rule import SEVERITIES, Fix, Rule, events_of
 from auditor.judge.search import Question, load_questions
 
 
@@ -194,83 +194,7 @@ def _given(value: Any) -> str:
     return json.dumps(value)
 
 
-# -- in Markdown: an index, ``rules/README.md``, grouped by harm, the worst first, and one page a rule, ``docs/rules/ID.md`` ---
-
-HARM_TITLES = {
-    "commits": "Acknowledged commits are lost",
-    "corruption": "Data is corrupted",
-    "availability": "The pool or the database is not available",
-    "latency": "Commits are slow",
-    "measurement": "A measurement is void",
-    "hygiene": "Headroom and hygiene",
-}
-INTRODUCTION = """\
-# What zaudit checks
-
-{count} rules of `zaudit check`, grouped by the harm that they prevent, the worst first, and {verify} of `zaudit verify`, which
-judge its runs; each has a page, which `zaudit explain ID` prints, too.
-They are made of `rules/ID.toml`. Rule `known-bugs` also judges the entries of `auditor/data/advisories.toml`, listed last.
-
-A rule passes, fails, is not applicable (its *When* does not hold), or is *unknown*: what could not be seen never passes.
-"""
-
-
-def markdown_index(rules: Sequence[Rule]) -> str:
-    return "\n".join(_index(rules)) + "\n"
-
-
-def _index(rules: Sequence[Rule]) -> Iterator[str]:
-    alone = [rule for rule in rules if rule.head is None]
-    verify = [rule for rule in alone if rule.of_verify]
-    yield INTRODUCTION.format(count=len(alone) - len(verify), verify=len(verify))
-    groups = [
-        (HARM_TITLES[harm], [each for each in alone if each.harm == harm and not each.of_verify]) for harm in HARMS
-    ]
-    groups += [
-        ("Rules of zaudit verify", verify),
-        ("Known bugs of releases, one finding", [each for each in rules if each.head]),
-    ]
-    for title, group in groups:
-        if members := sorted(group, key=lambda rule: (-RANK[rule.gravest], rule.id)):
-            yield f"## {title}\n"
-            yield from (f"- [{rule.id}](../{rule.page}) ({rule.gravest}): {_plain(rule.title)}" for rule in members)
-            yield ""
-
-
-def markdown_page(rule: Rule, lab: str) -> str:
-    """The page of one rule. lab: how the lab shows it, in Markdown."""
-    return "\n".join(_markdown_page(rule, lab)) + "\n"
-
-
-def _markdown_page(rule: Rule, lab: str) -> Iterator[str]:
-    """A list, one item a field; more of the same below it."""
-    yield f"# {rule.id}\n\n**{_plain(rule.title)}**\n"
-    for label, text, code in fields(rule):
-        shown = f"`{text}`" if code else _plain(" ".join(text.split()))
-        yield f"- *{label}:* {shown}" if label else f"  - {shown}"
-    yield f"- *Lab:* {lab}"
-    yield f"\n[All rules](../../rules/README.md). Made of `{_source(rule)}`."
-
-
-def _source(rule: Rule) -> str:
-    return "auditor/data/advisories.toml" if rule.head else f"rules/{rule.id}.toml"
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown leaves alone."""
-    for char in "\\`*_<|[]":
-        text = text.replace(char, f"\\{char}")
-    return text
-
-
-# The questions that people ask most, for ``zaudit explain`` and docs/questions.md.
-
-HEAD = """\
-# Questions
-
-What people ask most about databases on ZFS, each with a short answer and the command that decides it on your host.
-`zaudit explain WORD` finds them by their words, `zaudit explain --questions` prints them all.
-"""
+# The questions that people ask most, for ``zaudit explain``.
 
 
 def short(question: Question, width: int) -> str:
@@ -282,17 +206,3 @@ def short(question: Question, width: int) -> str:
 
 def text(width: int) -> str:
     return "\n".join(short(each, width) for each in load_questions())
-
-
-def markdown() -> str:
-    """All questions with their sources, as docs/questions.md has them."""
-    return "\n".join(_markdown())
-
-
-def _markdown() -> Iterator[str]:
-    yield HEAD
-    for number, each in enumerate(load_questions(), 1):
-        yield f"## {number}. {each.ask}\n"
-        yield f"{textwrap.fill(each.answer, 120, break_on_hyphens=False)}\n"
-        yield f"    {each.command}\n"
-        yield f"{textwrap.fill('Sources: ' + '; '.join(each.sources) + '.', 120, break_on_hyphens=False)}\n"

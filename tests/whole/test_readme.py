@@ -38,7 +38,7 @@ def test_the_report_and_the_help_text_are_the_programs(document: Path) -> None:
 
 
 def test_the_questions_are_those_of_the_program() -> None:
-    assert QUESTIONS.read_text() == rule_page.markdown(), "run: python -m tests.golden"
+    assert QUESTIONS.read_text() == rule_pages.questions(), "run: python -m tests.golden"
 
 
 def test_every_zaudit_command_and_option_in_it_exists() -> None:
