@@ -12,19 +12,7 @@ from fnmatch import fnmatchcase
 from math import inf
 
 from auditor.databases import ENGINES, SERVERS, postgres
-from auditor.databases.engine import (
-    DOUBT,
-    GIVEN,
-    WITHHELD,
-    Engine,
-    Form,
-    Line,
-    Settings,
-    Shape,
-    kept,
-    path,
-    valued,
-)
+from auditor.databases.engine import DOUBT, GIVEN, WITHHELD, Engine, Form, Line, Settings, Shape, kept, path, valued
 from auditor.facts import Known, Subject
 from auditor.host.request import Files
 

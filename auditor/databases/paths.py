@@ -495,8 +495,4 @@ def database_blocks(reply: Files, database: Subject) -> Iterator[Fact]:
     )
 
 
-SOURCES = (
-    database_paths,
-    database_links,
-    database_blocks,
-)
+SOURCES = (database_paths, database_links, database_blocks)

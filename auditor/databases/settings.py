@@ -23,14 +23,7 @@ from functools import partial
 from math import inf
 
 from auditor.databases import ENGINES, SERVERS, configuration, servers
-from auditor.databases.engine import (
-    ARGUMENT,
-    WITHHELD,
-    Engine,
-    Launch,
-    Settings,
-    decided,
-)
+from auditor.databases.engine import ARGUMENT, WITHHELD, Engine, Launch, Settings, decided
 from auditor.facts import (
     HOST,
     Fact,
@@ -311,8 +304,4 @@ def _why(facts: Facts, database: Subject, loaded: Known) -> Unknown:
     return Unknown((Reason(f"{loaded.evidence[0].text}; {then}", remedy),))
 
 
-SOURCES = (
-    database_settings,
-    database_includes,
-    database_sql,
-)
+SOURCES = (database_settings, database_includes, database_sql)

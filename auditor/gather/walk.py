@@ -261,11 +261,7 @@ def _about_disks(source: Source) -> bool:
 
 
 def look_at_pools(
-    gatherer: Gatherer,
-    facts: Facts,
-    inventory: Facts,
-    roots: Sequence[Subject],
-    imported: Sequence[str] = (),
+    gatherer: Gatherer, facts: Facts, inventory: Facts, roots: Sequence[Subject], imported: Sequence[str] = ()
 ) -> None:
     """The pools of the roots, the datasets under them, and then the disks behind the leaves, while slower answers still come
     in; last what the databases on them use elsewhere. imported: names of all pools of this host."""

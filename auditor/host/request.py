@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
@@ -218,11 +218,11 @@ class Files(NamedTuple):
         """The lines of one file; raises KeyError when it was not read."""
         return self.text[path].splitlines()
 
-    def under(self, prefix: str) -> Iterator[tuple[str, str]]:
-        """(rest of the path, content without trailing newline) of all files below a folder, in order of path."""
-        for path in sorted(self.text):
-            if path.startswith(prefix):
-                yield path[len(prefix) :], self.text[path].rstrip("\n")
+    def check_below(self, *folders: str) -> None:
+        """Raises ValueError where something below one of these folders is there and was not read."""
+        for path, error in self.errors.items():
+            if path.startswith(folders) and not error.startswith("no such"):
+                raise ValueError(f"{path}: {error}")
 
 
 Reply = Output | Files

@@ -33,17 +33,7 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.model.derivation import (
-    catch_missing,
-    derivation,
-    every,
-    evidence,
-    first_known,
-    gaps,
-    linked,
-    need,
-    values,
-)
+from auditor.model.derivation import catch_missing, derivation, every, evidence, first_known, gaps, linked, need, values
 
 NOT_IN_TABLE = "not in the table"
 # in order of trust: the drive's own words before the kernel's, which cuts the model of a SATA drive after 16 characters

@@ -150,8 +150,7 @@ def checksum_errors(pool: Subject, facts: Facts) -> Judged:
 
 
 @derivation(
-    "pool",
-    errors_beyond=words("vdevs with redundancy of which more legs have had errors than they can lose now"),
+    "pool", errors_beyond=words("vdevs with redundancy of which more legs have had errors than they can lose now")
 )
 def errors_beyond(pool: Subject, facts: Facts) -> Judged:
     """Where errors may have used up the redundancy: what is bad on one leg too many cannot be repaired. A leg that is

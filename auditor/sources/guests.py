@@ -296,12 +296,7 @@ COMMAND = "pgrep -a 'qemu|kvm'"
 
 
 @source(
-    "guests",
-    "host",
-    ask=Read((LINES, FIRST)),
-    facts={
-        "guests": rows(Guest, "each process that is a virtual machine"),
-    },
+    "guests", "host", ask=Read((LINES, FIRST)), facts={"guests": rows(Guest, "each process that is a virtual machine")}
 )
 def running(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/*/cmdline``: the virtual machines that run on this host under QEMU, and their disks. (QEMU invocation; man 5

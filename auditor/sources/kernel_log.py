@@ -27,20 +27,28 @@ _FIRST = re.compile(rf"\[ *0\.000000\](?:\[ *[TC]\d+\])? ?{BOOT}")
 _TIME = re.compile(r"\[ *(\d+\.\d+)\]")
 
 
-_GROUP = re.compile(r"(?<!\\)[(](?![?])")
+_GROUP = re.compile(r"(?<!\\)[(](?:[?]P<[a-z]+>|(?![?]))")
 
 
-def kept(of: Mapping[str, str]) -> str:
-    """One pattern for the lines of any kind, without groups that capture."""
-    return f"{HEAD}(?:{'|'.join(_GROUP.sub('(?:', pattern) for pattern in of.values())})$"
+def question(name: str, of: Mapping[str, str]) -> Run:
+    """For the lines of these kinds: one pattern without groups that capture."""
+    return Run((kmsg.NAME, name), keep=f"{HEAD}(?:{'|'.join(_GROUP.sub('(?:', pattern) for pattern in of.values())})$")
 
 
 class Line(NamedTuple):
-    """One of the lines that were asked for. kind: the name of its pattern; part: the first group that matched, or nothing."""
+    """One of the lines that were asked for. kind: the name of its pattern."""
 
     kind: str
-    part: str
-    text: str
+    match: re.Match[str]
+
+    @property
+    def text(self) -> str:
+        return self.match[0]
+
+    @property
+    def part(self) -> str:
+        """The first group that matched, or nothing."""
+        return next((each for each in self.match.groups() if each), "")
 
     @property
     def seconds(self) -> float | None:
@@ -49,48 +57,35 @@ class Line(NamedTuple):
         return float(found[1]) if found else None
 
 
-def lines(text: str, of: Mapping[str, str]) -> tuple[list[Line], bool]:
+def log_lines(text: str, of: Mapping[str, str]) -> tuple[list[Line], bool]:
     """(those that were asked for, whether the log is all there since its start); ``boot`` is the pattern of its first line.
-    Raises ValueError for a line that was not asked for, or half of one."""
-    told, whole = answered(text)
-    found = [Line(kind, next((each for each in hit.groups() if each), ""), hit[0]) for kind, hit in matched(told, of)]
-    return [each for each in found if each.kind != "boot"], whole
-
-
-def answered(text: str) -> tuple[list[str], bool]:
-    """(the lines of an answer, whether the log is all there since its start). Raises ValueError where it is no answer, or
-    half of one."""
-    first, *told = text.split("\n")
-    if not told or told.pop():
+    Raises ValueError where it is no answer, and for a line that was not asked for, or half of one."""
+    first, *lines = text.split("\n")
+    if not lines or lines.pop():
         raise ValueError("the last line is cut off")
     if records := _RECORDS.fullmatch(first):
-        return told, int(records[1]) == 0 and not records[2]
-    if first != _DMESG:
+        whole = int(records[1]) == 0 and not records[2]
+    elif first == _DMESG:
+        whole = [at for at, line in enumerate(lines) if _FIRST.fullmatch(line)] == [0]
+    else:
         raise ValueError(f"the first line does not say which records these are: {first[:80]}")
-    return told, [at for at, line in enumerate(told) if _FIRST.fullmatch(line)] == [0]
+    return [each for each in (_line(line, of) for line in lines) if each.kind != "boot"], whole
 
 
-def matched(told: Sequence[str], of: Mapping[str, str]) -> list[tuple[str, re.Match[str]]]:
-    """The kind of each line. Raises ValueError for one that was not asked for. of: a pattern for each kind, after what lines
-    begin with. ASCII, as the reader's patterns of bytes are: a line that only the reader matches would spoil the whole answer.
-    They take long to compile, and few logs have such lines."""
-    found = []
-    for line in told:
-        kind, match = next(
-            ((kind, hit) for kind, pattern in of.items() if (hit := re.fullmatch(f"{HEAD}{pattern}", line, re.ASCII))),
-            ("", None),
-        )
-        if match is None:
-            raise ValueError(f"a line that was not asked for: {line[:80]}")
-        found.append((kind, match))
-    return found
+def _line(text: str, of: Mapping[str, str]) -> Line:
+    """of: a pattern for each kind, after what lines begin with. ASCII, as the reader's patterns of bytes are: a line that only
+    the reader matches would spoil the whole answer. They take long to compile, and few logs have such lines."""
+    for kind, pattern in of.items():
+        if match := re.fullmatch(f"{HEAD}{pattern}", text, re.ASCII):
+            return Line(kind, match)
+    raise ValueError(f"a line that was not asked for: {text[:80]}")
 
 
-def tallied(fact: str, named: Sequence[tuple[str, str]], none: str = NONE) -> Fact:
-    """How often each was named, with the last line that did. named: (what, line)."""
+def tally_fact(fact: str, named: Sequence[tuple[tuple[str, ...], str]], none: str = NONE) -> Fact:
+    """How often each was named, with the last line that did. named: ((what, its kind if it has several), line)."""
     times, last = Counter(what for what, _ in named), dict(named)
     lines = tuple(Evidence(f"{last[what].strip()} ({often(count)})", COMMAND) for what, count in times.items())
-    entries = tuple(f"{what}={count}" for what, count in times.items())
+    entries = tuple(f"{what[0]}={count}" for what, count in times.items())
     return Fact(HOST, fact, Known(entries, lines or (Evidence(none, COMMAND),)))
 
 
@@ -151,13 +146,14 @@ _LINES = {
         r"(?:(?P<assumed>Assuming) drive cache: write (?P<mode>through|back)|Write cache: .*)"
     ),
 }
-KEEP = f"{HEAD}(?:{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', pattern) for pattern in _LINES.values())})$"
+_DISKS = question("disks", _LINES)
+KEEP = _DISKS.keep
 
 
 @source(
     "kernel_log",
     "host",
-    ask=Run((kmsg.NAME, "disks"), keep=KEEP),
+    ask=_DISKS,
     facts={
         "kernel_log_whole": flag("the kernel's log reaches back to its start"),
         "kernel_log_io_errors": tally(
@@ -200,49 +196,52 @@ def log(reply: Output, host: Subject) -> Iterator[Fact]:
 
     What it holds, and that it is whole where it is; raises ValueError for a line that is none of these, or half of one.
     """
-    told, whole = answered(reply.text)
+    found, whole = log_lines(reply.text, _LINES)
     if whole:
         yield Fact(HOST, "kernel_log_whole", Known(True, (WHOLE,)))
-    yield from counted(told)
+    yield from _counts(found)
 
 
-def counted(told: Sequence[str]) -> Iterator[Fact]:
+def counts(lines: Sequence[str]) -> Iterator[Fact]:
     """What these lines say. Raises ValueError for one that was not asked for."""
-    found: dict[str, Counter[tuple[str, str]]] = {name: Counter() for name in log.facts if name != "kernel_log_whole"}
-    last: dict[tuple[str, tuple[str, str]], str] = {}
-    for name, match in matched(told, _LINES):
-        for fact, device in _told(name, match.groupdict(), match[0]):
-            what = device, str(match.lastgroup) if name in SEVERAL else name
-            found[fact][what] += 1
-            last[fact, what] = match[0]
-    for fact, times_of in found.items():
-        lines = [Evidence(f"{last[fact, each].strip()} ({often(times)})", COMMAND) for each, times in times_of.items()]
-        entries = tuple(f"{device}={times}" for (device, _), times in times_of.items())
-        yield Fact(HOST, fact, Known(entries, (*lines,) or (Evidence(NONE, COMMAND),)))
+    return _counts([_line(each, _LINES) for each in lines])
 
 
-def _told(name: str, part: Mapping[str, str | None], line: str) -> list[tuple[str, str]]:
+def _counts(lines: Sequence[Line]) -> Iterator[Fact]:
+    named = [(fact, device, line) for line in lines for fact, device in _named_in(line)]
+    for name in log.facts:
+        if name != "kernel_log_whole":
+            kinds = (((device, _kind(line)), line.text) for fact, device, line in named if fact == name)
+            yield tally_fact(name, list(kinds))
+
+
+def _kind(line: Line) -> str:
+    return str(line.match.lastgroup) if line.kind in SEVERAL else line.kind
+
+
+def _named_in(line: Line) -> list[tuple[str, str]]:
     """Each (fact, device) of a line; none: it says nothing bad."""
-    match name:
+    part = line.match.groupdict()
+    match line.kind:
         case "boot":
             return []
         case "nvme":
-            return [("kernel_log_resets", str(part[name]))]
+            return [("kernel_log_resets", part["nvme"])]
         case "ata":
-            trim = part["command"] and line.partition("failed command: ")[2].startswith(TRIM_COMMANDS)
+            trim = part["command"] and line.text.partition("failed command: ")[2].startswith(TRIM_COMMANDS)
             names = ("kernel_log_resets", "kernel_log_trim_errors") if trim else ("kernel_log_resets",)
-            return [(each, str(part[name])) for each in names]
+            return [(each, part["ata"]) for each in names]
         case "pool":
-            return [("kernel_log_suspended", str(part["pool"]))]
+            return [("kernel_log_suspended", part["pool"])]
         case "cache":
             assumed = part["assumed"] and part["mode"] == "through"
-            return [("kernel_log_assumed", str(part["sd"]))] if assumed else []
+            return [("kernel_log_assumed", part["sd"])] if assumed else []
         case "page":
-            return [("kernel_log_io_errors", _PARTITION.sub(r"\1\2", str(part["page"])))]
+            return [("kernel_log_io_errors", _PARTITION.sub(r"\1\2", part["page"]))]
         case "zio":
-            return [("kernel_log_io_errors", str(part["path"]))] if str(part["type"]) in READ_OR_WRITE else []
+            return [("kernel_log_io_errors", part["path"])] if part["type"] in READ_OR_WRITE else []
     # one path of an NVMe device (nvme0c1n1) is the device
-    device, what = re.sub(r"^(nvme\d+)c\d+(n\d+)$", r"\1\2", str(part["dev"])), part["what"]
+    device, what = re.sub(r"^(nvme\d+)c\d+(n\d+)$", r"\1\2", part["dev"]), part["what"]
     if part["op"] == FLUSH or (part["op"] == WRITE and part["segments"] == "0"):  # an empty write is a flush
         of_path = what not in NO_PATH_ERROR
         names = ("kernel_log_flush_errors", "kernel_log_flush_path_errors") if of_path else ("kernel_log_flush_errors",)
@@ -260,13 +259,12 @@ _HANGS_LINES = {
     ),
     "check": r"mce: \[Hardware Error\]: .*",
 }
-HANGS_KEEP = kept(_HANGS_LINES)
 
 
 @source(
     "kernel_hangs",
     "host",
-    ask=Run((kmsg.NAME, "hangs"), keep=HANGS_KEEP),
+    ask=question("hangs", _HANGS_LINES),
     facts={
         "hung_tasks": tally("THREAD=TIMES of each thread of OpenZFS that the kernel found hanging since it booted"),
         "machine_checks": tally(
@@ -284,12 +282,12 @@ def hangs(reply: Output, host: Subject) -> Iterator[Fact]:
 
     What is there; that nothing is, where the log is whole. Raises ValueError for a line that was not asked for.
     """
-    found, whole = lines(reply.text, _HANGS_LINES)
+    found, whole = log_lines(reply.text, _HANGS_LINES)
     none = "nothing of the kind in the kernel's log, which reaches back to its start"
     for fact, kind in (("hung_tasks", "hung"), ("machine_checks", "check")):
-        named = [(each.part or "mce", each.text) for each in found if each.kind == kind]
+        named = [((each.part or "mce",), each.text) for each in found if each.kind == kind]
         if named or whole:
-            yield tallied(fact, named, none)
+            yield tally_fact(fact, named, none)
 
 
 _SCSI = r"sd (\d+:\d+:\d+:\d+): "
@@ -313,14 +311,13 @@ _FAULTS_LINES = {
         r"|Device offlined - not ready after error recovery)"
     ),
 }
-FAULTS_KEEP = kept(_FAULTS_LINES)
 _STOPPED_IN = re.compile(r"PANIC at [\w.-]+:\d+:(\w+)\(\)")
 
 
 @source(
     "kernel_faults",
     "host",
-    ask=Run((kmsg.NAME, "faults"), keep=FAULTS_KEEP),
+    ask=question("faults", _FAULTS_LINES),
     facts={
         "faults_whole": flag("the kernel's log, which was looked through for faults, reaches back to its start"),
         "zfs_panics": tally(
@@ -361,18 +358,18 @@ def faults(reply: Output, host: Subject) -> Iterator[Fact]:
 
     What is there; of disks also where the beginning is gone, which ``faults_whole`` then says by its absence.
     """
-    told, whole = lines(reply.text, _FAULTS_LINES)
+    lines, whole = log_lines(reply.text, _FAULTS_LINES)
     if whole:
         yield Fact(HOST, "faults_whole", Known(True, (WHOLE,)))
-    found = [(each.kind, each.part or "OpenZFS", each.text.strip()) for each in told]
+    found = [(each.kind, each.part or "OpenZFS", each.text.strip()) for each in lines]
     stopped = {hit[1]: text for kind, _, text in found if kind == "zfs_panics" and (hit := _STOPPED_IN.search(text))}
     if stopped or whole:
         places = tuple(Evidence(text, COMMAND) for text in stopped.values())
         yield Fact(HOST, "zfs_stopped_in", Known(tuple(stopped), places or (Evidence(NONE, COMMAND),)))
     for fact in faults.facts:
-        named = [(what, text) for kind, what, text in found if kind == fact]
+        named = [((what,), text) for kind, what, text in found if kind == fact]
         if fact not in ("faults_whole", "zfs_stopped_in") and (named or whole or fact.startswith("scsi_")):
-            yield tallied(fact, named)
+            yield tally_fact(fact, named)
 
 
 SOON_S = 2.0  # in which even a slow serial console has printed the innermost frames
@@ -389,13 +386,12 @@ _TRACES_LINES = {
     ),
 }
 _FUNCTION = re.compile(rf"(?<![\w.])([\w.]{{1,120}}){_PLACE}")
-TRACES_KEEP = kept(_TRACES_LINES)
 
 
 @source(
     "kernel_traces",
     "host",
-    ask=Run((kmsg.NAME, "traces"), keep=TRACES_KEEP),
+    ask=question("traces", _TRACES_LINES),
     facts={
         "hung_in_zfs": tally(
             "PROGRAM=TIMES of each task that the kernel found hanging in a function of OpenZFS since it booted"
@@ -426,13 +422,13 @@ def traces(reply: Output, host: Subject) -> Iterator[Fact]:
     The tasks that hang; that there is none, where the log is whole and no frame is left over. Raises ValueError for a line
     that was not asked for.
     """
-    found, whole = lines(reply.text, _TRACES_LINES)
+    found, whole = log_lines(reply.text, _TRACES_LINES)
     tasks = [each for each in found if each.kind == "task"]
     traces, unsure = _traces(found)
     if not traces and (not whole or unsure or len(tasks) >= WARNINGS):
         return
     none = "no task hung in OpenZFS, says the kernel's log, which reaches back to its start"
-    yield tallied("hung_in_zfs", [(task.part, task.text) for task, _ in traces], none)
+    yield tally_fact("hung_in_zfs", [((task.part,), task.text) for task, _ in traces], none)
     stacks = {" ".join(functions): task.text for task, functions in traces}
     where = tuple(Evidence(f"{text.strip()} in {stack}", COMMAND) for stack, text in stacks.items())
     yield Fact(HOST, "hung_traces", Known(tuple(stacks), where or (Evidence(none, COMMAND),)))
@@ -518,10 +514,9 @@ INFO, CORRECTED, PCIE = "info", "corrected", "PCIe error"
 SEVERITIES = (INFO, CORRECTED, "unknown", "recoverable", "fatal")  # the least first
 _PART = re.compile(r"\{\d+\}\[Hardware Error\]: +(Error \d+, type|section_type|device_id): (.+)")
 _BEFORE_SENSE = re.compile(r"^.*\[sd[a-z]+\] +(?:tag#\d+ +)?")
-BUSES_KEEP = kept(_BUSES_LINES)
 
 
-@source("kernel_buses", "host", ask=Run((kmsg.NAME, "buses"), keep=BUSES_KEEP), facts=_BUSES_FACTS)
+@source("kernel_buses", "host", ask=question("buses", _BUSES_LINES), facts=_BUSES_FACTS)
 def buses(reply: Output, host: Subject) -> Iterator[Fact]:
     """/dev/kmsg: errors of PCI Express links, memory accesses that an IOMMU refused, what the firmware reports of memory and
     processors, and what SCSI drives say of the commands that failed, since the host booted. A question of its own, as
@@ -542,11 +537,11 @@ def buses(reply: Output, host: Subject) -> Iterator[Fact]:
 
     What is there, also where the beginning of the log is gone, which ``buses_whole`` then says by its absence.
     """
-    told, whole = lines(reply.text, _BUSES_LINES)
+    lines, whole = log_lines(reply.text, _BUSES_LINES)
     if whole:
         yield Fact(HOST, "buses_whole", Known(True, (WHOLE,)))
-    found = [*_sections(told), *_sensed(told)]
-    for each in told:
+    found = [*_sections(lines), *_sense_errors(lines)]
+    for each in lines:
         if each.kind in ("pcie_corrected", "pcie_uncorrected", "dma_faults"):
             at = each.part.replace("0x", "")
             found.append((each.kind, at if at.count(":") > 1 else f"0000:{at}", each.text))
@@ -556,17 +551,17 @@ def buses(reply: Output, host: Subject) -> Iterator[Fact]:
         elif each.kind == "zfs_faults_beside":
             found.append((each.kind, each.part, each.text))
     for kind in (*KINDS, *ALONE):
-        named = [(what, text) for fact, what, text in found if fact == kind]
+        named = [((what,), text) for fact, what, text in found if fact == kind]
         if named or whole or kind not in ALONE:  # no derivation looks at buses_whole for these
-            yield tallied(kind, named)
+            yield tally_fact(kind, named)
 
 
-def _sections(told: Sequence[Line]) -> Iterator[tuple[str, str, str]]:
+def _sections(lines: Sequence[Line]) -> Iterator[tuple[str, str, str]]:
     """(fact, what, line) of each section of a record of the firmware. Lines of other records, or a user's, may stand between: a
     section counts with the worst severity that its record has named before it."""
     severities: dict[str, list[str]] = {}
     links: set[str] = set()  # records with a section of PCI Express
-    for each in told:
+    for each in lines:
         if each.kind != "record" or not (part := _PART.search(each.text)):
             continue
         what, value, record = part[1], part[2], each.part
@@ -583,11 +578,11 @@ def _sections(told: Sequence[Line]) -> Iterator[tuple[str, str, str]]:
             severities.setdefault(record, []).append(value)
 
 
-def _sensed(told: Sequence[Line]) -> Iterator[tuple[str, str, str]]:
+def _sense_errors(lines: Sequence[Line]) -> Iterator[tuple[str, str, str]]:
     """(fact, drive, line) of each command; what the drive adds stands on its next line."""
-    for at, each in enumerate(told):
+    for at, each in enumerate(lines):
         if each.kind in ("scsi_medium_errors", "scsi_hardware_errors"):
-            after = next((line for line in told[at + 1 : at + 9] if line.part == each.part), None)
+            after = next((line for line in lines[at + 1 : at + 9] if line.part == each.part), None)
             more = _BEFORE_SENSE.sub("", after.text) if after and after.kind == "sense" else ""
             yield each.kind, each.part, f"{each.text.strip()} {more}"
 

@@ -75,13 +75,7 @@ def _known(name: str, value: str, path: str) -> Known | None:
     return known(value if name in TEXTS else int(value), f"{name}={value}", f"cat {argument(path)}")
 
 
-FOLDERS = (
-    "/etc/modprobe.d",
-    "/run/modprobe.d",
-    "/usr/local/lib/modprobe.d",
-    "/usr/lib/modprobe.d",
-    "/lib/modprobe.d",
-)
+FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
 PATTERNS = tuple(f"{folder}/*.conf" for folder in FOLDERS)
 CMDLINE = "/proc/cmdline"
 COMMANDS = frozenset({"alias", "blacklist", "install", "options", "remove", "softdep", "weakdep"})

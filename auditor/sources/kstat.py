@@ -6,7 +6,7 @@ A named kstat is a header (kstat number, type 1, flags, number of rows, size, cr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, number, real, word, words
@@ -59,19 +59,12 @@ def rows(text: str, path: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def counts(text: str, path: str, names: Mapping[str, str]) -> Iterator[tuple[str, Known]]:
-    """(fact, value) of the rows named; names: row -> fact. A row that this release does not have is left out."""
-    found = rows(text, path)
+def counts(reply: Files, path: str, subject: Subject, names: Mapping[str, str]) -> Iterator[Fact]:
+    """The rows named of one file, where it was there; names: row -> fact. A row that this release does not have is left out."""
+    found = rows(reply.text[path], path) if path in reply.text else {}
     for row, fact in names.items():
         if row in found and (value := count_of(*found[row])) is not None:
-            yield fact, known(value, f"{row} {value}", f"grep -w {row} {quoted(path)}")
-
-
-def of_rows(reply: Files, path: str, subject: Subject, names: Iterable[str]) -> Iterator[Fact]:
-    """Each row of the one file that was asked for, if it was there, under its own name."""
-    for text in only(reply, path):
-        for name, value in counts(text, path, {row: row for row in names}):
-            yield Fact(subject, name, value)
+            yield Fact(subject, fact, known(value, f"{row} {value}", f"grep -w {row} {quoted(path)}"))
 
 
 def only(reply: Files, path: str) -> Iterator[str]:
@@ -96,16 +89,11 @@ ROWS = {"size": "arc_size_bytes", "c_max": "arc_max_bytes"}
     "kstat_arcstats",
     "host",
     ask=Read((PATH,)),
-    facts={
-        "arc_size_bytes": number("memory the ARC takes"),
-        "arc_max_bytes": number("the most the ARC grows to"),
-    },
+    facts={"arc_size_bytes": number("memory the ARC takes"), "arc_max_bytes": number("the most the ARC grows to")},
 )
 def arcstats(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/arcstats``: how much memory the ARC has and may have. (OpenZFS include/sys/arc_impl.h)"""
-    for text in only(reply, PATH):
-        for name, value in counts(text, PATH, ROWS):
-            yield Fact(HOST, name, value)
+    return counts(reply, PATH, HOST, ROWS)
 
 
 DMU_TX_PATH = f"{ROOT}/dmu_tx"
@@ -125,7 +113,7 @@ DMU_TX_PATH = f"{ROOT}/dmu_tx"
 )
 def dmu_tx(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/dmu_tx``: how often writes of any pool were held back. (OpenZFS include/sys/dmu_tx.h)"""
-    return of_rows(reply, DMU_TX_PATH, HOST, dmu_tx.facts)
+    return counts(reply, DMU_TX_PATH, HOST, {row: row for row in dmu_tx.facts})
 
 
 ZIL_PATH = f"{ROOT}/zil"
@@ -158,7 +146,7 @@ def zil(reply: Files, host: Subject) -> Iterator[Fact]:
     2.1 has the counts only; ``*_write`` and ``*_alloc`` came with 2.2, error, stall and suspend with 2.3, crash with 2.4.
     (OpenZFS include/sys/zil.h, zil_stats)
     """
-    return of_rows(reply, ZIL_PATH, HOST, zil.facts)
+    return counts(reply, ZIL_PATH, HOST, {row: row for row in zil.facts})
 
 
 @source(
@@ -226,9 +214,10 @@ def iostats(reply: Files, pool: Subject) -> Iterator[Fact]:
         created, now = clocks(text, path)
         yield Fact(pool, "kstat_clock_ns", now)
         yield Fact(pool, "kstat_created_ns", created)
-    yield from of_rows(reply, path, pool, ("direct_write_count",))
+    yield from counts(reply, path, pool, {"direct_write_count": "direct_write_count"})
 
 
+SHARES = {1.0: "longest", 0.95: "95% quantile", 0.5: "median"}
 TIMES = ("otime", "qtime", "wtime", "stime")
 COLUMNS = ["txg", "birth", "state", "ndirty", "nread", "nwritten", "reads", "writes", *TIMES]
 
@@ -307,14 +296,10 @@ def _statistics(done: Sequence[dict[str, int]], pool: Subject, command: str) -> 
         ("txg_open_ms_p50", ("otime",), 0.5),
     ):
         ms = round(quantile([sum(txg[each] for each in columns) for txg in done], share) / 1e6, 3)
-        yield Fact(pool, name, known(ms, f"{' + '.join(columns)} {ms:g} ms, {_share(share)} {span}", command))
+        yield Fact(pool, name, known(ms, f"{' + '.join(columns)} {ms:g} ms, {SHARES[share]} {span}", command))
     for name, column in (("txg_dirty_bytes_max", "ndirty"), ("txg_written_bytes_max", "nwritten")):
         most = max(txg[column] for txg in done)
         yield Fact(pool, name, known(most, f"{column} {most}, most {span}", command))
-
-
-def _share(share: float) -> str:
-    return {1.0: "longest", 0.5: "median"}.get(share, f"{share:.0%} quantile")
 
 
 def quantile(values: Sequence[int], share: float) -> int:
@@ -361,11 +346,11 @@ def objset(reply: Files, target: Subject) -> Facts:
             raise ValueError(f"{path} does not name its dataset")
         if name == target.name or name.startswith(target.name + "/"):
             counts = {row: value for row, value in read if isinstance(value, Known)}
-            found.put_of(Subject("dataset", name), {**counts, "zil_counted_s": _counted(text, path)})
+            found.put_of(Subject("dataset", name), {**counts, "zil_counted_s": _span(text, path)})
     return found
 
 
-def _counted(text: str, path: str) -> Known:
+def _span(text: str, path: str) -> Known:
     made, now = (int(str(each.value)) for each in clocks(text, path))
     seconds = round((now - made) / 1e9, 3)
     return known(seconds, f"counted over {seconds:g} s", f"head -1 {quoted(path)}")

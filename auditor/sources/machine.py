@@ -132,9 +132,7 @@ HYPERVISORS = (  # beginning of any of the three names -> hypervisor
     "dmi",
     "host",
     ask=Read(tuple(f"{FOLDER}/{name}" for name in FILES)),
-    facts={
-        "virtual_machine_hint": word("the hypervisor that the three names betray, or none"),
-    },
+    facts={"virtual_machine_hint": word("the hypervisor that the three names betray, or none")},
 )
 def dmi(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/sys/class/dmi/id``: who made this machine, as its firmware says; a second witness of virtualization.

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.data import drives
 from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word
-from auditor.host.request import DEVICE, NOTHING_ELSE, Command, Output, Run, Skip, command
+from auditor.host.request import DEVICE, NOTHING_ELSE, Command, Output, Request, Run, Skip, command
 from auditor.sources.replies import Document, counter, first_object, key_values, non_negative, only_nvme
-from auditor.sources.source import source
+from auditor.sources.source import Ask, source
 
 KEYS = {"nvme_list_model": "ModelNumber", "nvme_list_serial": "SerialNumber", "nvme_list_firmware": "Firmware"}
 COLUMNS = {"Model": "ModelNumber", "SN": "SerialNumber", "FW Rev": "Firmware"}
@@ -18,6 +18,24 @@ NODE = re.compile(r"nvme\d+n\d+")
 
 def _command(verb: str, options: str = "-o json", others: re.Pattern[str] = DEVICE) -> Command:
     return command(f"nvme {verb}", options, others, apart="-f -n -l", valued="-f -n -l -o")
+
+
+def _ask(verb: str) -> Ask:
+    """A question about one disk."""
+    words = ("nvme", *verb.split())
+    return lambda disk, facts: (
+        only_nvme(disk, facts) or Run((*words, f"/dev/{disk.name}", "-o", "json"), package="nvme-cli")
+    )
+
+
+def _fields(text: str, title: str, what: str) -> Document:
+    """The object, or the ``key : value`` lines below this title. Raises ValueError."""
+    fields = first_object(text)
+    if fields is None:
+        if title not in text:
+            raise ValueError(f"neither JSON nor {what}")
+        fields = dict(key_values(text))
+    return fields
 
 
 @source(
@@ -75,7 +93,7 @@ def _devices(listed: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mapp
             shared = {
                 key: values.pop()
                 for key in KEYS.values()
-                if len(values := {said if isinstance(said := each.get(key), str) else None for each in controllers})
+                if len(values := {word if isinstance(word := each.get(key), str) else None for each in controllers})
                 == 1
             }
             for namespace in _objects(subsystem, "Namespaces") if "Namespaces" in subsystem else ():
@@ -108,9 +126,7 @@ COMMAND = "nvme id-ctrl /dev/{subject}"
 @source(
     "nvme_id_ctrl",
     "disk",
-    ask=lambda disk, facts: (
-        only_nvme(disk, facts) or Run(("nvme", "id-ctrl", f"/dev/{disk.name}", "-o", "json"), package="nvme-cli")
-    ),
+    ask=_ask("id-ctrl"),
     runs=(_command("id-ctrl"),),
     facts={
         "nvme_vwc_present": flag("the controller has a volatile write cache (VWC bit 0)"),
@@ -127,11 +143,7 @@ def id_ctrl(reply: Output, disk: Subject) -> Iterator[Fact]:
     VWC bit 0: a volatile write cache is present. Bits 2:1 only say whether FLUSH takes the broadcast namespace, so 0x6 is
     "no cache". A cache that survives a power cut does not count as volatile. QEMU's controller always reports 0x7.
     """
-    fields = first_object(reply.text)
-    if fields is None:
-        if "NVME Identify Controller" not in reply.text:
-            raise ValueError("neither JSON nor an Identify Controller listing")
-        fields = dict(key_values(reply.text))
+    fields = _fields(reply.text, "NVME Identify Controller", "an Identify Controller listing")
     if not any(isinstance(fields.get(key), str) for key in TEXTS.values()):
         raise ValueError("no Identify Controller data in it")
 
@@ -146,15 +158,10 @@ def id_ctrl(reply: Output, disk: Subject) -> Iterator[Fact]:
             yield fact(name, text.strip(), key)
 
 
-def _ask_namespace_cache(disk: Subject, facts: Facts) -> Run | Skip:
-    argv = ("nvme", "cmdset-ind-id-ns", f"/dev/{disk.name}", "-o", "json")
-    return only_nvme(disk, facts) or Run(argv, package="nvme-cli")
-
-
 @source(
     "nvme_cmdset_ind_id_ns",
     "disk",
-    ask=_ask_namespace_cache,
+    ask=_ask("cmdset-ind-id-ns"),
     runs=(_command("cmdset-ind-id-ns"),),
     facts={
         "nvme_ns_vwc_absent": flag("this namespace has no volatile write cache, whatever its controller says (VWCNP)")
@@ -169,11 +176,8 @@ def namespace_cache(reply: Output, disk: Subject) -> Iterator[Fact]:
     Only controllers of NVMe 2.0 and later know the question; others refuse it (Invalid Field in Command). nvme-cli's ``-v``
     text for the bit is the wrong way round ("is Present" when it is set): only the number counts.
     """
-    fields = first_object(reply.text)
-    if fields is None:
-        if "NVME Identify Command Set Independent Namespace" not in reply.text:
-            raise ValueError("neither JSON nor a Command Set Independent Namespace listing")
-        fields = dict(key_values(reply.text))
+    title = "Command Set Independent Namespace"
+    fields = _fields(reply.text, f"NVME Identify {title}", f"a {title} listing")
     features = non_negative(fields.get("nsfeat"))
     # nstat tells this structure from Identify Namespace, whose NSFEAT bit 5 means something else
     if features is None or features > 0xFF or "nstat" not in fields:
@@ -193,7 +197,7 @@ _WORDS = re.compile(r"^[^\S\n]*+Volatile Write Cache Enable \(WCE\)\s*+: (Enable
 _KEY = re.compile(r"(?i)feature: ?(?:0x)?0*6")
 
 
-def _ask_write_cache(disk: Subject, facts: Facts) -> Run | Skip:
+def _ask_write_cache(disk: Subject, facts: Facts) -> Request:
     argv = ("nvme", "get-feature", "-f", "6", "-H", f"/dev/{disk.name}")
     return only_nvme(disk, facts) or Run(argv, package="nvme-cli")
 
@@ -257,9 +261,7 @@ SMART_LOG_COMMAND = "nvme smart-log /dev/{subject}"
 @source(
     "nvme_smart_log",
     "disk",
-    ask=lambda disk, facts: (
-        only_nvme(disk, facts) or Run(("nvme", "smart-log", f"/dev/{disk.name}", "-o", "json"), package="nvme-cli")
-    ),
+    ask=_ask("smart-log"),
     runs=(_command("smart-log"),),
     facts={
         "nvme_critical_warning": number("critical warning bits; 0 is none"),
@@ -284,12 +286,7 @@ def smart_log(reply: Output, disk: Subject) -> Iterator[Fact]:
     failed, 5 persistent memory region unreliable. Bit 4 means something only where there is such a backup: 0 proves no
     power-loss protection.
     """
-    fields = first_object(reply.text)
-    json = fields is not None
-    if fields is None:
-        if "Smart Log for NVME device" not in reply.text:
-            raise ValueError("neither JSON nor a SMART log listing")
-        fields = dict(key_values(reply.text))
+    fields = _fields(reply.text, "Smart Log for NVME device", "a SMART log listing")
     if "critical_warning" not in fields:
         raise ValueError("no critical_warning in it")
 
@@ -303,7 +300,7 @@ def smart_log(reply: Output, disk: Subject) -> Iterator[Fact]:
         for name, bit in BITS.items():
             yield fact(name, bool(warning >> bit & 1), text)
     for name, (in_json, in_text, limit) in NUMBERS.items():
-        value = counter(fields.get(in_json if json else in_text))
+        value = counter(fields.get(in_json, fields.get(in_text)))
         if value is not None and value <= limit:
             yield fact(name, value, f"{in_text} : {value}")
 
@@ -325,13 +322,13 @@ ABSENT = {"ocp_capacitor_health": 0xFFFF, "ocp_incomplete_shutdowns": 0xFFFFFFFF
 OCP_SMART_LOG_COMMAND = "nvme ocp smart-add-log /dev/{subject}"
 
 
-def _ask_ocp_smart_log(disk: Subject, facts: Facts) -> Run | Skip:
+def _ask_ocp_smart_log(disk: Subject, facts: Facts) -> Request:
     """Only of a drive that the table knows to have capacitors."""
     if skip := only_nvme(disk, facts):
         return skip
     match facts.get(disk, "sysfs_model"):
         case Known(str() as model) if (entry := drives.match(model)) and entry.plp == "plp-full":
-            return Run(("nvme", "ocp", "smart-add-log", f"/dev/{disk.name}", "-o", "json"), package="nvme-cli")
+            return _ask("ocp smart-add-log")(disk, facts)
         case Known(str() as model):
             return Skip(f"{disk.name}: {model.strip()} is not known to have capacitors to ask about", applies=False)
         case _:
@@ -363,7 +360,7 @@ def ocp_smart_log(reply: Output, disk: Subject) -> Iterator[Fact]:
     """
     fields = first_object(reply.text)
     if fields is None:  # releases that print text whatever they are asked for
-        fields = dict(_named(reply.text))
+        fields = dict(_names(reply.text))
     named = {"_".join(key.lower().split()): value for key, value in fields.items()}
     if "log_page_version" not in named or "capacitor_health" not in named:
         raise ValueError("not an extended SMART log")
@@ -373,7 +370,7 @@ def ocp_smart_log(reply: Output, disk: Subject) -> Iterator[Fact]:
             yield Fact(disk, name, known(value, f"{field}: {value}", OCP_SMART_LOG_COMMAND))
 
 
-def _named(text: str) -> Iterator[tuple[str, str]]:
+def _names(text: str) -> Iterator[tuple[str, str]]:
     """Name and number of each whole line, with blanks or a colon between them."""
     for line in text.split("\n")[:-1]:
         name = line.rstrip("0123456789")

@@ -84,7 +84,7 @@ def _counted(logged: KernelLines, disks: Sequence[str], facts: Facts) -> dict[tu
     for disk in disks:
         found.add(Subject("disk", disk))
     try:
-        for fact in kernel_log.counted(logged.lines):
+        for fact in kernel_log.counts(logged.lines):
             found.replace(fact)
     except ValueError as error:
         raise ValueError(f"the kernel's log could not be understood: {harmless(str(error))}") from None
