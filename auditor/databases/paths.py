@@ -394,7 +394,8 @@ def _placed(
             seen.append(f"{kind} in {shown} is on {harmless(', '.join(found.datasets))}{found.how}")
         elif found.off:
             off.append(f"{shown} on {found.how}")
-            forgotten += off[-1:] if _forgets(found.how) else []
+            in_memory = found.how.removeprefix("an overlay on ") in ("tmpfs", "ramfs")
+            forgotten += off[-1:] if in_memory or found.how.startswith(f"{mounts.OVERLAY}: ") else []
         else:
             unsure.append(f"{shown}: {found.how}")
     if more:
@@ -436,11 +437,6 @@ def _mounted_from(paths: Sequence[str], table: Sequence[mounts.Mount], of_host: 
         or "none of its files is on a file system of ZFS itself"
     )
     return known(tuple(found), text, "cat /proc/1/mountinfo")
-
-
-def _forgets(how: str) -> bool:
-    """Does a crash empty what is on it, or take what was written and synced?"""
-    return how.removeprefix("an overlay on ") in ("tmpfs", "ramfs") or how.startswith(f"{mounts.OVERLAY}: ")
 
 
 BLOCKS_FACTS = {"data_blocks": words("BYTES FILES: the sizes of the blocks of its data files that have more than one")}

@@ -54,12 +54,7 @@ _STAT = re.compile(r"/proc/\d+/stat")
 LATEST = str(1 << 62)
 
 
-def request_processes(host: Subject, facts: Facts) -> Read:
-    """One line of each process."""
-    return Read(("/proc/*/stat",))
-
-
-@source("database_processes", "host", ask=request_processes, facts=PROCESSES_FACTS)
+@source("database_processes", "host", ask=Read(("/proc/*/stat",)), facts=PROCESSES_FACTS)
 def database_processes(reply: Files, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where process 1 is not shown: then others are hidden, too (proc mounted with hidepid)."""
     processes = {}

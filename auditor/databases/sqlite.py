@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from auditor.databases.engine import DOUBT, Engine, Found, InForce, Launch, Line, Promise
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Value, words
+from auditor.facts import HOST, Evidence, Fact, Known, Subject, Value, words
 from auditor.host.request import Files, Read
 from auditor.sources.mounts import TABLES, mounts
 from auditor.sources.source import source
@@ -61,11 +61,7 @@ FIRST, LAST = 0x40000000, 0x400001FF  # PENDING_BYTE, and the end of the range t
 _LINE = re.compile(r"\d+: POSIX +ADVISORY +(?:READ|WRITE) +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) (\d+) (\d+)")
 
 
-def request(host: Subject, facts: Facts) -> Read:
-    return Read((LOCKS, *TABLES))
-
-
-@source("sqlite_locks", "host", ask=request, facts=LOCKS_FACTS)
+@source("sqlite_locks", "host", ask=Read((LOCKS, *TABLES)), facts=LOCKS_FACTS)
 def sqlite_locks(reply: Files, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where it was cut off, or no table of mounts says which device is which dataset."""
     text = reply.text.get(LOCKS)

@@ -140,11 +140,8 @@ def command_line(argv: Sequence[str]) -> str:
         return harmless(f"zfs program -n {' '.join(map(shlex.quote, argv[1:3]))} ...")
     if argv[0] == kmsg.NAME:
         return f"{kmsg.PATH} ({argv[1]})"
-    return harmless(" ".join(map(_short, argv)))
-
-
-def _short(word: str) -> str:
-    return ",".join(word.split(",")[:2]) + ",..." if word.count(",") > 3 else shlex.quote(word)
+    short = (",".join(word.split(",")[:2]) + ",..." if word.count(",") > 3 else shlex.quote(word) for word in argv)
+    return harmless(" ".join(short))
 
 
 def decoded(data: bytes) -> str:

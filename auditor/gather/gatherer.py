@@ -15,7 +15,7 @@ from auditor.gather.answer import Answer, ByName
 from auditor.gather.targets import covers, pool_of
 from auditor.host.live import Host
 from auditor.host.process import Workers
-from auditor.host.request import Capture, Files, Read, Request, Run, Skip
+from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.sources.source import Per, Source
 
 # how many were answered, how many asked, what has been waited for longest, and for how many seconds
@@ -49,7 +49,9 @@ class Gatherer:
         for subject in subjects:
             key = (name, subject)
             if key not in self._questions and key not in self.answers:
-                request = self._allowed(self.sources[name].request(subject, facts))
+                request = self.sources[name].request(subject, facts)
+                if isinstance(request, Run) and (why := self.withheld.get(request.argv[0])):
+                    request = Skip(why)
                 if isinstance(request, Skip):
                     self.answers[key] = Answer(Facts(), unknown(request.reason, request.remedy), request.applies)
                 else:
@@ -61,10 +63,6 @@ class Gatherer:
     def withhold(self, programs: Iterable[str], why: str) -> None:
         """Run none of these programs from now on, for this reason."""
         self.withheld = dict.fromkeys(programs, why)
-
-    def _allowed(self, request: Request) -> Request:
-        why = self.withheld.get(request.argv[0]) if isinstance(request, Run) else None
-        return Skip(why) if why else request
 
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
         """Wait for the answers of these sources (all, when None) and store them by source and subject: the first that

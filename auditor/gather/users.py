@@ -177,7 +177,7 @@ class _Users:
         every = {number: {*chain(*things.values())} for number, things in held.items()}
         called = {(each.process, each.path): each for each in opened}  # by the name that it has for the guest
         named: dict[str, set[str]] = defaultdict(set)  # what its disks are, by guest
-        lookups = 0
+        lookups, nodes = 0, self.holders.nodes
         for at, (number, how, path) in _in_turns(disks, held):
             guest = _guest(number, names)
             one, what, place = called.get((number, path)), "", Place(how=NOWHERE)
@@ -186,7 +186,11 @@ class _Users:
                 if not real and at < LOOKUPS and lookups < ALL_LOOKUPS:
                     lookups += 1
                     real = self.paths.of(path)
-                one, what, place = called.get((number, real)), self._one(real), self._at(real)
+                one, what, place = (
+                    called.get((number, real)),
+                    f"/dev/{nodes[real][0]}" if real in nodes else real,
+                    self._at(real),
+                )
             if one:
                 what, place = one.what, self.numbers.place(one.where)
             named[number].add(what)
@@ -245,9 +249,6 @@ class _Users:
             if len(self.doubts[each]) < TOLD:
                 self.doubts[each].append(why)
 
-    def _one(self, path: str) -> str:
-        return f"/dev/{self.holders.nodes[path][0]}" if path in self.holders.nodes else path
-
     def targets(self) -> None:
         tgt = self.facts.get(HOST, "tgt_daemons")
         if isinstance(tgt, Unknown) and {each.remedy for each in tgt.reasons} != {AGAIN}:  # an older zaudit did not ask
@@ -270,10 +271,11 @@ class _Users:
                     "target", name.replace("-", " ", 1)
                 )
                 if how == DROPS:
-                    always = self._always(each) if name.startswith(PAST_THE_CACHE) and not place.how else NEVER
-                    if isinstance(always, Unknown):
-                        self.doubts[each].append(always)
-                    elif always.value is not True:
+                    direct = name.startswith(PAST_THE_CACHE) and not place.how  # each write is stable before it returns
+                    sync = self.facts.get(Subject("dataset", each), "sync") if direct else NEVER
+                    if isinstance(sync, Unknown):
+                        self.doubts[each].append(sync)
+                    elif sync.value != "always":
                         self.dropped[each][seen] = name.partition("-")[0].lower()
                 if how == UNSURE:
                     self.doubts[each].append(
@@ -358,11 +360,6 @@ class _Users:
                 return place
             self.may_hold |= dict.fromkeys(place.datasets, why)
         return Place(off=True)
-
-    def _always(self, name: str) -> Judged:
-        """Whether each write is stable before it returns, where nothing stands between."""
-        sync = self.facts.get(Subject("dataset", name), "sync")
-        return sync if isinstance(sync, Unknown) else Known(sync.value == "always", sync.evidence)
 
     def _rows(self, name: str, row: type[R]) -> tuple[R, ...]:
         found = self.facts.get(HOST, name)

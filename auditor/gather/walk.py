@@ -129,7 +129,8 @@ def gather(
             if names:
                 raise NothingToAudit(why)
             gatherer.withhold(LOADERS, why)
-        ask_host(gatherer, facts)
+        for name in of(sources, "host"):  # all commands that are run once
+            gatherer.ask(name, [HOST], facts)
         roots, imported = _roots(gatherer, facts, inventory, host, names)
         if not roots:
             look_at_pools(gatherer, facts, inventory, roots)
@@ -167,17 +168,14 @@ def _roots(
     pools = witnesses.imported(facts)
     if not names:
         if pools is None and not gatherer.withheld:
-            raise NothingToAudit(f"no pool can be listed: {_why(gatherer)}")
+            failure = gatherer.failure("zpool_list", HOST)
+            why = "; ".join(reason.text for reason in failure.reasons) if failure else "zpool list names none"
+            raise NothingToAudit(f"no pool can be listed: {why}")
         names = pools or ()
     held_by = partial(held, gatherer, facts, inventory)
     return tuple(
         sorted({each for name in names for each in targets.resolve(host, name, pools, held_by, facts)})
     ), pools or ()
-
-
-def _why(gatherer: Gatherer) -> str:
-    failure = gatherer.failure("zpool_list", HOST)
-    return "; ".join(reason.text for reason in failure.reasons) if failure else "zpool list names none"
 
 
 def _loaded(gatherer: Gatherer, facts: Facts) -> Judged:
@@ -235,12 +233,6 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     witnesses.check_mount_namespace(facts)
     facts.put(platform := _platform(facts))
     gatherer.platform = str(value_of(platform.value) or platforms.ANY)
-
-
-def ask_host(gatherer: Gatherer, facts: Facts) -> None:
-    """All commands that are run once; does not wait."""
-    for name in of(gatherer.sources, "host"):
-        gatherer.ask(name, [HOST], facts)
 
 
 def _platform(facts: Facts) -> Fact:

@@ -261,7 +261,8 @@ def _contradictions(disk: Subject, facts: Facts) -> Iterator[tuple[Witness, Witn
     for one, other in combinations(WITNESSES, 2):
         for part in ("serial number", "model"):
             ours, theirs = said[one.name, part], said[other.name, part]
-            if _differ(ours, theirs):
+            first, second = (re.sub(r"[^a-z0-9]", "", each.lower()) for each in (ours, theirs))
+            if first and second and first not in second and second not in first:
                 text = f"{one.name} says {part} {harmless(ours)}, {other.name} {harmless(theirs)}"
                 yield one, other, text
                 break
@@ -272,11 +273,6 @@ def _text(facts: Facts, disk: Subject, name: str) -> str:
     found = facts.get(disk, name)
     text = str(found.value) if isinstance(found, Known) else ""
     return "" if _WWN.fullmatch(text) else text
-
-
-def _differ(one: str, other: str) -> bool:
-    first, second = (re.sub(r"[^a-z0-9]", "", each.lower()) for each in (one, other))
-    return bool(first and second) and first not in second and second not in first
 
 
 # -- how datasets are mounted -----------------------------------------------------------------------------------------
@@ -367,7 +363,8 @@ def compare_events(facts: Facts) -> Iterator[Fact]:
 
 
 def _second_look(pool: Subject, seen: Sequence[str], everything: Sequence[str]) -> Unknown | None:
-    if gap := _gap([int(each.partition(" ")[0]) for each in everything]):
+    numbers = {int(each.partition(" ")[0]) for each in everything}
+    if gap := next((each + 1 for each in sorted(numbers)[:-1] if each + 1 not in numbers), 0):
         return unknown(f"zpool events -v lacks event {gap} of the kernel, which is neither the oldest nor the newest")
     rows = (each.split(" ", 4) for each in everything)
     again = [f"{day} {time} {name}" for _, day, time, name, of in rows if of in ("", pool.name)]
@@ -379,12 +376,6 @@ def _second_look(pool: Subject, seen: Sequence[str], everything: Sequence[str]) 
     grave = [each for each in only_again if each.rpartition(" ")[2] in zpool_history.CLASSES.values()]
     text = f"{other} ends with {max(grave, key=_time)}, which {one} does not have" if grave else ""
     return unknown(text, "run zaudit again") if text else None
-
-
-def _gap(numbers: Sequence[int]) -> int:
-    """The first that is missing between the least and the greatest, or 0."""
-    there = set(numbers)
-    return next((each + 1 for each in sorted(there)[:-1] if each + 1 not in there), 0)
 
 
 def _suspended(pool: Subject, facts: Facts) -> Unknown | None:

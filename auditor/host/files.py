@@ -197,13 +197,16 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
     Lines of a configuration keep their number."""
     if PROCESS_ROOT.match(name):
         last = name.rpartition("/")[2]
-        return _blocks(text) if "*" in last else configuration.settings(last, text)
+        if "*" in last:  # sizes of blocks, and how many files have them; a question mark for any other line
+            return "".join(f"{line if _SIZE.fullmatch(line) else '?'}\n" for line in text.splitlines())
+        return configuration.settings(last, text)
     if declared := catalog.keep(name):
         return declared(text)
     found = _PROCESS.fullmatch(name)
     match found and found[1]:
         case "stat":  # of database servers, and of the first process, which shows that they can be seen
-            return text if name == "/proc/1/stat" or _command(text) in ("", *SERVERS) else None
+            command = text.partition(" (")[2].rpartition(") ")[0]  # may hold any character (man 5 proc_pid_stat)
+            return text if name == "/proc/1/stat" or command in ("", *SERVERS) else None
         case "environ":
             return configuration.variables(text)
         case "cmdline":
@@ -215,16 +218,6 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
             return "".join(f"{line}\n" for line in text.split("\n") if line.startswith("Uid:") or line in _STATUS)
         case _:
             return text
-
-
-def _blocks(text: str) -> str:
-    """What is asked of a pattern: sizes of blocks, and how many files have them; a question mark for any other line."""
-    return "".join(f"{line if _SIZE.fullmatch(line) else '?'}\n" for line in text.splitlines())
-
-
-def _command(stat: str) -> str:
-    """The name of a process, which may hold any character. (man 5 proc_pid_stat)"""
-    return stat.partition(" (")[2].rpartition(") ")[0]
 
 
 def _libraries(maps: str) -> str:

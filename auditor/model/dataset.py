@@ -96,7 +96,9 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
                 claims.setdefault(path, []).append(dataset.name)
     below = _databases_below(subjects, claims, facts)
     for dataset in subjects:
-        yield Fact(dataset, "database_below", below if isinstance(below, Unknown) else _database_below(dataset, below))
+        here = "" if isinstance(below, Unknown) else below.get(dataset.name, "")
+        name = known(here, here or "no database was seen to run there")
+        yield Fact(dataset, "database_below", below if isinstance(below, Unknown) else name)
     table, by_fstab = values(facts, HOST, "mount_table", "fstab_zfs")
     at: dict[str, list[str]] = {}
     for row in (line.split(" ") for line in words_of(table)):
@@ -132,11 +134,6 @@ def _databases_below(subjects: tuple[Subject, ...], claims: Mapping[str, list[st
             folder = folder.rpartition("/")[0]
         below |= dict.fromkeys(claims.get(folder, ()), database.name)
     return below
-
-
-def _database_below(dataset: Subject, below: Mapping[str, str]) -> Known:
-    here = below.get(dataset.name, "")
-    return known(here, here or "no database was seen to run there")
 
 
 def _differs(

@@ -113,7 +113,11 @@ def _model(disk: Subject, facts: Facts) -> Judged:
     for name in order:
         match facts.get(disk, name):
             case Known(str(text), evidence) if text.strip():
-                return Known(_with_vendor(_vendor(disk, facts, name), text.strip()), evidence)
+                vendor, bare = _vendor(disk, facts, name), text.strip()
+                in_it = (
+                    vendor in ("", "ATA", "NVMe") or vendor.startswith("0x") or bare.lower().startswith(vendor.lower())
+                )
+                return Known(bare if in_it else f"{vendor} {bare}", evidence)
     return _first(disk, facts, SOURCES["model"])
 
 
@@ -126,11 +130,6 @@ def _firmware(disk: Subject, facts: Facts) -> Judged:
     if isinstance(found, Unknown) and isinstance(facts.get(disk, sysfs), Known):
         return unknown(f"{disk}: the kernel gives only 4 characters of the firmware revision", "run as root")
     return found
-
-
-def _with_vendor(vendor: str, model: str) -> str:
-    bare = vendor in ("", "ATA", "NVMe") or vendor.startswith("0x") or model.lower().startswith(vendor.lower())
-    return model if bare else f"{vendor} {model}"
 
 
 def _vendor(disk: Subject, facts: Facts, source: str) -> str:

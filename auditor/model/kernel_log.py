@@ -25,6 +25,7 @@ from auditor.facts import (
     unknown,
     value_of,
     word,
+    word_of,
     words_of,
 )
 from auditor.model.derivation import catch_missing, derivation, first_known, gaps, need
@@ -138,7 +139,7 @@ def of_disks(sources: Sequence[Source], facts: Facts) -> Iterator[tuple[Subject,
     disks = list(facts.subjects("disk"))
     on_port: dict[str, list[Subject]] = {}
     for disk in disks:
-        for port in dict.fromkeys(_PORT.findall(_path(disk, facts))):
+        for port in dict.fromkeys(_PORT.findall(f"{word_of(facts.get(disk, 'sysfs_path'))}/")):
             on_port.setdefault(port, []).append(disk)
     for disk in disks:
         for source, log in logs.items():
@@ -281,11 +282,6 @@ def _of_block_layer(
             else:
                 doubts.append(unknown(f"dmesg -k: which NVMe controller {disk} is attached to is not known"))
     return frozenset(names), doubts[0] if doubts else None
-
-
-def _path(disk: Subject, facts: Facts) -> str:
-    found = facts.get(disk, "sysfs_path")
-    return f"{found.value}/" if isinstance(found, Known) else ""
 
 
 THREADS = {

@@ -28,6 +28,7 @@ from auditor.facts import (
     words_of,
 )
 from auditor.model.derivation import catch_missing, derivation, every, evidence, gaps, need, values
+from auditor.sources.mounts import plain
 from auditor.text import harmless
 
 
@@ -67,11 +68,15 @@ def exports(host: Subject, facts: Facts) -> Iterator[Fact]:
     async_exports = _hit(datasets, _async(given), facts)
     in_force = facts.get(HOST, "nfs_exports_in_force")
     exported = _at(datasets, in_force, facts) if isinstance(in_force, Known) else {}
-    lazy_shares = _hit(datasets, _lazy(shares), facts)
+    careless_shares = (
+        Share(path, True, f"[{name}] {path}: strict sync = no", "testparm -sv")
+        for name, path in rows_of(shares, SmbShare)
+    )
+    lazy_shares = _hit(datasets, careless_shares, facts)
     given, in_force, shares = (_false(table) for table in (given, in_force, shares))  # the same for all datasets
     for dataset in datasets:
         sharenfs, sharesmb = facts.get(dataset, "sharenfs"), facts.get(dataset, "sharesmb")
-        careless = "async" in _words(sharenfs) and not _reads_only(word_of(sharenfs))
+        careless = "async" in re.split(r"[,:;()\s]+", word_of(sharenfs)) and not _reads_only(word_of(sharenfs))
         yield Fact(dataset, "nfs_async", _judged(async_exports.get(dataset), careless, sharenfs, given))
         yield Fact(dataset, "nfs_exported_now", exported.get(dataset) or in_force)
         shared = word_of(sharesmb) not in ("", "off")
@@ -95,16 +100,12 @@ def _false(table: Judged) -> Judged:
     return table._replace(value=False) if isinstance(table, Known) else table
 
 
-def _words(setting: Judged) -> list[str]:
-    return re.split(r"[,:;()\s]+", word_of(setting))
-
-
 def _exports(exports: Judged) -> Iterator[tuple[Share, list[str]]]:
     """Each with its options."""
     for path, client in rows_of(exports, NfsExport):
         options = client.partition("(")[2].removesuffix(")").split(",")
         below = "crossmnt" in options or "nohide" in options
-        yield Share(_plain(path), below, f"{path} {client}", "exportfs -v"), options
+        yield Share(plain(path), below, f"{path} {client}", "exportfs -v"), options
 
 
 def _last(options: list[str], *words: str) -> str:
@@ -141,11 +142,6 @@ def _reads_only(sharenfs: str) -> bool:
     return "ro" in keys and "rw" not in keys and not re.search(r"[;()\s]", sharenfs)
 
 
-def _lazy(shares: Judged) -> Iterator[Share]:
-    for name, path in rows_of(shares, SmbShare):
-        yield Share(path, True, f"[{name}] {path}: strict sync = no", "testparm -sv")
-
-
 def _folders(path: str) -> Iterator[str]:
     """A path, and the folders that it lies in."""
     while path.startswith("/"):
@@ -175,11 +171,6 @@ def _seen(share: Share) -> Known:
 
 def _inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def _plain(path: str) -> str:
-    """A path of /etc/exports without its octal escapes."""
-    return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), path)
 
 
 # -- targets -------------------------------------------------------------------------------------------------------
@@ -231,31 +222,26 @@ def volume_targets(host: Subject, facts: Facts) -> Iterator[Fact]:
     rows = [row for each in asked for row in rows_of(each, TargetUnit)]
     if any(_may_be_a_volume(path) for _, _, path in rows):
         need(facts.get(HOST, "imported_pools"))
-    targets = [Target(name, path) for name, _, path in rows if name.startswith((LIO, NVME)) and _is_volume(path, pools)]
+    # up to OpenZFS 2.1 udev makes a link /dev/POOL/VOLUME, too (udev/rules.d/60-zvol.rules.in at zfs-2.1.15)
+    volumes = {
+        path for *_, path in rows if _VOLUME.fullmatch(path) or path.removeprefix("/dev/").split("/")[0] in pools
+    }
+    targets = [Target(name, path) for name, _, path in rows if name.startswith((LIO, NVME)) and path in volumes]
     offered = tuple(f"{each.name} {each.path}" for each in targets)
     yield Fact(HOST, "volume_targets", Known(offered, evidence(*asked)))
     enabled, cluster = facts.get(HOST, "target_units"), facts.get(HOST, "cluster_makes_targets")
     if is_true(cluster):
         enabled = unknown("pacemaker makes targets by itself", "pcs resource")
     enabled, _ = every((enabled, cluster))
-    units = {each.name: each for each in map(_unit, words_of(enabled))}
+    lines = (line.split(" ") for line in words_of(enabled))
+    units = {name: Unit(name, state, more == "wanted") for name, state, more in lines}
     yield Fact(HOST, "targets_not_kept", _not_kept(targets, units, enabled.evidence, facts))
-
-
-def _is_volume(path: str, pools: set[str]) -> bool:
-    """Up to OpenZFS 2.1 udev makes a link /dev/POOL/VOLUME, too. (udev/rules.d/60-zvol.rules.in at zfs-2.1.15)"""
-    return bool(_VOLUME.fullmatch(path)) or path.removeprefix("/dev/").partition("/")[0] in pools
 
 
 def _may_be_a_volume(path: str) -> bool:
     """By a name that only pools tell from others."""
     parts = path.split("/")
     return len(parts) > 3 and parts[1] == "dev" and parts[2] not in ("zvol", *_ELSEWHERE)
-
-
-def _unit(line: str) -> Unit:
-    name, state, more = line.split(" ")
-    return Unit(name, state, more == "wanted")
 
 
 @catch_missing

@@ -107,7 +107,9 @@ def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
             count, gone = count + 1, [*gone, *about(leaf, state)]
         elif isinstance(present, Known) and present.value is False:
             count, gone = count + 1, [*gone, *about(leaf, present)]
-        elif isinstance(state, Unknown) or (isinstance(present, Unknown) and _is_disk(leaf, facts)):
+        elif isinstance(state, Unknown) or (
+            isinstance(present, Unknown) and word_of(facts.get(leaf, "type"), "disk") == "disk"  # a file has no device
+        ):
             unseen += gaps((state, present))
     marks = [(leaf, mark) for leaf in leaves if is_true(mark := facts.get(leaf, "resilvering"))]
     short = count + len(marks)
@@ -142,11 +144,6 @@ def _left(vdev: Subject, left: int | None, gone: list[Evidence], unseen: list[Un
         return unknown(f"{vdev}: devices of it are gone or resilvered, and which copies are whole is not clear")
     left = max(left, 0)
     return Known(left, (Evidence(f"{vdev} can lose {left} more devices"), *dict.fromkeys(gone)))
-
-
-def _is_disk(leaf: Subject, facts: Facts) -> bool:
-    kind = facts.get(leaf, "type")
-    return not (isinstance(kind, Known) and kind.value != "disk")  # a file has no device
 
 
 def _each_is_a_leg(vdev: Subject, leaves: tuple[Subject, ...], facts: Facts) -> bool:

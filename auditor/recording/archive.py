@@ -89,7 +89,9 @@ class Archive:
             if self._more < 0:
                 raise TarError(f"more than {self._most} members, folders and extended headers")
             kind, size = block[156:157], _number(block[124:136])
-            _check(block)
+            # its check sum is that of all its bytes, with blanks for the sum itself
+            if sum(block) - sum(block[148:156]) + 8 * ord(" ") != _number(block[148:156]):
+                raise damaged("not a tar archive, or a header in it is damaged")
             if kind in (_NEXT, _ALL, _LONG_NAME, _LONG_LINK):
                 self._extended(kind, size, named)
                 continue
@@ -162,12 +164,6 @@ class _Unpacked(io.RawIOBase):
         return len(data)
 
 
-def _check(block: bytes) -> None:
-    """Its check sum is that of all its bytes, with blanks for the sum itself."""
-    if sum(block) - sum(block[148:156]) + 8 * ord(" ") != _number(block[148:156]):
-        raise damaged("not a tar archive, or a header in it is damaged")
-
-
 def _number(field: bytes) -> int:
     """Octal, or as GNU tar writes a large one."""
     if field[:1] == b"\x80":
@@ -231,6 +227,7 @@ _PARTS = re.compile(rb"[^\n]{0,%d}\n|[^\n]{1,%d}" % (_PART, _PART))
 # control characters but the tab, and what breaks a line or turns its direction
 _UNCLEAN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _TO_ESCAPE = re.compile(rb"[^\t -~]|\\")
+_ESCAPES = {bytes((each,)): b"\\x%02x" % each for each in range(256)} | {b"\\": b"\\\\"}
 _ESCAPE = re.compile(rb"\\(?:\\|x([0-9a-f]{2}))")
 _ALL_ESCAPED = re.compile(rb"(?:[^\\]|\\\\|\\x[0-9a-f]{2})*")
 
@@ -256,7 +253,7 @@ def write_text(members: Iterable[tuple[str, bytes]], file: BinaryIO) -> None:
             if _clean(line):
                 file.write(_RAW + line)
             else:
-                text = _TO_ESCAPE.sub(_escaped, line.removesuffix(b"\n"))
+                text = _TO_ESCAPE.sub(lambda found: _ESCAPES[found[0]], line.removesuffix(b"\n"))
                 file.write(_ESCAPED + text + (b"\n" if line.endswith(b"\n") else _GOES_ON))
 
 
@@ -265,10 +262,6 @@ def _clean(line: bytes) -> bool:
         return line.endswith(b"\n") and not _UNCLEAN.search(line.decode())
     except UnicodeDecodeError:
         return False
-
-
-def _escaped(found: re.Match[bytes]) -> bytes:
-    return b"\\\\" if found[0] == b"\\" else b"\\x%02x" % ord(found[0])
 
 
 def read_text(file: BinaryIO) -> Iterator[tuple[str, bytes | None]]:
@@ -294,14 +287,15 @@ def _content(line: bytes) -> bytes | None:
         goes_on = (len(text) - len(text.rstrip(b"\\"))) % 2
         text = text[:-1] if goes_on else text
         whole = _ALL_ESCAPED.fullmatch(text) is not None
-        return _ESCAPE.sub(_byte, text) + (b"" if goes_on else b"\n") if whole else None
+        return (
+            _ESCAPE.sub(lambda found: bytes((int(found[1], 16),)) if found[1] else b"\\", text)
+            + (b"" if goes_on else b"\n")
+            if whole
+            else None
+        )
     if line.startswith(_RAW) and not line.endswith(b"\r\n"):
         return line[len(_RAW) :]
     return line if line == b"\n" else None  # an editor has stripped its blank
-
-
-def _byte(found: re.Match[bytes]) -> bytes:
-    return bytes((int(found[1], 16),)) if found[1] else b"\\"
 
 
 # The members of a recording, from a folder or an archive. Its content is hostile: nothing is extracted to disk, names may not

@@ -422,12 +422,9 @@ def _asked(recording: Recording) -> set[bytes]:
                 found += (word for each in _MOUNT.findall(content) for word in re.split(r"=[^,]*|,", ",".join(each)))
             elif _SETTINGS.fullmatch(path):
                 found += (word for pair in _SETTING.findall(content) for word in pair)
-    parts = _encoded("\n".join((*found, *(each for each in asked if "*" in each or not _PLACES.match(each)))).lower())
+    text = "\n".join((*found, *(each for each in asked if "*" in each or not _PLACES.match(each)))).lower()
+    parts = text.encode("utf-8", "surrogateescape")
     return {*re.split(rb"[^0-9a-z]+", parts), *(each.strip(b"-") for each in re.split(rb"[\s/,=:@*_.]+", parts))}
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 def datasets(recording: Recording) -> set[bytes]:

@@ -66,7 +66,10 @@ def fitted(recording: Recording) -> tuple[Recording, list[str]]:
             if of and of not in left_out:
                 sizes[of] = sizes.get(of, 0) + len(data)
         if total <= TOTAL_LIMIT and largest <= MEMBER_LIMIT and count <= COUNT_LIMIT:
-            return recording, [_said(question, size) for question, size in left_out.items()]
+            return recording, [
+                f"not kept in the recording, {_mib(size)} MiB: {' '.join(question.words)[:SHOWN]}"
+                for question, size in left_out.items()
+            ]
         too_large = dict(_too_large(sizes, total - TOTAL_LIMIT))
         if count > COUNT_LIMIT or not too_large:
             raise RecordingError(
@@ -93,10 +96,6 @@ def _without(recording: Recording, left_out: dict[Question, int]) -> Recording:
         each.words: Files({}, errors=dict.fromkeys(each.words, text)) for each, text in why.items() if not each.command
     }
     return replace(recording, commands={**recording.commands, **commands}, files={**recording.files, **files})
-
-
-def _said(question: Question, size: int) -> str:
-    return f"not kept in the recording, {_mib(size)} MiB: {' '.join(question.words)[:SHOWN]}"
 
 
 def _mib(size: int) -> int:
@@ -282,14 +281,11 @@ def write(recording: Recording, path: Path) -> list[str]:
     """
     kept, left_out = fitted(recording)
     if archive.is_archive(path):
-        archive.put_archive(path, partial(_write_text if path.name.endswith(archive.ENDING) else _pack, kept))
+        text = path.name.endswith(archive.ENDING)
+        archive.put_archive(path, partial(archive.write_text, list(members(kept))) if text else partial(_pack, kept))
     else:
         archive.put_folder(path, members(kept))
     return left_out
-
-
-def _write_text(recording: Recording, file: BinaryIO) -> None:
-    archive.write_text(members(recording), file)
 
 
 def _pack(recording: Recording, file: BinaryIO) -> None:

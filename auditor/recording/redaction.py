@@ -82,7 +82,7 @@ def redact(recording: Recording, key: bytes = b"") -> Recording:
 
     @cache  # paths, targets of links and errors stand there again and again
     def text(value: str) -> str:
-        return _bytewise(replace_all, value)
+        return replace_all(_bytes(value)).decode("utf-8", "surrogateescape")
 
     def file(path: str, content: str) -> str:
         value = content.strip()
@@ -273,10 +273,6 @@ def _by_cells(replace_all: Callable[[bytes], bytes], table: bytes) -> bytes:
     return b"".join(map(made.__getitem__, cells))
 
 
-def _bytewise(change: Callable[[bytes], bytes], value: str) -> str:
-    return change(_bytes(value)).decode("utf-8", "surrogateescape")
-
-
 def _bytes(value: str) -> bytes:
     return value.encode("utf-8", "surrogateescape")
 
@@ -290,13 +286,11 @@ def _without_names(commands: Mapping[tuple[str, ...], Capture]) -> dict[tuple[st
             stderr = re.sub(rb"(?s): .*", b": (redacted)", capture.stderr)
             capture = capture._replace(stdout=_without_roles(capture.stdout), stderr=stderr)
         elif _is_table(argv):
-            capture = capture._replace(stdout=_SHARED.sub(_without_clients, capture.stdout))
+            capture = capture._replace(
+                stdout=_SHARED.sub(lambda found: re.sub(rb"=[^,\t]+", b"=client", found[0]), capture.stdout)
+            )
         found[argv] = capture
     return found
-
-
-def _without_clients(sharenfs: re.Match[bytes]) -> bytes:
-    return re.sub(rb"=[^,\t]+", b"=client", sharenfs[0])
 
 
 def _without_roles(answer: bytes) -> bytes:

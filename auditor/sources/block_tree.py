@@ -20,6 +20,7 @@ from auditor.facts import (
     join,
     rows_of,
     unknown,
+    value_of,
     word,
     words,
     words_of,
@@ -328,7 +329,8 @@ class Holders:
         seen = facts.get(HOST, "mount_table")
         lines = "".join(f"{line}\n" for line in words_of(seen))
         self.table = seen if isinstance(seen, Unknown) else mounts.mounts(lines)
-        self._layered = any(self._held(disk) for disk in inventory.subjects("disk"))
+        kinds = ((inventory.get(disk, "transport"), disk.name) for disk in inventory.subjects("disk"))
+        self._layered = any(value_of(kind) == "zvol" or self.loop_file(name) for kind, name in kinds)
 
     def path(self, path: str, depth: int = 0) -> Place:
         """Of an absolute path without symbolic links, as the first process of the host sees it."""
@@ -411,8 +413,3 @@ class Holders:
         if not path.startswith("/dev/"):
             return self.path(path, depth + 1)
         return self.device(path, depth + 1)
-
-    def _held(self, disk: Subject) -> bool:
-        """Whether something else may hold it."""
-        kind = self.inventory.get(disk, "transport")
-        return (isinstance(kind, Known) and kind.value == "zvol") or bool(self.loop_file(disk.name))

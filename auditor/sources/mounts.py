@@ -16,6 +16,7 @@ from auditor.sources.source import source
 PATH = "/etc/fstab"
 LATER = ("noauto", "_netdev", "x-systemd.automount")  # not mounted, or after the file systems of this host
 BOUND = ("bind", "rbind")
+_OPTIONS = (*LATER, *BOUND)
 _PLACE = re.compile(r"/[!-~]*")
 _WAITS = re.compile(r"x-systemd\.(?:requires|after)=[\w@.\\:-]{1,255}", re.ASCII)
 _NONE = "defaults"
@@ -24,18 +25,13 @@ _NONE = "defaults"
 def keep_fstab(text: str) -> str:
     """``SOURCE POINT TYPE OPTIONS`` for each line with a mount point: a path that is bound or -, and zfs or -. What was kept is
     kept again."""
-    rows = (line.split() for line in text.splitlines() if not line.lstrip().startswith("#"))
-    return "".join(f"{_kept(row)}\n" for row in rows if len(row) > 2 and _PLACE.fullmatch(row[1]))
-
-
-def _kept(row: list[str]) -> str:
-    options = [
-        each
-        for each in (row[3] if len(row) > 3 else "").split(",")
-        if each in (*LATER, *BOUND) or _WAITS.fullmatch(each)
-    ]
-    bound = any(each in BOUND for each in options) and _PLACE.fullmatch(row[0])
-    return f"{row[0] if bound else '-'} {row[1]} {'zfs' if row[2] == 'zfs' else '-'} {','.join(options) or _NONE}"
+    kept = []
+    for what, point, kind, *more in (line.split() for line in text.splitlines() if len(line.split()) > 2):
+        if not what.startswith("#") and _PLACE.fullmatch(point):
+            options = [each for each in ",".join(more[:1]).split(",") if each in _OPTIONS or _WAITS.fullmatch(each)]
+            bound = what if {*options} & {*BOUND} and _PLACE.fullmatch(what) else "-"
+            kept.append(f"{bound} {point} {'zfs' if kind == 'zfs' else '-'} {','.join(options) or _NONE}\n")
+    return "".join(kept)
 
 
 class Mount(NamedTuple):
@@ -257,7 +253,8 @@ def fstab(reply: Files, host: Subject) -> Iterator[Fact]:
     needs = tuple(each for line in lines for each in _needs(*line.split(" ")))
     text = f"{len(lines)} mounts in {PATH}" if lines else f"nothing is mounted by {PATH}"
     yield Fact(HOST, "fstab_needs", known(needs, text, f"cat {PATH}"))
-    of_zfs = tuple(point for _, point, kind, options in (line.split(" ") for line in lines) if _by_zfs(kind, options))
+    rows = (line.split(" ") for line in lines)
+    of_zfs = tuple(point for _, point, kind, options in rows if kind == "zfs" and "noauto" not in options.split(","))
     text = ", ".join(of_zfs) or f"no file system of ZFS is in {PATH}"
     yield Fact(HOST, "fstab_zfs", known(of_zfs, text, f"grep zfs {PATH}"))
     units = tuple(sorted({each for line in lines for each in _requires(line.rpartition(" ")[2].split(","))}))
@@ -269,10 +266,6 @@ def _needs(source: str, point: str, kind: str, options: str) -> Iterator[FstabNe
     waits = (each in LATER or each.partition("=")[2].startswith("zfs") for each in options.split(","))
     if kind != "zfs" and not any(waits):
         yield from (FstabNeed(point, path) for path in (point, source) if path.startswith("/"))
-
-
-def _by_zfs(kind: str, options: str) -> bool:
-    return kind == "zfs" and "noauto" not in options.split(",")
 
 
 def _requires(options: list[str]) -> Iterator[str]:

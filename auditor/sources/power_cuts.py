@@ -23,13 +23,10 @@ LARGEST = 10_000  # records
 def keep(text: str) -> str:
     """Of a record what it comes to for each drive, and of that the same again; empty where it cannot be read."""
     try:
-        return _spelt(_rows(text))
+        document = {"schema": SCHEMA, "evidence": [each._asdict() for each in _rows(text)]}
     except ValueError:
         return ""
-
-
-def _spelt(found: tuple[DriveCuts, ...]) -> str:
-    return json.dumps({"schema": SCHEMA, "evidence": [each._asdict() for each in found]}, indent=1) + "\n"
+    return json.dumps(document, indent=1) + "\n"
 
 
 def _rows(text: str) -> tuple[DriveCuts, ...]:

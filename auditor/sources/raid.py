@@ -267,7 +267,7 @@ def _controllers(text: str) -> Iterator[tuple[Section, list[Section]]]:
     section: Section = {}
     for line in text.split("\n"):
         key, _, value = line.strip(" \t\r").partition(": ")
-        if _is_controller(line):
+        if re.match(r"\S.*? in Slot \S", line):  # Smart Array P440ar in Slot 0 (Embedded)
             if here:
                 yield here
             section = {}
@@ -280,12 +280,6 @@ def _controllers(text: str) -> Iterator[tuple[Section, list[Section]]]:
             section.setdefault(key, value.strip())
     if here:
         yield here
-
-
-def _is_controller(line: str) -> bool:
-    """``Smart Array P440ar in Slot 0 (Embedded)``, not indented."""
-    name, _, slot = line.partition(" in Slot ")
-    return bool(name and slot) and not name[0].isspace() and not slot[0].isspace()
 
 
 SOURCES = (drivers, battery, volumes, ssacli)

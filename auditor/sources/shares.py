@@ -79,7 +79,7 @@ def exports(text: str) -> Iterator[NfsExport]:
             continue
         if not tokens[0].strip('"').startswith("/"):
             raise ValueError(f"not a path: {tokens[0][:40]}")
-        path, defaults = re.sub(r"\s", _octal, tokens[0].strip('"')), ""
+        path, defaults = re.sub(r"\s", lambda found: f"\\{ord(found[0]):03o}", tokens[0].strip('"')), ""
         clients = 0
         for token in tokens[1:]:
             if token.startswith("-"):
@@ -91,10 +91,6 @@ def exports(text: str) -> Iterator[NfsExport]:
             yield NfsExport(path, f"{client or '*'}({given})")
         if not clients:
             yield NfsExport(path, f"*({defaults})")
-
-
-def _octal(found: re.Match[str]) -> str:
-    return f"\\{ord(found[0]):03o}"
 
 
 PATH = "/etc/samba/smb.conf"
@@ -262,9 +258,7 @@ def block_targets(reply: Files, host: Subject) -> Iterator[Fact]:
     if reply.complete(TGT):
         locks = tuple(sorted(each for each in reply.text if each.startswith("/run/tgtd/")))
         yield Fact(HOST, "tgt_daemons", known(locks, f"{len(locks)} daemons of tgt", f"ls {TGT}"))
-    for path, error in reply.errors.items():
-        if path.startswith((BLOCK_TARGETS_LIO, SCST)) and not error.startswith("no such"):
-            raise ValueError(f"{path}: {error}")
+    reply.check_below(BLOCK_TARGETS_LIO, SCST)
     if not all(
         any(each.startswith(root) for each in (*reply.text, *reply.errors)) for root in (BLOCK_TARGETS_LIO, SCST)
     ):
@@ -350,9 +344,7 @@ def nvme_targets(reply: Files, host: Subject) -> Iterator[Fact]:
     Raises ValueError where one of these files could not be read.
     """
     reply.witness()
-    for path, error in reply.errors.items():
-        if path.startswith(ROOT) and not error.startswith("no such"):
-            raise ValueError(f"{path}: {error}")
+    reply.check_below(ROOT)
     if not all(reply.complete(each) for each in (NVME_TARGETS_PATHS, ENABLED)):
         return
     found: dict[TargetUnit, Evidence] = {}
@@ -461,7 +453,8 @@ def units(reply: Output, host: Subject) -> Iterator[Fact]:
     In the order in which they were asked for. Raises ValueError where not all of them were answered.
     """
     names = (*UNITS, CLUSTER)
-    blocks = [_block(text) for text in reply.text.rstrip("\n").split("\n\n")]
+    texts = reply.text.rstrip("\n").split("\n\n")
+    blocks = [dict(line.split("=", 1) for line in text.splitlines()) for text in texts]
     if len(blocks) != len(names) or any(not each.keys() >= {"Id", "LoadState"} for each in blocks):
         raise ValueError(f"{len(blocks)} answers for {len(names)} units")
     # an alias is another unit, which is asked for by its own name
@@ -473,17 +466,12 @@ def units(reply: Output, host: Subject) -> Iterator[Fact]:
     runs = cluster.get("ActiveState", "inactive") != "inactive" or cluster.get("UnitFileState", "") == "enabled"
     text = f"{CLUSTER}: {cluster.get('ActiveState', 'not there')}, {cluster.get('UnitFileState', '')}".rstrip(", ")
     yield Fact(HOST, "cluster_makes_targets", known(runs, text, f"systemctl show {CLUSTER}"))
-    found = tuple(f"{name} {each.get('UnitFileState') or '-'} {_more(each)}" for name, each in there.items())
+    found = tuple(
+        f"{name} {each.get('UnitFileState') or '-'} {'wanted' if any(map(each.get, WANTED)) else '-'}"
+        for name, each in there.items()
+    )
     text = ", ".join(" ".join(each.split(" ")[:2]) for each in found) or "there is no unit that makes targets"
     yield Fact(HOST, "target_units", known(found, text, f"systemctl show {' '.join(UNITS)}"))
-
-
-def _block(text: str) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in text.splitlines())
-
-
-def _more(said: dict[str, str]) -> str:
-    return "wanted" if any(said.get(name) for name in WANTED) else "-"
 
 
 @source(

@@ -51,17 +51,13 @@ def _counts_failures(attribute: Attribute) -> bool | None:
     return True if raw == 0 else None
 
 
-def _charge(attribute: Attribute) -> bool | None:
-    """SuperCap_Charge_Status: 0 not charged, 1 fully charged, 2 unknown."""
-    return {0: False, 1: True}.get(raw) if (raw := _raw(attribute)) is not None else None
-
-
 def _zero_is_good(attribute: Attribute) -> bool | None:
     """Supercap_Status: raw 0 is good; other raw values are not documented, and say nothing unless it fails."""
     normalized = _normalized(attribute)
     return normalized if normalized is not True or _raw(attribute) == 0 else None
 
 
+_CHARGES: Mapping[int | None, bool] = {0: False, 1: True}
 JUDGES: Mapping[str, Callable[[Attribute], bool | None]] = {
     "Power_Loss_Cap_Test": _normalized,
     "Supercap_Status": _zero_is_good,
@@ -70,7 +66,7 @@ JUDGES: Mapping[str, Callable[[Attribute], bool | None]] = {
     "Capacitor_Life": _normalized,
     "Power_Fail_Health": _normalized,
     "PLP_Failure": _counts_failures,
-    "SuperCap_Charge_Status": _charge,
+    "SuperCap_Charge_Status": lambda attribute: _CHARGES.get(_raw(attribute)),  # 2: unknown
 }
 COMMAND = "smartctl -x /dev/{subject}"
 LOG = "nvme_smart_health_information_log"
@@ -230,7 +226,9 @@ def health(reply: Output, disk: Subject) -> Iterator[Fact]:
         if len(counts) == 1:
             yield fact(name, counts[0], f"{next(title for title in titles if title in table)} {counts[0]}")
     capacitors = [(name, each) for name in JUDGES for each in table.get(name, ())]
-    if capacitors or _all_named(root, table):
+    # without each attribute's own name a capacitor of which the drive complains is one of many numbers
+    known_model = _at(root, "in_smartctl_database") is True
+    if capacitors or (known_model and table and not any(name.startswith("Unknown") for name in table)):
         said = ", ".join(name for name, _ in capacitors) or f"{len(table)} attributes, none about capacitors"
         yield fact("capacitor_attribute", bool(capacitors), said)
     if capacitors:
@@ -272,13 +270,6 @@ def _attributes(root: Document) -> dict[str, list[Document]]:
         if isinstance(each, Mapping) and isinstance(name := each.get("name"), str):
             found.setdefault(name, []).append(each)
     return found
-
-
-def _all_named(root: Document, table: Mapping[str, object]) -> bool:
-    """Whether each attribute has the name that its maker gives it: smartctl knows the model. Without that a capacitor of which
-    the drive complains is one of many numbers."""
-    named = _at(root, "in_smartctl_database") is True
-    return named and bool(table) and not any(name.startswith("Unknown") for name in table)
 
 
 def _health_raw(attribute: Document) -> int | None:

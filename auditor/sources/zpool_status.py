@@ -181,7 +181,8 @@ def _of_scan(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]:
         return
     running = [scan for scan in status.scans if scan.state in ("in progress", "paused")]
     scan = running[0] if running else max(status.scans, key=lambda each: each.end_s)
-    local = "" if _exact(status) else " (local time of the host, read as UTC)"
+    # JSON has times in seconds since the epoch (and GUIDs), text has ctime(3) in local time (and none)
+    local = "" if status.guid else " (local time of the host, read as UTC)"
     for name, value, text in (
         ("scan_function", scan.function, scan.text),
         ("scan_state", scan.state, scan.text),
@@ -195,11 +196,6 @@ def _of_scan(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]:
             yield Fact(pool, name, known(value, text, command))
     if scan in running and scan.moved != -1:
         yield Fact(pool, "scan_moved", known(bool(scan.moved), scan.text, command))
-
-
-def _exact(status: PoolStatus) -> bool:
-    """JSON has times in seconds since the epoch (and GUIDs), text has ctime(3) in local time (and none)."""
-    return bool(status.guid)
 
 
 def _of_vdevs(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]:
@@ -284,14 +280,10 @@ def _leaf(row: Row, allocation: str, replacing: bool) -> dict[str, Value]:
     if row.ashifts:
         values["physical_ashift"] = row.ashifts[1]
         values["native_block_bytes"] = 1 << row.ashifts[1]
-    if row.ashifts or (row.state == "ONLINE" and row.counts and allocation != "spare" and not _fault(row.note)):
+    note = row.note.startswith("(") or not row.note  # one in parentheses stands beside that on the block size
+    if row.ashifts or (row.state == "ONLINE" and row.counts and allocation != "spare" and note):
         values["block_size_non_native"] = bool(row.ashifts)  # the note is left out only where another takes its place
     return values
-
-
-def _fault(note: str) -> bool:
-    """Whether there is a note other than those in parentheses, which stand beside that on the block size."""
-    return bool(note) and not note.startswith("(")
 
 
 def _ask_paths(pool: Subject, facts: Facts) -> Request:
@@ -381,6 +373,7 @@ _TABLE = re.compile(r"\s*+NAME\s++STATE(?:\s++READ\s++WRITE\s++CKSUM((?:\s++[A-Z
 _STATE = "|".join(ROW_STATES)
 _COUNT = r"\d+(?:\.\d+)?[KMGTPE]?"
 _COUNTS = rf"\s++({_COUNT})\s++({_COUNT})\s++({_COUNT})"
+_ROW_LIKE = re.compile(rf"\s({_STATE})\s++{_COUNT}\s++{_COUNT}\s")
 _STATES = re.compile(rf"(?<=\s)(?={_STATE})")
 _MOST_COLUMNS = 8  # after CKSUM; zpool status -p -s -t has three
 _SECTIONS = {"logs": "log", "log": "log", "special": "special", "dedup": "dedup", "cache": "cache", "spares": "spare"}
@@ -422,7 +415,7 @@ def _pool(lines: list[str]) -> PoolStatus:
     key, ended = "", False
     for line in lines:
         found = _HEADER.fullmatch(line)
-        if found and not (key == "table" and _row_like(line)):
+        if found and not (key == "table" and _ROW_LIKE.search(line)):
             key = "scan" if found[1] == "scrub" else found[1]
             if key == "scan" and "scan" in headers:
                 scans += _scan(headers.pop("scan"))
@@ -459,10 +452,6 @@ def _pool(lines: list[str]) -> PoolStatus:
     return _rows(pool, table) if table else pool
 
 
-def _row_like(line: str) -> bool:
-    return bool(re.search(rf"\s({_STATE})\s++{_COUNT}\s++{_COUNT}\s", line))
-
-
 def _rows(pool: PoolStatus, table: list[str]) -> PoolStatus:
     columns = _TABLE.match(table[0])
     extra = len(columns[1].split()) if columns and columns[1] else 0
@@ -474,13 +463,15 @@ def _rows(pool: PoolStatus, table: list[str]) -> PoolStatus:
     section = "normal"
     for line in table[1:]:
         word = line.split()
-        if sections["normal"] and word[0] in _SECTIONS and (len(word) == 1 or _old_section(word)):
+        old = word[0] == "logs" and len(word) == 5 and word[1] in ROW_STATES  # as illumos and early releases print it
+        if sections["normal"] and word[0] in _SECTIONS and (len(word) == 1 or old):
             section = _SECTIONS[word[0]]
             if section in sections:
                 raise ValueError(f"zpool status: two sections {word[0]}")
             sections[section] = []
         else:
-            sections[section].append((_indent(line), _row(line, at, extra, slow, section == "spare")))
+            indent = sum(8 if each == "\t" else 1 for each in line[: len(line) - len(line.lstrip())])
+            sections[section].append((indent, _row(line, at, extra, slow, section == "spare")))
     if empty := [name for name, rows in sections.items() if not rows]:
         raise ValueError(f"zpool status: no device in section {empty[0]}")
     trees = {name: _tree(rows) for name, rows in sections.items()}
@@ -490,15 +481,6 @@ def _rows(pool: PoolStatus, table: list[str]) -> PoolStatus:
     tops = [("normal", each) for each in root.children]
     tops += [(name, each) for name in ("dedup", "special", "log") for each in trees.get(name, ())]
     return pool._replace(root=root, tops=tuple(tops), cache=trees.get("cache", ()), spares=trees.get("spare", ()))
-
-
-def _old_section(words: list[str]) -> bool:
-    """``logs ONLINE 0 0 0``, as illumos and early releases print it."""
-    return words[0] == "logs" and len(words) == 5 and words[1] in ROW_STATES
-
-
-def _indent(line: str) -> int:
-    return sum(8 if each == "\t" else 1 for each in line[: len(line) - len(line.lstrip())])
 
 
 def _row(line: str, at: int, extra: int, slow: bool, spare: bool) -> Row:
