@@ -14,17 +14,17 @@ from auditor.model import (
     database_start,
     dataset,
     disk,
+    drive_cuts,
+    exports,
+    fault_log,
     flushes,
     intent_log,
-    kernel_log,
-    kernel_module,
+    kernels,
     leaf,
     next_boot,
     pool,
     pool_history,
-    power_cuts,
     release,
-    shares,
     vdev,
     write_cache,
 )
@@ -37,8 +37,8 @@ from auditor.sources.source import Source
 
 # all of auditor/model that derive facts
 MODULES = (
-    *(database, database_start, dataset, disk, flushes, intent_log, kernel_log, kernel_module),
-    *(leaf, next_boot, pool, pool_history, power_cuts, release, shares, vdev, write_cache),
+    *(database, database_start, dataset, disk, flushes, intent_log, fault_log, kernels),
+    *(leaf, next_boot, pool, pool_history, drive_cuts, release, exports, vdev, write_cache),
 )
 
 

@@ -60,7 +60,7 @@ class Command(NamedTuple):
 
     begins: the words that are always first. options: others that may follow; others: what else may, the whole of each word.
 
-    Properties and columns, and options of form, are not what a question is about (``recording/questions.py``). apart: options
+    Properties and columns, and options of form, are not what a question is about (``recording/lookup.py``). apart: options
     that make it another question, with their value where they have one. valued: options whose value is the next word. lists:
     those whose value is a list with commas; PROPERTIES for the first word that is no option. named: where all words after so
     many are such a list, of which there is one at the least. table: it prints properties of datasets, a cell between tabs.

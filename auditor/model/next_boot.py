@@ -29,7 +29,7 @@ from auditor.facts import (
     words_of,
 )
 from auditor.model.derivation import Missing, catch_missing, derivation, every, evidence, gaps, need, numbers, values
-from auditor.model.kernel_module import newer
+from auditor.model.kernels import newer
 from auditor.text import unit_escaped
 
 

@@ -31,7 +31,7 @@ from auditor.facts import (
     words_of,
 )
 from auditor.model.derivation import Missing, catch_missing, derivation, every, gaps, need, numbers
-from auditor.model.kernel_log import ONE_MODULE
+from auditor.model.fault_log import ONE_MODULE
 
 LINES = tuple(each for each in releases.LINES if each not in releases.ENDED)
 BUGS = data.table("advisories.toml")

@@ -19,11 +19,11 @@ from auditor import text
 from auditor.databases.configuration import allowed
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.recording import archive, questions
+from auditor.recording import archive, lookup
 from auditor.recording.archive import COUNT_LIMIT, MEMBER_LIMIT, TOTAL_LIMIT, TRIAL
 from auditor.recording.archive import MANIFEST as MANIFEST
 from auditor.recording.archive import RecordingError as RecordingError
-from auditor.recording.questions import Answers
+from auditor.recording.lookup import Answers
 
 SCHEMA = "zaudit-recording/1"
 PARTED = 1_000_000  # lines of all files
@@ -346,7 +346,7 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
             trial=content.get(TRIAL, b""),
             rules=str(manifest.get("rules", "")),
             edited=str(manifest.get("edited", "")),
-            kept=frozenset(_strings(manifest["kept"])) if "kept" in manifest else questions.KEPT,
+            kept=frozenset(_strings(manifest["kept"])) if "kept" in manifest else lookup.KEPT,
         )
     except KeyError as error:
         raise RecordingError(f"{path}: incomplete, {str(error.args[0])[:REPEATED]!r} is missing") from None

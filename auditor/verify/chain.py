@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from auditor.data.platforms import ANY, filled
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, word_of
-from auditor.model.kernel_log import FAILED_IO, LINES_KEPT, RESETS, of_disks
-from auditor.model.kernel_log import FLUSHES as FAILED_FLUSHES
+from auditor.model.fault_log import FAILED_IO, LINES_KEPT, RESETS, of_disks
+from auditor.model.fault_log import FLUSHES as FAILED_FLUSHES
 from auditor.sources import kernel_log, zpool_status
 from auditor.sources.pool_tree import Row
 from auditor.text import harmless

@@ -7,7 +7,7 @@ import pytest
 from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, Unknown, known
 from auditor.judge import verdict
-from auditor.model.kernel_module import untested
+from auditor.model.kernels import untested
 from auditor.model.next_boot import parameters
 from auditor.model.release import BUGS, known_bugs, release
 from auditor.sources.zfs import versions

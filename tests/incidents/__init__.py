@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from auditor.facts import HOST, Facts
 from auditor.host.request import WITNESS, Capture, Files, Read
-from auditor.recording import questions
+from auditor.recording import lookup
 from auditor.recording.recording import Recording, load
 from auditor.registry import sources
 from auditor.sources import kernel_log
@@ -38,7 +38,7 @@ GROUPS = ("commits", "pool", "release", "around")
 VERDICTS = ("caught", "partly", "missed", "out")
 KEEP: Mapping[tuple[str, ...], str] = {
     argv: run(each).keep
-    for argv, question in questions.ASKED.items()
+    for argv, question in lookup.ASKED.items()
     for each in kernel_log.SOURCES
     if run(each).argv == question
 }
@@ -132,7 +132,7 @@ def _asked(past: Recording, path: str) -> Recording:
 
 
 def _among(path: str, patterns: tuple[str, ...]) -> bool:
-    return any(questions.meant(path, pattern) for pattern in patterns)
+    return any(lookup.meant(path, pattern) for pattern in patterns)
 
 
 def _without(patterns: tuple[str, ...], answer: Files, path: str) -> Files:
@@ -146,8 +146,7 @@ def _without(patterns: tuple[str, ...], answer: Files, path: str) -> Files:
     empty = [
         pattern
         for pattern in patterns
-        if questions.meant(path, pattern)
-        and not any(questions.meant(each, pattern) for each in (*left.text, *left.links))
+        if lookup.meant(path, pattern) and not any(lookup.meant(each, pattern) for each in (*left.text, *left.links))
     ]
     return left._replace(errors={**left.errors, **dict.fromkeys(empty, "no such file")})
 
@@ -169,7 +168,7 @@ def _files(
     asked = [path for path in (*texts, *links) if _among(path, patterns)]
     if not asked:
         return answer
-    gone = set(asked) | {pattern for pattern in patterns for path in asked if questions.meant(path, pattern)}
+    gone = set(asked) | {pattern for pattern in patterns for path in asked if lookup.meant(path, pattern)}
     return answer._replace(
         text={**answer.text, **{path: texts[path](answer.text.get(path, "")) for path in asked if path in texts}},
         links={**answer.links, **{path: links[path](answer.links.get(path, "")) for path in asked if path in links}},

@@ -27,9 +27,9 @@ from auditor.judge.event import Event
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
-from auditor.model.kernel_log import host_faults, logged_faults
+from auditor.model.fault_log import host_faults, logged_faults
 from auditor.model.pool import suspensions
-from auditor.recording import questions
+from auditor.recording import lookup
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
 from auditor.sources import kernel_log
@@ -250,7 +250,7 @@ def changed(past: Recording, change: Change) -> Recording:
     """With another text of each answer of the log."""
     commands = dict(past.commands)
     for request in map(run, SOURCES.values()):
-        for argv in (request.argv, *(old for old, new in questions.ASKED.items() if new == request.argv)):
+        for argv in (request.argv, *(old for old, new in lookup.ASKED.items() if new == request.argv)):
             if (answer := commands.get(argv)) and answer.exit == 0 and answer.keep == request.keep:
                 text = change(request, answer.stdout.decode())
                 commands[argv] = answer._replace(stdout=text.encode())

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, TargetUnit, Unknown, Value, known, unknown
 from auditor.host.files import allowed_part
-from auditor.model.shares import volume_targets
+from auditor.model.exports import volume_targets
 from auditor.sources import shares
 
 VOLUME, OTHER = "LIO-db keeps /dev/zvol/tank/db", "LIO-db keeps /dev/zvol/tank/other"

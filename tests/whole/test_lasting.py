@@ -13,7 +13,7 @@ from auditor.facts import Subject
 from auditor.host import kmsg, libraries
 from auditor.judge import verdict
 from auditor.judge.rule import digest
-from auditor.recording import questions, recording
+from auditor.recording import lookup, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import audit_page, changes, finding_words
 from auditor.report import report_json as json_report
@@ -34,7 +34,7 @@ class Later(ReplayHost):
 
     def __init__(self, past: Recording) -> None:
         super().__init__(past)
-        answers = questions.Answers(past.commands, past.files, past.kept)
+        answers = lookup.Answers(past.commands, past.files, past.kept)
         self.run = lambda request: answers.run(request._replace(argv=more(request.argv)))
         self.read = lambda request: answers.read(
             request._replace(patterns=(*request.patterns, "/sys/later/*", "/proc/later"))

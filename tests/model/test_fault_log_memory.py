@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Value, known, unknown
-from auditor.model.kernel_log import memory_ecc
+from auditor.model.fault_log import memory_ecc
 
 
 @pytest.mark.parametrize(

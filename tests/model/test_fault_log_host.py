@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import HOST, Fact, Facts, Known, Unknown, Value, known, unknown
-from auditor.model.kernel_log import HARDWARE, THREADS, host_faults
+from auditor.model.fault_log import HARDWARE, THREADS, host_faults
 
 NONE: dict[str, Value | None] = {
     **dict.fromkeys(THREADS, ()),

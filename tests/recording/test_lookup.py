@@ -13,7 +13,7 @@ from auditor.facts import AGAIN, HOST, Facts, Known, Subject, Unknown
 from auditor.gather.answer import Answer, answer_of
 from auditor.host import libraries
 from auditor.host.request import UNASKED, WITNESS, Capture, Files, Read, Request, Run
-from auditor.recording import questions, recording
+from auditor.recording import lookup, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.sources import zpool, zpool_history
 from auditor.sources.catalog import commands
@@ -208,9 +208,9 @@ def test_a_recording_of_many_patterns_is_not_searched_without_end(monkeypatch: p
         compared += 1
         return False
 
-    monkeypatch.setattr(questions, "covers", covers)
-    monkeypatch.setattr(questions, "COMPARED", 10_000)
-    past = questions.Answers({}, {(f"/proc/{at}/s*",): Files({}) for at in range(500)}, frozenset())
+    monkeypatch.setattr(lookup, "covers", covers)
+    monkeypatch.setattr(lookup, "COMPARED", 10_000)
+    past = lookup.Answers({}, {(f"/proc/{at}/s*",): Files({}) for at in range(500)}, frozenset())
     found = past.read(Read(tuple(f"/proc/{at}/exe" for at in range(500))))
     assert compared <= 10_000
     assert set(found.errors.values()) == {UNASKED}
@@ -224,10 +224,10 @@ def test_long_paths_of_a_recording_count_for_what_they_cost(monkeypatch: pytest.
         steps += 1
         return True
 
-    monkeypatch.setattr(questions, "matches", matches)
-    monkeypatch.setattr(questions, "COMPARED", 100_000)
+    monkeypatch.setattr(lookup, "matches", matches)
+    monkeypatch.setattr(lookup, "COMPARED", 100_000)
     deep = tuple(f"{'/a' * 1000}/{at}" for at in range(10))
-    past = questions.Answers({}, {(f"{'/*' * 1000}/x{at}*",): Files({}) for at in range(500)}, frozenset())
+    past = lookup.Answers({}, {(f"{'/*' * 1000}/x{at}*",): Files({}) for at in range(500)}, frozenset())
     found = past.read(Read(deep))
     assert steps <= 200_000
     assert set(found.errors.values()) == {UNASKED}
@@ -277,7 +277,7 @@ def test_doubt_spreads_to_facts_that_are_made_of_several_settings(engine: str) -
 
 def test_recordings_of_the_first_edition_say_nothing_of_what_came_later() -> None:
     past = shared.earlier("2.3-db-postgres-healthy")
-    assert past.kept == questions.KEPT
+    assert past.kept == lookup.KEPT
     assert "postgres fsync" in past.kept
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import HOST, Fact, Facts, Unknown, Value, known
-from auditor.model.kernel_module import LAST, NEWEST, OLDEST, untested
+from auditor.model.kernels import LAST, NEWEST, OLDEST, untested
 from auditor.sources.zfs import versions
 
 DKMS, KERNEL = "/usr/lib/modules/{}/updates/dkms/zfs.ko", "/usr/lib/modules/{}/kernel/zfs/zfs.ko"

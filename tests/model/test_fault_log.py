@@ -8,7 +8,7 @@ from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, kn
 from auditor.host.process import Lines
 from auditor.host.request import Output
 from auditor.model.disk import used_by
-from auditor.model.kernel_log import logged_faults
+from auditor.model.fault_log import logged_faults
 from auditor.model.pool import suspensions
 from auditor.sources import kernel_log as kernel_log_source
 
