@@ -41,7 +41,7 @@ from auditor.sources import zfs as zfs_source
 from tests import question
 from tests.answered import answered
 from tests.bench import synthetic
-from tests.edited import BASE, HOSTS_OF, edited, modules, told_of_modules
+from tests.edited import BASE, HOSTS_OF, Drive, Machine, edited, modules, told_of_modules
 
 OS_RELEASE, HOSTNAME, RELEASE = "/etc/os-release", "/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease"
 LOCAL = "local"
@@ -149,11 +149,11 @@ PLATFORMS: Mapping[str, Platform] = {
 OWN_MODULE = {"ubuntu": "kernel/zfs/zfs.ko.zst", "proxmox": "zfs/zfs.ko"}
 
 
-def composed(base: Recording, name: str, zfs: str = "") -> Recording:
-    """The host of one platform; zfs: with another release than its own."""
+def composed(base: Recording, name: str, zfs: str = "", like: tuple[Drive, Machine] = HOSTS_OF[LIKE]) -> Recording:
+    """The host of one platform; zfs: with another release than its own; like: with such drives in such a machine."""
     platform = PLATFORMS[name]
     platform = platform._replace(zfs=zfs or platform.zfs)
-    made = edited(with_boot_pool(base, platform) if platform.boot else base, *HOSTS_OF[LIKE], f"composed-{name}")
+    made = edited(with_boot_pool(base, platform) if platform.boot else base, *like, f"composed-{name}")
     made = with_datasets(made, platform.datasets)
     if platform.boot:
         made = with_datasets(made, platform.boot_system, platform.boot)

@@ -42,11 +42,12 @@ class Drive(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """Maker and model, as its firmware says."""
+    """Maker and model, as its firmware says; virt: what systemd-detect-virt says."""
 
     vendor: str
     product: str
     bios: str
+    virt: str = "none"
 
 
 HOSTS_OF: Mapping[str, tuple[Drive, Machine]] = {
@@ -59,6 +60,10 @@ HOSTS_OF: Mapping[str, tuple[Drive, Machine]] = {
         Machine("Supermicro", "SYS-1029U-TR4", "American Megatrends Inc."),
     ),
 }
+VIRTUAL = (
+    Drive(GUEST, "10.0.13", 0x1B36, f"{SERIAL}?", cache=True),
+    Machine("QEMU", "Standard PC (Q35 + ICH9, 2009)", "SeaBIOS", "kvm"),
+)
 MOUNTS = "/proc/1/mountinfo", "/proc/self/mountinfo", "/proc/1/ns/mnt", "/proc/self/ns/mnt"
 TABLE = (
     "22 28 0:20 / /sys rw,nosuid - sysfs sysfs rw\n"
@@ -94,9 +99,9 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
         return content if drive.cache else content.replace('"vwc":7', '"vwc":0')
 
     def capture(argv: tuple[str, ...], each: Capture) -> Capture:
-        said = _said(argv, drive)
+        said = _said(argv, machine)
         out = each.stdout if said is None else said
-        return (each if said is None else Capture(1 if argv == ("systemd-detect-virt",) else 0))._replace(
+        return (each if said is None else Capture(1 if said == b"none\n" else 0))._replace(
             stdout=text(out.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape"), seconds=each.seconds
         )
 
@@ -233,11 +238,11 @@ def told_of_modules(files: Mapping[tuple[str, ...], Files], version: str) -> dic
     return {asked.argv: Capture(0, "".join(lines).encode(), keep=asked.keep)}
 
 
-def _said(argv: tuple[str, ...], drive: Drive) -> bytes | None:
-    """What a physical host with systemd says instead; None: what the guest said."""
+def _said(argv: tuple[str, ...], machine: Machine) -> bytes | None:
+    """What a host with systemd says instead; None: what the guest said."""
     match argv:
         case ("systemd-detect-virt",):
-            return b"none\n"
+            return f"{machine.virt}\n".encode()
         case ("systemctl", "show", *_):
             return b"LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
         case _:

@@ -180,23 +180,28 @@ def outlives_memory(vdev: Subject, facts: Facts) -> Judged:
     return Known(True, seen) if len(in_memory) + len(unseen) <= number_of(left) else join(unseen)
 
 
-@derivation("vdev", native_ashift=number("largest physical block of its disks as a power of two: 12 is 4096 bytes"))
-def native_ashift(vdev: Subject, facts: Facts) -> Judged:
+@derivation(
+    "vdev",
+    native_ashift=number("largest physical block of its disks as a power of two: 12 is 4096 bytes"),
+    least_ashift=number("the same as far as its disks report it: a virtual disk of 512-byte blocks is 9"),
+)
+def native_ashift(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """The block size that the disks of a vdev are built for, to compare its ashift with.
 
     As OpenZFS reports it of a leaf, else as the kernel does of the disks. A virtual disk of 512-byte blocks says nothing of
-    the device below it, so that is unknown.
+    the device below it: native_ashift is unknown there.
     """
     need(facts.get(vdev, "leaves"))
-    found = every(_leaf(leaf, facts) for leaf in facts.linked(vdev, "leaves"))
-    if found:
+    for name in ("least_ashift", "native_ashift"):
+        found = every(_leaf(leaf, facts, name == "least_ashift") for leaf in facts.linked(vdev, "leaves"))
+        if not found:
+            raise Missing(unknown(f"{vdev}: no leaf is known"))
         largest = max(map(number_of, found))
-        return Known(largest, evidence(*(each for each in found if each.value == largest)))
-    return unknown(f"{vdev}: no leaf is known")
+        yield Fact(vdev, name, Known(largest, evidence(*(each for each in found if each.value == largest))))
 
 
 @catch_missing
-def _leaf(leaf: Subject, facts: Facts) -> Judged:
+def _leaf(leaf: Subject, facts: Facts, reported: bool) -> Judged:
     said = facts.get(leaf, "physical_ashift")
     if isinstance(said, Known):
         return Known(said.value, about(leaf, said))
@@ -204,14 +209,14 @@ def _leaf(leaf: Subject, facts: Facts) -> Judged:
     if isinstance(native, Known) and isinstance(native.value, int):
         return Known(native.value.bit_length() - 1, about(leaf, native))
     need(facts.get(leaf, "disks"))
-    found = every(_disk(disk, facts) for disk in facts.linked(leaf, "disks"))
+    found = every(_disk(disk, facts, reported) for disk in facts.linked(leaf, "disks"))
     return max(found, key=number_of)
 
 
 @catch_missing
-def _disk(disk: Subject, facts: Facts) -> Judged:
+def _disk(disk: Subject, facts: Facts, reported: bool) -> Judged:
     size = need(facts.get(disk, "physical_block_bytes"))
-    if size.value == 512 and is_true(facts.get(disk, "virtual")):
+    if size.value == 512 and is_true(facts.get(disk, "virtual")) and not reported:
         return unknown(f"{disk.name} is virtual: its 512-byte blocks say nothing of the device below")
     return Known(number_of(size).bit_length() - 1, about(disk, size))
 

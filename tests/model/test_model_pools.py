@@ -546,6 +546,15 @@ def test_native_ashift_is_the_largest_of_the_leaves() -> None:
     assert "gone" in world.why(vdev("mirror-0"), "native_ashift")
 
 
+def test_a_virtual_disk_of_small_blocks_gives_the_least_alone() -> None:
+    world = World(MIRROR)
+    for name in "ab":
+        world.put(Subject("disk", name), nvme_model="QEMU NVMe Ctrl")
+    world.put(Subject("disk", "b"), physical_block_bytes=4096)
+    assert "say nothing of the device below" in world.why(vdev("mirror-0"), "native_ashift")
+    assert world.get(vdev("mirror-0"), "least_ashift") == 12
+
+
 @pytest.mark.parametrize(
     ("function", "state", "start", "end", "age", "ever", "without"),
     [

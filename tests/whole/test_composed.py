@@ -18,7 +18,9 @@ from auditor.sources.zfs import CHANGELOGS
 from tests import shared
 from tests.composed import NAMES, PLATFORMS, composed, main
 from tests.data.test_platforms import others
-from tests.edited import BASE
+from tests.edited import BASE, VIRTUAL
+from tests.judge.test_answers import ADOPTED, HYPERVISOR
+from tests.judge.test_policy import judged
 from tests.shared import name_of
 
 NEED = {
@@ -62,6 +64,15 @@ def test_with_the_release_that_it_has_it_is_quiet_without_a_policy(zfs: str, nam
     found = report(composed(shared.host(name_of(BASE)), name, zfs) if zfs else host(name))
     assert [each.rule.id for each in found.findings] == []
     assert (found.exit_code, found.standing, found.unasked) == (0, "kept", ())
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_a_healthy_guest_is_quiet_once_somebody_answers_for_its_hypervisor(name: str) -> None:
+    past = composed(shared.host(name_of(BASE)), name, like=VIRTUAL)
+    assert [(each.rule.id, each.failed) for each in judged("", past).findings] == [("container-or-vm-blind", True)]
+    for policy in (ADOPTED, HYPERVISOR.replace("2026-11-21", "2027-11-21")):
+        found = judged(policy, past)
+        assert (found.exit_code, [each.rule.id for each in found.findings]) == (0, [])
 
 
 @pytest.mark.parametrize("name", ["proxmox-ve-9", "ubuntu-zsys-26.04"])
