@@ -147,7 +147,8 @@ class EventTable:
             for database in self._facts.linked(HOST, "databases")
             for each in self._facts.linked(database, "datasets")
         }
-        places = [Subject("dataset", name) for name in names if not bases & {*names} or name in bases]
+        here = [name for name in names if name in bases] or names
+        places = [Subject("dataset", name) for name in here]
         found = [self._facts.get(each, "copied_s") for each in places]
         marks = [each for each in found if isinstance(each, Known)]
         if not marks or len(marks) < len(found):
