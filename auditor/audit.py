@@ -184,7 +184,7 @@ def judge(
     verdicts = table.ranked(verdicts)
     answers = Answers(seen.policy, seen.facts)
     verdicts = waivers.apply(seen.policy, seen.facts, verdicts, answers)
-    verdicts += verdict.judge(about_waivers, seen.facts)
+    verdicts = verdicts + verdict.judge(about_waivers, seen.facts)
     night = None
     if known:
         verdicts, night = baseline.apply(known, seen.facts, verdicts, rules)

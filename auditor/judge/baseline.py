@@ -26,7 +26,7 @@ from auditor.judge.event import EVENTS, MEANS, TAKEN
 from auditor.judge.finding import RANK
 from auditor.judge.identity import MEMBERS, NEW_NAME, Identities
 from auditor.judge.rule import Rule, Severity
-from auditor.judge.verdict import Carries, Verdict
+from auditor.judge.verdict import Carries, Verdict, Verdicts
 from auditor.text import crowded, harmless
 
 Key = tuple[str, Kind, str]
@@ -83,8 +83,8 @@ class Night(NamedTuple):
 
 
 def apply(
-    baseline: Baseline, facts: Facts, verdicts: Sequence[Verdict], rules: Sequence[Rule]
-) -> tuple[list[Verdict], Night]:
+    baseline: Baseline, facts: Facts, verdicts: Iterable[Verdict], rules: Sequence[Rule]
+) -> tuple[Verdicts, Night]:
     """The verdicts, of which those that are known say since when; and one more for each known failure that was out of sight."""
     names = Identities(facts)
     baseline, nameless = _named(baseline, facts, names)
@@ -97,20 +97,23 @@ def apply(
         for verdict in verdicts
         if verdict.rule.id in concerned and _outcome(verdict) in ("pass", "not applicable")
     }
-    judged, worse = list[Verdict](), dict[Key, str]()
-    for verdict in verdicts:
+    worse: dict[Key, str] = {}
+
+    def judged(verdict: Verdict) -> Verdict:
         if verdict.outcome in ("fail", "unknown") and (entry := known.get(key := key_of(verdict, names))):
             if not (why := _worse(entry, verdict, _count(tonight[key]))):
                 verdict = verdict._replace(known=entry.first)
             elif verdict.outcome == "fail":
                 worse.setdefault(key, why)
-        judged.append(verdict)
+        return verdict
+
+    known_since = Verdicts.of(verdicts).changed(judged)
     night: dict[str, list[Entry]] = {"seen": [], "unseen": [], "gone": [], "kept": []}
     for entry in known.values():
         night[_fate(entry, by_id, tonight, decided, open_, baseline.pools, pools)].append(entry)
-    judged += [_out_of_sight(entry, by_id[entry.rule]) for entry in night["unseen"] if entry.rule not in open_]
+    more = [_out_of_sight(entry, by_id[entry.rule]) for entry in night["unseen"] if entry.rule not in open_]
     seen, unseen, gone, kept = map(tuple, night.values())
-    return judged, Night(
+    return known_since + more, Night(
         baseline, seen, tuple((known[key], why) for key, why in worse.items()), unseen, gone, kept, nameless
     )
 
@@ -182,7 +185,7 @@ def _out_of_sight(entry: Entry, rule: Rule) -> Verdict:
 def _tonight(verdicts: Iterable[Verdict], names: Identities) -> dict[Key, list[Verdict]]:
     """Of each key what was found, waived or not, the worst first: failures before what is unknown."""
     found: dict[Key, list[Verdict]] = {}
-    for verdict in verdicts:
+    for verdict in Verdicts.of(verdicts).open():
         if _outcome(verdict) in ("fail", "unknown"):
             found.setdefault(key_of(verdict, names), []).append(verdict)
     for each in found.values():

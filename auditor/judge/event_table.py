@@ -25,7 +25,7 @@ from auditor.facts import DATA, HOST, Facts, Known, Subject, Unknown, is_true, n
 from auditor.judge.answers import Answers
 from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Tried, Word, joined, merged
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
-from auditor.judge.verdict import Carries, Verdict
+from auditor.judge.verdict import Carries, Verdict, Verdicts
 from auditor.observation import grounds
 from auditor.observation.reading import Reading
 from auditor.observation.whole_host import Observation, Storage, read
@@ -105,7 +105,7 @@ class EventTable:
 
     def columns(self, verdicts: Iterable[Verdict], answers: Answers) -> tuple[Column, ...]:
         """Datasets to which the same happens together, the worst first; none of a pool that does not work."""
-        behind = _Behind(verdicts, self._relations)
+        behind = _Behind(Verdicts.of(verdicts).open(), self._relations)
         groups: dict[tuple[object, ...], list[tuple[list[str], Mapping[Event, Cell], Mapping[Event, Cell]]]] = {}
         for pool in self._facts.linked(HOST, "pools"):
             if _works(pool, self._facts):
@@ -286,16 +286,18 @@ class EventTable:
 
     # -- severities --------------------------------------------------------------------------------------------------
 
-    def ranked(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def ranked(self, verdicts: Iterable[Verdict]) -> Verdicts:
         """Failures and what is undecided of rules that name elements, as severe as the worst cell that hangs on them."""
-        counting = [each for each in verdicts if _counts(each)]
+        counting = [each for each in Verdicts.of(verdicts).open() if _counts(each)]
         carried = self._carried() if counting else {}
         # where one subject of a rule is undecided, each of them may be as bad as any other, whose loss hides it
         doubtful = {each.rule.id for each in counting if each.outcome == "unknown"}
-        return [
-            self._ranked(each, carried, HOST if each.rule.id in doubtful else each.subject) if _counts(each) else each
-            for each in verdicts
-        ]
+
+        def ranked(each: Verdict) -> Verdict:
+            place = HOST if each.rule.id in doubtful else each.subject
+            return self._ranked(each, carried, place) if _counts(each) else each
+
+        return Verdicts.of(verdicts).changed(ranked)
 
     def _ranked(self, verdict: Verdict, carried: Mapping[str, Mapping[Subject, set[_Cost]]], place: Subject) -> Verdict:
         """place: of whose costs it has part; the host has part of all."""

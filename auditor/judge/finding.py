@@ -12,7 +12,7 @@ from auditor.judge.event import NEXT, Event
 from auditor.judge.identity import Identities
 from auditor.judge.rule import SEVERITIES, Fix, Rule, Severity
 from auditor.judge.threshold import Threshold
-from auditor.judge.verdict import Verdict
+from auditor.judge.verdict import Verdict, Verdicts
 
 if TYPE_CHECKING:
     from auditor.judge.policy import Waiver
@@ -103,12 +103,12 @@ class Coverage(NamedTuple):
         return self.rules - self.undecided
 
 
-def findings(verdicts: Sequence[Verdict], facts: Facts) -> list[Finding]:
+def findings(verdicts: Iterable[Verdict], facts: Facts) -> list[Finding]:
     """Group and rank. Failures of one rule at one place are one finding; so is what could not be decided there, and what is
     waived there by the same waiver. Known bugs of the release are one, whatever the severity of each."""
     groups: dict[tuple[object, ...], list[Verdict]] = {}
-    names = Identities(facts)
-    for verdict in verdicts:
+    names, open = Identities(facts), [*Verdicts.of(verdicts).open()]
+    for verdict in open:
         if verdict.outcome in ("fail", "unknown", "waived"):
             head = verdict.rule.names[-1]
             key = (
@@ -120,7 +120,7 @@ def findings(verdicts: Sequence[Verdict], facts: Facts) -> list[Finding]:
                 bool(verdict.known),
             )
             groups.setdefault(key, []).append(verdict)
-    may = sum(each.outcome == "unknown" and known_bugs.counts(each.rule) for each in verdicts)
+    may = sum(each.outcome == "unknown" and known_bugs.counts(each.rule) for each in open)
     found = [_finding(group, may, facts, names) for group in groups.values()]
     seen: set[tuple[object, ...]] = set()
     ranked = []
@@ -198,7 +198,7 @@ def coverage(rules: Sequence[Rule], verdicts: Iterable[Verdict]) -> Coverage:
     """Count rules, not verdicts, nor known bugs: one leaf that could not be seen leaves its rule undecided, waived or not."""
     outcomes: dict[str, set[str]] = {rule.names[-1]: set() for rule in rules}
     remedies: dict[str, set[str]] = {id: set() for id in outcomes}
-    for verdict in verdicts:
+    for verdict in Verdicts.of(verdicts).outcomes():
         outcome = verdict.was or verdict.outcome
         outcomes[verdict.rule.names[-1]].add(outcome)
         if outcome == "unknown":

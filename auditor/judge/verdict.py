@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.durability.events import Question
@@ -48,7 +48,7 @@ class Carries(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What one rule says of one subject. (A tuple: a host with 10,000 datasets has 200,000 of them.)
+    """What one rule says of one subject.
 
     origin: the place where it is fixed (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
     reasons: of an unknown. waiver: of one that is waived, and what it was before. least: how severe it is at least, where it is
@@ -81,6 +81,69 @@ class Verdict(NamedTuple):
     def fix(self) -> Fix:
         """How to mend it."""
         return self.case or self.rule.fix
+
+
+Rest = tuple[Any, ...]  # of a verdict, all but its rule and subject
+
+
+class _Part(NamedTuple):
+    """Verdicts of one rule. entries: of each subject; open: the places of those that are whole."""
+
+    rule: Rule
+    subjects: Sequence[Subject]
+    entries: Sequence[Verdict | Rest]
+    open: Sequence[int]
+
+
+class Verdicts:
+    """By rule, then in the order of the subjects. A host with 10,000 datasets has 300,000; of those that pass or do not apply
+    like subjects share one, which is made whole while somebody looks at it."""
+
+    def __init__(self, parts: Iterable[_Part], others: Iterable[Verdict] = ()) -> None:
+        self._parts, self._others = tuple(parts), tuple(others)
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict]) -> Verdicts:
+        """They themselves, or what was made one by one."""
+        return verdicts if isinstance(verdicts, cls) else cls((), verdicts)
+
+    def __iter__(self) -> Iterator[Verdict]:
+        for rule, subjects, entries, _ in self._parts:
+            for subject, entry in zip(subjects, entries, strict=True):
+                yield entry if isinstance(entry, Verdict) else tuple.__new__(Verdict, (rule, subject, *entry))
+        yield from self._others
+
+    def __len__(self) -> int:
+        return sum(len(part.entries) for part in self._parts) + len(self._others)
+
+    def open(self) -> Iterator[Verdict]:
+        """Those that are whole: all but what passes or does not apply."""
+        for part in self._parts:
+            yield from (each for place in part.open if isinstance(each := part.entries[place], Verdict))
+        yield from self._others
+
+    def outcomes(self) -> Iterator[Verdict]:
+        """All that are open, and of those that are alike one."""
+        for rule, subjects, entries, _ in self._parts:
+            for place in {id(entry): place for place, entry in enumerate(entries)}.values():
+                entry = entries[place]
+                yield entry if isinstance(entry, Verdict) else tuple.__new__(Verdict, (rule, subjects[place], *entry))
+        yield from self._others
+
+    def __add__(self, more: Iterable[Verdict]) -> Verdicts:
+        others = Verdicts.of(more)
+        return Verdicts(self._parts + others._parts, self._others + others._others)
+
+    def changed(self, change: Callable[[Verdict], Verdict]) -> Verdicts:
+        """With others in place of those that are open."""
+        parts = []
+        for part in self._parts:
+            entries = list(part.entries) if part.open else part.entries
+            for place in part.open:
+                if isinstance(entries, list) and isinstance(entry := entries[place], Verdict):
+                    entries[place] = change(entry)
+            parts.append(part._replace(entries=entries))
+        return Verdicts(parts, map(change, self._others))
 
 
 class _Reached:
@@ -116,10 +179,10 @@ class _Reached:
         return self._columns[name]
 
 
-def judge(rules: Sequence[Rule], facts: Facts) -> list[Verdict]:
-    """All verdicts, by rule and then in the order of the subjects."""
+def judge(rules: Sequence[Rule], facts: Facts) -> Verdicts:
+    """All verdicts."""
     reached = {kind: _Reached(kind, facts) for kind in ROUTES}
-    return [verdict for rule in rules for verdict in _judge_rule(rule, facts, reached[rule.subject])]
+    return Verdicts(_judge_rule(rule, facts, reached[rule.subject]) for rule in rules)
 
 
 def _reach(kind: Kind, facts: Facts) -> tuple[list[Subject], list[tuple[Subject, Unknown]]]:
@@ -140,22 +203,27 @@ def _reach(kind: Kind, facts: Facts) -> tuple[list[Subject], list[tuple[Subject,
     return list(subjects), list(holes.items())
 
 
-def _judge_rule(rule: Rule, facts: Facts, reached: _Reached) -> list[Verdict]:
+def _judge_rule(rule: Rule, facts: Facts, reached: _Reached) -> _Part:
     # Where what was read is the same objects, the verdict is the same: thousands of datasets share a few. The store is
     # not written to while rules are judged, so the identities hold.
-    rests: list[tuple[Any, ...]] = [()] * len(reached.subjects)  # verdicts without their rule and subject
-    budget = Budget()
+    rests: list[Rest] = [()] * len(reached.subjects)
+    open, budget = list[int](), Budget()
     for place, subject in enumerate(reached.subjects):
         if not rests[place]:
             scope = Scope(facts, subject, budget)
             rests[place] = rest = _judge(rule, scope)[2:]
-            for like in () if "" in scope.read else reached.alike(tuple(scope.read))[place]:
+            alike = (place,) if "" in scope.read else reached.alike(tuple(scope.read))[place]
+            for like in alike:
                 rests[like] = rest
-    told = zip(reached.subjects, rests, strict=True)
-    found = [tuple.__new__(Verdict, (rule, subject, *rest)) for subject, rest in told]  # 300,000 of 10,000 datasets
-    found = [_worded(each, facts) if each.outcome == "fail" else each for each in found]
-    found += [Verdict(rule, at, "unknown", rule.gravest, reasons=why.reasons) for at, why in reached.holes]
-    return found
+            if rest[0] in ("fail", "unknown"):
+                open += alike
+    entries: list[Verdict | Rest] = [*rests]
+    for place in sorted(open):
+        whole = Verdict(rule, reached.subjects[place], *rests[place])
+        entries[place] = _worded(whole, facts) if whole.outcome == "fail" else whole
+    entries += (Verdict(rule, at, "unknown", rule.gravest, reasons=why.reasons) for at, why in reached.holes)
+    open += range(len(rests), len(entries))
+    return _Part(rule, [*reached.subjects, *(at for at, _ in reached.holes)], entries, sorted(open))
 
 
 def judge_one(rule: Rule, subject: Subject, facts: Facts) -> Verdict:

@@ -8,7 +8,7 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known
 from auditor.judge.answers import Answers, as_waiver, found, over, word_of
 from auditor.judge.identity import Identities
 from auditor.judge.policy import Answer, Policy, Waiver, declared, matches
-from auditor.judge.verdict import Verdict
+from auditor.judge.verdict import Verdict, Verdicts
 from auditor.text import argument
 
 UNDECLARED = "undeclared"
@@ -50,19 +50,20 @@ def _declared(policy: Policy, entry: object) -> tuple[Known, Known]:
     return Known(entry.role or UNDECLARED, (role,)), Known(entry.database, (database,))
 
 
-def apply(policy: Policy, facts: Facts, verdicts: Sequence[Verdict], answers: Answers) -> list[Verdict]:
+def apply(policy: Policy, facts: Facts, verdicts: Iterable[Verdict], answers: Answers) -> Verdicts:
     """The same verdicts; what a waiver covers that holds, or somebody answers for, has the outcome "waived". Puts waiver.used
     and waiver.in_view."""
+    verdicts = Verdicts.of(verdicts)
     if not policy.waivers and not policy.answers:
-        return list(verdicts)
+        return verdicts
     places = _Places(facts)
-    ran = {verdict.rule.id for verdict in verdicts}
+    ran = {verdict.rule.id for verdict in verdicts.outcomes()}
     holding = {id: [waiver for waiver in policy.waivers if matches(id, waiver.rule)] for id in ran}
     used: set[Waiver] = set()
     answering: set[Answer] = set()
     undecided: set[str] = set()
-    judged = []
-    for verdict in verdicts:
+
+    def judged(verdict: Verdict) -> Verdict:
         if verdict.outcome in ("fail", "unknown") and (candidates := holding.get(verdict.rule.id)):
             covering = [waiver for waiver in candidates if places.covers(waiver, verdict.subject)]
             used.update(covering)
@@ -75,7 +76,9 @@ def apply(policy: Policy, facts: Facts, verdicts: Sequence[Verdict], answers: An
             answering.add(answer)
             waiver = as_waiver(answer, verdict.rule.id)
             verdict = verdict._replace(outcome="waived", was=verdict.outcome, waiver=waiver)
-        judged.append(verdict)
+        return verdict
+
+    verdicts = verdicts.changed(judged)
     for waiver in policy.waivers:
         unseen = any(matches(id, waiver.rule) for id in undecided)
         there = any(matches(id, waiver.rule) for id in ran)
@@ -84,7 +87,7 @@ def apply(policy: Policy, facts: Facts, verdicts: Sequence[Verdict], answers: An
         # that a drive is here is enough: the table of events rests on its word, whatever the rules say
         here = found(answer, facts)
         _put(facts, policy, answer, answer in answering or (here and answer.party == "drive"), not here)
-    return judged
+    return verdicts
 
 
 def _put(facts: Facts, policy: Policy, waiver: Waiver | Answer, used: bool, unseen: bool) -> None:

@@ -14,7 +14,7 @@ from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, Coverage, Finding, exit_code, opening
 from auditor.judge.identity import identities
 from auditor.judge.policy import LeftOut
-from auditor.judge.verdict import Verdict
+from auditor.judge.verdict import Verdicts
 from auditor.report import event_words
 from auditor.text import harmless, quoted
 
@@ -104,7 +104,7 @@ class Report(NamedTuple):
     targets: tuple[str, ...]
     findings: tuple[Finding, ...]
     waived: tuple[Finding, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: Verdicts
     coverage: Coverage
     threshold: Severity
     standing: Standing
@@ -135,7 +135,7 @@ class Report(NamedTuple):
         zaudit: str,
         facts: Facts,
         targets: tuple[str, ...],
-        verdicts: Sequence[Verdict],
+        verdicts: Verdicts,
         found: Sequence[Finding],
         covered: Coverage,
         threshold: Severity,
@@ -167,7 +167,7 @@ class Report(NamedTuple):
             targets=targets,
             findings=counted,
             waived=waived,
-            verdicts=tuple(verdicts),
+            verdicts=verdicts,
             coverage=covered,
             threshold=threshold,
             standing=_standing(columns, lead, unseen),

@@ -17,7 +17,7 @@ from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, known
 from auditor.judge.finding import Coverage
 from auditor.judge.policy import Waiver
 from auditor.judge.rule import Rule
-from auditor.judge.verdict import Verdict
+from auditor.judge.verdict import Verdict, Verdicts
 from auditor.report.model import Report
 from auditor.verify.result import Slice, Verification, together
 from auditor.verify.trial import KernelLines
@@ -88,7 +88,7 @@ def report(outcomes: Mapping[str, Outcome] = {}, *more: Verdict) -> Report:
     verdicts = [verdict(id, outcome) for id, outcome in given.items() if outcome != "none"]
     return Report(
         zaudit="0.0", hostname="db1", release="2.3.9", taken=samples.BEGAN, targets=(TARGET.name,), findings=(), waived=(),
-        verdicts=(*verdicts, *more), coverage=Coverage(205, 3, 150, 52, ()), threshold="low", standing="kept",
+        verdicts=Verdicts((), (*verdicts, *more)), coverage=Coverage(205, 3, 150, 52, ()), threshold="low", standing="kept",
         next_step="", exit_code=0,
     )  # fmt: skip
 

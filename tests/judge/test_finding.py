@@ -195,7 +195,7 @@ def test_of_a_fix_the_case_counts_that_is_known_to_hold() -> None:
     for pool, health in zip(pools, states, strict=True):
         facts.put(Fact(pool, "capacity_percent", Known(81, (Evidence("81 %"),))))
         facts.put(Fact(pool, "health", health))
-    found = verdict.judge([rule], facts)
+    found = [*verdict.judge([rule], facts)]
     assert [each.fix.text for each in found] == ["Wait.", "Delete something.", "Delete something."]
     assert [each.command for each in found] == ["zpool list a", "", ""]
     (one,) = findings(found[:1], Facts())

@@ -204,7 +204,7 @@ def applied(*verdicts: Verdict) -> tuple[list[Verdict], dict[str, tuple[object, 
         seen = [facts.get(Subject("waiver", each.title), name) for name in ("expired", "used", "in_view")]
         assert all(isinstance(value, Known) for value in seen)
         told[each.title] = tuple((value.value, value.evidence[0].text) for value in seen if isinstance(value, Known))
-    return judged, told
+    return [*judged], told
 
 
 @pytest.mark.parametrize(

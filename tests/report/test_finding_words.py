@@ -74,7 +74,7 @@ def host_with(*facts: tuple[Subject, str, Value]) -> Facts:
 
 
 def verdict(rule: str, facts: Facts) -> Verdict:
-    return judge([RULES[rule]], facts)[0]
+    return next(iter(judge([RULES[rule]], facts)))
 
 
 DB, DATA = Subject("database", "mariadb"), Subject("dataset", "tank/db")
