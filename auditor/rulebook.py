@@ -20,11 +20,10 @@ PAGE = "docs/rules/{}.md"  # among the documents, as make site builds them
 ADVISORIES = "advisories.toml"
 
 
-@cache
-def tables() -> Mapping[str, data.Document]:
-    """Our rules by id, as they are written. Raises RuleError."""
+def _heads() -> Mapping[str, data.Document]:
+    """Our rules by id, with what judges. Raises RuleError."""
     try:
-        return data.rules()
+        return data.heads()
     except (OSError, ValueError) as error:
         raise RuleError(f"{data.RULES}: {error}") from None
 
@@ -42,7 +41,7 @@ def load(
     """
     mine = [
         _one(id, examples=examples, decided=decided[id]) if id in decided else _as_written(id, examples=examples)
-        for id in tables()
+        for id in _heads()
     ]
     bounded = partial(user_files.read, limit=rule_file.LIMIT)
     theirs = (rule_file.load_folder(folder, FACTS, decided=decided, read=bounded) for folder in folders)
@@ -60,8 +59,10 @@ FACTS = LateRegistry(_registry)
 
 def _one(id: str, *, examples: bool, decided: Mapping[str, Decided] = rule_file.NOTHING_DECIDED) -> Rule:
     """One rule of ours. Raises RuleError, ExpressionError or ThresholdError."""
-    table = tables()[id]
-    return _paged(rule_file.trusted(id, f"{data.RULES}/{id}.toml", table, FACTS, decided, examples=examples))
+    whole = partial(data.rule, id)
+    return _paged(
+        rule_file.trusted(id, f"{data.RULES}/{id}.toml", _heads()[id], FACTS, decided, whole=whole, examples=examples)
+    )
 
 
 # a comparison of recordings and a fleet whose hosts have policies choose rules again and again

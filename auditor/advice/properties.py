@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
-from auditor import data, rulebook
+from auditor import data
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown, unknown, value_of
 from auditor.report import document as doc
@@ -52,7 +52,7 @@ def _of_rule(name: str, value: str) -> str:
     said, _, id = value.partition("rule:")
     if said or not id:
         return value
-    command: str = rulebook.tables().get(id, {}).get("fix", {}).get("command", "")
+    command: str = data.rules().get(id, {}).get("fix", {}).get("command", "")
     words = command.removeprefix(f"zfs set {name}=").split(" ")
     if words[0] == "zfs" or "{" in words[0] or not words[0]:
         raise ValueError(f"rule {id} sets no {name}")

@@ -1,8 +1,9 @@
 """Tables without code, as TOML; what is in each, and of which type, ``tests/data/test_data.py`` holds.
 
-Our rules are such tables, too. All of them are compiled into one file of plain JSON, which Python reads in a thirtieth of the
-time. What is installed has this file, and looks at no source. A checkout has it after ``make compiled``; where it is missing
-there, or was made of other sources, the sources are read. Nothing is looked for in any other place.
+Our rules are such tables, too. All of them are compiled into one file with a line of plain JSON each, which Python reads in a
+thirtieth of the time, and only where a run uses it. What is installed has this file, and looks at no source. A checkout has it
+after ``make compiled``; where it is missing there, or was made of other sources, the sources are read. Nothing is looked for in
+any other place.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ T = TypeVar("T")
 COMPILED, RETIRED = "compiled.json", "retired.toml"
 HERE = Path(__file__).resolve().parent
 RULES = HERE.parent.parent / "rules"  # of a checkout
+# what a rule says to a reader, and its examples: no verdict needs them
+TOLD = frozenset({"impact", "why", "fix", "references", "conflicts", "unprovoked", "example"})
 
 
 class TableError(ValueError):
@@ -51,34 +54,59 @@ def toml(name: str, content: str) -> Document:
 @cache
 def table(name: str) -> Document:
     """A table of this folder, as it is written. Raises TableError."""
-    found: Document | None = _compiled().get(name)
+    found = _part(name)
     return toml(name, text(name)) if found is None else found
 
 
 @cache
 def rules() -> Mapping[str, Document]:
     """Our rules by id, as they are written. Raises OSError and TableError."""
-    found = _compiled().get("rules")
-    return (
-        {path.stem: toml(str(path), path.read_text()) for path in sorted(RULES.glob("*.toml"))}
-        if found is None
-        else found
-    )
+    if _compiled():
+        return {id: rule(id) for id in heads()}
+    return {path.stem: toml(str(path), path.read_text()) for path in sorted(RULES.glob("*.toml"))}
+
+
+@cache
+def heads() -> Mapping[str, Document]:
+    """They, at least with what judges. Raises as they do."""
+    found = _part("rules")
+    return rules() if found is None else found
+
+
+def rule(id: str) -> Document:
+    """One of them, whole. Raises as they do."""
+    return {**heads()[id], **(_part(f"rules/{id}") or {})}
 
 
 def compiled(*, installed: bool) -> str:
     """The content of the compiled file; installed: where there are no sources. Raises OSError and TableError."""
+    judged = {id: {key: value for key, value in each.items() if key not in TOLD} for id, each in rules().items()}
+    told = {f"rules/{id}": {key: value for key, value in each.items() if key in TOLD} for id, each in rules().items()}
     tables = {path.name: table(path.name) for path in sorted(HERE.glob("*.toml"))}
-    return json.dumps({"sources": "" if installed else _digest(), "rules": rules(), **tables})
+    return packed({"sources": "" if installed else _digest(), "rules": judged, **told, **tables})
+
+
+def packed(parts: Mapping[str, Any]) -> str:
+    """In the form of the compiled file."""
+    return "".join(f"{name}\t{json.dumps(part)}\n" for name, part in parts.items())
+
+
+def _part(name: str) -> Any:
+    """One line of what is compiled, or None where it is not there."""
+    try:
+        return json.loads(_compiled().get(name, "null"))
+    except ValueError:
+        raise TableError(f"{COMPILED} is damaged: install zaudit again") from None
 
 
 @cache
-def _compiled() -> Mapping[str, Any]:
-    """What is compiled, or nothing where that is not of these sources. Raises TableError where there are none."""
+def _compiled() -> Mapping[str, str]:
+    """The lines that are compiled, or none where they are not of these sources. Raises TableError where there are none."""
     try:
-        found: Mapping[str, Any] = json.loads(text(COMPILED))
-        sources = found["sources"]
-    except (OSError, ValueError, KeyError, TypeError):
+        lines = text(COMPILED).split("\n")[:-1]
+        found = {name: part for name, _, part in (line.partition("\t") for line in lines)}
+        sources = json.loads(found["sources"])
+    except (OSError, ValueError, KeyError):
         if RULES.is_dir():
             return {}
         raise TableError(f"{COMPILED} is missing or damaged: install zaudit again") from None

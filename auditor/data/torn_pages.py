@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -69,6 +68,8 @@ def parse(lines: data.Document) -> dict[str, Table]:
 
 def digest(rows: Sequence[Mapping[str, Any]]) -> str:
     """Of the rows and those that are confirmed: no hand changes them."""
+    import hashlib
+
     return hashlib.sha256(repr([sorted(each.items()) for each in rows]).encode()).hexdigest()[:16]
 
 

@@ -83,6 +83,7 @@ class Repairs:
         self._host, self._alike = folded(host.path_of(host.programs[name]))
         self._name = name
         self._judges: dict[Elements, Judge] = {}
+        self._cells: dict[tuple[Elements, EventName, Question], Answer | None] = {}
         self._broken = broken(self._host, host.programs[name])
         self._candidates = frozenset(each.element for each in self._broken)
 
@@ -141,8 +142,11 @@ class Repairs:
         return cell.why if cell else ()
 
     def _cell(self, repaired: Elements, event: EventName, question: Question) -> Answer | None:
-        judge = self._judge(repaired)
-        return judge.cell(judge.copies.host.programs[self._name], event, question)
+        key = repaired, event, question
+        if key not in self._cells:
+            judge = self._judge(repaired)
+            self._cells[key] = judge.cell(judge.copies.host.programs[self._name], event, question)
+        return self._cells[key]
 
     def _judge(self, repaired: Elements) -> Judge:
         if repaired not in self._judges:

@@ -6,6 +6,7 @@ The entries of ``advisories.toml`` are judged one by one; rule known-bugs itself
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from auditor import data
@@ -211,13 +212,16 @@ def load(path: str, tables: Mapping[str, Any], registry: Registry, *, examples: 
     rules = []
     for name, entry in sorted(tables.items()):
         try:
-            shown = {"example": list(_examples(name, entry))} if examples else {}
-            whole = {**_judged(name, entry), **_said(entry), **shown}
-            rule = trusted(PREFIX + name, path, whole, registry, examples=examples)
+            whole = partial(_whole, name, entry)
+            rule = trusted(PREFIX + name, path, _judged(name, entry), registry, whole=whole, examples=examples)
         except ValueError as error:  # RuleError among them
             raise RuleError(f"{path}: [{name}]: {error}") from None
         rules.append(rule._replace(expect=_at_a_glance(rule.expect, entry["affected"])))
     return rules
+
+
+def _whole(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_said(entry), "example": list(_examples(name, entry))}
 
 
 def _at_a_glance(expect: Expression, affected: str) -> Expression:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
-from auditor import codec
+from auditor import codec, data
 from auditor.data import platforms
 from auditor.data.durability import ROWS
 from auditor.data.platforms import ANY, WORD, filled
@@ -51,9 +51,9 @@ REQUIRED = {"title", "subject", "harm", "expect"}
 COUNTS = {"severity", "elements", "answer"}
 OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "damage", "thresholds"} | COUNTS
 CASES = 8  # of one rule
-SAID = {"impact", "why", "fix", "references"}
 CONDITIONS = ("After", "Before", "If", "Only if", "Once", "Unless", "With")  # how what a fix needs begins
 SAID_IF = {"conflicts", "unprovoked"}
+SAID = data.TOLD - SAID_IF - {"example"}
 
 
 class _Compilers(NamedTuple):
@@ -96,15 +96,21 @@ def trusted(
     registry: Registry,
     decided: DecidedBy = NOTHING_DECIDED,
     *,
+    whole: Callable[[], Mapping[str, Any]],
     examples: bool = False,
 ) -> Rule:
     """The same of a rule of ours, which its tests have read so: what it says and its expressions are compiled when they are
-    first asked for. Most rules of an audit pass. examples: with those that it has."""
+    first asked for. Most rules of an audit pass. table: what judges; whole: with what it says. examples: with those that it
+    has."""
     thresholds = _thresholds(table, decided)
     compilers = WHEN_ASKED.knowing(thresholds)
-    said = cache(partial(_said, table, _kind(table), registry, compilers))
+
+    @cache
+    def said(platform: str) -> Texts:
+        return _said(whole(), _kind(table), registry, compilers, platform)
+
     rule = _judged(id, path, table, registry, compilers, said)
-    found = _examples(table["example"], with_when=rule.when is not None) if examples else ()
+    found = _examples(whole()["example"], with_when=rule.when is not None) if examples else ()
     return rule._replace(thresholds=thresholds, examples=found)
 
 

@@ -4,7 +4,6 @@ the answers are larger than a recording may be (``archive``: what is written is 
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -143,6 +142,8 @@ def _laid(recording: Recording) -> Iterator[Member]:
 def _name(kind: str, words: tuple[str, ...], shown: tuple[str, ...], taken: set[str]) -> str:
     """Of the answer to a question, by that question alone: what else was asked changes no name. Of the few that would have the
     name of another, which somebody may bring about, the whole digest is in it."""
+    import hashlib
+
     digest = hashlib.sha256(json.dumps([kind, *words]).encode()).hexdigest()
     slug = re.sub(r"[^A-Za-z0-9.-]+", "_", " ".join(shown[:6]))[:SLUG].strip("_.-") or "capture"
     short = f"{slug}-{digest[:DIGEST]}"

@@ -6,7 +6,6 @@ Within a version keys may be added, and readers ignore those that they do not kn
 
 from __future__ import annotations
 
-import hashlib
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -126,6 +125,8 @@ def _night(night: Night) -> dict[str, Any]:
 
 def _identity(subject: Subject, text: str) -> dict[str, str]:
     """What a subject is, as a digest: the same on every night, and no serial number for whoever reads the report."""
+    import hashlib
+
     digest = hashlib.sha256(f"{subject.kind}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return {"kind": subject.kind, **_present(pool=subject.within), "name": subject.name, "id": digest}
 

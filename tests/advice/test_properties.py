@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from auditor import data, rulebook
+from auditor import data
 from auditor.advice import log_device, properties
 from auditor.advice.properties import Layout, Pool, chosen
 from auditor.commands.advise import PARTS
@@ -215,7 +215,7 @@ def test_a_draid_without_its_width_is_not_known() -> None:
 
 def test_what_a_rule_would_set_is_not_said_again() -> None:
     """One value for each property: that of the rule."""
-    commands = [table["fix"].get("command", "") for table in rulebook.tables().values() if "fix" in table]
+    commands = [table["fix"].get("command", "") for table in data.rules().values() if "fix" in table]
     by_rules = {
         each.split("=")[0].removeprefix("zfs set ") for each in commands if re.fullmatch(r"zfs set [\w]+=\w+ .*", each)
     }

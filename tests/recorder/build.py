@@ -9,7 +9,6 @@ same input gives the same bytes.
 from __future__ import annotations
 
 import ast
-import json
 import sys
 from pathlib import Path
 
@@ -114,8 +113,8 @@ def built() -> str:
     """The text of the file."""
     version = __version__
     rules = rule.digest(rulebook.select((), (), ()))
-    tables = json.dumps({"sources": "", **{name: data.table(name) for name in TABLES}}, indent=1)
-    parts = [_part(f"auditor/data/{data.COMPILED}", f"{tables}\n")]
+    tables = data.packed({"sources": "", **{name: data.table(name) for name in TABLES}})
+    parts = [_part(f"auditor/data/{data.COMPILED}", tables)]
     for name, path in sorted(modules().items()):
         parts.append(_part(str(path.relative_to(ROOT)), lowered(path.read_text(), name, alone=name in ALONE)))
     parts.append(_part("auditor/older.py", older()))

@@ -128,7 +128,7 @@ def test_the_budget_is_one_for_all_subjects_of_a_rule(monkeypatch: pytest.Monkey
     left = ("when", "message", "thresholds", "cases", "example")
     table = {key: value for key, value in tomllib.loads(GOOD).items() if key not in left}
     table["expect"] = "any(len(pool.datasets) < 1 for x in pool.datasets)"
-    rule = rule_file.trusted("a-rule", "a", table, registry(), {})
+    rule = rule_file.trusted("a-rule", "a", table, registry(), {}, whole=lambda: table)
     outcomes = [each.outcome for each in verdict.judge([rule], seen)]
     assert outcomes == ["fail", "fail", "unknown", "unknown"]
 
