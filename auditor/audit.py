@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import __version__, registry
 from auditor.data.platforms import ANY
@@ -19,19 +19,21 @@ from auditor.gather.walk import LookOptions, gather
 from auditor.gather.walk import NothingToAudit as NothingToAudit
 from auditor.host import sql
 from auditor.host.live import Host
-from auditor.judge import baseline, finding, policy_file, supposition, verdict, waivers
+from auditor.judge import finding, verdict, waivers
 from auditor.judge.answers import Answers
-from auditor.judge.baseline import Baseline
 from auditor.judge.event_table import EventTable
 from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity, digest
-from auditor.judge.supposition import Change
 from auditor.model import derivation
 from auditor.model.database import databases
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
+
+if TYPE_CHECKING:
+    from auditor.judge.baseline import Baseline
+    from auditor.judge.supposition import Change
 
 
 class OptionsError(Stop):
@@ -51,6 +53,8 @@ class Options(NamedTuple):
     @classmethod
     def from_words(cls, words: Mapping[str, str]) -> Options:
         """From a recording. Raises OptionsError or PolicyError."""
+        from auditor.judge import policy_file
+
         name, directory, connection = (words.get(key, "") for key in ("database", "directory", "connection"))
         if name and name not in ENGINES:
             raise OptionsError(f"recorded with the database {name!r}; this zaudit knows {', '.join(ENGINES)}")
@@ -99,6 +103,8 @@ def replay(past: Recording, policy: Policy | None = None) -> Look:
 
 def suppose(seen: Look, changes: Sequence[Change]) -> Look:
     """The same look with changes of what was collected, as a copy. Raises SuppositionError."""
+    from auditor.judge import supposition
+
     derived = {key for each in registry.derivations() for key in each.specs}
     facts = supposition.suppose(seen.facts, changes, registry.registry(), derived)
     _derive(facts)
@@ -187,6 +193,8 @@ def judge(
     verdicts = verdicts + verdict.judge(about_waivers, seen.facts)
     night = None
     if known:
+        from auditor.judge import baseline
+
         verdicts, night = baseline.apply(known, seen.facts, verdicts, rules)
     found = finding.findings(verdicts, seen.facts)
     return Report.make(

@@ -82,10 +82,13 @@ def check(
     It audits the target and its children, the pool, every leaf, the physical disks behind them and the host, and whatever the
     databases on the target use elsewhere.
     """
-    from auditor.judge import supposition
     from auditor.recording import archive, recording
 
-    changes = [supposition.parse(each) for each in supposed]
+    changes: list[Change] = []
+    if supposed:
+        from auditor.judge import supposition
+
+        changes = [supposition.parse(each) for each in supposed]
     record = asked.record
     if changes and (verifying or record or any(each.name not in ("json", "terminal") for each in wanted)):
         others = "--verify, --record or a format but terminal and json"

@@ -73,15 +73,18 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-def compile_expression(source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS) -> Expression:
-    """Parse, type-check and compile; raises ExpressionError with the offending part. constants: numbers that have a name."""
+def compile_expression(
+    source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS, *, bounded: bool = True
+) -> Expression:
+    """Parse, type-check and compile; raises ExpressionError with the offending part. constants: numbers that have a name.
+    bounded: False where its tests have seen how deeply it is nested."""
     if len(source) > LENGTH:
         raise ExpressionError(f"{source[:60]!r}...: longer than {LENGTH} characters")
     try:
         tree = ast.parse(source.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ExpressionError(f"{source!r}: {getattr(error, 'msg', None) or error}") from None
-    if _deep(tree.body):
+    if bounded and _deep(tree.body):
         raise ExpressionError(f"{source[:60]!r}...: nested too deeply")
     names: dict[str, Kind] = {"host": "host", kind: kind}
     type_, evaluate = _Compiler(registry, constants).build(tree.body, names)
@@ -103,9 +106,11 @@ def compile_condition(source: str, kind: Kind, registry: Registry, constants: Co
     return compiled
 
 
-def compile_words(source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS) -> Expression:
+def compile_words(
+    source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS, *, bounded: bool = True
+) -> Expression:
     """The same, for an expression in a text: of NAME=TIMES a reader is told "NAME (3 times)"."""
-    compiled = compile_expression(source, kind, registry, constants)
+    compiled = compile_expression(source, kind, registry, constants, bounded=bounded)
     if not compiled.type.tallied:
         return compiled
 
@@ -132,7 +137,7 @@ def deferred(
 
     def evaluate(scope: Scope) -> Judged:
         if not compiled:
-            compiled.append(compile_(source, kind, registry, constants).evaluate)
+            compiled.append(compile_(source, kind, registry, constants, bounded=False).evaluate)
         return compiled[0](scope)
 
     return Expression(source, BOOL, evaluate)

@@ -12,7 +12,6 @@ from functools import cache
 from typing import NamedTuple
 
 from auditor import data
-from auditor.databases import ENGINES
 from auditor.judge.rule import Fix, Rule, Template
 from auditor.text import near
 
@@ -96,6 +95,8 @@ def _settings(fixes: Iterable[Fix]) -> Iterator[str]:
 @cache
 def _names() -> Mapping[str, tuple[str, ...]]:
     """Fact -> the settings that it comes from, as the engines' own files name them."""
+    from auditor.databases import ENGINES
+
     pairs = [(each.fact, each.name) for engine in ENGINES.values() for each in engine.settings if each.fact]
     return {fact: tuple(dict.fromkeys(name for other, name in pairs if other == fact)) for fact, _ in pairs}
 

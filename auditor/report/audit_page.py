@@ -12,7 +12,7 @@ from auditor.judge.finding import Finding
 from auditor.judge.rule import Fix
 from auditor.judge.verdict import Verdict as Judged
 from auditor.report import document as doc
-from auditor.report import event_words, finding_words, html, terminal
+from auditor.report import event_words, finding_words, terminal
 from auditor.report.model import Disk, Leaf, Report, Vdev
 from auditor.text import few
 
@@ -44,6 +44,8 @@ def write_text(report: Report, *, verbose: int = 0, **screen: Unpack[terminal.Sc
 
 def write_html(report: Report, *, verbose: int = 0) -> str:
     """The whole page. verbose: 2 with every rule that passed."""
+    from auditor.report import html
+
     return html.write(whole(report, passed=verbose > 1))
 
 

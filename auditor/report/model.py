@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from auditor.facts import HOST, Evidence, Facts, Known, Subject, is_true, word_of, words_of
-from auditor.judge.baseline import Night
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, Coverage, Finding, exit_code, opening
@@ -17,6 +16,9 @@ from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdicts
 from auditor.report import event_words
 from auditor.text import harmless, quoted
+
+if TYPE_CHECKING:
+    from auditor.judge.baseline import Night
 
 PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_0-9]{3,}\b")  # in a command: NEW_DEVICE, ONE_LEG
 

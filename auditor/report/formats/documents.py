@@ -4,22 +4,41 @@ programs, from which all others can be made again."""
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
-from auditor.report import audit_page, html, report_json, terminal
+from auditor.report import audit_page
 from auditor.report.formats import Format
-from auditor.report.kept_page import document
+
+if TYPE_CHECKING:
+    from auditor.report.model import Report
+    from auditor.report.report_reader import ReportDocument
+
+
+def _json(report: Report, verbose: int, _: object) -> str:
+    from auditor.report import report_json
+
+    return report_json.render(report, passed=verbose > 1)
+
+
+def _kept_text(kept: ReportDocument) -> str:
+    from auditor.report import kept_page, terminal
+
+    return terminal.write(kept_page.document(kept))
+
+
+def _kept_html(kept: ReportDocument) -> str:
+    from auditor.report import html, kept_page
+
+    return html.write(kept_page.document(kept))
+
 
 FORMATS = {
     "terminal": Format(
-        page=lambda report, verbose, look: audit_page.write_text(report, verbose=verbose, **look),
-        text=lambda kept: terminal.write(document(kept)),
+        page=lambda report, verbose, look: audit_page.write_text(report, verbose=verbose, **look), text=_kept_text
     ),
-    "html": Format(
-        page=lambda report, verbose, _: audit_page.write_html(report, verbose=verbose),
-        text=lambda kept: html.write(document(kept)),
-    ),
+    "html": Format(page=lambda report, verbose, _: audit_page.write_html(report, verbose=verbose), text=_kept_html),
     "json": Format(
-        page=lambda report, verbose, _: report_json.render(report, passed=verbose > 1),
+        page=_json,
         text=lambda report: json.dumps(report.document, indent=1, ensure_ascii=True) + "\n",  # as it was, key by key
     ),
 }
