@@ -81,6 +81,18 @@ OLDER = Hosts(
 )  # as zaudit recorded them before it asked all that it asks now, and with other datasets
 
 
+# of each line of OpenZFS, with databases, on other layers and of another system
+FEW = (
+    *("2.1-full-81", "2.2-zil-nocacheflush", "2.3-db-mariadb-doublewrite-off", "2.3-stacked-devices"),
+    *("2.3-sync-disabled-local", "2.4-healthy-physical-no-cache", "2.4-special-consumer-ssd", "composed-truenas-25.10"),
+)
+
+
+def each_host() -> list[Any]:
+    """The arguments of a test of one recorded host: before each commit a few of them, all in make test."""
+    return [pytest.param(name, marks=() if name in FEW else pytest.mark.slow) for name in HOSTS.names()]
+
+
 @cache
 def rules() -> tuple[Rule, ...]:
     """All of ours, with their examples."""

@@ -19,7 +19,7 @@ from auditor.judge.rule import Rule
 from auditor.model.database import named_database
 from auditor.recording import recording
 from auditor.text import quoted
-from tests.shared import HOSTS, audited, briefly, host, rules
+from tests.shared import FEW, HOSTS, audited, briefly, host, rules
 
 TANK, DB = Subject("pool", "tank"), Subject("dataset", "tank/db")
 ABOUT = (
@@ -154,7 +154,7 @@ def starts() -> Iterator[dict[str, Value]]:
 KINDS = [("filesystem", engine, part) for engine in ENGINES for part in PARTS] + [("volume", "postgres", "both")]
 
 
-@pytest.mark.parametrize(("name", "width", "ashift"), briefly(GRID, len(GRID) // 3))
+@pytest.mark.parametrize(("name", "width", "ashift"), briefly(GRID, 5))
 def test_on_no_layout_is_advised_what_check_objects_to(name: str, width: int, ashift: int) -> None:
     """For each engine and part, from bad settings and from sizes that somebody likes: once it is done no rule objects, and
     nothing is left to advise."""
@@ -170,10 +170,12 @@ def test_on_no_layout_is_advised_what_check_objects_to(name: str, width: int, as
             assert {each.stand for each in properties.compare(engine, DB, part, facts)} == {"as advised"}, case
 
 
-CASES = [(name, engine) for engine in ENGINES for name in HOSTS.names()]
+CASES = [(name, engine) for name in HOSTS.names() for engine in ENGINES]
 
 
-@pytest.mark.parametrize(("name", "engine"), briefly(CASES, len(CASES) // 7))
+@pytest.mark.parametrize(
+    ("name", "engine"), briefly(sorted(CASES, key=lambda case: case[0] not in FEW), 2 * len(ENGINES))
+)
 def test_on_no_recorded_host_does_advice_make_a_rule_fail(name: str, engine: str) -> None:
     """All rules, on each dataset."""
     for pool in seen(name).linked(HOST, "pools"):

@@ -59,7 +59,7 @@ def looked(past: Recording) -> audit.Look:
 
 
 def verdict(seen: audit.Look, rule: str, subject: Subject) -> Verdict:
-    report = audit.judge(seen, RULES, (), "low")
+    report = audit.judge(seen, [each for each in RULES if each.id == rule], (), "low")
     (found,) = [each for each in report.verdicts if each.rule.id == rule and each.subject == subject]
     return found
 

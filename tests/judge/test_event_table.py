@@ -24,7 +24,6 @@ from auditor.report import audit_page as audit_page
 from auditor.report import event_words
 from auditor.report.model import Report
 from tests import shared
-from tests.folded import for_each
 
 # better: more is known. What is relied on is not yet known to be kept
 MAY_BECOME: dict[str, set[Any]] = {
@@ -91,7 +90,7 @@ def test_one_setting_costs_the_dataset_that_has_it() -> None:
     assert severities(report)["sync-disabled"] == "critical"
 
 
-@for_each("name", shared.HOSTS.names())
+@pytest.mark.parametrize("name", shared.each_host())
 def test_a_graver_event_costs_no_less(name: str) -> None:
     for column in columns(looked(name).facts):
         for event in EVENTS:
@@ -103,7 +102,7 @@ def test_a_graver_event_costs_no_less(name: str) -> None:
                 )
 
 
-@for_each("name", shared.HOSTS.names())
+@pytest.mark.parametrize("name", shared.each_host())
 def test_each_cell_that_is_lost_has_a_rule_that_explains_it(name: str) -> None:
     report = shared.report_of(shared.HOSTS / name)
     bare = [

@@ -20,7 +20,7 @@ from auditor.report.model import Report
 from auditor.report.supposed import Difference, Side
 from tests.fake import CommandLine
 from tests.golden import HOSTS
-from tests.shared import audited, host, rules
+from tests.shared import audited, each_host, host, rules
 
 DISABLED, PROTECTED = "2.3-sync-disabled-local", "2.4-healthy-physical-protected-cache"
 POSTGRES = "2.3-db-postgres-fsync-off"
@@ -56,7 +56,7 @@ def value(facts: Facts, subject: Subject, name: str) -> object:
 # -- the facts ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", HOSTS.names())
+@pytest.mark.parametrize("name", each_host())
 def test_supposing_nothing_changes_nothing(name: str) -> None:
     first = look(name)
     again = audit.suppose(first, ())

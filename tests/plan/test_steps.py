@@ -28,7 +28,7 @@ from auditor.report.model import Report
 from auditor.report.supposed import Side, difference, ranks
 from tests.fake import CommandLine
 from tests.golden import HOSTS
-from tests.shared import audited, host
+from tests.shared import audited, each_host, host
 
 # why a finding of medium or more is still there when all steps that set something were made
 REASONS = (
@@ -63,7 +63,7 @@ def settled(found: Plan) -> list[Step]:
 # -- the walk ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", HOSTS.names())
+@pytest.mark.parametrize("name", each_host())
 def test_no_displayed_step_makes_anything_worse(name: str) -> None:
     """The steps that set something are made one after the other, as they are displayed, and judged again."""
     found = plan_of(name)
@@ -80,6 +80,7 @@ def test_no_displayed_step_makes_anything_worse(name: str) -> None:
     assert before.report.headline == found.after.headline
 
 
+@pytest.mark.slow
 def test_what_is_left_after_the_walk_has_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
     """Every finding of medium or more that had something to set is gone; each of the others has a reason."""
     fixed: Counter[str] = Counter()
@@ -111,6 +112,7 @@ def test_what_is_left_after_the_walk_has_a_reason(capsys: pytest.CaptureFixture[
 # -- the order ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_where_steps_improve_the_worst_row_the_first_step_of_plan_and_page_is_one_of_them() -> None:
     improved = 0
     for name in HOSTS.names():
@@ -394,7 +396,7 @@ def test_it_stops_where_the_guid_of_a_pool_was_not_seen(tmp_path: Path) -> None:
     assert world.done == []
 
 
-@pytest.mark.parametrize("name", HOSTS.names())
+@pytest.mark.parametrize("name", each_host())
 def test_steps_that_rebuild_destroy_or_restart_are_comments(name: str) -> None:
     found = plan_of(name)
     allowed = {each.run for step in settled(found) if not step.person for each in step.settings}

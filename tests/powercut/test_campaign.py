@@ -250,6 +250,7 @@ def word(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @root
+@pytest.mark.slow
 def test_a_drive_from_start_to_report(host: Host, loop: Loop, tmp_path: Path) -> None:
     """Cuts that take what was not flushed are trials; one that takes what was acknowledged is a loss, and nothing is
     written over it."""

@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.folded import for_each
 
 ROOT = Path(__file__).parents[2]
@@ -135,6 +137,7 @@ def vars_of(name: str) -> frozenset[str]:
     return frozenset(dir(found))
 
 
+@pytest.mark.slow
 def test_nothing_private_of_others_is_used() -> None:
     found = {str(path.relative_to(ROOT)): list(uses(tree, defined())) for path, tree in modules().items()}
     assert {path: what for path, what in found.items() if what} == {}

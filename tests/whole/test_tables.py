@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -151,8 +152,7 @@ def defects(facts: Facts) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("which", NAMES)
-@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize(("mark", "which"), shared.briefly(product(MARKS, NAMES), quick=3))
 def test_marks_in_names_of_devices_and_labels_end_no_audit(which: str, mark: str) -> None:
     names = HOSTS.names()
     at = [*NAMES].index(which) + MARKS.index(mark)
