@@ -4,6 +4,7 @@ without it."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from math import ceil
 from typing import NamedTuple
 
@@ -361,6 +362,12 @@ def _since_import(pool: Subject, facts: Facts) -> str:
 MANY_DIRECT = 100  # counters since the import or mount may hold a few from a setting of before
 
 
+@lru_cache(4096)
+def _none(counted: tuple[Evidence, ...]) -> Known:
+    """One object for thousands of datasets: what is alike is judged once."""
+    return Known(False, tuple(dict.fromkeys(counted)))
+
+
 @derivation("dataset", commits_directly=flag("its commits are of Direct I/O, which goes past the log device"))
 def commits_directly(dataset: Subject, facts: Facts) -> Judged:
     """Does anybody commit with Direct I/O?
@@ -371,8 +378,8 @@ def commits_directly(dataset: Subject, facts: Facts) -> Judged:
     pool = Subject("pool", dataset.name.partition("/")[0])
     direct, own = facts.get(pool, "direct_write_count"), facts.get(dataset, "writes")
     for each in (direct, own):
-        if value_of(each) == 0:
-            return Known(False, evidence(each))
+        if isinstance(each, Known) and each.value == 0:
+            return _none(each.evidence)
     pointers = facts.get(dataset, "zil_itx_indirect_count")
     counted, logged = every((direct, pointers)), (facts.get(dataset, "logbias"), facts.get(pool, "zil_class"))
     past_the_log = tuple(map(word_of, logged)) == ("latency", "log")
