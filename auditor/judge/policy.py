@@ -232,8 +232,8 @@ def left_out(
         if rule.id not in kept:
             by = "--skip" if named(rule, skip) else "--rule" if only else f"policy {policy.path}"
             found.append(LeftOut(rule.id, rule.gravest, by))
-        elif SEVERITIES.index(worst := kept[rule.id].gravest) < SEVERITIES.index(rule.gravest):
-            found.append(LeftOut(rule.id, rule.gravest, f"policy {policy.path}", worst))
+        elif (now := kept[rule.id]) is not rule and SEVERITIES.index(now.gravest) < SEVERITIES.index(rule.gravest):
+            found.append(LeftOut(rule.id, rule.gravest, f"policy {policy.path}", now.gravest))
     return tuple(sorted(found, key=lambda each: (-SEVERITIES.index(each.severity), each.rule)))
 
 
