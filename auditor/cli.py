@@ -101,8 +101,8 @@ def _once(command: click.Command, words: list[str], parent: click.Context) -> No
 def main() -> None:
     """Does fsync keep its promise on this host? Audits OpenZFS under databases; changes nothing.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 zaudit broke or a disk is full, 2 usage, 3 nothing to audit,
-    11 low, 12 medium, 13 high, 14 critical, failed or unknown; --failed-only counts failures, and 10 is unknown only.
+    Exit codes: 0 nothing at or above --fail-on, 1 zaudit broke or a disk is full, 2 usage, 3 nothing to audit.
+    The worst that failed or is unknown: 11 low, 12 medium, 13 high, 14 critical. --failed-only: 10 is unknown only.
     """
 
 

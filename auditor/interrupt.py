@@ -20,7 +20,7 @@ NUDGED_S = 0.2
 """After which the main thread is signalled again, and again. A signal ends a system call that waits; one that comes in the
 moment before the call begins, or to another thread, is noted and ends none."""
 LOOKED_S = 0.5
-"""After which the watching thread looks, again and again, for a signal that the kernel has given to nobody. One that is for
+"""After which the watching thread looks, again and again, for a signal that the kernel has given to no thread. One that is for
 the process goes to the main thread, and stays there where a file system does not answer (FUSE, a dead NFS server): such a call
 ends only with the process (TASK_KILLABLE), and until then no handler runs, not even the one in C that wakes others."""
 TOLD_S = 1.0
@@ -28,7 +28,7 @@ TOLD_S = 1.0
 
 
 AGAIN_S = 1.0
-"""After which the end of a block's time is told again: an error that comes while Python calls a __del__ is lost."""
+"""After which the end of a block's time is reported again: an error that comes while Python calls a __del__ is lost."""
 
 
 class TooLate(BaseException):

@@ -108,7 +108,7 @@ def _why_not(pool: Subject, unseen: Sequence[str], facts: Facts, before: Facts |
     if not unseen:
         return f"pool {pool} has no dataset"
     if before is not None and any(_counts(Subject("dataset", each), facts) for each in unseen):
-        return "no dataset was counted at both times without being mounted anew in between"
+        return "no dataset was counted at both times without a remount in between"
     why = facts.get(Subject("dataset", unseen[0]), "zil_itx_metaslab_slog_alloc")
     reason = f": {why.reasons[0].text}" if isinstance(why, Unknown) else ""
     return f"no counters of the log of {unseen[0]}{reason} (OpenZFS 2.2 and later have them, for what is mounted)"
@@ -129,7 +129,7 @@ def _seen(pool: Subject, found: Measured) -> Iterator[tuple[str, str]]:
         )
         yield "bursts", text
     if found.unseen:
-        why = "not counted at both times, or mounted anew" if found.between else "not mounted, or without counters"
+        why = "not counted at both times, or mounted again" if found.between else "not mounted, or without counters"
         yield "not counted", f"{few(found.unseen, 3)}: {why}"
     if found.unsynced:
         yield (

@@ -33,7 +33,7 @@ PERSON = "Ask a person"
 HEADS: dict[Answer, str] = {
     "no": "No",
     "open": "Open",
-    "accepted": "Accepted by somebody",
+    "accepted": "Accepted",
     "yes": "Yes",
     "does not apply": "Does not apply here",
 }
@@ -90,7 +90,7 @@ def of_audit(report: Report) -> str:
 
 def minds(report: Report) -> str:
     """What a reader has to know of a look besides: an edited recording, a policy, where zaudit stood; or empty."""
-    told = [f"no host has answered so, the recording is edited: {report.edited}"] if report.edited else []
+    told = [f"edited recording, not a real host: {report.edited}"] if report.edited else []
     told += [f"by the policy {report.policy}"] if report.policy else []
     told += [report.seen_from.rstrip(".")] if report.seen_from else []
     return "".join(f"; {each}" for each in told)

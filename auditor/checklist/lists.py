@@ -203,7 +203,7 @@ def of_audit(line: Line, seen: Audited, runs: Runs | None, verify: str) -> Itera
         if line.on == "log" and said.answer == "yes" and any(each.outcome == "not applicable" for each in verdicts):
             said = said._replace(answer="does not apply")  # it passed on some of the log devices
         if id in line.rules and rule.subject != "database" and said.answer == "does not apply":
-            said = Statement("open", "person", f"{said.text}; whoever knows what is below can tell", "", id)
+            said = Statement("open", "person", f"{said.text}; ask who runs the underlying device", "", id)
         if rule.subject == "database":
             about_databases.append(said)
         yield said
@@ -222,7 +222,7 @@ def _no_database(seen: Audited) -> Statement:
     databases = seen.facts.linked(HOST, "databases")
     if databases:
         names = ", ".join(harmless(each.name) for each in databases[:NAMED])
-        return Statement("open", "person", f"no rule reads how {names} commits", "ask whoever runs it")
+        return Statement("open", "person", f"no rule reads how {names} commits", "ask its administrator")
     target = quoted(seen.target.name)
     return Statement(
         "open", "check", f"no database on {seen.target} was seen", f"zaudit checklist {target} --db NAME=DIR"

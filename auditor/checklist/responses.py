@@ -151,7 +151,7 @@ def _profile(seen: Verified) -> Statement:
         return _open(f"it wrote as {wrote}; which database runs here was not seen")._replace(do=again)
     if seen.found.profile.endswith(".fio"):
         text = f"whether {wrote} writes as {', '.join(seen.profiles)} does"
-        return Statement("open", "person", text, "ask whoever wrote it")
+        return Statement("open", "person", text, "ask its author")
     if other := [engine for engine, profile in seen.profiles.items() if profile != seen.found.profile]:
         text = f"it wrote as {wrote}, and {', '.join(other)} runs here"
         again = f"zaudit verify {quoted(seen.found.target)} --profile {seen.profiles[other[0]]} --record verify.tar.gz"
@@ -229,7 +229,7 @@ def _no(cause: Cause, *, grave: bool) -> Statement:
 def _untraced(found: Diagnosis) -> Statement | None:
     """What to say where no commit was timed; None where they were."""
     if found.outcome == "NOBODY COMMITS":
-        return _open("nobody committed meanwhile", "diagnose")
+        return _open("no program committed meanwhile", "diagnose")
     if found.outcome == "NOT DURABLE":
         return _open(harmless(found.answer), "diagnose")
     if found.traced is None or found.mean_ns is None:
@@ -241,7 +241,7 @@ def _durable(found: Diagnosis) -> Statement:
     if found.outcome == "NOT DURABLE":
         return _no(found.causes[0], grave=True)
     if not found.commits:
-        why = "nobody committed meanwhile" if found.commits == 0 else "whether anybody commits was not seen"
+        why = "no program committed meanwhile" if found.commits == 0 else "whether anybody commits was not seen"
         return _open(why, "diagnose")
     return _yes(f"the ZIL counted {found.commits:,} commits in {found.seconds:.0f} s", "diagnose")
 

@@ -151,8 +151,8 @@ def report(
     fail_on: Any,
     failed_only: bool,
 ) -> NoReturn:
-    """Say which of many hosts are worst, which rules fail on how many, which drives and releases they have, what is new, what
-    is unknown and what would decide it, and which hosts are missing. ROWS: JSON lines of zaudit fleet judge, or of check
+    """Report the worst of many hosts, how many fail each rule, their drives and releases, what is new and what is unknown.
+    It also names missing hosts. ROWS: JSON lines of zaudit fleet judge, or of check
     --format jsonl; the newest report of each host counts.
 
     Exit code: as of zaudit check, for the worst host; a host that is missing or was not judged may be as bad as any.
@@ -327,7 +327,7 @@ class Pages:
             raise click.UsageError("--pages is a relative name, or begins with http:// or https://")
         if self.written and (page is None or said.startswith(WEB)):
             raise click.UsageError(
-                f"--pages {said}: a folder is beside the page of -o FILE, and a URL has {HOST} in it"
+                f"--pages {said}: a folder is next to the page of -o FILE, and a URL has {HOST} in it"
             )
 
     def link(self, hosts: Sequence[Host]) -> Link:

@@ -117,7 +117,7 @@ def _start(reply: Files, number: str) -> str:
 
 PROCESS_FACTS = {
     "arguments": words("its command line, without the name: the options that zaudit knows"),
-    "arguments_bytes": number("how long they were together, each with its end, where a title stands in their place"),
+    "arguments_bytes": number("how long they were together, each with its end, where a title replaces them"),
     "variables": words("of its environment, those that say where its files are"),
     "program": word("the path of its executable, as it sees it"),
     "data_directory": word("where its data lies, as it sees it"),

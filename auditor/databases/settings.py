@@ -58,7 +58,7 @@ SETTINGS_FACTS = {
     "standalone": flag("MongoDB: it is no member of a replica set"),
     "decided": words("its facts that its command line or environment says, whatever the files say"),
     "loaded": word(
-        "whether what its files say is what runs: in force, not in force (before the next start), or one cannot tell",
+        "whether what its files say is what runs: in force, not in force (before the next start), or unknown",
         *("in force", "not in force", "cannot tell"),
     ),
     "directories": words("log:PATH and data:PATH of its files, besides links in its data directory"),

@@ -181,7 +181,7 @@ def shared(seen: CauseContext) -> Iterator[Cause]:
             text = f"{leg.device} does not serve the log alone{who}: {leg.writes:,} writes for at most {blocks:,} log blocks"
             evidence = (Evidence(f"{leg.device}: busy {leg.busy:.0%} of the time", stat(leg.device)),)
             yield Cause(
-                "log-device-shared", text, evidence, "Give the log a device of its own.", "slog-shared-with-data", False
+                "log-device-shared", text, evidence, "Give the log a separate device.", "slog-shared-with-data", False
             )
 
 
@@ -465,7 +465,7 @@ def _checkpoints(said: CounterSnapshot, title: str) -> Iterator[Cause]:
     )
     evidence = (
         Evidence(f"{requested} requested, {by_time} by time", f"psql -xc 'TABLE {table}'"),
-        Evidence(f"{size(each)} of WAL bring about the next one", "psql -c 'SHOW max_wal_size'"),
+        Evidence(f"{size(each)} of WAL cause the next one", "psql -c 'SHOW max_wal_size'"),
     )
     enough = size(wal / said.seconds * timeout * (1 + target))
     fix = f"Raise max_wal_size: at this load {enough} last for checkpoint_timeout ({timeout:.0f} s)."

@@ -86,7 +86,7 @@ def answer(basis: Basis) -> tuple[Outcome, str, tuple[str, ...]]:
         text = f"{commits} commits in {counted.seconds:.0f} s, and whether one hangs was not seen"
         return "INCONCLUSIVE", text, (f"no transaction group of {basis.seen.pool} was seen (zfs_txg_history)",)
     if commits < FEW and not reasons:
-        return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: nobody waits for one here", reasons
+        return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: no program waits for one here", reasons
     if reasons:
         return "INCONCLUSIVE", f"{rate}; where their time goes could not be told: {reasons[0]}", reasons
     if not basis.seen.traced:

@@ -288,7 +288,7 @@ def _datasets(before: Reading, after: Reading, fell: list[str]) -> list[Dataset]
     for name, rows in sorted(later.items()):
         grown = _grown(earlier, name, rows)
         if len(grown) < len(rows):
-            fell.append(f"the counters of {name} began anew (it was mounted meanwhile)")
+            fell.append(f"the counters of {name} began again (it was mounted meanwhile)")
         found.append(Dataset(name, grown.get("zil_commit_count"), grown.get("writes")))
     gone = sorted(name for name in earlier.keys() - later.keys() if "@" not in name)  # nobody commits to a snapshot
     fell += [f"what {name} committed is not known (it was unmounted meanwhile)" for name in gone]

@@ -87,7 +87,7 @@ def refuse() -> None:
         raise CannotTrace("only root may trace")
     with contextlib.suppress(OSError):
         if "[confidentiality]" in LOCKDOWN.read_text():
-            raise CannotTrace(f"{LOCKDOWN} says confidentiality: the kernel lets nobody trace")
+            raise CannotTrace(f"{LOCKDOWN} says confidentiality: the kernel forbids tracing")
     if not any(f" {ROOT} " in line and " - tracefs " in line for line in _read(MOUNTS).splitlines()):
         raise CannotTrace(f"no tracefs is mounted (mount -t tracefs tracefs {ROOT})")
     for file in (PROBES, SYNTHETIC):

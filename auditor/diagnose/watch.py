@@ -76,7 +76,7 @@ def asking(wanted: Connection | None, seconds: float) -> Iterator[Callable[[], D
     elif not wanted.dsn:
         can = wanted.engine in sql.DRIVERS
         why = f"--db {wanted.engine}=DSN names a connection to it" if can else "zaudit can ask no such server"
-        yield lambda: DatabaseAnswer(wanted.engine, "", f"it was not asked: {why}")
+        yield lambda: DatabaseAnswer(wanted.engine, "", f"zaudit did not ask it: {why}")
     else:
         with sql_watch.watching(wanted, seconds) as end:
 

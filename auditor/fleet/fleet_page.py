@@ -100,7 +100,7 @@ def hosts(count: int) -> str:
 def counts(host: Host) -> str:
     """ "1 critical, 2 high; 3 may be critical"."""
     said = [", ".join(f"{n} {severity}" for severity, n in _graver(each.items())) for each in (host.failed, host.open)]
-    return "; ".join(part for part in (said[0], said[1] and f"undecided: {said[1]}") if part) or "nothing found"
+    return "; ".join(part for part in (said[0], said[1] and f"unknown: {said[1]}") if part) or "nothing found"
 
 
 class Alike(NamedTuple):
@@ -126,7 +126,7 @@ def alike(fleet: Fleet) -> list[Alike]:
 
 def grave(group: Alike) -> str:
     """What fails there: "sync-disabled, zil-replay-disabled"."""
-    return ", ".join(group.rules[:RULES]) + (", ..." if len(group.rules) > RULES else "") or "nothing grave that fails"
+    return ", ".join(group.rules[:RULES]) + (", ..." if len(group.rules) > RULES else "") or "nothing severe that fails"
 
 
 def fresh(fleet: Fleet) -> list[tuple[FindingRow, list[str]]]:
@@ -149,9 +149,9 @@ def pairs(table: dict[tuple[str, str], Line]) -> list[tuple[str, str, Line]]:
 
 
 def on(line: Line) -> str:
-    """ "fails on 3 hosts, undecided on 12"."""
+    """ "fails on 3 hosts, unknown on 12"."""
     parts = [f"fails on {hosts(len(line.failed))}"] if line.failed else []
-    parts += [f"undecided on {hosts(len(line.open))}"] if line.open else []
+    parts += [f"unknown on {hosts(len(line.open))}"] if line.open else []
     return ", ".join(parts)
 
 
@@ -189,7 +189,7 @@ def absent(fleet: Fleet) -> Iterator[tuple[str, str]]:
 
 def finding_line(found: FindingRow) -> str:
     """A finding of a host in one line."""
-    word = found.severity if found.outcome == "fail" else f"undecided, {found.severity} if it fails"
+    word = found.severity if found.outcome == "fail" else f"unknown, {found.severity} if it fails"
     return f"{found.rule} {found.place} ({word}): {found.title}"
 
 
@@ -212,7 +212,7 @@ HOSTS, NAMED = 100, 5000  # that a page opens; that it names
 SHORT = {"one failure away": "1 failure", "cannot tell": "unknown", "on the word": "word"}  # 10 columns
 FOOTER = (
     "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it. What it did not see counts"
-    " as undecided."
+    " as unknown."
 )
 Link = Callable[[str], str]  # the name of a host -> where its page is, from this one; empty: nowhere
 Row = tuple[doc.Run, doc.Line]

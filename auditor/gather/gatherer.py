@@ -227,7 +227,7 @@ def _reasons(
     found = []
     for name, names in names_of.items():
         answer = gatherer.answers.get((name, asked[gatherer.sources[name].per]))
-        why = (answer.failure if answer else None) or unknown(f"{name.replace('_', ' ')} was not asked")
+        why = (answer.failure if answer else None) or unknown(f"zaudit did not ask {name.replace('_', ' ')}")
         found.append((not (answer and answer.applies), why, names))
     return [(why, names) for _, why, names in sorted(found, key=lambda each: each[0])]
 

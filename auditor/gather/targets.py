@@ -94,7 +94,7 @@ def _instead(mount: mounts.Mount) -> str:
     if mount.fstype == mounts.OVERLAY:
         upper = harmless(layers.upper(mount))
         lies = f": a layer of a container, whose files lie in {upper}" if upper else ": a layer of a container"
-        return f"{lies}; run zaudit as root on the host below, in its mount namespace"
+        return f"{lies}; run zaudit as root on the outer host, in its mount namespace"
     if mount.fstype in ("tmpfs", "ramfs"):
         return ": memory, which every restart empties"
     return ""
@@ -132,7 +132,7 @@ def covers(root: Subject, dataset: Subject) -> bool:
 # each dataset on which it keeps files is audited too, whatever was named; and so on, for the databases that keep files on
 # that. And a pool is as safe as the datasets of this host that hold its leaves.
 
-PROVIDES = {"dataset.brought": word("why it is audited though nobody named it")}
+PROVIDES = {"dataset.brought": word("why it is audited without being named")}
 MOST = 64  # datasets that one database brings; for each some commands are run, and a process of anybody may have many links
 SELF = "self"  # in place of a process: a database that the user named by its folder
 # of a dataset, which goes into commands: the first letter is that of a pool (man 8 zpool-create)

@@ -48,7 +48,7 @@ from auditor.text import argument, harmless
 SEVERAL = "several"
 WHO = ("proxmox", "libvirt", "qemu", "lio", "scst", "tgt", SEVERAL)
 PROVIDES = {
-    "host.swap_volumes": words("DEVICE on DATASET of each swap space that lies on a volume, whoever audits it"),
+    "host.swap_volumes": words("DEVICE on DATASET of each swap space that lies on a volume, of every pool"),
     "dataset.mapped": words(
         "NAME (lvm) or (multipath) of each device-mapper device of this host that lies in the volume"
     ),

@@ -270,7 +270,7 @@ PART_BYTES = 16 << 20
 ANSWERS_BYTES = 512 << 20
 """Of all answers of one run together."""
 AT_ONCE = 32
-"""Questions that are open beside each other; a host with 24 drives has 150."""
+"""Questions that are open at the same time; a host with 24 drives has 150."""
 AFTER_KILL_S = 2.0
 """In which a command that was killed is waited for: a suspended pool leaves processes in uninterruptible sleep."""
 DEADLINE_S = 900.0

@@ -45,7 +45,7 @@ def judge(number: int, path: str, names: tuple[str, ...], account: str) -> Any:
     named = of_root(process, uid, account) or (local and guarded(path, process, uid))
     found = server_of(process, uid, names, named)
     if "unseen" in found and not named:
-        raise UntrustedServer(f"{found['unseen']} (uid {uid}); any user may listen there, so it was not asked")
+        raise UntrustedServer(f"{found['unseen']} (uid {uid}); any user may listen there, so zaudit did not ask it")
     return found, named
 
 
@@ -75,7 +75,7 @@ def peer_of(number: int) -> tuple[int, str, bool] | None:
                 if not (there in ("::1", here) or there.replace("::ffff:", "").startswith("127.")):
                     return None
             time.sleep(0.05)
-    raise UntrustedServer("no process of this host has accepted the connection, so it was not asked")
+    raise UntrustedServer("no process of this host has accepted the connection, so zaudit did not ask")
 
 
 def row_of(theirs: Any, mine: Any) -> tuple[int, str] | None:

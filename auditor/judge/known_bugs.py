@@ -203,7 +203,7 @@ def _told(chosen: Sequence[tuple[int, Release]], of: int) -> str:
 # come to on a host together: ``known_bugs.py``.
 
 NOWHERE = "No release is known to fix it."
-OUTSIDE = "The bug strikes while the host runs; no event brings it about."
+OUTSIDE = "The bug strikes while the host runs; no event causes it."
 
 
 def load(path: str, tables: Mapping[str, Any], registry: Registry, *, examples: bool) -> list[Rule]:
@@ -289,7 +289,7 @@ def _examples(name: str, entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         facts = {"host.release": list(release), has: in_build, **given}
         return {"name": name, "given": facts, "verdict": verdict}
 
-    changed = {"unknown": f"{spelt(first)}-1+deb12u1 is a build of its own: fixes of later releases may be in it"}
+    changed = {"unknown": f"{spelt(first)}-1+deb12u1 is a separate build: fixes of later releases may be in it"}
     yield example("an affected release, and the host is exposed", "fail", first, True, exposing)
     if len(last) == 3:
         yield example("the release that fixes it", "pass", after(last), True, exposing)

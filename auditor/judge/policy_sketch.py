@@ -33,10 +33,10 @@ DATASETS = f"""\
 # reason    needed with rebuildable: what it is rebuilt from
 """
 WAIVERS = """
-# -- waivers: findings that somebody answers for until a day. They stay in the report and do not count.
+# -- waivers: findings with an owner and a last day. They stay in the report and do not count.
 # Exactly one of: dataset = "tank/db" (and those below it), pool = "GUID", device = "SERIAL",
 # database = "postgres" (or "postgres /its/data/directory"), host = "NAME" (with all that is on it).
-# Answers: what nothing here can check, and somebody knows. Of drives with serial = "..." or model = "...".
+# Answers: what zaudit cannot check here and an administrator knows. Of drives with serial = "..." or model = "...".
 """
 
 

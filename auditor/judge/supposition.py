@@ -455,7 +455,7 @@ class _Host:
         """Nothing of the old one is left but where it is attached."""
         attached = {name: self._fact(disk, name) for name in ("sysfs_path", "lies_on", "dm_targets")}
         for name in list(self.facts.of(disk)):
-            self.facts.replace(Fact(disk, name, unknown(f"supposed: {change.text}, and nobody has asked that drive")))
+            self.facts.replace(Fact(disk, name, unknown(f"supposed: {change.text}, without an answer of that drive")))
         for name, value in attached.items():
             if isinstance(value, Known):
                 self.facts.replace(Fact(disk, name, value))

@@ -271,7 +271,7 @@ def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
     """
     cipher, location = values(facts, dataset, "encryption", "keylocation")
     if cipher.value == "off" or location.value == "none":
-        return unknown(f"{dataset.name} has no key of its own")
+        return unknown(f"{dataset.name} has no separate key")
     root = root_source(facts)
     if root and f"{root.value}/".startswith(f"{dataset.name}/"):
         return Known(True, root.evidence)

@@ -511,7 +511,7 @@ def providers_of_pools(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(host, "provider_machine", Known(common[0].machine, seen))
         yield Fact(host, "provider_terms", Known(common[0].terms, seen))
     else:
-        nobody = unknown("nobody in providers.toml is known to show such disks")
+        nobody = unknown("no entry of providers.toml has such disks")
         yield from (Fact(host, name, nobody) for name in ("provider_machine", "provider_terms"))
 
 

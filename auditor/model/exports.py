@@ -210,7 +210,7 @@ class Unit(NamedTuple):
 @derivation(
     "host",
     volume_targets=words("NAME PATH of each backstore of LIO, and namespace of NVMe over Fabrics, that is a volume"),
-    targets_not_kept=words("those of them that nothing makes anew when the host starts"),
+    targets_not_kept=words("those of them that nothing creates again when the host starts"),
 )
 def volume_targets(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether what this host offers to initiators is offered again after its next start: the kernel keeps nothing of

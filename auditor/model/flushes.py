@@ -130,7 +130,7 @@ MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
 @derivation(
     "leaf",
     flushes_reach_disk=flag("its disks have counted the flushes that OpenZFS must have sent since boot"),
-    flushes_not_counted=flag("the counters were read and cannot tell: too few writes, or others on the disk"),
+    flushes_not_counted=flag("the counters decide nothing: too few writes, or others on the disk"),
 )
 def flushes_reach_disk(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     """Has the kernel counted the flushes that OpenZFS must have sent since boot?

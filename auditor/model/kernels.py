@@ -175,12 +175,12 @@ def older_modules(host: Subject, facts: Facts) -> Iterator[Fact]:
         text = version_of[path]
         release = releases.of(text)
         if not here or not release:
-            why = f"{text} of {kernel} beside {here}: a release without numbers cannot be compared"
+            why = f"{text} of {kernel} next to {here}: a release without numbers cannot be compared"
             raise Missing(unknown(why))
         theirs = releases.version(text, releases.spelt(release))
         assert isinstance(loaded.value, tuple)
         if theirs != loaded.value and (strange := releases.untold(theirs, loaded.value)):
-            raise Missing(unknown(f"{text} of {kernel} beside {here}: {strange}", releases.REMEDY))
+            raise Missing(unknown(f"{text} of {kernel} next to {here}: {strange}", releases.REMEDY))
         if release < here:
             older[f"{kernel} ({text})"] = release
     line = any(release[:2] < here[:2] for release in older.values())
@@ -222,7 +222,7 @@ Check = Callable[[Facts], "_Untested | Unknown"]
 
 @derivation(
     "host",
-    untested=words("what of module, commands and kernel together nobody tests, and what to run"),
+    untested=words("which combination of module, commands and kernel is untested, and what to run"),
     untested_gap=word("how far the furthest of that is from what is tested", *GAPS),
 )
 def untested(host: Subject, facts: Facts) -> Iterator[Fact]:

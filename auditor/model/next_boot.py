@@ -285,7 +285,7 @@ def _date(seconds: int) -> str:
 
 LOSES_COMMITS = ("zfs_nocacheflush", "zil_nocacheflush", "zil_replay_disable")
 ON_THE_LINE = "cat /proc/cmdline"  # the evidence of an option of the command line
-OTHERS = "all others at their defaults; some have rules of their own"
+OTHERS = "all others at their defaults; some have separate rules"
 
 
 class Boot(NamedTuple):

@@ -110,7 +110,7 @@ def _published(text: Judged, platform: Judged) -> Judged:
         need(platform)
         return Known(True, text.evidence)
     remedy = next((each for mark, each in REMEDIES if mark in version or mark == here), "its maintainer's changelog")
-    return unknown(f"{version} is a build of its own: fixes of later releases may be in it", remedy)
+    return unknown(f"{version} is a separate build: fixes of later releases may be in it", remedy)
 
 
 def opened(bug: str) -> str:

@@ -119,7 +119,7 @@ def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     seen = [*gone, *about_each(marks)]
     yield Fact(vdev, "failures_left", _left(vdev, left, seen, unseen))
     if count > spare and not _each_is_a_leg(vdev, leaves, facts):
-        why = f"{vdev}: {count} of its devices are gone, and whether others stand in for them is not clear"
+        why = f"{vdev}: {count} of its devices are gone, and whether others replace them is not clear"
         yield Fact(vdev, "too_few_devices", unknown(why))
     elif count > spare:
         yield Fact(vdev, "too_few_devices", Known(True, tuple(dict.fromkeys(gone))))

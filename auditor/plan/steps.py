@@ -342,7 +342,7 @@ def reason(finding: Finding) -> str:
     if any(map(HARDWARE.match, commands)):
         return "hardware"
     if finding_words.looks(finding):
-        return "somebody has to look first"
+        return "an administrator has to look first"
     if finding.rule.subject in ("disk", "leaf", "vdev"):
         return "hardware"
     return "a restart" if fix.cost == "needs restart" else "a decision"

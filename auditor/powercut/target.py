@@ -188,7 +188,7 @@ def _refuse_contents(found: Partition) -> None:
         if buffer.rfind(b"\0" * MARGIN) != 0:
             where = "first" if at == 0 else "last"
             raise TargetError(
-                f"{harmless(found.path)}: its {where} MiB is not empty, so it may be somebody's. If it is not: "
+                f"{harmless(found.path)}: its {where} MiB is not empty, so it may be in use. If it is not: "
                 f"blkdiscard -z {harmless(found.path)}"
             )
 

@@ -381,13 +381,13 @@ def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any],
         yield replace(first, where=f"{where}   {doc.plain(first.where)}")
     last = [doc.Say(f"Only OLD could decide, and found nothing: {', '.join(dict.fromkeys(then))}.")] if then else []
     if found.decided:
-        last.append(doc.Say(f"Only NEW could decide, and found nothing: {found.decided} that OLD was not asked."))
+        last.append(doc.Say(f"Only NEW could decide, and found nothing: {found.decided} that OLD did not answer."))
     worse = sum(each.counts and each.change in WORSE for each in found.differences)
     unseen = sum(each.counts for each in found.differences) - worse  # may be as bad as the exit code says
     others = len(found.differences) - worse - unseen
     counts = [
         f"{worse} new or worse",
-        *([f"{unseen} that NEW cannot tell"] if unseen else []),
+        *([f"{unseen} unknown in NEW"] if unseen else []),
         f"{others} other changes",
     ]
     yield doc.section("", [*last, doc.Say(f"{', '.join(counts)}, {found.same} as before   (exit code {code})")])
@@ -444,9 +444,9 @@ def _finding(each: Difference) -> doc.Finding:
 
 
 def _states(each: Difference) -> str:
-    """ "high, failed" or "undecided, high if it fails", before and after."""
+    """ "high, failed" or "unknown, high if it fails", before and after."""
     words = [
-        (f"{seen.severity}, failed" if seen.outcome == "fail" else f"undecided, {seen.severity} if it fails")
+        (f"{seen.severity}, failed" if seen.outcome == "fail" else f"unknown, {seen.severity} if it fails")
         + (", known to the baseline" if seen.known else "")
         for seen in (each.before, each.after)
         if seen

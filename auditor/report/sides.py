@@ -209,9 +209,9 @@ def page(found: Sides, code: int) -> Iterator[doc.Block]:
     if open_:
         names = ", ".join(f"{each.rule} ({each.standby.severity})" for each in open_[:OPEN])
         more = f" and {len(open_) - OPEN} more, which --format json names" if len(open_) > OPEN else ""
-        text = f"Nobody can tell whether {standby} is worse in {_count(len(open_))}: {names}{more}"
+        text = f"Unknown whether {standby} is worse in {_count(len(open_))}: {names}{more}"
         alike = sum(_state(each.primary) == _state(each.standby) == UNDECIDED for each in open_)
-        too = f"{alike} of these {'is' if alike == 1 else 'are'} undecided on {primary}, too" if alike else ""
+        too = f"{alike} of these {'is' if alike == 1 else 'are'} unknown on {primary}, too" if alike else ""
         yield doc.Finding(doc.Run("UNKNOWN", "undecided"), "", text, too, ())
     better = f"; better in {len(found.better)}: {', '.join(found.better)}" if found.better else ""
     counts = f"{standby} is worse in {_count(len(certain))}, may be in {len(open_)}{better}"

@@ -400,7 +400,7 @@ def _ask_open_files(host: Subject, facts: Facts) -> Read | Skip:
         "generic_guests": words(
             "NUMBER of each virtual machine that has a generic SCSI device open, and with it a drive"
         ),
-        "open_guests": rows(Guest, "each virtual machine, as it calls itself beside what it has open"),
+        "open_guests": rows(Guest, "each virtual machine: its name and what it has open"),
         "guest_starters": rows(GuestStarter, "who started each that shows it"),
         "guest_disks": rows(GuestDisk, "each of their disks, as their command lines name them"),
     },

@@ -78,7 +78,7 @@ def _line(text: str, of: Mapping[str, str]) -> Line:
     for kind, pattern in of.items():
         if match := re.fullmatch(f"{HEAD}{pattern}", text, re.ASCII):
             return Line(kind, match)
-    raise ValueError(f"a line that was not asked for: {text[:80]}")
+    raise ValueError(f"an unexpected line: {text[:80]}")
 
 
 def tally_fact(fact: str, named: Sequence[tuple[tuple[str, ...], str]], none: str = NONE) -> Fact:
@@ -280,7 +280,7 @@ def hangs(reply: Output, host: Subject) -> Iterator[Fact]:
     shows that a thread is one of OpenZFS, and any user can give that name to a program: that adds a finding. The kernel warns
     ten times at most of tasks (``kernel_traces``). (Linux kernel/hung_task.c check_hung_task; arch/x86/kernel/cpu/mce/core.c)
 
-    What is there; that nothing is, where the log is whole. Raises ValueError for a line that was not asked for.
+    What is there; that nothing is, where the log is whole. Raises ValueError for an unexpected line.
     """
     found, whole = log_lines(reply.text, _HANGS_LINES)
     none = "nothing of the kind in the kernel's log, which reaches back to its start"
@@ -321,7 +321,7 @@ _STOPPED_IN = re.compile(r"PANIC at [\w.-]+:\d+:(\w+)\(\)")
     facts={
         "faults_whole": flag("the kernel's log, which was looked through for faults, reaches back to its start"),
         "zfs_panics": tally(
-            "PLACE=TIMES of each place at which OpenZFS stopped a thread of its own since the host booted"
+            "PLACE=TIMES of each place at which OpenZFS stopped one of its threads since the host booted"
         ),
         "zfs_stopped_in": words(
             "functions of OpenZFS that stopped a thread so, where the line names one; one evidence each"
@@ -468,7 +468,7 @@ _BUSES_FACTS = {
         "HOST:CHANNEL:TARGET:LUN=TIMES of commands that failed for the drive's own hardware; one evidence each"
     ),
     "zfs_faults_beside": tally(
-        "FUNCTION=TIMES of functions in which the kernel faulted: of modules of OpenZFS beside zfs and spl (until 2.1), and of"
+        "FUNCTION=TIMES of functions in which the kernel faulted: of modules of OpenZFS next to zfs and spl (until 2.1), and of"
         " all of them as old kernels print it"
     ),
 }

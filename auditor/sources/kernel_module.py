@@ -258,7 +258,7 @@ def _ask_modinfo(host: Subject, facts: Facts) -> Run | Skip:
     "host",
     ask=_ask_modinfo,
     runs=(Command(("modinfo",), others=_UNDER_MODULES),),
-    facts={"zfs_module_versions": words("PATH VERSION KERNEL of each zfs module, as it says of itself")},
+    facts={"zfs_module_versions": words("PATH VERSION KERNEL of each zfs module, as it reports them")},
 )
 def modinfo(reply: Output, host: Subject) -> Iterator[Fact]:
     """``modinfo``: of which release the zfs module of each installed kernel is, and for which kernel it was built.
@@ -340,7 +340,7 @@ def _ask_initrds(host: Subject, facts: Facts) -> Run | Skip:
     if not any(each.mount_point == "/" and each.fstype == "zfs" for each in mounted):
         return Skip("the root file system is not on ZFS", applies=False)
     if [each.fstype for each in mounted.at.get("/boot", [])][-1:] == ["autofs"]:
-        return Skip("/boot is not mounted, and a look would mount it")
+        return Skip("/boot is not mounted, and reading it would mount it")
     pairs = paths(facts)
     if isinstance(pairs, Skip):
         return pairs

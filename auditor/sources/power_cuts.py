@@ -63,7 +63,7 @@ def _row(found: object) -> DriveCuts:
     keeps={RECORDS: keep},
     facts={
         "power_cuts": rows(DriveCuts, "what power cuts showed of drives (zaudit powercut)"),
-        "power_cuts_read": flag("all records of power cuts could be read, and nobody but root could have written one"),
+        "power_cuts_read": flag("all records of power cuts could be read, and only root could have written one"),
     },
 )
 def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:

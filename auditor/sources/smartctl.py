@@ -204,7 +204,7 @@ def health(reply: Output, disk: Subject) -> Iterator[Fact]:
     if (degrees := counter(_at(root, "temperature.current"))) is not None:
         yield fact("smart_temperature_c", degrees, f"temperature.current {degrees}")
         limits = [(place, limit) for place in HOT if (limit := counter(_at(root, place)))]
-        place, limit = limits[0] if limits else ("no limit of its own", 0)
+        place, limit = limits[0] if limits else ("no separate limit", 0)
         yield fact("smart_temperature_limit_c", limit, f"{place} {limit}" if limit else place)
     if (errors := _uncorrected(root)) is not None:
         yield fact("smart_uncorrected_errors", errors, f"{errors} uncorrected errors")

@@ -135,9 +135,7 @@ _UNIT = re.compile(r"/etc/systemd/system/(zfs[^/]*?)(?:\.d/[^/]+)?")
     "unit_changes",
     "host",
     ask=Read((UNITS, PARTS, WITNESS)),
-    facts={
-        "zfs_units_changed": words("units for ZFS of which something stands in /etc/systemd/system, masks left out")
-    },
+    facts={"zfs_units_changed": words("units for ZFS with something in /etc/systemd/system, masks left out")},
 )
 def changes(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/etc/systemd/system``: the units for ZFS of which an administrator or a platform has said something there.
@@ -227,11 +225,11 @@ def failed_upkeep(reply: Output, host: Subject) -> Iterator[Fact]:
     Each is known by the names of its units: sanoid and syncoid (jimsalterjrs/sanoid packages), zrepl, znapzend, pyznap,
     zettarepl (TrueNAS), pvesr (Proxmox VE storage replication), zpool-* (NixOS zpool-trim, Ubuntu's scrubs).
 
-    Raises ValueError for a unit that was not asked for.
+    Raises ValueError for an unexpected unit.
     """
     units = rows(reply)
     if strange := [each for each in units if not each.startswith(tuple(name[:-1] for name in NAMES))]:
-        raise ValueError(f"{strange[0][:40]} was not asked for")
+        raise ValueError(f"{strange[0][:40]} is unexpected")
     said = ", ".join(units) or "none of these units failed"
     yield Fact(HOST, "upkeep_tools_failed", known(units, said, "systemctl --failed"))
 

@@ -133,7 +133,7 @@ def status(reply: Output, pool: Subject) -> Iterator[Fact]:
     if not status.complete:
         raise ValueError("it ends before the errors: line: cut off")
     if status.root is None or status.root.name != pool.name or status.state not in POOL_STATES:
-        raise ValueError("the pool has no state, or no row of its own")
+        raise ValueError("the pool has no state, or no separate row")
     yield from _of_pool(status, pool, reply.command)
     yield from _of_vdevs(status, pool, reply.command)
     yield from _of_leaves(status, pool, reply.command)

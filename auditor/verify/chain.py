@@ -192,7 +192,7 @@ def follow(trial: Trial, runs: tuple[Run, ...], section: Section, facts: Facts) 
     if trial.scan == UNSEEN:
         others.append("zpool status did not say whether a scrub or resilver ran meanwhile")
     elif trial.scan:
-        others.append(f"a {trial.scan} ran meanwhile: its reads, writes and flushes cannot be told apart")
+        others.append(f"a {trial.scan} ran meanwhile: its reads, writes and flushes cannot be distinguished")
     return _judged(links, others)
 
 

@@ -214,7 +214,7 @@ def _notes(before: Verification, after: Verification, both: Sequence[tuple[Run, 
         if alone:
             yield f"Not compared, {when} alone or without a latency: {', '.join(alone)}."
     yield (
-        "One run each cannot show how much runs differ on a pool that nobody changed; a difference that matters is worth a "
+        "One run each cannot show how much runs differ on an unchanged pool; a difference that matters is worth a "
         "second pair."
     )
 

@@ -347,7 +347,7 @@ def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size:
     one_file = named and log.jobs == 1 and log.options.get("nrfiles", "1") == "1"
     if kind == "zvol" and not one_file:  # the one file is a link to the scratch zvol
         raise ProfileError(
-            f"[{log.name}] on a zvol: one job named log with one file, {FILE_FORMAT}; others lie beside it"
+            f"[{log.name}] on a zvol: one job named log with one file, {FILE_FORMAT}; others are next to it"
         )
     return Plan(
         dataset=dataset.name,

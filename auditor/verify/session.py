@@ -206,7 +206,7 @@ def described(
 ) -> str:
     """What would be done, exactly; for ``--dry-run``."""
     where = (
-        "a new directory .zaudit-ID at its mount point" if planned.kind == "directory" else "a scratch zvol beside it"
+        "a new directory .zaudit-ID at its mount point" if planned.kind == "directory" else "a scratch zvol next to it"
     )
     takes = f"about {planned.seconds // 60} min {planned.seconds % 60} s"
     lines = [

@@ -376,7 +376,7 @@ def comparison_summary(comparison: Comparison) -> str:
     if comparison.differs:
         return "Not compared: they answer different questions."
     if not comparison.rows:
-        return "Cannot tell: no run has syncs in both."
+        return "Unknown: no run has syncs in both."
     said = []
     for change in ("slower", "faster", "cannot tell"):
         names = [f"{row.run} {percentile_name(row.q)}" for row in comparison.rows if row.change == change]
@@ -396,7 +396,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
     for row in comparison.rows:
         if row.why:
             reasons.setdefault(row.why, []).append(f"{row.run} {percentile_name(row.q)}")
-    yield from (f"Cannot tell {', '.join(which)}: {why}." for why, which in reasons.items())
+    yield from (f"Unknown: {', '.join(which)}: {why}." for why, which in reasons.items())
     yield from comparison.notes
     if any(row.low is not None for row in comparison.rows):
         yield "The ratios lie between these figures, all of them together with 95 % confidence."

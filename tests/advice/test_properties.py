@@ -391,9 +391,9 @@ def test_between_two_looks_only_what_came_in_between_counts() -> None:
 @pytest.mark.parametrize(
     ("then", "pool", "now", "says"),
     [
-        ({"zil_counted_s": 90000.0}, "1", 80000.0, "without being mounted anew"),
-        ({"zil_commit_count": 900000}, "1", 80000.0, "without being mounted anew"),
-        ({"zil_counted_s": 1000.0}, "1", 0.0, "without being mounted anew"),
+        ({"zil_counted_s": 90000.0}, "1", 80000.0, "without a remount in between"),
+        ({"zil_commit_count": 900000}, "1", 80000.0, "without a remount in between"),
+        ({"zil_counted_s": 1000.0}, "1", 0.0, "without a remount in between"),
         ({}, "2", 80000.0, "at another pool"),
     ],
 )

@@ -79,7 +79,7 @@ def test_the_second_line_says_how_many_are_what_and_what_is_no_comes_first() -> 
     assert lines[0].startswith("tank/db/wal on db1 · ")
     assert lines[1] == "3 no, 3 open (2 for a person), 2 accepted, 12 yes"
     heads = [line for line in lines if re.fullmatch(r"[A-Z][a-z ]+: \d+", line)]
-    assert heads == ["No: 3", "Open: 3", "Accepted by somebody: 2", "Yes: 12"]
+    assert heads == ["No: 3", "Open: 3", "Accepted: 2", "Yes: 12"]
     assert lines[-1] == (
         "Next: Replace sdd, its cable or its controller; until then, with one copy less: zpool offline tank sdd   "
         "(exit code 12)"

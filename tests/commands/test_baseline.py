@@ -32,7 +32,7 @@ def known(zaudit: CommandLine, tmp_path: Path) -> Path:
     path = tmp_path / "known.json"
     done = zaudit("baseline", "accept", path, "--replay", REC)
     assert done.code == 14, "as tomorrow: what may have an answer then is not accepted"
-    assert done.out.startswith(f"zlab: {UNDECIDED - STABLE} undecided, {2 + STABLE} known; undecided: ")
+    assert done.out.startswith(f"zlab: {UNDECIDED - STABLE} unknown, {2 + STABLE} known; unknown: ")
     assert "2 failures and 2 unknowns are known" in done.err
     assert (
         f"{UNDECIDED - STABLE} unknown rules are not accepted: they may have an answer tomorrow, and count" in done.err

@@ -53,6 +53,10 @@ ASKED = {
     "split brain": "multihost-off-shared",
     "bbu": "raid-writeback-no-bbu",
     "libeatmydata": "libeatmydata",
+    "battery": "raid-writeback-no-bbu",
+    "suspended": "pool-suspended",
+    "corruption": "pool-data-errors",
+    "wal": "sync-mixed-log-data",
 }
 
 

@@ -65,4 +65,4 @@ def test_what_is_not_encrypted_has_no_key() -> None:
     for name, text in (("encryption", "off"), ("keylocation", "none")):
         facts.put(Fact(SECRET, name, known(text, text)))
     (found,) = key_loaded_at_boot.derive(SECRET, facts)
-    assert found.value == unknown("tank/secret has no key of its own")
+    assert found.value == unknown("tank/secret has no separate key")

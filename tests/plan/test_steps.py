@@ -32,7 +32,13 @@ from tests.shared import audited, each_host, host
 
 # why a finding of medium or more is still there when all steps that set something were made
 REASONS = (
-    *("an upgrade and a restart", "rebuilds the pool", "destroys data", "hardware", "somebody has to look first"),
+    *(
+        "an upgrade and a restart",
+        "rebuilds the pool",
+        "destroys data",
+        "hardware",
+        "an administrator has to look first",
+    ),
     *("a restart", "a decision"),
 )
 REDUNDANT, ODD = "2.1-properties-that-cost", "2.3-odd-names"

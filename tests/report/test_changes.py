@@ -169,5 +169,5 @@ def test_why_the_exit_code_is_not_0_stands_beside_it(zaudit: CommandLine) -> Non
     done = zaudit("diff", OLDER / "2.3-sync-disabled-local", HEALTHY)
     last = done.out.splitlines()[-1]
     assert done.code == 14
-    assert re.fullmatch(r"0 new or worse, \d+ that NEW cannot tell, .* \(exit code 14\)", last), last
+    assert re.fullmatch(r"0 new or worse, \d+ unknown in NEW, .* \(exit code 14\)", last), last
     assert "-\n" not in done.out, "names of rules are not parted"

@@ -153,5 +153,5 @@ def test_two_hosts_of_one_name_are_told_apart_and_the_page_is_short() -> None:
     assert "db (primary): as it should be" in text
     assert "db (standby): failed (tank)" in text
     assert "rule7 (high) and 2 more, which --format json names" in text
-    assert f"{sides.OPEN + 2} of these are undecided on db (primary), too" in text
+    assert f"{sides.OPEN + 2} of these are unknown on db (primary), too" in text
     assert "is worse in 1 rule, may be in 10" in text

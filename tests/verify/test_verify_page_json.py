@@ -110,7 +110,7 @@ def test_why_nothing_can_be_told_is_said_once() -> None:
     blind = compare(samples.traced((samples.run(seconds=20),)), samples.traced((samples.run(seconds=20, seed=2),)))
     text = one_line(on_terminal(blind))
     assert text.count("pieces of a transaction group") == 1
-    assert "Cannot tell log p50, log p95, log p99, log p99.9: 4 pieces" in text
+    assert "Unknown: log p50, log p95, log p99, log p99.9: 4 pieces" in text
 
 
 @pytest.mark.slow

@@ -81,13 +81,13 @@ def plain(text: str) -> str:
 
 
 def shortly(cause: Sequence[Finding]) -> str:
-    """sync-disabled tank (critical); of what is undecided for one reason the gravest, how many more, and why."""
+    """sync-disabled tank (critical); of what is unknown for one reason the most severe, how many more, and why."""
     worst, others = cause[0], len(cause) - 1
     if worst.outcome == "fail":
         return f"{worst.rule} {brief(worst.place, 80)} ({worst.severity})"
     more = f" and {others} more" if others else ""
     why = f": {brief(worst.says[0], 120)}" if others and worst.says else ""
-    return f"undecided: {worst.rule} {brief(worst.place, 80)}{more} (may be {worst.severity}){why}"
+    return f"unknown: {worst.rule} {brief(worst.place, 80)}{more} (may be {worst.severity}){why}"
 
 
 # -- Nagios ----------------------------------------------------------------------------------------------------------------
@@ -154,12 +154,12 @@ def npd_failed(text: str, now: float) -> str:
 
 
 def summary(report: ReportDocument) -> str:
-    """The line. What is undecided is named as such; that nothing was found is said with what was not asked."""
+    """The line. What is unknown is named as such, also where nothing was found."""
     fresh = [each for each in report.findings if not each.known]
     failed = sum(each.outcome == "fail" for each in fresh)
     counted = (
         (failed, "new" if report.nightly else "failed"),
-        (len(fresh) - failed, "undecided"),
+        (len(fresh) - failed, "unknown"),
         (len(report.findings) - len(fresh), "known"),
         (len(report.waived), "waived"),
         (len(report.left_out), "left out"),

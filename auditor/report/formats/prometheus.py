@@ -37,23 +37,19 @@ def _families(report: ReportDocument) -> Iterator[str]:
     yield _success(1)
     names = {"version": report.zaudit, "rules": report.rules, "openzfs": report.openzfs, "standing": report.standing}
     yield _family("info", "Who judged by which rules, and the answer to a power cut.", [(names, 1)])
-    yield _family("exit_code", "0, or 10 (undecided), 11 (low) to 14 (critical).", [({}, report.exit_code)])
+    yield _family("exit_code", "0, or 10 (unknown), 11 (low) to 14 (critical).", [({}, report.exit_code)])
     words = ("passed", "undecided", "not_applicable")
     rules = [({"outcome": word}, report.coverage[word]) for word in words]
     yield _family("rules", "Rules by what came of them; those with a failure are the rest of all.",
                   [*rules, ({"outcome": "all"}, report.coverage["rules"])])  # fmt: skip
-    yield _family(
-        "left_out", "Rules that somebody chose not to run, or to count as less.", [({}, len(report.left_out))]
-    )
+    yield _family("left_out", "Rules left out or made less severe by choice.", [({}, len(report.left_out))])
     counts = [
         ({"outcome": outcome, "severity": severity}, count) for (outcome, severity), count in report.counts.items()
     ]
-    yield _family(
-        "findings", "Findings by outcome and severity; what a baseline knows is an outcome of its own.", counts
-    )
+    yield _family("findings", "Findings by outcome and severity; what a baseline knows is a separate outcome.", counts)
     yield _family("event_datasets", "Datasets by what an event would cost them.", _events(report))
     shown = list(_each(report))
-    yield _family("finding", "One for each finding, the gravest ones.", shown[:FINDINGS])
+    yield _family("finding", "One for each finding, the most severe ones.", shown[:FINDINGS])
     yield _family(
         "finding_left_out", "Findings that are counted and not told one by one.", [({}, len(shown[FINDINGS:]))]
     )

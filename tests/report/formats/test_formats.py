@@ -115,10 +115,10 @@ def _github_good(text: str) -> bool:
 
 GOOD: dict[str, Callable[[str], bool]] = {  # does a reader of the format take it for good news?
     "prometheus": lambda text: not re.search(r'zaudit_findings\{outcome="unknown",severity="\w+"\} [1-9]', text),
-    "nagios": lambda text: not re.match(r"ZAUDIT UNKNOWN - .*undecided: rule-0", text),
-    "checkmk": lambda text: not re.match(r'3 "zaudit" .*undecided: rule-0', text),
-    "npd": lambda text: not text.startswith("undecided: rule-0"),
-    "summary": lambda text: "1 undecided" not in text,
+    "nagios": lambda text: not re.match(r"ZAUDIT UNKNOWN - .*unknown: rule-0", text),
+    "checkmk": lambda text: not re.match(r'3 "zaudit" .*unknown: rule-0', text),
+    "npd": lambda text: not text.startswith("unknown: rule-0"),
+    "summary": lambda text: "1 unknown" not in text,
     "markdown": lambda text: "### Could not be told\n\n- `rule-0`" not in text,
     "terminal": lambda text: not re.search(r"^UNKNOWN +rule-0 ", text, re.MULTILINE),
     "html": lambda text: ">UNKNOWN<" not in text or ">rule-0<" not in text,
