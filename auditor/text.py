@@ -238,6 +238,13 @@ def lower_headline(title: str) -> str:
     return title if named else title[0].lower() + title[1:]
 
 
+def utc(seconds: float, form: str = "%Y-%m-%d %H:%M UTC") -> str:
+    """A moment, in seconds since the epoch."""
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(seconds, UTC).strftime(form)
+
+
 # -- figures for people: three of them, in the unit that suits ---------------------------------------------------------
 
 BYTES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")

@@ -25,6 +25,7 @@ Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 SEVERITIES = ("low", "medium", "high", "critical")
 LATE = "not read and judged within {:g} s (see --deadline)"
+AHEAD = 300  # seconds by which the clock of another host may be ahead of ours
 RECORDED = ("replay", "replays", "since")  # options of which each names a recording
 
 
@@ -45,12 +46,16 @@ class Local(click.Path):
     """A path on this machine, and no URL of a store, of which a path would be made. To look at it takes no longer than the
     command may: a file system may not answer. One that another user serves is not even asked."""
 
-    def __init__(self, *, dir_okay: bool = True) -> None:
+    def __init__(self, *, dir_okay: bool = True, url: bool = False) -> None:
+        """url: one may stand in its place, which remains a text."""
         super().__init__(path_type=Path, dir_okay=dir_okay)
+        self._url = url
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Fails for a URL, and for a folder where a file is wanted."""
         if is_url(str(value)):
+            if self._url:
+                return value
             self.fail(
                 f"{value} is a URL: this is a file on this machine; only zaudit fleet takes URLs, of object stores.",
                 param,
@@ -166,8 +171,8 @@ def with_database(options: Options, database: str | None) -> Options:
 class Output(Local):
     """A file to write to; ``-`` and /dev/stdout are standard output, as without the option."""
 
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False)
+    def __init__(self, *, url: bool = False) -> None:
+        super().__init__(dir_okay=False, url=url)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """None: standard output."""
@@ -188,6 +193,16 @@ def rule_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> Ite
 
     rules = rulebook.load(examples=False)
     return [CompletionItem(rule.id, help=rule.title) for rule in rules if rule.id.startswith(incomplete)]
+
+
+def max_age(words: str) -> Option:
+    """``--max-age SPAN``; see :func:`is_old`."""
+    return click.option("--max-age", callback=span, metavar="26h|2d", help=words)
+
+
+def is_old(age: float, most: float | None) -> bool:
+    """Whether a report is older than a span, or of the future. age, most: seconds; None: any age will do."""
+    return most is not None and not -AHEAD <= age <= most
 
 
 def engines(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:

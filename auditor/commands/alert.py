@@ -16,12 +16,11 @@ import click
 
 from auditor import interrupt
 from auditor.commands import _options
-from auditor.commands._options import SEVERITIES, Local, deadline, span
+from auditor.commands._options import SEVERITIES, Local, deadline, is_old
 from auditor.errors import EXIT_BROKE, Stop
 from auditor.screen import note, say
 
 HOOK = Path("/etc/zaudit/alert")
-AHEAD = 300  # seconds by which the clock may have been set back since
 
 
 class NotTold(Stop):
@@ -36,9 +35,7 @@ class NotTold(Stop):
               help="The program; it gets the name of a JSON file. If it does not exist, nothing is done.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
               help="Do not report what is new below this.")  # fmt: skip
-@click.option(
-    "--max-age", callback=span, metavar="26h|2d", help="Treat an older report as missing, which is reported, too."
-)
+@_options.max_age("Treat an older report as missing, which is reported, too.")
 @_options.timeout("Give up on the program after this time.", 60.0)
 @deadline("Give up on REPORT after this time.", ("report",))
 def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout: float, **_: Any) -> None:
@@ -89,7 +86,7 @@ def _document(report: Path, max_age: float | None) -> tuple[dict[str, Any] | Non
         return None, f"{report}: {error.strerror or error}"
     except Stop as error:
         return None, str(error)
-    if max_age is not None and not -AHEAD <= age <= max_age:
+    if is_old(age, max_age):
         return None, f"{report} is {age / 3600:.1f} hours old"
     return document, ""
 

@@ -22,7 +22,6 @@ from auditor.errors import Stop
 from auditor.screen import look, note
 from auditor.screen import write as emitted
 from auditor.streams import progress
-from auditor.text import is_url
 
 if TYPE_CHECKING:
     from auditor.fleet.counting import Host, Read
@@ -32,29 +31,7 @@ if TYPE_CHECKING:
 Judge = Callable[[Iterable[str], "How"], Iterator[str]]
 INVENTORY = 256 << 20
 DEADLINE_S = 21600.0
-
-
 LINE = 16 << 20  # bytes of one row
-Write = Callable[[BinaryIO, Iterable[str]], None]
-
-
-class Place(Output):
-    """A file, as a Path; a URL, as a text; None: standard output."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Raises BadParameter."""
-        return value if is_url(str(value)) else super().convert(value, param, ctx)
-
-
-class Source(Local):
-    """A file to read, as a Path; a URL, as a text."""
-
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Raises BadParameter."""
-        return value if is_url(str(value)) else super().convert(value, param, ctx)
 
 
 class TooLate(Stop):
@@ -76,7 +53,7 @@ def fleet() -> None:
 
 @fleet.command(short_help="Judge many recordings; a row for each finding.")
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING|FOLDER|PATTERN|URL...")
-@click.option("-o", "--output", "place", type=Place(), metavar="FILE|URL",
+@click.option("-o", "--output", "place", type=Output(url=True), metavar="FILE|URL",
               help="Write rows here: JSON lines, or Parquet if it ends in .parquet.  [default: standard output]")  # fmt: skip
 @click.option("--inventory", type=Local(dir_okay=False), metavar="FILE",
               help="The hosts that are expected, one per line; each missing one is a row.")  # fmt: skip
@@ -133,8 +110,8 @@ def judge(
 
 
 @fleet.command(short_help="What the rows of many hosts come to.")
-@click.argument("rows", nargs=-1, required=True, type=Source(), metavar="ROWS|URL...")
-@click.option("--since", type=Source(), metavar="ROWS|URL",
+@click.argument("rows", nargs=-1, required=True, type=Local(dir_okay=False, url=True), metavar="ROWS|URL...")
+@click.option("--since", type=Local(dir_okay=False, url=True), metavar="ROWS|URL",
               help="Rows of an earlier run: say what is new.")  # fmt: skip
 @formats_of("terminal", "html")
 @_options.output("Write the report to a file.")
@@ -249,36 +226,25 @@ def _expected(path: Path | None) -> tuple[str, ...]:
 # Where the rows of a fleet go: a file, standard output, or a URL; as lines of JSON or as Parquet.
 
 
-def writer(place: Path | str | None) -> Write:
-    """What writes rows in the way that the name asks for."""
-    if place and str(place).endswith(".parquet"):
-        from auditor.fleet import store
-
-        return store.write
-    return _lines
-
-
 def write(place: Path | str | None, blocks: Iterable[str]) -> None:
     """A file is written as a whole or not at all. Raises NoPlace, CannotWrite, NoStore or NoParquet."""
-    how = writer(place)
+    from auditor.fleet import store
+    from auditor.host import user_files
+
+    def put(file: BinaryIO) -> None:
+        if str(place).endswith(".parquet"):
+            store.write(file, blocks)
+        else:
+            file.writelines(block.encode() for block in blocks)
+
     if place is None:
-        for block in blocks:
-            sys.stdout.write(block)
+        sys.stdout.writelines(blocks)
         sys.stdout.flush()
     elif isinstance(place, str):
-        from auditor.fleet import store
-
         with store.written(place) as file:
-            how(file, blocks)
+            put(file)
     else:
-        from auditor.host import user_files
-
-        user_files.replace(place, lambda file: how(file, blocks))
-
-
-def _lines(file: BinaryIO, blocks: Iterable[str]) -> None:
-    for block in blocks:
-        file.write(block.encode())
+        user_files.replace(place, put)
 
 
 def lines(places: Iterable[Path | str]) -> Iterator[bytes]:

@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 import click
 
 from auditor.commands._formats import FormatChoice, code, emit, promised, report_formats, settled
-from auditor.commands._options import Local, deadline, span
+from auditor.commands._options import Local, deadline, is_old
+from auditor.commands._options import max_age as max_age_option
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.report import formats
 
 DEFAULT = "markdown"
-AHEAD = 300  # seconds by which the clock of another host may be ahead of ours
 
 
 class TooOld(Stop):
@@ -27,12 +27,7 @@ class TooOld(Stop):
 @click.command(short_help="Show a JSON report in another format.")
 @click.argument("report", type=Local(), metavar="REPORT")
 @report_formats(formats.of_data(), DEFAULT)
-@click.option(
-    "--max-age",
-    callback=span,
-    metavar="26h|2d",
-    help="Treat an older report as missing: exit code 3 (monitors: UNKNOWN).",
-)
+@max_age_option("Treat an older report as missing: exit code 3 (monitors: UNKNOWN).")
 @deadline("Give up on REPORT after this time.", ("report",))
 def show(
     report: Path, wanted: tuple[FormatChoice, ...], output: Path | None, max_age: float | None, **_: Any
@@ -49,7 +44,7 @@ def show(
     with promised(wanted):
         kept = parse_report(read_report(report))
         age = time.time() - kept.taken
-        if max_age is not None and not -AHEAD <= age <= max_age:
+        if max_age is not None and is_old(age, max_age):
             raise TooOld(f"{report}: {_age(age)}; --max-age allows {max_age / 3600:g} hours")
     emit(
         wanted,

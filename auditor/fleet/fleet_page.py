@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, NamedTuple, Unpack
 from urllib.parse import quote
@@ -16,9 +15,10 @@ from auditor.report import document as doc
 from auditor.report import html, terminal
 from auditor.report.event_words import NOUNS
 from auditor.report.finding_words import need
-from auditor.text import is_url, quoted
+from auditor.text import is_url, quoted, utc
 
 RULES = 4
+MINUTE = "%Y-%m-%d %H:%M"
 WORST = "Worst hosts, similar ones together"
 SAYS = {  # of many hosts and of one
     "damaged": ("have", "has", "damage now"),
@@ -65,7 +65,7 @@ def looked_at(fleet: Fleet) -> str:
     moments = sorted(host.seen.taken for host in fleet.hosts)
     if not moments:
         return "no look at any host"
-    first, last = moment(moments[0]), moment(moments[-1])
+    first, last = (utc(each, MINUTE) for each in (moments[0], moments[-1]))
     return f"seen {last} UTC" if first == last else f"seen {first} to {last} UTC"
 
 
@@ -85,11 +85,6 @@ def notes(fleet: Fleet) -> Iterator[str]:
         yield f"{fleet.twice:,} recording{'s' * (fleet.twice != 1)} given twice"
     if fleet.waived:
         yield f"{fleet.waived:,} findings waived or known"
-
-
-def moment(taken: float) -> str:
-    """ "2026-11-22 02:00", in UTC."""
-    return f"{datetime.fromtimestamp(taken, UTC):%Y-%m-%d %H:%M}"
 
 
 def hosts(count: int) -> str:
@@ -138,14 +133,9 @@ def fresh(fleet: Fleet) -> list[tuple[FindingRow, list[str]]]:
     return [(each, list(hosts)) for each, hosts in ranked]
 
 
-def lines(table: dict[str, Line]) -> list[tuple[str, Line]]:
-    """The worst first."""
+def ranked(table: dict[Any, Line]) -> list[tuple[Any, Line]]:
+    """The worst first; what is there before what only may be."""
     return sorted(table.items(), key=lambda each: (each[1].gravity, each[0]))
-
-
-def pairs(table: dict[tuple[str, str], Line]) -> list[tuple[str, str, Line]]:
-    """The worst first; what is there is named before what only may be."""
-    return [(*key, line) for key, line in sorted(table.items(), key=lambda each: (each[1].gravity, each[0]))]
 
 
 def on(line: Line) -> str:
@@ -271,11 +261,11 @@ def _blocks(fleet: Fleet, link: Link, most: Most, shown: Sequence[Host] = ()) ->
         for each, named in fresh(fleet)
     ]
     yield _list("New since then", new, most.lines, ahead=map(doc.Say, news(fleet)))
-    rules = [(_word(line), f"{rule}  {on(line)}: {line.title}") for rule, line in lines(fleet.rules)]
+    rules = [(_word(line), f"{rule}  {on(line)}: {line.title}") for rule, line in ranked(fleet.rules)]
     yield _list("Rules by hosts", rules, most.lines)
-    models = [(_word(line), f"{model}  {rule}: {on(line)}") for model, rule, line in pairs(fleet.models)]
+    models = [(_word(line), f"{model}  {rule}: {on(line)}") for (model, rule), line in ranked(fleet.models)]
     yield _list("Drive models by finding", models, most.few)
-    releases = [(_word(line), f"OpenZFS {one}  {rule}: {on(line)}") for one, rule, line in pairs(fleet.advisories)]
+    releases = [(_word(line), f"OpenZFS {one}  {rule}: {on(line)}") for (one, rule), line in ranked(fleet.advisories)]
     yield _list("Releases by advisory", releases, most.few)
     wanted = [(doc.Run(hosts(len(line.open)), "strong"), needs(remedy, line)) for remedy, line in remedies(fleet)]
     yield _list("What would decide the rest", wanted, most.lines)
@@ -404,7 +394,7 @@ def _host_page(host: Host, content: _Page) -> doc.Document:
         doc.section("", [doc.Say(more, "dim")] if more else []),
         doc.section("All that was seen", [doc.Code((replay(host),))] if replay(host) else []),
     )
-    facts = (f"OpenZFS {host.seen.openzfs}", f"seen {moment(host.seen.taken)} UTC", f"rules {host.seen.rules}")
+    facts = (f"OpenZFS {host.seen.openzfs}", f"seen {utc(host.seen.taken, MINUTE)} UTC", f"rules {host.seen.rules}")
     return doc.Document(f"zaudit: {host.seen.name}", facts, blocks)
 
 

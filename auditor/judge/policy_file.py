@@ -34,7 +34,7 @@ In the names of rules, hosts and datasets ``*`` stands for any characters (of a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, cast
 
@@ -68,13 +68,14 @@ FIELDS = ("owner", "reason", "expires")
 Fail = Callable[[str, str], PolicyError]
 
 
-def _parse(text: str, path: str) -> Policy:
-    """That of one file; raises PolicyError with path, line and cause."""
+def _parse(text: str, path: str, above: int = 0) -> Policy:
+    """That of one file; raises PolicyError with path, line and cause. above: lines of other files before it, which are counted
+    in the lines of its entries."""
     try:
         table = codec.loads_toml(text)
     except codec.TomlError as error:
         raise PolicyError(f"{path}: {error}") from None
-    lines = _Lines(text, path)
+    lines = _Lines(text, path, above)
     for name in table:
         if name not in TABLES:
             raise lines.error("", name, f"no table of a policy has this name; there are {', '.join(TABLES)}")
@@ -92,8 +93,8 @@ def _parse(text: str, path: str) -> Policy:
 class _Lines:
     """Where something stands in the text: tomllib does not say. Each line is looked at once."""
 
-    def __init__(self, text: str, path: str) -> None:
-        self._path = path
+    def __init__(self, text: str, path: str, above: int) -> None:
+        self._path, self.above = path, above
         self._everywhere: dict[str, int] = {}
         self._below: dict[str, list[tuple[int, dict[str, int]]]] = {}  # header -> (its line, key -> line) of each
         here: dict[str, int] = {}
@@ -111,6 +112,10 @@ class _Lines:
         heads = self._below.get(head, [])
         start, keys = heads[nth] if nth < len(heads) else (1, self._everywhere)
         return keys.get(key, start)
+
+    def at(self, head: str, key: str = "", nth: int = 0) -> int:
+        """The same line, counted through all files."""
+        return self.of(head, key, nth) + self.above
 
     def error(self, head: str, key: str, text: str, nth: int = 0) -> PolicyError:
         return PolicyError(f"{self._path}, line {self.of(head, key, nth)}: {codec.brief_error(text)}")
@@ -134,7 +139,7 @@ def _rules(table: Mapping[str, Any], lines: _Lines) -> Iterator[tuple[str, tuple
     for id, setting in table.items():
         if setting not in SETTINGS:
             raise lines.error("[rules]", id, f"{id} = {setting!r}: it is one of {', '.join(SETTINGS)}")
-        yield id, (cast(Setting, setting), lines.of("[rules]", id))
+        yield id, (cast(Setting, setting), lines.at("[rules]", id))
 
 
 def _thresholds(tables: Mapping[str, Any], lines: _Lines, path: str) -> Iterator[tuple[str, Mapping[str, Decided]]]:
@@ -147,7 +152,7 @@ def _thresholds(tables: Mapping[str, Any], lines: _Lines, path: str) -> Iterator
             line = next((found for place in places if (found := lines.of(*place)) > lines.of(place[0])), 1)
             if not is_number(value):
                 raise PolicyError(f"{path}, line {line}: {id}.{name} = {value!r}: it must be a number")
-            decided[name] = Decided(value, line, f"sed -n {line}p {argument(path)}")
+            decided[name] = Decided(value, line + lines.above, f"sed -n {line}p {argument(path)}")
         yield id, decided
 
 
@@ -172,7 +177,7 @@ def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
         reason = _text(table, "reason", fail) if "reason" in table else ""
         if role == "rebuildable" and not reason:
             raise fail("role", "rebuildable needs a reason: what it is rebuilt from")
-        yield Declared(name, cast(Role, role), database, reason, lines.of(head))
+        yield Declared(name, cast(Role, role), database, reason, lines.at(head))
 
 
 def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
@@ -190,7 +195,7 @@ def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
             )
         if scope == "class" and name not in CLASSES:
             raise fail("class", f"class = {name!r}: it is one of {', '.join(CLASSES)}")
-        waiver = Waiver(rule, scope, name, owner, reason, expires, lines.of("[[waiver]]", "", nth))
+        waiver = Waiver(rule, scope, name, owner, reason, expires, lines.at("[[waiver]]", "", nth))
         if waiver.title in seen:
             raise fail("", f"{waiver.title} is waived twice")
         seen.add(waiver.title)
@@ -213,7 +218,7 @@ def _answers(tables: Any, lines: _Lines) -> Iterator[Answer]:
             raise fail(named[0], f"{named[0]} goes with a drive")
         owner, reason = (_text(table, key, fail) for key in ("owner", "reason"))
         serial, model, host = (_text(table, key, fail) if key in table else "" for key in ("serial", "model", "host"))
-        line = lines.of("[[answer]]", "", nth)
+        line = lines.at("[[answer]]", "", nth)
         answer = Answer(party, serial, model, host, owner, reason, _day(table, fail), line)
         if answer.title in seen:
             raise fail("", f"{answer.title} is answered twice")
@@ -233,7 +238,7 @@ def _adopted(table: Mapping[str, Any], lines: _Lines) -> Iterator[Answer]:
                 raise lines.error("[answers]", party, f"{party} = {id!r}: it is one of {', '.join(known)}")
         if len(set(ids)) < len(ids):
             raise lines.error("[answers]", party, f"{party} names one twice")
-        line = max(lines.of("[answers]", party), lines.of("", f"answers.{party}"))
+        line = max(lines.at("[answers]", party), lines.at("", f"answers.{party}"))
         for each in map(known.__getitem__, ids):
             reason = f"{each.documents} ({each.source}, read {each.read})"
             yield Answer(cast(Party, party), "", "", "", each.site, reason, each.expires, line, each.id)
@@ -328,25 +333,19 @@ def parse(text: str, path: str) -> Policy:
     """A policy from the text of one file, or of several. Raises PolicyError with path, line and cause."""
     if not text.startswith(FILE):
         return _parse(text, path)
-    found = [_moved(_parse(part, name), above) for name, above, part in _parts(text)]
-    whole = Policy(path=path, text=text)
-    return whole._replace(
-        datasets=_one(whole, "dataset", [(each.dataset, each.line, each) for one in found for each in one.datasets]),
-        rules=dict(_one(whole, "rule", [(id, of[1], (id, of)) for one in found for id, of in one.rules.items()])),
-        thresholds=dict(
-            _one(
-                whole,
-                "thresholds of",
-                [
-                    (id, min(each.line for each in of.values()), (id, of))
-                    for one in found
-                    for id, of in one.thresholds.items()
-                ],
-            )
-        ),
-        waivers=_one(whole, "waiver", [(each.title, each.line, each) for one in found for each in one.waivers]),
-        answers=_one(whole, "answer", [(each.title, each.line, each) for one in found for each in one.answers]),
-    )
+    found = [_parse(part, name, above) for name, above, part in _parts(text)]
+    datasets = [each for one in found for each in one.datasets]
+    waivers = [each for one in found for each in one.waivers]
+    answers = [each for one in found for each in one.answers]
+    rules = [pair for one in found for pair in one.rules.items()]
+    thresholds = [pair for one in found for pair in one.thresholds.items()]
+    whole = Policy(path, text, tuple(datasets), dict(rules), dict(thresholds), tuple(waivers), tuple(answers))
+    _once(whole, "dataset", ((each.dataset, each.line) for each in datasets))
+    _once(whole, "rule", ((id, line) for id, (_, line) in rules))
+    _once(whole, "thresholds of", ((id, min(each.line for each in of.values())) for id, of in thresholds))
+    _once(whole, "waiver", ((each.title, each.line) for each in waivers))
+    _once(whole, "answer", ((each.title, each.line) for each in answers))
+    return whole
 
 
 def _parts(text: str) -> Iterator[tuple[str, int, str]]:
@@ -357,25 +356,10 @@ def _parts(text: str) -> Iterator[tuple[str, int, str]]:
         yield lines[head].removeprefix(FILE), head + 1, "\n".join(lines[head + 1 : end])
 
 
-def _moved(policy: Policy, above: int) -> Policy:
-    """The same, its lines counted in the whole text; what shows a line still names its own file."""
-    return policy._replace(
-        datasets=tuple(each._replace(line=each.line + above) for each in policy.datasets),
-        rules={id: (setting, line + above) for id, (setting, line) in policy.rules.items()},
-        thresholds={
-            id: {name: each._replace(line=each.line + above) for name, each in of.items()}
-            for id, of in policy.thresholds.items()
-        },
-        waivers=tuple(each._replace(line=each.line + above) for each in policy.waivers),
-        answers=tuple(each._replace(line=each.line + above) for each in policy.answers),
-    )
-
-
-def _one(whole: Policy, what: str, entries: Sequence[tuple[str, int, Any]]) -> tuple[Any, ...]:
-    """The entries, of which no two may be about the same. Raises PolicyError."""
+def _once(whole: Policy, what: str, entries: Iterable[tuple[str, int]]) -> None:
+    """Raises PolicyError where two entries (name, line) are about the same."""
     first: dict[str, int] = {}
-    for name, line, _ in entries:
+    for name, line in entries:
         if name in first:
             raise PolicyError(f"{whole.where(line)}: {what} {name} is also decided in {whole.where(first[name])}")
         first[name] = line
-    return tuple(entry for _, _, entry in entries)

@@ -6,7 +6,6 @@ It judges nothing again and knows what the JSON has: no drives, no evidence by c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from itertools import chain, groupby
 from typing import Literal
 
@@ -29,6 +28,7 @@ from auditor.report.document import (
 )
 from auditor.report.document import Finding as Shown
 from auditor.report.report_reader import Finding, ReportDocument, brief, worst
+from auditor.text import utc
 
 LOOKS: dict[str, Look] = {"lost": "lost", "unknown": "unknown", "word": "word", "kept": "kept"}  # of cells
 SAYS, COMMANDS = 4, 4  # sentences and commands of a finding
@@ -37,18 +37,14 @@ NAMES = 4  # datasets that fare alike
 
 def document(report: ReportDocument) -> Document:
     """The answer, the table, what failed, what is unknown, known or waived."""
-    taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
     groups = {
-        title: worst(found)
-        for title, found in (
-            ("What failed", [each for each in report.findings if each.standing == "fail"]),
-            ("What is unknown", [each for each in report.findings if each.standing == "unknown"]),
-            ("Known to the baseline", [each for each in report.findings if each.known]),
-            ("Waived", list(report.waived)),
-        )
+        "What failed": report.failed,
+        "What is unknown": report.undecided,
+        "Known to the baseline": report.known,
+        "Waived": worst(report.waived),
     }
     facts: tuple[Line, ...] = (f"zaudit {report.zaudit}", f"{', '.join(report.targets) or 'all pools'} on {report.host}",
-                               f"OpenZFS {report.openzfs}", taken)  # fmt: skip
+                               f"OpenZFS {report.openzfs}", utc(report.taken))  # fmt: skip
     blocks = (
         Verdict(TONES.get(report.standing, "open"), report.headline),
         *_events(report),

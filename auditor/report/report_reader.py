@@ -139,6 +139,23 @@ class ReportDocument(NamedTuple):
         """Those that count and those that somebody answers for."""
         return self.findings + self.waived
 
+    def _standing(self, standing: str) -> tuple[Finding, ...]:
+        return worst([each for each in self.findings if each.standing == standing])
+
+    @property
+    def failed(self) -> tuple[Finding, ...]:
+        """Those that fail, and that no baseline knows; the most severe first."""
+        return self._standing("fail")
+
+    @property
+    def undecided(self) -> tuple[Finding, ...]:
+        return self._standing("unknown")
+
+    @property
+    def known(self) -> tuple[Finding, ...]:
+        """To the baseline."""
+        return self._standing("known")
+
     @property
     def counts(self) -> Mapping[tuple[str, Severity], int]:
         """(fail, unknown, waived or known, severity) -> how many findings; every pair is there."""

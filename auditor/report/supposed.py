@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from auditor.facts import HOST, Facts, Known, word_of, words_of
-from auditor.judge.event import SEVERITIES
+from auditor.judge.event import Severity
+from auditor.judge.finding import RANK
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
 from auditor.report import audit_page, finding_words, report_json, terminal
 from auditor.report.document import Block, Document, Run, Say, Verdict, labelled, section
@@ -35,7 +36,7 @@ class Entry(NamedTuple):
 
     rule: str
     where: str
-    severity: str
+    severity: Severity
     failed: bool
     text: str
 
@@ -75,7 +76,7 @@ def difference(before: Side, after: Side) -> Difference:
 
     was, has = failed(old), failed(new)
     listed = all(isinstance(after.facts.get(HOST, name), Known) for name in BUGS)  # else none is known to be gone
-    graver = {key for key in was.keys() & has.keys() if _graver(has[key], was[key])}
+    graver = {key for key in was.keys() & has.keys() if RANK[has[key].severity] > RANK[was[key].severity]}
     cells = {name: (then.get(name, 0), now.get(name, 0)) for name in (*then, *now)}
     return Difference(
         gone=tuple(each for key, each in was.items() if key not in new and (each.rule != KNOWN_BUGS or listed)),
@@ -87,14 +88,6 @@ def difference(before: Side, after: Side) -> Difference:
     )
 
 
-def _graver(one: Entry, other: Entry) -> bool:
-    return _rank(one) > _rank(other)
-
-
-def _rank(entry: Entry) -> int:
-    return [str(each) for each in SEVERITIES].index(entry.severity)
-
-
 def entries(side: Side) -> dict[object, Entry]:
     """Each finding by rule and place, each known bug of the release by itself; of equal ones the worst."""
     found: dict[object, Entry] = {}
@@ -103,7 +96,10 @@ def entries(side: Side) -> dict[object, Entry]:
             key = (finding.rule.id, finding.place)
             text = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
             entry = Entry(finding.rule.id, finding_words.where(finding), finding.severity, finding.failed, text)
-            if key not in found or (entry.failed, _rank(entry)) > (found[key].failed, _rank(found[key])):
+            if key not in found or (entry.failed, RANK[entry.severity]) > (
+                found[key].failed,
+                RANK[found[key].severity],
+            ):
                 found[key] = entry
     for verdict in side.report.verdicts:
         if verdict.rule.head and verdict.outcome in ("fail", "unknown"):
@@ -158,7 +154,7 @@ def _changes(before: Side, after: Side) -> Iterator[Block]:
 
 def _lines(found: Sequence[Entry], release: str) -> Iterator[str]:
     """One for each finding, and one for all known bugs of a release: those have no place."""
-    bugs = sorted((each for each in found if each.failed and not each.where), key=_rank, reverse=True)
+    bugs = sorted((each for each in found if each.failed and not each.where), key=lambda each: -RANK[each.severity])
     yield from (_line(each) for each in found if each not in bugs)
     if len(bugs) == 1:
         yield _line(bugs[0])

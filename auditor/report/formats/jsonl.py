@@ -7,12 +7,12 @@ schema is ``jsonl_schema.json`` beside this file; keys may be added, and readers
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 from auditor.codec import plain
 from auditor.report.formats import Format
 from auditor.report.report_reader import Finding, ReportDocument
+from auditor.text import utc
 
 SCHEMA = "zaudit-lines/1"
 KEYS = (
@@ -42,7 +42,7 @@ def render(report: ReportDocument) -> str:
 
 
 def rows(report: ReportDocument) -> list[dict[str, Any]]:
-    taken = datetime.fromtimestamp(report.taken, UTC).isoformat(timespec="seconds")
+    taken = utc(report.taken, "%Y-%m-%dT%H:%M:%S+00:00")
     common = {"schema": SCHEMA, "host": report.host, "taken": taken, "zaudit": report.zaudit, "rules": report.rules}
     found = ({**common, "kind": "finding", **_finding(each)} for each in report.all)
     return [{**common, "kind": "report", **_report(report)}, *found]

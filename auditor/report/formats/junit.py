@@ -6,11 +6,11 @@ xUnit plugin (no name of all suites; properties, system-out and system-err; no t
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from xml.sax.saxutils import escape, quoteattr
 
 from auditor.report.formats import Format
 from auditor.report.report_reader import STANDINGS, Finding, ReportDocument, brief
+from auditor.text import utc
 
 NAME = 300
 
@@ -27,7 +27,7 @@ def render(report: ReportDocument) -> str:
     count = {standing: sum(each.standing == standing for each in report.all) for standing in STANDINGS}
     count["unknown"] += report.cannot_tell
     skipped = count["waived"] + count["known"]
-    taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    taken = utc(report.taken, "%Y-%m-%dT%H:%M:%S")
     host = quoteattr(brief(report.host, NAME) or "unknown")
     head = (
         f'<testsuite name="zaudit" id="0" package="zaudit" hostname={host} timestamp="{taken}" time="0" '

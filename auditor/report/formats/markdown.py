@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from auditor.judge.event import EVENTS, MEANS
 from auditor.report.event_words import used
 from auditor.report.formats import Format
-from auditor.report.report_reader import Finding, ReportDocument, brief, worst
+from auditor.report.report_reader import Finding, ReportDocument, brief
+from auditor.text import utc
 
 GROUPS, FAILURES, OPEN = 5, 50, 50
 
@@ -24,13 +24,11 @@ def render(report: ReportDocument) -> str:
 
 def _lines(report: ReportDocument) -> Iterator[str]:
     yield f"## {text(report.headline.capitalize())}\n"
-    taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    yield f"{code(report.host)}, OpenZFS {code(report.openzfs)}, seen {taken} by zaudit {code(report.zaudit)};"
+    yield f"{code(report.host)}, OpenZFS {code(report.openzfs)}, seen {utc(report.taken)} by zaudit {code(report.zaudit)};"
     covered = report.coverage
     yield f"{covered['decided']} of {covered['rules']} rules decided, exit code {report.exit_code}.\n"
     yield from _events(report)
-    failed = worst([each for each in report.findings if each.standing == "fail"])
-    undecided = worst([each for each in report.findings if each.standing == "unknown"])
+    failed, undecided = report.failed, report.undecided
     for each in failed[:FAILURES]:
         yield from _failure(each)
     yield from _more(failed, FAILURES)
@@ -39,7 +37,7 @@ def _lines(report: ReportDocument) -> Iterator[str]:
         yield from map(_open, undecided[:OPEN])
         yield ""
         yield from _more(undecided, OPEN)
-    if known := worst([each for each in report.findings if each.known]):
+    if known := report.known:
         yield "### Known to the baseline\n"
         yield from (f"- {code(each.rule)} ({each.outcome}, {each.severity}) at {code(brief(each.place, 120))}, since "
                     f"{text(each.known)}" for each in known[:OPEN])  # fmt: skip

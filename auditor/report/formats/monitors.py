@@ -40,7 +40,7 @@ def line(report: ReportDocument) -> str:
     counting = causes(worst(report.counting))
     named = [shortly(each) for each in counting[:NAMED]]
     more = [f"and {len(counting) - NAMED} more"] if len(counting) > NAMED else []
-    known = sum(bool(each.known) for each in report.findings)
+    known = len(report.known)
     beside = len(report.findings) - len(report.counting) - known
     below = [f"{beside} below {report.threshold}"] if beside else []
     below += [f"{known} known"] if known else []
@@ -64,12 +64,10 @@ def figures(report: ReportDocument) -> dict[str, int]:
     """Failures by severity, what is undecided, what somebody answers for, and how many rules were asked."""
     counts = report.counts
     failures = {severity: counts["fail", severity] for severity in ("critical", "high", "medium", "low")}
-    undecided = sum(each.standing == "unknown" for each in report.findings)
-    known = sum(bool(each.known) for each in report.findings)
     return {
         **failures,
-        "undecided": undecided,
-        "known": known,
+        "undecided": len(report.undecided),
+        "known": len(report.known),
         "waived": len(report.waived),
         "rules": report.coverage["rules"],
     }
@@ -105,11 +103,6 @@ def nagios(report: ReportDocument) -> str:
     return "\n".join(text) + "\n"
 
 
-def nagios_failed(text: str, now: float) -> str:
-    """When there is no report; it goes with exit code 3."""
-    return f"ZAUDIT UNKNOWN - {brief(plain(text), LINE)}\n"
-
-
 # -- Checkmk ---------------------------------------------------------------------------------------------------------------
 
 CHECKMK_SERVICE = '"zaudit"'
@@ -119,11 +112,6 @@ def checkmk(report: ReportDocument) -> str:
     numbers = "|".join(f"zaudit_{name}={value}" for name, value in figures(report).items())
     text = r"\n".join([line(report), *rows(report)])
     return f"{state(report)} {CHECKMK_SERVICE} {numbers} {text}\n"
-
-
-def checkmk_failed(text: str, now: float) -> str:
-    """When there is no report."""
-    return f"{UNKNOWN} {CHECKMK_SERVICE} - ZAUDIT UNKNOWN - {brief(plain(text), LINE)}\n"
 
 
 # -- node-problem-detector -------------------------------------------------------------------------------------------------
@@ -143,11 +131,6 @@ def npd(report: ReportDocument) -> str:
 
 def npd_status(report: ReportDocument) -> int:
     return {OK: FINE, UNKNOWN: NOT_KNOWN}.get(state(report), PROBLEM)
-
-
-def npd_failed(text: str, now: float) -> str:
-    """When there is no report; the exit code is none of 0 and 1."""
-    return f"{brief(plain(text), NPD_LINE)}\n"
 
 
 # -- a line a host ---------------------------------------------------------------------------------------------------------
@@ -174,8 +157,10 @@ def summary(report: ReportDocument) -> str:
 
 
 FORMATS = {
-    "nagios": Format(text=nagios, failed=nagios_failed, status=state),
-    "checkmk": Format(text=checkmk, failed=checkmk_failed),
-    "npd": Format(text=npd, failed=npd_failed, status=npd_status),
+    "nagios": Format(nagios, failed=lambda why, _: f"ZAUDIT UNKNOWN - {brief(plain(why), LINE)}\n", status=state),
+    "checkmk": Format(
+        checkmk, failed=lambda why, _: f"{UNKNOWN} {CHECKMK_SERVICE} - ZAUDIT UNKNOWN - {brief(plain(why), LINE)}\n"
+    ),
+    "npd": Format(npd, failed=lambda why, _: f"{brief(plain(why), NPD_LINE)}\n", status=npd_status),
     "summary": Format(text=summary),
 }

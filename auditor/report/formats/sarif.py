@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 from auditor.judge.event import Severity
 from auditor.report.formats import Format
 from auditor.report.report_reader import Finding, ReportDocument, brief, worst
+from auditor.text import utc
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS: dict[Severity, str] = {"critical": "error", "high": "error", "medium": "warning", "low": "note"}
@@ -43,7 +43,7 @@ def document(report: ReportDocument, findings: Iterable[Finding], outcome: Calla
             {
                 "executionSuccessful": True,
                 "exitCode": report.exit_code,
-                "endTimeUtc": datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "endTimeUtc": utc(report.taken, "%Y-%m-%dT%H:%M:%SZ"),
                 "toolExecutionNotifications": [
                     {"level": "warning", "message": {"text": report.headline}} for _ in range(report.cannot_tell)
                 ],
