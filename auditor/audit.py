@@ -20,12 +20,12 @@ from auditor.gather.walk import NothingToAudit as NothingToAudit
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import finding, verdict, waivers
-from auditor.judge.answers import Answers
 from auditor.judge.event_table import EventTable
 from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity, digest
+from auditor.judge.site_answers import Answers
 from auditor.model import derivation
 from auditor.model.database import databases
 from auditor.recording.recording import Recording, ReplayHost

@@ -96,15 +96,15 @@ def judge(
 
     def judged(names: Iterable[str], how: How) -> Iterator[str]:
         if engine[0] == "dask":
-            return workers.judged_by_dask(names, how, bounds, engine[1])
-        return workers.judged(names, how, bounds)
+            return workers.judge_by_dask(names, how, bounds, engine[1])
+        return workers.judge_all(names, how, bounds)
 
     with _journal(place, told) as journal:
         write(place, _blocks(found, journal, judged, how, account, quiet, deadline))
         if journal:
             journal.remove()
     if not quiet:
-        for line in account.told(len(found.recordings), found.beside, found.too_deep):
+        for line in account.summary(len(found.recordings), found.beside, found.too_deep):
             note(line)
     sys.exit(account.exit_code)
 

@@ -405,7 +405,7 @@ class Account:
         """0 where everything was judged and everybody is there. What was found does not count: that is the report's to say."""
         return EXIT_USAGE if self.unjudged else EXIT_UNDECIDED if self.expected - self.seen else 0
 
-    def told(self, asked: int, beside: int, too_deep: Iterable[str]) -> Iterator[str]:
+    def summary(self, asked: int, beside: int, too_deep: Iterable[str]) -> Iterator[str]:
         """The sum, in sentences. asked: how many recordings there were."""
         yield (
             f"{asked:,} recordings: {self.judged:,} judged, {self.unjudged:,} could not be judged, "

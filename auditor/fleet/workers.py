@@ -96,7 +96,7 @@ def lines(rows: list[Row]) -> str:
     return "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
 
 
-def judged_lines(name: str, how: How) -> str:
+def judge_lines(name: str, how: How) -> str:
     """:func:`judge_recording` as text, which is what goes from process to process."""
     return lines(judge_recording(name, how))
 
@@ -194,7 +194,7 @@ class Child:
         self._lock = threading.Lock()
         self._closed = False
 
-    def judged(self, name: str, seconds: float) -> str:
+    def judge(self, name: str, seconds: float) -> str:
         """The lines of one recording, whatever becomes of the process. Raises OSError where none can be started."""
         status = ""
         for _ in range(TRIES):
@@ -258,7 +258,7 @@ def run(number: int) -> None:
     with suppress(EOFError, OSError):
         while pipe.poll(IDLE):
             how, name = pipe.recv()
-            pipe.send_bytes(judged_lines(name, how).encode())
+            pipe.send_bytes(judge_lines(name, how).encode())
 
 
 # Recordings judged in processes, a thread for each: a recording that exhausts its memory or time, or kills its process, is a
@@ -278,7 +278,7 @@ class Bounds(NamedTuple):
     seconds: float = 120.0
 
 
-def judged(names: Iterable[str], how: How, bounds: Bounds) -> Iterator[str]:
+def judge_all(names: Iterable[str], how: How, bounds: Bounds) -> Iterator[str]:
     """The lines of each recording, in the order of the names, whichever is done first. Close it, and the processes end."""
     children = [Child(how) for _ in range(bounds.jobs)]
     idle = SimpleQueue[Child]()
@@ -288,7 +288,7 @@ def judged(names: Iterable[str], how: How, bounds: Bounds) -> Iterator[str]:
     def one(name: str) -> str:
         child = idle.get()
         try:
-            return child.judged(name, bounds.seconds)
+            return child.judge(name, bounds.seconds)
         finally:
             idle.put(child)
 
@@ -325,7 +325,7 @@ class NoCluster(Stop):
     """No Dask, no scheduler at the address, or a cluster that ended before the recordings did."""
 
 
-def judged_by_dask(names: Iterable[str], how: How, bounds: Bounds, address: str = "") -> Iterator[str]:
+def judge_by_dask(names: Iterable[str], how: How, bounds: Bounds, address: str = "") -> Iterator[str]:
     """The lines of each recording, in the order of the names. address: of a scheduler; empty: a cluster of so many processes
     here. A recording on a worker that dies is judged by another one; Dask gives up after the fourth. Raises NoCluster."""
     try:
@@ -358,7 +358,7 @@ def on_a_worker(name: str, how: How, seconds: float, zaudit: str) -> str:
             there.end()
         _OWN.how, _OWN.child = how, Child(how)
     child: Child = _OWN.child
-    return child.judged(name, seconds)
+    return child.judge(name, seconds)
 
 
 def _judged_by_dask(client: Any, names: Iterator[str], how: How, bounds: Bounds, where: str) -> Iterator[str]:

@@ -22,9 +22,9 @@ from auditor.durability.host import Host, Program
 from auditor.durability.repairs import Carried, Repairs
 from auditor.durability.table import Judge, Table
 from auditor.facts import DATA, HOST, Facts, Known, Subject, Unknown, is_true, number_of, word_of
-from auditor.judge.answers import Answers
 from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Tried, Word, joined, merged
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
+from auditor.judge.site_answers import Answers
 from auditor.judge.verdict import Carries, Verdict, Verdicts
 from auditor.observation import grounds
 from auditor.observation.reading import Reading

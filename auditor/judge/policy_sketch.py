@@ -52,7 +52,7 @@ def _thresholds(rules: Sequence[Rule]) -> Iterator[str]:
     yield "[thresholds]"
     for rule in rules:
         for each in rule.thresholds:
-            bounds = f"{each.said(each.least)} to {each.said(each.most)}"
+            bounds = f"{each.spell(each.least)} to {each.spell(each.most)}"
             yield f"# {rule.id}.{each.name} = {each.default}   # {bounds}: {each.text}"
     yield ""
 

@@ -64,10 +64,10 @@ class Threshold(NamedTuple):
     def evidence(self) -> tuple[Evidence, ...]:
         if not self.decided or not self.changed:
             return ()
-        text = f"site policy: {self.name} {self.said(self.value)}, default {self.said(self.default)}"
+        text = f"site policy: {self.name} {self.spell(self.value)}, default {self.spell(self.default)}"
         return (Evidence(text, self.decided.command),)
 
-    def said(self, value: Number) -> str:
+    def spell(self, value: Number) -> str:
         return f"{value:g} {self.unit}" if isinstance(value, float) else f"{value} {self.unit}"
 
     def refusal(self, value: Number) -> str:
@@ -75,7 +75,7 @@ class Threshold(NamedTuple):
         if isinstance(self.default, int) and not isinstance(value, int):
             return "it must be a whole number"
         if not self.least <= value <= self.most:
-            return f"it may be {self.said(self.least)} to {self.said(self.most)}"
+            return f"it may be {self.spell(self.least)} to {self.spell(self.most)}"
         return ""
 
 

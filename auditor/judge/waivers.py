@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known
-from auditor.judge.answers import Answers, as_waiver, found, over, word_of
 from auditor.judge.identity import Identities
 from auditor.judge.policy import Answer, Policy, Waiver, declared, matches
+from auditor.judge.site_answers import Answers, applies, as_waiver, over, word_of
 from auditor.judge.verdict import Verdict, Verdicts
 from auditor.text import argument
 
@@ -82,10 +82,10 @@ def apply(policy: Policy, facts: Facts, verdicts: Iterable[Verdict], answers: An
     for waiver in policy.waivers:
         unseen = any(matches(id, waiver.rule) for id in undecided)
         there = any(matches(id, waiver.rule) for id in ran)
-        _put(facts, policy, waiver, waiver in used, unseen or not places.seen(waiver, there))
+        _put(facts, policy, waiver, waiver in used, unseen or not places.in_view(waiver, there))
     for answer in policy.answers:
         # that a drive is here is enough: the table of events rests on its word, whatever the rules say
-        here = found(answer, facts)
+        here = applies(answer, facts)
         _put(facts, policy, answer, answer in answering or (here and answer.party == "drive"), not here)
     return verdicts
 
@@ -138,7 +138,7 @@ class _Places:
                 datasets = self._datasets(subject)
                 return bool(datasets) and all(_within(each.name, waiver.name) for each in datasets)
 
-    def seen(self, waiver: Waiver, ran: bool) -> bool:
+    def in_view(self, waiver: Waiver, ran: bool) -> bool:
         """Whether what it is about was judged, or can be said not to exist: a rule that did not run says nothing of it,
         and of a host of which only a part was looked at nobody knows what else is there."""
         if not ran:

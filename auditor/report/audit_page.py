@@ -4,8 +4,7 @@ next step. In brief, for a person at 02:13, it has 25 lines on an ordinary host;
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from typing import Unpack
+from typing import Unpack, get_args
 
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
@@ -14,15 +13,10 @@ from auditor.judge.verdict import Verdict as Judged
 from auditor.report import document as doc
 from auditor.report import event_words, finding_words, terminal
 from auditor.report.model import Disk, Leaf, Report, Vdev
-from auditor.text import few
+from auditor.text import few, utc
 
 TONES: dict[str, doc.Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
-COSTS: dict[str, doc.Look] = {
-    "safe": "safe",
-    "needs restart": "needs restart",
-    "rebuilds the pool": "rebuilds the pool",
-    "destroys data": "destroys data",
-}
+COSTS: dict[str, doc.Look] = {each: each for each in get_args(doc.Cost)}
 EVIDENCE_SHOWN = 12
 COMMANDS_SHOWN = 3
 COLUMNS_SHOWN = 3
@@ -82,13 +76,9 @@ def _heading(report: Report) -> str:
     return f"zaudit: {', '.join(report.targets)} on {report.hostname}"
 
 
-def taken(report: Report) -> str:
-    return datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
 def _facts(report: Report, *, counts: bool) -> tuple[doc.Line, ...]:
     where = f"{finding_words.listed(report.targets)} on {report.hostname}"
-    counted = [f"{count} {word}" for word, count in report.counts] if counts else [taken(report)]
+    counted = [f"{count} {word}" for word, count in report.counts] if counts else [utc(report.taken)]
     return (f"zaudit {report.zaudit}", where, f"OpenZFS {report.release}", *counted)
 
 
@@ -220,7 +210,7 @@ def _first_step(finding: Finding) -> tuple[str | doc.Run, ...]:
 def _cost(fix: Fix, before: str = "") -> doc.Run:
     """What a fix costs, in its colour. What is safe on a condition is not green: nobody has checked that it holds."""
     if fix.needs and fix.cost == "safe":
-        return doc.Run(f"{before}[safe if that holds]", COSTS["needs restart"])
+        return doc.Run(f"{before}[safe if that holds]", "needs restart")
     return doc.Run(f"{before}[{fix.cost}]", COSTS[fix.cost])
 
 
@@ -257,7 +247,7 @@ def _silenced(report: Report, *, waived: bool = True) -> Iterator[doc.Block]:
             [(doc.Run("WAIVED", "waived"), f"{first.rule.id} ({first.severity}){others}, {_waiver(first)}")]
         )
     for rule, each in report.coverage.thresholds:
-        values = f"{each.said(each.value)}, default {each.said(each.default)}"
+        values = f"{each.spell(each.value)}, default {each.spell(each.default)}"
         yield doc.Say(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
     for what, rules in finding_words.left_out(report):
         yield doc.Say(f"{what}: {rules}.")
@@ -417,7 +407,7 @@ def _pass(rule: str, verdicts: Sequence[Judged]) -> doc.Finding:
 def _last(report: Report) -> Iterator[doc.Block]:
     covered = report.coverage
     counts = f"{covered.passed} rules passed, {covered.not_applicable} do not apply"
-    yield doc.Say(f"{counts}. Checked {taken(report)}, exit code {report.exit_code}. -v shows the evidence", "dim")
+    yield doc.Say(f"{counts}. Checked {utc(report.taken)}, exit code {report.exit_code}. -v shows the evidence", "dim")
     yield doc.Say(("Next: ", doc.command(report.next_step)))
 
 
@@ -430,7 +420,7 @@ def _end(report: Report) -> Iterator[doc.Block]:
     yield doc.Say(f"{line}. Passed: {covered.passed}, not applicable here: {covered.not_applicable}.")
     yield doc.Say(f"{NEVER}; only a power cut can.", "dim")
     yield doc.Say(
-        ("Next: ", doc.command(report.next_step), f"   (checked {taken(report)}, exit code {report.exit_code})")
+        ("Next: ", doc.command(report.next_step), f"   (checked {utc(report.taken)}, exit code {report.exit_code})")
     )
 
 

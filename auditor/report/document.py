@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from auditor.report.markup import Element
 
 Tone = Literal["good", "bad", "open"]
+Cost = Literal["safe", "needs restart", "rebuilds the pool", "destroys data"]  # of a fix
 Look = (
     Tone
     | Literal["", "strong", "dim", "command", "repeat"]  # repeat: a command that shows the same again
     | Literal["critical", "high", "medium", "low", "undecided", "waived", "known", "passed"]
     | Literal["lost", "unknown", "word", "kept"]
-    | Literal["safe", "needs restart", "rebuilds the pool", "destroys data"]
+    | Cost
 )
 
 

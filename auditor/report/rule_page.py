@@ -118,10 +118,10 @@ def fields(rule: Rule) -> Iterator[Field]:
         yield Field("When", rule.when.source, code=True)
     yield Field("Must hold", rule.expect.source, code=True)
     for i, each in enumerate(rule.thresholds):
-        bounds = f"{each.said(each.least)} to {each.said(each.most)}"
+        bounds = f"{each.spell(each.least)} to {each.spell(each.most)}"
         yield Field(
             "" if i else "Thresholds",
-            f"{each.name} = {each.said(each.default)}: {each.text}. A policy may say {bounds}.",
+            f"{each.name} = {each.spell(each.default)}: {each.text}. A policy may say {bounds}.",
         )
     yield Field("Impact", rule.impact)
     yield Field("Why", rule.why)

@@ -16,7 +16,7 @@ import pytest
 from auditor import __version__
 from auditor.errors import Stop
 from auditor.fleet import workers
-from auditor.fleet.workers import OURS, Bounds, How, judged_lines
+from auditor.fleet.workers import OURS, Bounds, How, judge_lines
 from tests.fleet.children import LITTLE, of_this_process
 from tests.fleet.fleets import hungry, spoilt, three
 
@@ -32,8 +32,8 @@ def names(tmp_path: Path) -> list[str]:
 @pytest.mark.filterwarnings("ignore")
 def test_rows_are_those_of_one_process_though_a_worker_is_killed(names: list[str]) -> None:
     pytest.importorskip("distributed")
-    here = [judged_lines(name, OURS) for name in names]
-    rows = workers.judged_by_dask(names, OURS, Bounds(2))
+    here = [judge_lines(name, OURS) for name in names]
+    rows = workers.judge_by_dask(names, OURS, Bounds(2))
     found = [next(rows)]
     worker = multiprocessing.active_children()[0]
     worker.kill()
@@ -45,7 +45,7 @@ def test_nobody_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(workers, "PATIENCE", 1.0)
     with pytest.raises(Stop, match="Dask at"):
-        list(workers.judged_by_dask(["a"], OURS, Bounds(1), "tcp://127.0.0.1:9"))
+        list(workers.judge_by_dask(["a"], OURS, Bounds(1), "tcp://127.0.0.1:9"))
 
 
 @contextmanager
@@ -74,8 +74,8 @@ def test_a_cluster_that_ends_is_no_row(names: list[str], tmp_path: Path) -> None
         while not (told.exists() and told.read_text().endswith("}")):  # it is written in steps
             assert one.poll() is None
             time.sleep(0.05)
-        rows = workers.judged_by_dask(names * 50, OURS, Bounds(1), json.loads(told.read_text())["address"])
-        assert next(rows) == judged_lines(names[0], OURS)
+        rows = workers.judge_by_dask(names * 50, OURS, Bounds(1), json.loads(told.read_text())["address"])
+        assert next(rows) == judge_lines(names[0], OURS)
         one.kill()
         with pytest.raises(workers.NoCluster, match="Dask at"):
             list(rows)
@@ -92,7 +92,7 @@ def test_a_worker_with_another_zaudit_judges_nothing(names: list[str], monkeypat
 
         monkeypatch.setattr(distributed.Client, "submit", older)
         with pytest.raises(workers.NoCluster, match=r"a worker has zaudit .*, and not 0\.0\.1"):
-            list(workers.judged_by_dask(names, OURS, Bounds(1), here.scheduler_address))
+            list(workers.judge_by_dask(names, OURS, Bounds(1), here.scheduler_address))
 
 
 @pytest.mark.slow
@@ -102,9 +102,9 @@ def test_no_recording_takes_the_memory_of_a_worker(tmp_path: Path, monkeypatch: 
     bad, good = str(hungry(tmp_path)), str(three(tmp_path) / "db1.tar.gz")
     try:
         assert "not enough memory to judge it" in workers.on_a_worker(bad, OURS, 60, __version__)
-        assert workers.on_a_worker(good, OURS, 60, __version__) == judged_lines(good, OURS)
+        assert workers.on_a_worker(good, OURS, 60, __version__) == judge_lines(good, OURS)
         other = How(policy="[rules]\n", policy_path="/etc/fleet.toml")
-        assert workers.on_a_worker(good, other, 60, __version__) == judged_lines(good, other)
+        assert workers.on_a_worker(good, other, 60, __version__) == judge_lines(good, other)
         assert len(of_this_process()) == 1
     finally:
         workers._OWN.child.end()
@@ -114,4 +114,4 @@ def test_no_recording_takes_the_memory_of_a_worker(tmp_path: Path, monkeypatch: 
 def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(Stop, match="pip install"):
-        list(workers.judged_by_dask(["a"], OURS, Bounds(1)))
+        list(workers.judge_by_dask(["a"], OURS, Bounds(1)))

@@ -12,12 +12,12 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.judge.answers import Answers
 from auditor.judge.cell import KEPT, ORDER, Cell, Word, joined
 from auditor.judge.event import EVENTS, Event, milder
 from auditor.judge.event_table import Column, EventTable, Relations
 from auditor.judge.finding import exit_code
 from auditor.judge.policy import NONE, Answer, Declared, Policy
+from auditor.judge.site_answers import Answers
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
 from auditor.report import audit_page as audit_page

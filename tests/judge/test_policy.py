@@ -240,7 +240,7 @@ def test_a_malformed_threshold_is_an_error_of_its_rule(table: str, says: str) ->
 def test_a_number_is_said_as_it_is_written() -> None:
     whole = Threshold("limit", 80, 50, 95, "%", "t")
     part = whole._replace(default=0.5, least=0, most=1048576)
-    assert [whole.said(each) for each in (80, 1048576, 1.0, 0.1 + 0.2)] == ["80 %", "1048576 %", "1 %", "0.3 %"]
+    assert [whole.spell(each) for each in (80, 1048576, 1.0, 0.1 + 0.2)] == ["80 %", "1048576 %", "1 %", "0.3 %"]
     assert [whole.refusal(each) for each in (50, 95)] == ["", ""]
     assert [part.refusal(each) for each in (0, 1, 0.7, 1048576.0)] == [""] * 4
     assert whole.refusal(60.0) == "it must be a whole number"

@@ -9,12 +9,12 @@ import pytest
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known
 from auditor.judge import waivers
-from auditor.judge.answers import Answers
 from auditor.judge.finding import Finding
 from auditor.judge.policy import Waiver
 from auditor.judge.policy_file import parse
 from auditor.judge.policy_sketch import sketch
 from auditor.judge.rule import Rule
+from auditor.judge.site_answers import Answers
 from auditor.judge.verdict import Verdict
 from tests import shared
 
@@ -123,8 +123,8 @@ def test_what_a_waiver_covers(scope: str, name: str, covered: set[str]) -> None:
 )
 def test_whether_what_a_waiver_is_about_was_looked_at(scope: str, name: str, seen: bool) -> None:
     places = waivers._Places(host())
-    assert places.seen(waiver(scope, name), True) is seen
-    assert not places.seen(waiver(scope, name), False), "its rule did not run"
+    assert places.in_view(waiver(scope, name), True) is seen
+    assert not places.in_view(waiver(scope, name), False), "its rule did not run"
 
 
 @pytest.mark.parametrize(

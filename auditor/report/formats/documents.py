@@ -21,15 +21,15 @@ def _json(report: Report, verbose: int, _: object) -> str:
 
 
 def _kept_text(kept: ReportDocument) -> str:
-    from auditor.report import kept_page, terminal
+    from auditor.report import stored_page, terminal
 
-    return terminal.write(kept_page.document(kept))
+    return terminal.write(stored_page.document(kept))
 
 
 def _kept_html(kept: ReportDocument) -> str:
-    from auditor.report import html, kept_page
+    from auditor.report import html, stored_page
 
-    return html.write(kept_page.document(kept))
+    return html.write(stored_page.document(kept))
 
 
 FORMATS = {

@@ -16,7 +16,7 @@ import pytest
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.host.request import Capture
-from auditor.judge import answers
+from auditor.judge import site_answers
 from auditor.judge.policy import NONE, Answer, PolicyError
 from auditor.judge.policy_file import bare, parse
 from auditor.judge.policy_sketch import sketch
@@ -117,7 +117,7 @@ def test_drives_are_answered_for_by_model_or_one_by_one() -> None:
 )
 def test_as_a_waiver_it_says_what_it_is_about(text: str, scope: str, name: str) -> None:
     (answer,) = parse(text, "p.toml").answers
-    waiver = answers.as_waiver(answer, "no-power-loss-protection")
+    waiver = site_answers.as_waiver(answer, "no-power-loss-protection")
     assert (waiver.rule, waiver.scope, waiver.name, waiver.owner) == (
         "no-power-loss-protection",
         scope,
@@ -161,13 +161,13 @@ def test_who_answers_for_several_drives_answers_for_each_and_until_the_first_day
 ) -> None:
     for order in ((ANN, BOB, BELOW), (BELOW, ANN, BOB)):
         facts = shelf(*disks)
-        answering = answers.Answers(NONE._replace(answers=order), facts)
+        answering = site_answers.Answers(NONE._replace(answers=order), facts)
         assert answering.of_disks([Subject("disk", name) for name in disks]) == who
         rule = next(rule for rule in shared.rules() if rule.id == "no-power-loss-protection")
         verdict = Verdict(rule, MIRROR, "fail", "medium", relies=("drive",))
         assert answering.of(verdict) == who, "of all leaves of a vdev"
         assert answering.of(verdict._replace(relies=())) is None, "something is lost"
-        assert answers.Answers(NONE, facts).of(verdict) is None
+        assert site_answers.Answers(NONE, facts).of(verdict) is None
 
 
 @pytest.mark.parametrize(("serial", "outcome"), [("LABSATA0", "pass"), ("ELSEWHERE", "not applicable")])
@@ -344,7 +344,7 @@ def test_of_a_disk_that_nobody_saw_no_provider_is_known(subject: Subject, name: 
 def test_a_disk_that_nobody_saw_may_be_of_another_provider(subject: Subject, name: str) -> None:
     """No line of the policy is offered, and one that was adopted does not answer."""
     facts = of_guest()
-    adopted = answers.Answers(parse(ADOPTED, "p.toml"), facts)
+    adopted = site_answers.Answers(parse(ADOPTED, "p.toml"), facts)
     assert adopted.of_party("hypervisor", ("power",))
     facts.replace(Fact(subject, name, unknown("nobody looked")))
     found = {each.value for each in providers_of_pools.derive(HOST, facts)}

@@ -83,7 +83,7 @@ def as_waiver(answer: Answer, rule: str) -> Waiver:
     )
 
 
-def found(answer: Answer, facts: Facts) -> bool:
+def applies(answer: Answer, facts: Facts) -> bool:
     """Is what it is about here? Of another host, or a drive that was not seen, it says nothing."""
     if answer.host and answer.host != word_of(facts, HOST, "hostname"):
         return False
