@@ -171,19 +171,22 @@ def _seen(found: Known, name: str) -> str:
 
 
 def _word(each: Advice, dataset: Subject, facts: Facts) -> Comparison:
-    now = facts.get(dataset, each.property)
+    return _compared(each, facts.get(dataset, each.property), each.shown, each.value, each.also)
+
+
+def _compared(
+    each: Advice, now: Judged, wanted: str, best: int | str, also: Sequence[int | str], advised: str = ""
+) -> Comparison:
+    """wanted: the value to set; best: the same as a fact; also: those that do as well; advised: in words, if there are more."""
+    advised = advised or wanted
     if isinstance(now, Unknown):
-        return _unseen(each, now, each.shown)
+        return Comparison(each, "not known", "", wanted, f"not known ({now.reasons[0].text}); advised: {advised}")
     seen = _seen(now, each.property)
-    if now.value == each.value:
-        return Comparison(each, "as advised", seen, each.shown, f"{seen}: as advised")
-    if now.value in each.also:
-        return Comparison(each, "as advised", seen, each.shown, f"{seen}: does as well as {each.shown}")
-    return Comparison(each, "differs", seen, each.shown, f"{seen}; advised: {each.shown}")
-
-
-def _unseen(each: Advice, why: Unknown, wanted: str) -> Comparison:
-    return Comparison(each, "not known", "", wanted, f"not known ({why.reasons[0].text}); advised: {wanted}")
+    if now.value == best:
+        return Comparison(each, "as advised", seen, wanted, f"{seen}: as advised")
+    if now.value in also:
+        return Comparison(each, "as advised", seen, wanted, f"{seen}: does as well as {wanted}")
+    return Comparison(each, "differs", seen, wanted, f"{seen}; advised: {advised}")
 
 
 def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Comparison:
@@ -196,10 +199,10 @@ def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Comparis
             f"{seen}; not compared, for what the pool is made of is not known ({why}); advised on mirrors: {each.shown}"
         )
         return Comparison(each, "not known", seen, "", said)
-    assert isinstance(each.value, int)
+    value = each.value
+    assert isinstance(value, int)
     also = [size for size in each.also if isinstance(size, int)]
-    page = _page(each, engine, dataset, facts)
-    best, suiting = chosen(each.value, also, page, pool)
+    best, suiting = chosen(value, also, _page(each, engine, dataset, facts), pool)
     beside = tuple(_beside(pool, each, best))
     if best and best != each.value:
         cost = f"What changes in a block costs the write of {spoken(best)}. {each.cost}"
@@ -208,15 +211,8 @@ def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Comparis
         text = f"no size of {spoken(BLOCK_SIZES[0])} to {spoken(BLOCK_SIZES[-1])} fits"
         seen = "not known" if isinstance(now, Unknown) else _seen(now, each.property)
         return Comparison(each, "differs", seen, "", f"{seen}; {text}", beside)
-    wanted = spoken(best) + (f" here, {each.shown} on mirrors" if pool.spread and best != each.value else "")
-    if isinstance(now, Unknown):
-        return _unseen(each, now, wanted)._replace(wanted=spoken(best), beside=beside)
-    seen = _seen(now, each.property)
-    if now.value == best:
-        return Comparison(each, "as advised", seen, spoken(best), f"{seen}: as advised", beside)
-    if now.value in suiting:
-        return Comparison(each, "as advised", seen, spoken(best), f"{seen}: does as well as {spoken(best)}", beside)
-    return Comparison(each, "differs", seen, spoken(best), f"{seen}; advised: {wanted}", beside)
+    advised = spoken(best) + (f" here, {each.shown} on mirrors" if pool.spread and best != value else "")
+    return _compared(each, now, spoken(best), best, suiting, advised)._replace(beside=beside)
 
 
 def _why_here(each: Advice, best: int, pool: Pool) -> str:

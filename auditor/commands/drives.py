@@ -14,7 +14,6 @@ from auditor.screen import ascii_only, say, width
 
 if TYPE_CHECKING:
     from auditor.data.drives import Drive, Shingled
-    from auditor.facts import Judged
 
 CONFIDENCE = {
     "A": "named in a primary source",
@@ -68,9 +67,9 @@ def drives(words: tuple[str, ...], format_: str) -> None:
         say(terminal.fragment(blocks, width=min(width(), 100), ascii_only=ascii_only()))
 
 
-def _grades(found: Drive | None) -> Iterator[tuple[str, Judged]]:
-    """(what the drive says, grade): the derivation itself is asked."""
-    from auditor.facts import Fact, Facts, Subject, known
+def _grades(found: Drive | None) -> Iterator[tuple[str, int | None]]:
+    """(what the drive says, grade, if there is one): the derivation itself is asked."""
+    from auditor.facts import Fact, Facts, Subject, known, value_of
     from auditor.model.disk import NOT_IN_TABLE
     from auditor.model.write_cache import plp_grade
 
@@ -82,16 +81,16 @@ def _grades(found: Drive | None) -> Iterator[tuple[str, Judged]]:
         facts = Facts()
         for name, value in {**given, "nvme_critical_warning": 0, **facts_of}.items():
             facts.put(Fact(disk, name, known(value, f"{name}={value}")))
-        (grade,) = (fact.value for fact in plp_grade.derive(disk, facts) if fact.name == "plp_grade")
-        yield says, grade
+        (grade,) = (value_of(fact.value) for fact in plp_grade.derive(disk, facts) if fact.name == "plp_grade")
+        yield says, grade if isinstance(grade, int) else None
 
 
-def _said(grade: Judged) -> str:
-    from auditor.facts import Known
-
-    if isinstance(grade, Known) and isinstance(grade.value, int):
-        return f"grade {grade.value}, {GRADES[grade.value]}"
-    return "no grade (what the table and the drive say does not go together)"
+def _spelt(grade: int | None) -> str:
+    return (
+        f"grade {grade}, {GRADES[grade]}"
+        if grade
+        else "no grade (what the table and the drive say does not go together)"
+    )
 
 
 def _virtual(found: Drive | None) -> bool:
@@ -128,7 +127,7 @@ def _page(
         )
         return
     yield fields(
-        *(("" if i else "Means", f"{_said(grade)}, when {says}") for i, (says, grade) in enumerate(_grades(found)))
+        *(("" if i else "Means", f"{_spelt(grade)}, when {says}") for i, (says, grade) in enumerate(_grades(found)))
     )
     yield fields(("", "5 is proven, 4 strong, 3 declared, 2 flushed data only, 1 none. zaudit check asks the drive."))
 
@@ -136,29 +135,16 @@ def _page(
 def _document(
     model: str, found: Drive | None, recorded: Shingled | None, near: Sequence[tuple[Drive, str]]
 ) -> dict[str, Any]:
-    known_of = None
-    if found:
-        names = ("family", "confidence", "source")
-        known_of = {
-            "class": found.plp,
-            **{name: getattr(found, name) for name in names},
-            "pattern": found.pattern,
-        }
+    keys = {"class": "plp", **{key: key for key in ("family", "confidence", "source", "pattern")}}
     graded = () if recorded or _virtual(found) else _grades(found)
     return {
         "model": model,
         "in_table": found is not None,
         "similar": [{"model": example, "family": drive.family, "class": drive.plp} for drive, example in near],
-        "drive": known_of,
+        "drive": {key: getattr(found, name) for key, name in keys.items()} if found else None,
         "shingled": {"family": recorded.family, "source": recorded.source} if recorded else None,
-        "grades": [{"when": says, "grade": _number(grade)} for says, grade in graded],
+        "grades": [{"when": says, "grade": grade} for says, grade in graded],
     }
-
-
-def _number(grade: Judged) -> int | None:
-    from auditor.facts import Known
-
-    return grade.value if isinstance(grade, Known) and isinstance(grade.value, int) else None
 
 
 def _all(entries: tuple[Drive, ...], format_: str) -> None:

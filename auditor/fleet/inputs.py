@@ -11,15 +11,15 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple
 
+from auditor.codec import moment
 from auditor.errors import EXIT_USAGE, Stop
 from auditor.fleet import store
 from auditor.fleet.rows import ahead, named, names, place, undated
-from auditor.fleet.workers import Row, common, lines, missing
+from auditor.fleet.workers import common, lines, missing
 from auditor.host import trust, user_files
 from auditor.host.trust import held
 from auditor.host.user_files import CannotWrite, complaining
@@ -356,7 +356,8 @@ class Account:
             return lines([{**common("duplicate"), "recording": row["recording"], "of": before}])
         name = self.name(row["recording"], row["host"])
         (self.seen if name in self.expected else self.others).add(name)
-        self._doubt(name, row)
+        if ahead(moment(row["taken"]), self.now):
+            self.ahead.add(name)
         self.judged += 1
         self.rows += text.count("\n")
         begins = json.dumps({"name": name})[:-1]
@@ -389,10 +390,6 @@ class Account:
 
     def _placed(self, recording: str) -> str:
         return next((name for name in named(recording) if name in self.expected), "")
-
-    def _doubt(self, name: str, row: Row) -> None:
-        if ahead(datetime.fromisoformat(row["taken"]).timestamp(), self.now):
-            self.ahead.add(name)
 
     def absent(self) -> Iterator[str]:
         """A line for each host that was expected and did not come."""

@@ -12,7 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from auditor import data
-from auditor.judge.rule import Fix, Rule, Template
+from auditor.judge.rule import Rule
 from auditor.text import near
 
 NAME = re.compile(r"[a-z]\w*")
@@ -63,33 +63,18 @@ def fields(rule: Rule) -> list[Field]:
 
 def _fields(rule: Rule) -> Iterator[tuple[int, str]]:
     fixes = (rule.fix, *(fix for fix, _ in rule.fix.cases))
-    read = set(NAME.findall(" ".join(_expressions(rule))))
+    conditions = (rule.expect, *filter(None, (rule.when,)), *(case.when for case in rule.cases))
+    messages = filter(None, (rule.message, *(case.message for case in rule.cases)))
+    settings = (each.source for fix in fixes for each in (*filter(None, (fix.command,)), *fix.sets))
+    read = set(NAME.findall(" ".join(each.source for each in conditions)))
     yield 8, rule.id
     yield 7, rule.title
-    yield 6, " ".join(_settings(fixes))
+    yield 6, " ".join(settings)
     facts = sorted(read - {"host", "all", "any", "for", "in", "not", "and", "or", "len"})
-    yield 5, " ; ".join([*facts, *_of_databases(facts)])
-    yield 3, " ".join([*(each.source for each in _messages(rule)), *(each.needs for each in fixes)])
+    yield 5, " ; ".join([*facts, *(name for fact in facts for name in _names().get(fact, ()))])
+    yield 3, " ".join([*(each.source for each in messages), *(each.needs for each in fixes)])
     yield STRONG, " ".join((rule.impact, *(each.text for each in fixes)))
     yield 1, " ".join((rule.why, *rule.references, *rule.conflicts))
-
-
-def _expressions(rule: Rule) -> Iterator[str]:
-    yield rule.expect.source
-    if rule.when:
-        yield rule.when.source
-    yield from (case.when.source for case in rule.cases)
-
-
-def _messages(rule: Rule) -> list[Template]:
-    return [each for each in (rule.message, *(case.message for case in rule.cases)) if each]
-
-
-def _settings(fixes: Iterable[Fix]) -> Iterator[str]:
-    for fix in fixes:
-        if fix.command:
-            yield fix.command.source
-        yield from (each.source for each in fix.sets)
 
 
 @cache
@@ -99,11 +84,6 @@ def _names() -> Mapping[str, tuple[str, ...]]:
 
     pairs = [(each.fact, each.name) for engine in ENGINES.values() for each in engine.settings if each.fact]
     return {fact: tuple(dict.fromkeys(name for other, name in pairs if other == fact)) for fact, _ in pairs}
-
-
-def _of_databases(read: Iterable[str]) -> Iterator[str]:
-    for fact in read:
-        yield from _names().get(fact, ())
 
 
 # -- how well a text has a phrase ------------------------------------------------------------------------------------

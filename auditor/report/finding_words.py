@@ -165,19 +165,15 @@ def known(report: Report) -> Iterator[tuple[str, str]]:
         for each in report.findings
         if each.known
     ]
-    entries = (("NOT SEEN", report.night.unseen), ("GONE", report.night.gone))
-    lists = [
-        (
-            word,
-            [
-                f"{each.rule} {harmless(str(each.subject))} ({each.severity}, last seen {each.last})"
-                for each in sorted(found, key=lambda each: -RANK[each.severity])
-            ],
-        )
-        for word, found in entries
-    ]
     worse = [f"{each.rule} {harmless(str(each.subject))} ({harmless(why)})" for each, why in report.night.worse]
-    for word, names in (("WORSE", worse), ("KNOWN", old), *lists):
+    unseen, gone = (
+        [
+            f"{each.rule} {harmless(str(each.subject))} ({each.severity}, last seen {each.last})"
+            for each in sorted(found, key=lambda each: -RANK[each.severity])
+        ]
+        for found in (report.night.unseen, report.night.gone)
+    )
+    for word, names in (("WORSE", worse), ("KNOWN", old), ("NOT SEEN", unseen), ("GONE", gone)):
         if names:
             yield word, listed(names)
 

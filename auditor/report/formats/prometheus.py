@@ -19,6 +19,21 @@ from auditor.report.report_reader import CELLS, ReportDocument, brief, worst
 
 FINDINGS, WAIVERS, LABEL = 200, 50, 200
 Series = Iterable[tuple[Mapping[str, str], float]]
+HELP = {
+    "last_run_timestamp_seconds": "When the host was looked at, seconds since the epoch.",
+    "info": "Who judged by which rules, and the answer to a power cut.",
+    "exit_code": "0, or 10 (unknown), 11 (low) to 14 (critical).",
+    "rules": "Rules by what came of them; those with a failure are the rest of all.",
+    "left_out": "Rules left out or made less severe by choice.",
+    "findings": "Findings by outcome and severity; what a baseline knows is a separate outcome.",
+    "event_datasets": "Datasets by what an event would cost them.",
+    "finding": "One for each finding, the most severe ones.",
+    "finding_left_out": "Findings that are counted and not told one by one.",
+    "known_bug": "One for each known bug of the release, of all that a finding counts.",
+    "waiver_expires_timestamp_seconds": "When the last day of a waiver is over, seconds since the epoch.",
+    "last_run_success": "1: a report was made; 0: zaudit ended without one.",
+    "last_attempt_timestamp_seconds": "When zaudit ended without a report.",
+}
 
 
 def render(report: ReportDocument) -> str:
@@ -27,39 +42,31 @@ def render(report: ReportDocument) -> str:
 
 def failed(text: str, now: float) -> str:
     """When there is no report: what the last run came to replaces what an older one said."""
-    return _success(0) + _family("last_attempt_timestamp_seconds", "When zaudit ended without a report.", [({}, now)])
+    return _success(0) + _family("last_attempt_timestamp_seconds", [({}, now)])
 
 
 def _families(report: ReportDocument) -> Iterator[str]:
-    yield _family(
-        "last_run_timestamp_seconds", "When the host was looked at, seconds since the epoch.", [({}, report.taken)]
-    )
-    yield _success(1)
     names = {"version": report.zaudit, "rules": report.rules, "openzfs": report.openzfs, "standing": report.standing}
-    yield _family("info", "Who judged by which rules, and the answer to a power cut.", [(names, 1)])
-    yield _family("exit_code", "0, or 10 (unknown), 11 (low) to 14 (critical).", [({}, report.exit_code)])
-    words = ("passed", "undecided", "not_applicable")
-    rules = [({"outcome": word}, report.coverage[word]) for word in words]
-    yield _family("rules", "Rules by what came of them; those with a failure are the rest of all.",
-                  [*rules, ({"outcome": "all"}, report.coverage["rules"])])  # fmt: skip
-    yield _family("left_out", "Rules left out or made less severe by choice.", [({}, len(report.left_out))])
-    counts = [
-        ({"outcome": outcome, "severity": severity}, count) for (outcome, severity), count in report.counts.items()
-    ]
-    yield _family("findings", "Findings by outcome and severity; what a baseline knows is a separate outcome.", counts)
-    yield _family("event_datasets", "Datasets by what an event would cost them.", _events(report))
+    words = {each: each for each in ("passed", "undecided", "not_applicable")} | {"all": "rules"}
+    rules = [({"outcome": outcome}, report.coverage[key]) for outcome, key in words.items()]
+    counts = [({"outcome": outcome, "severity": severity}, n) for (outcome, severity), n in report.counts.items()]
     shown = list(_each(report))
-    yield _family("finding", "One for each finding, the most severe ones.", shown[:FINDINGS])
-    yield _family(
-        "finding_left_out", "Findings that are counted and not told one by one.", [({}, len(shown[FINDINGS:]))]
-    )
-    yield _family("known_bug", "One for each known bug of the release, of all that a finding counts.", _bugs(report))
-    yield _family("waiver_expires_timestamp_seconds", "When the last day of a waiver is over, seconds since the epoch.",
-                  list(_waivers(report))[:WAIVERS])  # fmt: skip
+    yield _family("last_run_timestamp_seconds", [({}, report.taken)])
+    yield _success(1)
+    yield _family("info", [(names, 1)])
+    yield _family("exit_code", [({}, report.exit_code)])
+    yield _family("rules", rules)
+    yield _family("left_out", [({}, len(report.left_out))])
+    yield _family("findings", counts)
+    yield _family("event_datasets", _events(report))
+    yield _family("finding", shown[:FINDINGS])
+    yield _family("finding_left_out", [({}, len(shown[FINDINGS:]))])
+    yield _family("known_bug", _bugs(report))
+    yield _family("waiver_expires_timestamp_seconds", _waivers(report)[:WAIVERS])
 
 
 def _success(value: int) -> str:
-    return _family("last_run_success", "1: a report was made; 0: zaudit ended without one.", [({}, value)])
+    return _family("last_run_success", [({}, value)])
 
 
 def _events(report: ReportDocument) -> Series:
@@ -94,7 +101,7 @@ def _bugs(report: ReportDocument) -> Series:
     return [({"bug": bug, "outcome": outcome, "severity": severity}, 1) for bug, outcome, severity in found][:FINDINGS]
 
 
-def _waivers(report: ReportDocument) -> Series:
+def _waivers(report: ReportDocument) -> list[tuple[dict[str, str], float]]:
     """For each rule and owner the first that runs out, the earliest first."""
     ends: dict[tuple[str, str], float] = {}
     for each in report.waived:
@@ -107,9 +114,9 @@ def _waivers(report: ReportDocument) -> Series:
     ]
 
 
-def _family(name: str, text: str, series: Series) -> str:
-    rows = "".join(f"zaudit_{name}{_labels(labels)} {_number(value)}\n" for labels, value in series)
-    return f"# HELP zaudit_{name} {text}\n# TYPE zaudit_{name} gauge\n{rows}" if rows else ""
+def _family(name: str, series: Series) -> str:
+    rows = "".join(f"zaudit_{name}{_labels(labels)} {int(value)}\n" for labels, value in series)
+    return f"# HELP zaudit_{name} {HELP[name]}\n# TYPE zaudit_{name} gauge\n{rows}" if rows else ""
 
 
 def _labels(labels: Mapping[str, str]) -> str:
@@ -119,10 +126,6 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _number(value: float) -> str:
-    return str(int(value))
 
 
 FORMATS = {"prometheus": Format(text=render, failed=failed, mode=0o644)}  # node_exporter has a user of its own
