@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from auditor.commands import _options
 from auditor.commands._options import folders
 from auditor.judge.event import EVENTS
 from auditor.screen import say, width
-
-if TYPE_CHECKING:
-    from auditor.judge.rule import Rule
 
 SHOWN = 10  # rules that speak of a word
 
@@ -38,8 +34,6 @@ def explain(words: tuple[str, ...], event: str | None, questions: bool, folders:
     if (bool(words), event is not None, questions).count(True) != 1:
         raise click.UsageError("give the ID of a rule (zaudit rules lists them), a WORD, --event or --questions")
     if questions:
-        from auditor.report import rule_page
-
         say(rule_page.text(width()))
     elif event:
         say(rule_page.event_page(next(each for each in EVENTS if each == event), rulebook.load(folders), width()))
@@ -48,32 +42,18 @@ def explain(words: tuple[str, ...], event: str | None, questions: bool, folders:
 
 
 def _of_words(words: Sequence[str], folders: Sequence[Path]) -> str:
-    """The page of the rule that is called so, or what to use in place of a retired one; else what speaks of the words."""
+    """The page of the rule that is called so, or what to use in place of a retired one; else the questions and rules that speak
+    of the words, best first, or the page of a rule that alone does."""
     from auditor import rulebook
-    from auditor.judge import policy
-
-    name = " ".join(words)
-    rules = rulebook.load(folders, examples=False)
-    ids = [rule.id for rule in rules]
-    if retired := policy.retired_by(name, ids):
-        return "\n".join(retired)
-    return _page(name, folders) if name in ids else _found(words, rules, folders)
-
-
-def _page(id: str, folders: Sequence[Path]) -> str:
-    from auditor import rulebook
-    from auditor.report import rule_page
-
-    entries = [each for each in rulebook.advisories() if each.head and each.head.id == id]
-    return rule_page.page(rulebook.find(folders, id), width(), entries)
-
-
-def _found(words: Sequence[str], rules: Sequence[Rule], folders: Sequence[Path]) -> str:
-    """The questions and rules that speak of the words, best first; the page of a rule that alone does."""
     from auditor.judge import policy, search
     from auditor.report import rule_page
 
-    name = " ".join(words)
+    name, rules = " ".join(words), rulebook.load(folders, examples=False)
+    ids = [rule.id for rule in rules]
+    if retired := policy.retired_by(name, ids):
+        return "\n".join(retired)
+    if name in ids:
+        return _page(name, folders)
     found, asked = search.find(rules, words), search.questions(words)
     if not found and not asked:
         raise policy.PolicyError(
@@ -88,6 +68,14 @@ def _found(words: Sequence[str], rules: Sequence[Rule], folders: Sequence[Path])
         more = f"{len(found) - SHOWN} more: zaudit rules {name}\n" if len(found) > SHOWN else ""
         parts.append(rule_page.as_table(found[:SHOWN], width(), ranked=True) + more)
     return "\n".join(parts)
+
+
+def _page(id: str, folders: Sequence[Path]) -> str:
+    from auditor import rulebook
+    from auditor.report import rule_page
+
+    entries = [each for each in rulebook.advisories() if each.head and each.head.id == id]
+    return rule_page.page(rulebook.find(folders, id), width(), entries)
 
 
 COMMAND = explain

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, get_args
@@ -92,14 +93,21 @@ class Comparison(NamedTuple):
         return exit_code(found, threshold, failed_only=failed_only)
 
 
-def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
-    """Two documents of ``auditor.report.report_json``, as untrusted as any file. Raises CompareError."""
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What is malformed in a report is a CompareError."""
     try:
-        return _compare(old, new)
+        yield
     except CompareError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise CompareError(f"a part of it is malformed ({type(error).__name__}: {error})") from None
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
+    """Two documents of ``auditor.report.report_json``, as untrusted as any file. Raises CompareError."""
+    with refusing():
+        return _compare(old, new)
 
 
 def _compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:

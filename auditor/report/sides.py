@@ -14,7 +14,7 @@ from auditor.judge.event import EVENTS, MEANS, Event
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
 from auditor.report import document as doc
-from auditor.report.changes import CompareError, must_be_report
+from auditor.report.changes import CompareError, must_be_report, refusing
 from auditor.text import few, unknown_headline
 
 CELLS = ("kept", "word", "unknown", "lost")  # the worst last
@@ -70,7 +70,7 @@ class Sides(NamedTuple):
 
 def compare(primary: Mapping[str, Any], standby: Mapping[str, Any]) -> Sides:
     """Two documents of ``auditor.report.report_json``. Raises CompareError."""
-    try:
+    with refusing():
         must_be_report(primary)
         must_be_report(standby)
         one, other = _rules(primary), _rules(standby)
@@ -83,10 +83,6 @@ def compare(primary: Mapping[str, Any], standby: Mapping[str, Any]) -> Sides:
             waived=tuple(sorted({str(each["rule"]) for part in (primary, standby) for each in part.get("waived", ())})),
             notes=tuple(_notes(primary, standby)),
         )
-    except CompareError:
-        raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise CompareError(f"a part of it is malformed ({type(error).__name__}: {error})") from None
 
 
 def _rules(document: Mapping[str, Any]) -> dict[str, Side]:
