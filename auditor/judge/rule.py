@@ -208,16 +208,8 @@ def digest(rules: Iterable[Rule]) -> str:
 
     told = [
         (
-            *(
-                rule.id,
-                rule.subject,
-                rule.severity,
-                *rule.elements,
-                rule.answer,
-                rule.harm,
-                rule.origin,
-                rule.expect.source,
-            ),
+            *(rule.id, rule.subject, rule.severity, *rule.elements, rule.answer, rule.harm, rule.origin),
+            rule.expect.source,
             rule.when.source if rule.when else "",
             *(f"{case.severity}: {case.when.source}" for case in rule.cases),
             *sorted(f"{each.name}={each.default}" for each in rule.thresholds),
