@@ -129,7 +129,7 @@ recorder: $(VENV)/run
 	$(BIN)/python -m tests.recorder.build zaudit-record.py
 
 dist: $(VENV)/package
-	$(BIN)/python -m build --outdir dist .
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/zaudit-*
 
 deb:

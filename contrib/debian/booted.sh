@@ -1,10 +1,11 @@
 #!/bin/bash
-# booted.sh ROOT DEB [OLDER]: what the package does below a real systemd, which is the first process in namespaces of its own:
+# booted.sh ROOT PACKAGE [OLDER]: what the package does below a real systemd, which is the first process in namespaces of its own:
 # install, enable, audit, change during an audit, no module, upgrade with enabled units, remove, purge. (root, unshare, nsenter)
-# ROOT is a Debian with systemd, dbus and what the package depends on; it is changed. OLDER is a package to upgrade from.
+# ROOT is a Debian with systemd, dbus and what the package depends on; it is changed. OLDER is a package to upgrade from. A package
+# that is an .rpm is installed by rpm, which ROOT has then; it knows no purge.
 # Exit code: 0 all of it, 1 not, 77 where systemd does not start here.
 set -euo pipefail
-root=$1 deb=$2 older=${3:-}
+root=$1 package=$2 older=${3:-}
 [ "$(id -u)" = 0 ] || { echo "booted.sh: needs root" >&2; exit 77; }
 
 # shellcheck disable=SC2016 # expanded by the inner shell
@@ -45,17 +46,22 @@ until_() { # SECONDS WHAT COMMAND...
     for ((i = 0; i < $1 * 5; i++)); do if inside "${@:3}" >/dev/null 2>&1; then return 0; fi; sleep 0.2; done
     wrong "$2: not within $1 s"
 }
-install_() { cp "$1" "$root/package.deb" && inside dpkg -i /package.deb >/dev/null && rm "$root/package.deb"; }
+case $package in
+    *.rpm) add="rpm -U --force --nodeps" remove="rpm -e" purge= ;; # its dependencies are Debian's
+    *) add="dpkg -i" remove="dpkg -r" purge="dpkg -P" ;;
+esac
+# shellcheck disable=SC2086 # the words of a command
+install_() { cp "$1" "$root/package" && inside $add /package >/dev/null 2>&1 && rm "$root/package"; }
 
-inside dpkg -P zaudit >/dev/null 2>&1 || true # of an earlier run
+inside ${purge:-$remove} zaudit >/dev/null 2>&1 || true # of an earlier run
 step "install: nothing is on, the folder of reports is there, for root alone"
-install_ "${older:-$deb}"
+install_ "${older:-$package}"
 for unit in zaudit.timer zaudit.path; do same "$(inside systemctl is-enabled $unit || true)" disabled "$unit"; done
 quiet install
 
 step "enable, and upgrade with enabled units"
 inside systemctl enable --now zaudit.timer zaudit.path 2>/dev/null
-install_ "$deb"
+install_ "$package"
 for unit in zaudit.timer zaudit.path; do
     same "$(shown $unit ActiveState)" active $unit
     same "$(inside systemctl is-enabled $unit)" enabled $unit
@@ -90,7 +96,7 @@ inside sh -c 'rm -r /run/systemd/system/zaudit.service.d && systemctl daemon-rel
 quiet "a change"
 
 step "remove: no unit goes on or fails, the reports stay"
-inside dpkg -r zaudit >/dev/null 2>&1
+inside $remove zaudit >/dev/null 2>&1
 for unit in zaudit.timer zaudit.path zaudit-soon.timer; do same "$(shown $unit ActiveState)" inactive $unit; done
 inside sh -c 'mkdir -p /etc/modprobe.d && touch /etc/modprobe.d/new.conf'
 quiet remove
@@ -98,7 +104,7 @@ inside test -d /var/lib/zaudit || wrong "the reports are gone before purge"
 
 step "purge: nothing is left"
 inside rm /etc/zaudit/alert # which is the site's
-inside dpkg -P zaudit >/dev/null 2>&1
+[ -z "$purge" ] && inside rm -r /var/lib/zaudit /etc/zaudit || inside $purge zaudit >/dev/null 2>&1
 left=$(inside sh -c 'ls -d /var/lib/zaudit /etc/zaudit /usr/share/zaudit /etc/systemd/system/*.wants/zaudit* 2>/dev/null' || true)
 same "$left" "" "left after purge"
 quiet purge

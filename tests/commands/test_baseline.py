@@ -140,6 +140,41 @@ def test_a_baseline_of_another_host_is_refused(zaudit: CommandLine, known: Path)
     assert "another host: zlab, not db1" in done.err
 
 
+@pytest.fixture
+def renamed(tmp_path: Path) -> Path:
+    """The same recording, whose host is called db7 today."""
+    past = recording.load(REC)
+    name = "/proc/sys/kernel/hostname"
+    files = {
+        each: was._replace(text=was.text | ({name: "db7\n"} if name in was.text else {}))
+        for each, was in past.files.items()
+    }
+    assert files != past.files
+    path = tmp_path / "db7"
+    recording.write(replace(past, files=files), path)
+    return path
+
+
+def test_a_host_that_was_renamed_keeps_what_it_knows(zaudit: CommandLine, known: Path, renamed: Path) -> None:
+    before = known.read_bytes()
+    done = zaudit("baseline", "update", known, "--replay", renamed)
+    assert (done.code, known.read_bytes()) == (2, before)
+    assert "zaudit baseline accept --was zlab" in done.err
+    assert zaudit("baseline", "accept", known, "--replay", renamed, "--was", "zlab").code == 14
+    was, now = (json.loads(each) for each in (before, known.read_bytes()))
+    assert (now["host"], now["known"]) == ("db7", was["known"])
+
+
+def test_two_hosts_with_the_drives_of_one_know_nothing_of_each_other(
+    zaudit: CommandLine, known: Path, renamed: Path
+) -> None:
+    done = zaudit("baseline", "accept", known, "--replay", renamed)
+    assert done.code == 2
+    rows = [json.loads(line) for line in zaudit("fleet", "judge", REC, renamed).out.splitlines()]
+    hosts = {each["host"] for each in rows if each["kind"] == "finding" and each["rule"] == "sync-disabled"}
+    assert len(hosts) == 2
+
+
 def test_the_file_is_for_its_owner_and_replaced_as_a_whole(zaudit: CommandLine, known: Path) -> None:
     before = known.read_bytes()
     assert known.stat().st_mode & 0o777 == 0o600

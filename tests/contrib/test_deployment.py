@@ -129,3 +129,19 @@ def test_pre_commit_takes_the_hook_and_installs_what_it_runs() -> None:
 def test_a_script_is_one(path: Path) -> None:
     assert subprocess.run(["sh", "-n", path], check=False).returncode == 0
     assert path.stat().st_mode & 0o111
+
+
+def test_nrpe_and_icinga_ask_what_zaudit_has() -> None:
+    """The blocks of the document; nrpe 4.1, nagios 4.4.6 and icinga 2.13.6 have run them as printed."""
+    text = (CONTRIB.parent / "docs" / "formats.md").read_text()
+    nrpe = re.findall(r"^command\[check_zaudit\]=/usr/bin/zaudit (.*)$", text, re.MULTILINE)
+    icinga = re.findall(r'command = \[ "/usr/bin/zaudit", (.*) \]', text)
+    age = re.findall(r'vars\.zaudit_max_age = "(.*)"', text)
+    lines = [nrpe[0].split(), [each.replace("$zaudit_max_age$", age[0]) for each in re.findall(r'"(.*?)"', icinga[0])]]
+    command = main.get_command(click.Context(main), "show")
+    assert command
+    for name, *words in lines:
+        assert name == "show"
+        given = command.make_context("show", words).params
+        assert (given["wanted"][0].name, str(given["report"])) == ("nagios", "/run/zaudit-report.json")
+    assert "-c check_zaudit" in text
