@@ -87,7 +87,7 @@ ExecStart=
 ExecStart=/bin/sh -c 'cat /etc/setting >>/var/lib/zaudit/runs; sleep 20'
 DROP
 inside sh -c 'echo before >/etc/setting; systemctl start --no-block zaudit.service'
-until_ 10 "the first audit" test -s /var/lib/zaudit/runs
+until_ 60 "the first audit" test -s /var/lib/zaudit/runs
 inside sh -c 'echo after >/etc/setting; systemctl start --no-block zaudit-soon.timer'
 until_ 60 "the audit after the change" grep -q after /var/lib/zaudit/runs
 same "$(inside cat /var/lib/zaudit/runs | tr '\n' ' ')" "before after " audits

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
+from auditor.cli import main
 from tests import documents
 
 ROOT = Path(__file__).parents[2]
@@ -81,3 +85,21 @@ def test_what_went_wrong_is_named() -> None:
     ]
     (cut,) = documents._faults("a.md", due[:1], "@@begin 2\n", "killed")
     assert "did not end" in cut
+
+
+def test_every_command_of_zaudit_has_the_options_that_are_printed() -> None:
+    """Those that are not run, too."""
+    found = 0
+    for each in (command for block in BLOCKS for command in documents.commands(block)):
+        words = shlex.shlex(each.text, posix=True, punctuation_chars=True)
+        words.whitespace_split = True
+        name, *rest = itertools.takewhile(lambda word: word not in ("|", ">", "<", "&&", ";"), words)
+        command: click.Command | None = main
+        context = click.Context(main)
+        if name == "zaudit":
+            while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+                command = command.get_command(context, rest.pop(0))
+            assert command, each.text
+            command.make_parser(context).parse_args(rest)
+            found += 1
+    assert found > 60
