@@ -146,7 +146,7 @@ def renamed(tmp_path: Path) -> Path:
     past = recording.load(REC)
     name = "/proc/sys/kernel/hostname"
     files = {
-        each: was._replace(text=was.text | ({name: "db7\n"} if name in was.text else {}))
+        each: was._replace(text={**was.text, name: "db7\n"} if name in was.text else was.text)
         for each, was in past.files.items()
     }
     assert files != past.files
