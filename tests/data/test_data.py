@@ -97,6 +97,9 @@ SCHEMAS = {
     "platforms.toml": table({"platform": {
         "type": "object", "required": ["name"], "additionalProperties": LINE, "properties": {
             "ids": LINES, "kernel": LINES, "packages": many({"type": "string", "pattern": "^[^=]+=[^=]+$"})}}}),
+    "playbook.toml": by_name(table({
+        "text": TEXT, "seen": many({"oneOf": [table({"text": TEXT, each: TEXT}) for each in ("command", "grows")]}, 1),
+        "fix": TEXT}, rule=TEXT, decisive=FLAG)),
     "providers.toml": table({"provider": table({
         "id": TEXT, "name": TEXT, "machine": TEXT, "terms": TEXT, "documents": TEXT, "read": DAY,
         "source": {"type": "string", "pattern": r"^https://[\w.-]+/\S+$"},

@@ -536,9 +536,9 @@ def test_no_part_of_a_commit_is_less_than_nothing(waited: int, pipeline: int | N
 
 
 def test_a_counter_is_shown_by_a_command_that_shows_how_it_grows() -> None:
-    facts = worlds.facts()
-    counted = observation.counted(worlds.observation(worlds.load(), None), facts)
-    seen = standing.CauseContext(counted, facts, Subject("pool", "a b"), "log", None, 0.0, (0.0, 0.0), ())
-    inner = "grep -w zil_commit_count '/proc/spl/kstat/zfs/a b'/objset-0x*"
-    assert shlex.split(standing.kstat_rows(seen, "zil_commit_count")) == ["watch", "-d", inner]
-    assert standing.stat("sda") == "watch -d 'cat /sys/block/sda/stat'"
+    (shown,) = standing.cause("no-batching", committers=5, commits=40, blocks=40, pool="a b").evidence
+    watch, differences, inner = shlex.split(shown.command)
+    assert (watch, differences) == ("watch", "-d")
+    assert shlex.split(inner) == ["grep", "-w", "zil_commit_count", "/proc/spl/kstat/zfs/a b/objset-0x*"]
+    (shown,) = standing.cause("log-device-shared", device="sda", who="", writes=9, blocks=1, busy=0.5).evidence
+    assert shown.command == "watch -d 'cat /sys/block/sda/stat'"

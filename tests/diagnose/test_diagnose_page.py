@@ -10,10 +10,11 @@ import jsonschema
 import pytest
 
 from auditor.diagnose import diagnose_page
-from auditor.diagnose.causes import stat
+from auditor.diagnose.causes import growing
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import NamedProcess, Process, Stacks, WaitingThread
+from auditor.text import quoted
 from tests.diagnose import databases, schema, worlds
 from tests.golden import DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA, diagnosis_reports
 
@@ -178,5 +179,5 @@ def test_a_page_draws_the_distribution_as_a_histogram_and_a_curve() -> None:
 
 
 def test_a_name_in_a_command_ends_no_word_in_the_shell_that_watch_starts() -> None:
-    assert stat("sda") == "watch -d 'cat /sys/block/sda/stat'"
-    assert stat("\x1b'; id #") == r"cat $'/sys/block/\x1b\'; id #/stat'"
+    assert growing("cat /sys/block/sda/stat") == "watch -d 'cat /sys/block/sda/stat'"
+    assert growing("cat " + quoted("/sys/block/\x1b'; id #/stat")) == r"cat $'/sys/block/\x1b\'; id #/stat'"
