@@ -9,7 +9,7 @@ from typing import get_args
 from auditor.durability.host import WORKING, Leg, Pool, State, Vdev
 from auditor.facts import DATA, HOST, Facts, Subject
 from auditor.model.vdev import resilver_unmarked
-from auditor.observation.reading import Reading, both, opposite
+from auditor.observation.reading import Reading, both, opposite, zero
 from auditor.observation.stores import RAM_DISKS, RAM_FILES, Stores
 
 PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
@@ -30,7 +30,7 @@ class Pools:
         """reading: of now, or of the next boot."""
         if pool not in self._found:
             self._found[pool] = self._pool(pool)
-        zil, zfs = (_zero(reading.parameter(f"{each}_nocacheflush")) for each in ("zil", "zfs"))
+        zil, zfs = (zero(reading.parameter(f"{each}_nocacheflush")) for each in ("zil", "zfs"))
         return replace(self._found[pool], zil_flush=both(zil, zfs), txg_flush=zfs)
 
     def _pool(self, pool: Subject) -> Pool:
@@ -180,7 +180,3 @@ def _columns(legs: tuple[Leg, ...], width: int) -> tuple[Leg, ...]:
     worst_first = sorted(legs, key=lambda leg: (leg.state in WORKING, leg.in_sync is not False, bool(leg.clean)))
     spare = set(worst_first[: len(legs) - width])
     return tuple(leg for leg in legs if leg not in spare)
-
-
-def _zero(value: int | None) -> bool | None:
-    return None if value is None else value == 0

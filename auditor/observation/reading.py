@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from auditor.facts import HOST, Facts, Known, Subject, words_of
+from auditor.facts import HOST, Facts, Known, Subject, value_of, words_of
 
 
 class Reading(NamedTuple):
@@ -14,22 +14,16 @@ class Reading(NamedTuple):
     next_boot: bool = False
 
     def flag(self, subject: Subject, name: str) -> bool | None:
-        match self.facts.get(subject, name):
-            case Known(bool(value)):
-                return value
-        return None
+        found = value_of(self.facts.get(subject, name))
+        return found if isinstance(found, bool) else None
 
     def word(self, subject: Subject, name: str) -> str | None:
-        match self.facts.get(subject, name):
-            case Known(str(value)):
-                return value
-        return None
+        found = value_of(self.facts.get(subject, name))
+        return found if isinstance(found, str) else None
 
     def number(self, subject: Subject, name: str) -> int | None:
-        match self.facts.get(subject, name):
-            case Known(int(value)):
-                return value
-        return None
+        found = value_of(self.facts.get(subject, name))
+        return found if isinstance(found, int) else None
 
     def words(self, subject: Subject, name: str) -> tuple[str, ...] | None:
         found = self.facts.get(subject, name)
@@ -65,3 +59,7 @@ def both(first: bool | None, second: bool | None) -> bool | None:
     if first is False or second is False:
         return False
     return None if first is None or second is None else True
+
+
+def zero(value: int | None) -> bool | None:
+    return None if value is None else value == 0

@@ -13,7 +13,7 @@ from auditor.databases.engine import Promise
 from auditor.durability.host import Asks, Dataset, Host, Key, Leg, Pool, Program, Store, Sync, Use, Vdev
 from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of, words_of
 from auditor.observation.pools import Pools
-from auditor.observation.reading import Reading, both, opposite
+from auditor.observation.reading import Reading, both, opposite, zero
 from auditor.observation.stores import virtual_machine
 
 SYNCS: Mapping[str, Sync] = {"standard": "standard", "always": "always", "disabled": "disabled"}
@@ -53,7 +53,9 @@ def read(reading: Reading, storage: Storage | None = None) -> Observation:
     databases = Databases(reading)
     datasets = Datasets(reading, pools, storage.kinds)
     programs = {each.name: databases.program(each) for each in reading.links(HOST, "databases") or ()}
-    programs = {name: _rebuilt(each, reading) for name, each in programs.items()}
+    for name, program in programs.items():  # what the site has declared to be rebuilt from elsewhere is kept there
+        if {reading.word(Subject("dataset", use.dataset), "role") for use in program.uses} == {"rebuildable"}:
+            programs[name] = replace(program, elsewhere=True)
     found: dict[str, dict[str, None]] = {}
     for program in programs.values():
         for use in program.uses:
@@ -176,7 +178,7 @@ class Datasets:
             volume=reading.word(subject, "type") == "volume",
             direct=self._direct(subject),
             indirect=self._indirect(subject, self._pools.get(pool)),
-            replays=_is(reading.number(HOST, "zil_replay_disable_boot"), 0),
+            replays=zero(reading.number(HOST, "zil_replay_disable_boot")),
             sound=self._sound(subject, sync),
             key=self._key(subject),
         )
@@ -268,21 +270,11 @@ def encryption_root(dataset: Subject, reading: Reading) -> Subject | None:
     return dataset
 
 
-def _rebuilt(program: Program, reading: Reading) -> Program:
-    """What the site has declared to be rebuilt from elsewhere is kept there."""
-    roles = {reading.word(Subject("dataset", use.dataset), "role") for use in program.uses}
-    return replace(program, elsewhere=True) if roles == {"rebuildable"} else program
-
-
 def _all(values: Iterable[bool | None]) -> bool | None:
     found: bool | None = True
     for value in values:
         found = both(found, value)
     return found
-
-
-def _is(value: int | None, wanted: int) -> bool | None:
-    return None if value is None else value == wanted
 
 
 def _has(bug: str, reading: Reading) -> bool | None:

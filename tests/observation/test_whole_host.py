@@ -12,7 +12,7 @@ from auditor.durability.events import EventName, Question
 from auditor.durability.host import Host
 from auditor.durability.table import Judge, table
 from auditor.facts import HOST, Fact, Facts, Subject, Value, unknown
-from auditor.observation.grounds import FACTS_OF, because
+from auditor.observation.grounds import because, facts_of
 from auditor.observation.reading import Reading
 from auditor.observation.whole_host import next_boot, observe, read
 from tests.observation.facts import PROPERTIES, Made
@@ -509,8 +509,8 @@ def test_guest_that_is_set_to_drop_flushes() -> None:
 
 def test_each_element_has_its_facts() -> None:
     known = registry.registry()
-    assert ELEMENTS.keys() <= FACTS_OF.keys()
-    assert [name for names in FACTS_OF.values() for name in names if tuple(name.split(".")) not in known] == []
+    assert ELEMENTS.keys() <= facts_of().keys()
+    assert [name for names in facts_of().values() for name in names if tuple(name.split(".")) not in known] == []
 
 
 @pytest.mark.parametrize(
