@@ -32,7 +32,6 @@ from auditor.diagnose.diagnosis import (
     Evidence,
     Outcome,
     Second,
-    StackSamples,
     Waiter,
 )
 from auditor.diagnose.observation import KERNEL, Counters, Leg, Observation, Process, service
@@ -48,63 +47,49 @@ from auditor.verify.trial import UNLOGGED, Reading
 # One sentence of what was found, and which outcome it is. Pure.
 
 
-class Basis(NamedTuple):
-    """What an answer is made of. lost: why syncs are not durable; standing: what else stands out; reasons: why what was seen
-    is not believed; alone: one thread commits; kind: the class of vdevs where log blocks land; unlogged: why the kernel's log
-    was not seen."""
-
-    seen: Observation
-    counted: Counters
-    trace: Trace
-    found: diagnosis.Shares
-    lost: Sequence[Cause]
-    standing: Sequence[Cause]
-    committers: Sequence[Committer]
-    alone: bool
-    reasons: tuple[str, ...]
-    kind: str
-    unlogged: str
-    stacks: StackSamples | None
-
-
-def answer(basis: Basis) -> tuple[Outcome, str, tuple[str, ...]]:
-    """The outcome, one sentence, and the reasons for it, or what else could not be seen."""
-    counted, reasons, standing = basis.counted, basis.reasons, basis.standing
-    if basis.lost:
-        return "NOT DURABLE", basis.lost[0].text, reasons
-    commits = basis.trace.commits if basis.trace.whole else counted.zil.commits
+def answer(
+    seen: Observation, found: Diagnosis, shares: diagnosis.Shares, lost: int, alone: bool, unlogged: str
+) -> tuple[Outcome, str, tuple[str, ...]]:
+    """The outcome, one sentence, and the reasons for it, or what else could not be seen. lost: so many of the causes say that
+    syncs are not durable; alone: one thread commits; unlogged: why the kernel's log was not seen."""
+    reasons, standing = found.reasons, found.causes[lost:]
+    if lost:
+        return "NOT DURABLE", found.causes[0].text, reasons
+    commits = found.commits if found.traced is None else found.traced
     if commits is None:
         return "INCONCLUSIVE", "whether anybody commits could not be seen", reasons
-    rate = f"{commits / counted.seconds:,.0f} commits/s"
+    seconds = seen.after.at - seen.before.at
+    rate = f"{commits / seconds:,.0f} commits/s"
+    unseen = _unseen(seen, found, unlogged)
     if standing and (standing[0].decisive or not reasons):
         text = standing[0].text
-        if basis.found.shares and not basis.found.why_not:
-            took = _sentence(basis)
+        if shares.shares and not shares.why_not:
+            took = _sentence(found, shares, alone)
             text = f"{took}: {text}" if standing[0].id == "slow-log-leg" else f"{text}; {took}"
-        return "CAUSE", text, (*reasons, *_unseen(basis))
-    if commits < FEW and not reasons and not counted.txgs:  # an imported pool has one that is open
-        text = f"{commits} commits in {counted.seconds:.0f} s, and whether one hangs was not seen"
-        return "INCONCLUSIVE", text, (f"no transaction group of {basis.seen.pool} was seen (zfs_txg_history)",)
-    if commits < FEW and not reasons:
-        return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: no program waits for one here", reasons
+        return "CAUSE", text, (*reasons, *unseen)
     if reasons:
         return "INCONCLUSIVE", f"{rate}; where their time goes could not be told: {reasons[0]}", reasons
-    if not basis.seen.traced:
-        stacks = basis.stacks
-        took = ""
+    if commits < FEW and not found.txgs:  # an imported pool has one that is open
+        text = f"{commits} commits in {seconds:.0f} s, and whether one hangs was not seen"
+        return "INCONCLUSIVE", text, (f"no transaction group of {seen.pool} was seen (zfs_txg_history)",)
+    if commits < FEW:
+        return "NOBODY COMMITS", f"{commits} commits in {seconds:.0f} s: no program waits for one here", reasons
+    if not seen.traced:
+        stacks, took = found.stacked, ""
         if stacks and stacks.mean_ns is not None:
             first = max(stacks.waiters, key=lambda each: each.part)
             took = f"{rate}, {tracing.sentence(stacks)}, {first.part:.0%} of the waiting by {label(first)}"
         text = f"{took or rate}; nothing that is counted stands out{'' if took else ', and how long one takes was not seen'}"
-        return "INCONCLUSIVE", text, _unseen(basis)
-    if basis.unlogged:
-        return "INCONCLUSIVE", f"{_sentence(basis)}; nothing that was seen stands out", _unseen(basis)
-    return "NOTHING STANDS OUT", _sentence(basis), reasons
+        return "INCONCLUSIVE", text, unseen
+    sentence = _sentence(found, shares, alone)
+    if unlogged:
+        return "INCONCLUSIVE", f"{sentence}; nothing that was seen stands out", unseen
+    return "NOTHING STANDS OUT", sentence, reasons
 
 
-def _unseen(basis: Basis) -> tuple[str, ...]:
-    seen, stacks, what = basis.seen, basis.stacks, "how long a commit takes"
-    failures = (f"whether a device failed was not seen: {basis.unlogged}",) if basis.unlogged else ()
+def _unseen(seen: Observation, found: Diagnosis, unlogged: str) -> tuple[str, ...]:
+    stacks, what = found.stacked, "how long a commit takes"
+    failures = (f"whether a device failed was not seen: {unlogged}",) if unlogged else ()
     if not seen.untraced:
         return failures
     if stacks and stacks.mean_ns is not None:
@@ -113,25 +98,25 @@ def _unseen(basis: Basis) -> tuple[str, ...]:
     return f"{what} was not seen: {seen.untraced}", *more, *failures
 
 
-def _sentence(basis: Basis) -> str:
+def _sentence(found: Diagnosis, shares: diagnosis.Shares, alone: bool) -> str:
     """postgres (walwriter) waits 24 ms of each 27 ms commit for the flush of nvme3n1."""
-    trace, most, who = basis.trace, diagnosis.longest(basis.found), _most(basis.committers)
-    if most is None or trace.mean_ns is None:
-        return f"{who}: {trace.commits} commits"
-    legs = [leg for leg in basis.counted.legs if leg.kind == basis.kind and leg.block_ns is not None]
+    most, who = diagnosis.longest(shares), _most(found.committers)
+    if most is None or found.mean_ns is None:
+        return f"{who}: {sum(each.commits for each in found.committers)} commits"
+    legs = [leg for leg in found.devices if leg.log and leg.block_ns is not None]
     slowest = max(legs, key=lambda leg: leg.block_ns or 0, default=None)
-    device = f" of {slowest.device}" if slowest else ""
+    of, to = (f" of {slowest.device}", f" to {slowest.device}") if slowest else ("", "")
     what = {
-        "queue": "its log block to be filled and issued" if basis.alone else "its turn, behind earlier log blocks",
+        "queue": "its log block to be filled and issued" if alone else "its turn, behind earlier log blocks",
         "data write": "its data to be written, before the log block that points to it",
-        "log write": f"the log block to be written{device.replace(' of ', ' to ')}",
-        "flush": f"the flush{device}",
-        "log write and flush": f"the write and flush{device}",
+        "log write": f"the log block to be written{to}",
+        "flush": f"the flush{of}",
+        "log write and flush": f"the write and flush{of}",
         "pipeline": "threads of OpenZFS to pass its log block on",
         "wake-up": "a CPU",
     }[most.what]
     verb = "wait" if " threads" in who else "waits"
-    return f"{who} {verb} {duration(most.ns)} of each {duration(trace.mean_ns)} commit for {what}"
+    return f"{who} {verb} {duration(most.ns)} of each {duration(found.mean_ns)} commit for {what}"
 
 
 def _most(committers: Sequence[Committer]) -> str:
@@ -193,30 +178,14 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
     differs = theirs.differs if theirs and not lost else ""
     reasons = (*counted.fell, *trace.faults, others, *disagree(counted, trace, lost, late), differs, found.why_not)
-    outcome, sentence, reasons = answer(
-        Basis(
-            seen=seen,
-            counted=counted,
-            trace=trace,
-            found=found,
-            lost=lost,
-            standing=standing,
-            committers=committers,
-            alone=alone,
-            reasons=tuple(each for each in reasons if each),
-            kind=kind,
-            unlogged=unlogged,
-            stacks=stacks,
-        )
-    )
-    return Diagnosis(
+    result = Diagnosis(
         target=seen.target,
         pool=seen.pool,
         taken=seen.before.at,
         seconds=round(counted.seconds, 3),
-        outcome=outcome,
-        answer=sentence,
-        reasons=reasons,
+        outcome="INCONCLUSIVE",
+        answer="",
+        reasons=tuple(each for each in reasons if each),
         commits=counted.zil.commits,
         blocks=counted.zil.blocks,
         traced=trace.commits if trace.whole else None,
@@ -244,6 +213,8 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         calls=how.whole,
         uncalled=how.why_not,
     )
+    outcome, sentence, reasons = answer(seen, result, found, len(lost), alone, unlogged)
+    return result._replace(outcome=outcome, answer=sentence, reasons=reasons)
 
 
 # -- where the time goes ------------------------------------------------------------------------------------------
