@@ -117,12 +117,7 @@ def parse_counters(text: str) -> CounterSnapshot:
 
 _VIEW = re.compile(r"(pg_stat_[a-z]{1,20})(?: |$)")  # what a shell leaves as it is
 POSTGRES_SETTINGS = (
-    "fsync",
-    "synchronous_commit",
-    "wal_sync_method",
-    "track_wal_io_timing",
-    "track_io_timing",
-    "max_wal_size",
+    *("fsync", "synchronous_commit", "wal_sync_method", "track_wal_io_timing", "track_io_timing", "max_wal_size"),
 )
 POSTGRES_HIDDEN = "what backends wait for: the role of the connection is not of pg_read_all_stats"
 WAL_IO, NEW_WAL, DATA_IO = "pg_stat_io wal normal", "pg_stat_io wal init", "pg_stat_io relation normal"
@@ -227,11 +222,7 @@ def trigger(said: CounterSnapshot) -> int | None:
 # timers are in picoseconds)
 
 MYSQL_SETTINGS = (
-    "innodb_flush_log_at_trx_commit",
-    "innodb_flush_method",
-    "sync_binlog",
-    "log_bin",
-    "performance_schema",
+    *("innodb_flush_log_at_trx_commit", "innodb_flush_method", "sync_binlog", "log_bin", "performance_schema"),
 )
 LOG, BINLOG = "wait/io/file/innodb/innodb_log_file", "wait/io/file/sql/binlog"
 MYSQL_HIDDEN = "what sessions wait for: the user of the connection is not seen to have PROCESS"

@@ -247,15 +247,12 @@ def remove(name: str) -> None:
     OSError for what cannot be removed."""
     assert NAME.fullmatch(name)
     instance = ROOT / "instances" / name
-    for event in (
-        f"synthetic/{name}_queue",
-        f"synthetic/{name}",
-        f"{name}/issue",
-        f"{name}/done",
-        f"{name}/commit",
-        f"{name}/call",
-    ):
-        _untrigger(instance, event)
+    probed = (f"{name}/{each}" for each in ("issue", "done", "commit", "call"))
+    for event in (f"synthetic/{name}_queue", f"synthetic/{name}", *probed):
+        with contextlib.suppress(FileNotFoundError):
+            for line in reversed(_read(_events(instance, event) / "trigger").splitlines()):
+                if line.startswith("hist:"):
+                    _trigger(instance, event, "!" + line.partition(" [")[0])
     with contextlib.suppress(FileNotFoundError):
         instance.rmdir()
     probes = (found[2] for found in _OURS.finditer(_read(ROOT / PROBES)) if found[1] == name)
@@ -265,14 +262,6 @@ def remove(name: str) -> None:
     for line in _read(ROOT / SYNTHETIC).splitlines():
         if line.partition("\t")[0] in (name, f"{name}_queue"):
             _append(SYNTHETIC, "!" + line.replace("\t", " "))
-
-
-def _untrigger(instance: Path, event: str) -> None:
-    path = _events(instance, event) / "trigger"
-    with contextlib.suppress(FileNotFoundError):
-        for line in reversed(_read(path).splitlines()):
-            if line.startswith("hist:"):
-                _trigger(instance, event, "!" + line.partition(" [")[0])
 
 
 def clean() -> Iterator[tuple[str, str]]:
@@ -360,14 +349,12 @@ class Sampler:
             self._end_of_it("who looks at stacks ended early")
         elif time.monotonic() - self._heard > SILENT_S and not child.runs(self._child):
             process, user = self._reads
-            self._passed_over += [
-                each for each in (f"p{process}", f"u{user}" if user != "0" else "") if process and each
-            ]
-            if process:
-                whose = f"of user {user}" if user != "0" else f"{process}"
-                self._why.append(
-                    f"the process{'es' if user != '0' else ''} {whose} let the reader of their stacks wait"
-                )
+            if process and user != "0":
+                self._passed_over += [f"p{process}", f"u{user}"]
+                self._why.append(f"the processes of user {user} let the reader of their stacks wait")
+            elif process:
+                self._passed_over.append(f"p{process}")
+                self._why.append(f"the process {process} let the reader of their stacks wait")
             self._end_of_it("")
             if self._attempts < ATTEMPTS:
                 self._start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from auditor.facts import KINDS, Facts, Judged, Kind, Subject, value_of
@@ -30,20 +30,13 @@ class Fault:
     partial: bool = True
 
 
-class Everything:
-    """Contains every question."""
-
-    def __contains__(self, question: object) -> bool:
-        return True
-
-
 @dataclass(slots=True)
 class FaultyHost:
-    """A host that answers with a fault. to: the questions (argv, or patterns) that it answers so."""
+    """A host that answers with a fault. to: the questions (argv, or patterns) that it answers so; None: all."""
 
     host: Host
     fault: Fault
-    to: Container[tuple[str, ...]] = field(default_factory=Everything)
+    to: Container[tuple[str, ...]] | None = None
     now: float = 0.0
     euid: int = 0
     at_once: int = 1
@@ -53,11 +46,11 @@ class FaultyHost:
 
     def run(self, request: Run) -> Capture:
         answered = self.host.run(request)
-        return self.fault.capture(answered) if request.argv in self.to else answered
+        return self.fault.capture(answered) if self.to is None or request.argv in self.to else answered
 
     def read(self, request: Read) -> Files:
         answered = self.host.read(request)
-        if request.patterns not in self.to:
+        if self.to is not None and request.patterns not in self.to:
             return answered
         files = self.fault.files(answered)
         patterns = dict.fromkeys(request.patterns, DENIED) if self.fault is NOT_PERMITTED else {}
@@ -74,7 +67,8 @@ def of_text(name: str, change: Callable[[bytes], bytes], *, partial: bool = True
     """A fault of the text alone: of standard output, and of each file."""
 
     def files(answered: Files) -> Files:
-        text = {path: as_text(change(as_bytes(text))) for path, text in answered.text.items()}
+        changed = {path: change(as_bytes(text)) for path, text in answered.text.items()}
+        text = {path: data.decode("utf-8", "surrogateescape") for path, data in changed.items()}
         return answered._replace(text=text)
 
     return Fault(name, lambda answered: answered._replace(stdout=change(answered.stdout)), files, partial=partial)
@@ -82,10 +76,6 @@ def of_text(name: str, change: Callable[[bytes], bytes], *, partial: bool = True
 
 def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def as_text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
 
 
 def _silent(why: str) -> Callable[[Files], Files]:
@@ -97,10 +87,6 @@ def cut_in(text: bytes, at: int) -> bytes:
     """The first lines, and half of the next."""
     lines = text.splitlines(True)
     return b"".join(lines[:at]) + (lines[at][: len(lines[at]) // 2] if at < len(lines) else b"")
-
-
-def _other_words(text: bytes) -> bytes:
-    return re.sub(rb"[A-Za-z_][A-Za-z_]+", LATER, text)
 
 
 NONE = Fault("none", lambda answered: answered, lambda answered: answered)
@@ -119,7 +105,7 @@ CUT = of_text("cut off", lambda text: cut_in(text, 0))
 HALVED = of_text("cut in half", lambda text: text[: len(text) // 2])
 UNKNOWN_RELEASE = Fault(
     "unknown release",  # it spells every word otherwise, and calls every file otherwise
-    lambda answered: answered._replace(stdout=_other_words(answered.stdout)),
+    lambda answered: answered._replace(stdout=re.sub(rb"[A-Za-z_][A-Za-z_]+", LATER, answered.stdout)),
     _silent("no such file"),
     partial=False,
 )
@@ -148,7 +134,12 @@ class Before:
 
     @classmethod
     def of(cls, rules: Sequence[Rule], facts: Facts) -> Before:
-        return cls(rules, facts, outcomes(rules, facts), {rule.id: _reads(rule) for rule in rules})
+        reads = {}
+        for rule in rules:
+            written = (rule.when, rule.expect, *(each.when for each in rule.cases))
+            names = [re.findall(r"\w+", each.source) for each in written if each]
+            reads[rule.id] = frozenset(_links(rule.subject)).union(*names)
+        return cls(rules, facts, outcomes(rules, facts), reads)
 
     def after(self, facts: Facts) -> Outcomes:
         """As outcomes() of these facts."""
@@ -167,11 +158,6 @@ def changed(before: Facts, after: Facts) -> frozenset[str]:
         if one != other:  # the reasons or the evidence, at least
             names.update(name for name in one.keys() | other.keys() if _kept(one.get(name)) != _kept(other.get(name)))
     return frozenset(names)
-
-
-def _reads(rule: Rule) -> frozenset[str]:
-    written = (rule.when, rule.expect, *(each.when for each in rule.cases))
-    return frozenset(_links(rule.subject)).union(*(re.findall(r"\w+", each.source) for each in written if each))
 
 
 def _links(kind: Kind) -> set[str]:
@@ -206,7 +192,8 @@ TEMPORARY = of_text(
 
 def of_answers(answers: Sequence[Capture | Files], most: int) -> Iterator[Fault]:
     """Losses of one collector's answers: at most so many lines gone, cuts after a line, and keys gone."""
-    texts = [text for answer in answers for text in _texts(answer)]
+    texts = [answer.stdout for answer in answers if isinstance(answer, Capture)]
+    texts += [as_bytes(text) for answer in answers if isinstance(answer, Files) for text in answer.text.values()]
     lines = max((text.count(b"\n") for text in texts), default=0)
     for at in _spread(lines, most):
         yield of_text(f"line {at + 1} lost", lambda text, at=at: _without_line(text, at))  # type: ignore[misc]
@@ -218,10 +205,6 @@ def of_answers(answers: Sequence[Capture | Files], most: int) -> Iterator[Fault]
 
 def of_another(answer: Capture) -> Fault:
     return Fault("an answer for another", lambda _: answer, lambda files: files)
-
-
-def _texts(answer: Capture | Files) -> list[bytes]:
-    return [answer.stdout] if isinstance(answer, Capture) else list(map(as_bytes, answer.text.values()))
 
 
 def _spread(count: int, most: int) -> list[int]:

@@ -142,11 +142,9 @@ class Trials:
         heard = (fault.partial, *self._heard(host, to))
         if heard not in self.told:
             as_it_was = heard[1:] == tuple(self._heard(FaultyHost(host.host, NONE), to))
-            self.told[heard] = self._unchanged() if as_it_was else self._judged(collector, host)
+            same = {rule.id: Cell(1, ()) for rule in self.rules}
+            self.told[heard] = same if as_it_was else self._judged(collector, host)
         return self.told[heard]
-
-    def _unchanged(self) -> dict[str, Cell]:
-        return {rule.id: Cell(1, ()) for rule in self.rules}
 
     def _heard(self, host: FaultyHost, to: set[tuple[str, ...]]) -> Iterator[object]:
         """Who asks these questions, and all that anybody else can notice of the answers but the reasons of what they lack."""

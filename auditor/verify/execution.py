@@ -15,7 +15,7 @@ from typing import IO
 from auditor.data.platforms import ANY, filled
 from auditor.errors import EXIT_INTERRUPTED, EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, Known, Subject, word_of
-from auditor.host import trust
+from auditor.host import child, trust
 from auditor.host.live import ENVIRONMENT, Host
 from auditor.host.process import Time, within
 from auditor.host.request import Read, Run
@@ -134,7 +134,8 @@ def step(
                 process, what, (out, err, trace), lambda: history.extend(host.read(groups).text.values()), progress
             )
         finally:
-            _end(process)
+            if process.poll() is None:
+                child.end(process, kill=True)
         ended = time.time()
         history += host.read(groups).text.values()
         after = reading(host, patterns)
@@ -215,14 +216,6 @@ def _job(text: str) -> Iterator[IO[bytes]]:
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read(MOST).decode("utf-8", "replace")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Nothing of it is left, or it hangs in the kernel and cannot be waited for."""
-    if process.poll() is None:
-        _signal(process, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(5)
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -142,17 +142,8 @@ def timeline_of(
 # piece names the file. (strace(1))
 
 CALLS = (
-    "open",
-    "openat",
-    "write",
-    "pwrite64",
-    "pwritev",
-    "pwritev2",
-    "writev",
-    "fsync",
-    "fdatasync",
-    "sync_file_range",
-    "msync",
+    *("open", "openat", "write", "pwrite64", "pwritev", "pwritev2", "writev"),
+    *("fsync", "fdatasync", "sync_file_range", "msync"),
 )
 LINE = re.compile(r"^(?:\[pid +(\d+)\] |(\d+) +)?(\w+)\((.*)$")
 RESUMED = re.compile(r"^(?:\[pid +(\d+)\] |(\d+) +)?<\.\.\. \w+ resumed>(.*)$")
@@ -213,7 +204,7 @@ def runs(trial: Trial, profile: Profile, facts: Facts) -> Iterator[Run]:
 
 def run(ran: FioRun, trial: Trial, profile: Profile, facts: Facts) -> Run:
     """One run of fio with its witnesses."""
-    faults = []
+    faults, syscalls = [], None
     pool = Subject("pool", trial.dataset.partition("/")[0])
     syncs = {section.name: section.sync for section in profile.sections}
     jobs: tuple[Job, ...] = ()
@@ -229,10 +220,9 @@ def run(ran: FioRun, trial: Trial, profile: Profile, facts: Facts) -> Run:
         if not ran.sections:
             raise FioError("no section of the profile was run")
         found = documents(ran.stdout)
+        lasted = ran.ended - ran.began  # fio says the sum of a group
         jobs = jobs_of(found[-1], syncs, ran.sections[0])
-        jobs = tuple(
-            job._replace(seconds=min(job.seconds, ran.ended - ran.began)) for job in jobs
-        )  # of a group: the sum
+        jobs = tuple(job._replace(seconds=min(job.seconds, lasted)) for job in jobs)
         timeline = tuple(timeline_of(found, syncs, ran.began, ran.sections[0]))
     except FioError as error:
         faults.append(f"fio: {error}")
@@ -243,6 +233,11 @@ def run(ran: FioRun, trial: Trial, profile: Profile, facts: Facts) -> Run:
         counters = verify_trial.grown(earlier, later)
     except ValueError as error:
         faults.append(str(error))
+    if ran.strace is not None:
+        try:
+            syscalls = parse(ran.strace, FILES)
+        except ValueError as error:
+            faults.append(str(error))
     idle_commits = None
     with contextlib.suppress(ValueError):
         idle_commits = verify_trial.commits(ran.idle, ran.before)
@@ -264,19 +259,9 @@ def run(ran: FioRun, trial: Trial, profile: Profile, facts: Facts) -> Run:
         txgs=verify_trial.txgs(ran.txgs, ran.after.at - ran.after.up, ran.began, ran.ended),
         counters=counters,
         heat=verify_trial.heat(ran.before, ran.after),
-        syscalls=_syscalls(ran, faults),
+        syscalls=syscalls,
         faults=tuple(faults),
     )
-
-
-def _syscalls(ran: FioRun, faults: list[str]) -> Syscalls | None:
-    if ran.strace is None:
-        return None
-    try:
-        return parse(ran.strace, FILES)
-    except ValueError as error:
-        faults.append(str(error))
-        return None
 
 
 # What a verification will do: which runs of fio, for how long, how many bytes; before anything is made.

@@ -78,21 +78,8 @@ def require(name: str) -> str:
     return path
 
 
-def call(argv: tuple[str, ...]) -> tuple[int, str]:
-    """Run a command from /: (exit code, what it printed)."""
-    return _call(argv, "/")
-
-
-def act(actor: Actor, folder: int, argv: tuple[str, ...]) -> tuple[int, str]:
-    """Run a command with the rights of an actor in a folder that is held by its descriptor: (exit code, what it printed)."""
-    tool, why = find(argv[0])
-    if why:
-        return 127, f"{argv[0]}: {why}"
-    # by the path of its descriptor a child enters a folder that is held, whatever its name is by now
-    return _call((*actor.setpriv, tool, *argv[1:]), trust.by(folder))
-
-
-def _call(argv: tuple[str, ...], folder: str) -> tuple[int, str]:
+def call(argv: tuple[str, ...], folder: str = "/") -> tuple[int, str]:
+    """Run a command in a folder: (exit code, what it printed)."""
     path, why = find(argv[0])
     if why:
         return 127, f"{argv[0]}: {why}"
@@ -101,6 +88,15 @@ def _call(argv: tuple[str, ...], folder: str) -> tuple[int, str]:
     if done.exit is None:
         return 124, f"{argv[0]}: {done.fault}"
     return done.exit, (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
+def act(actor: Actor, folder: int, argv: tuple[str, ...]) -> tuple[int, str]:
+    """Run a command with the rights of an actor in a folder that is held by its descriptor: (exit code, what it printed)."""
+    tool, why = find(argv[0])
+    if why:
+        return 127, f"{argv[0]}: {why}"
+    # by the path of its descriptor a child enters a folder that is held, whatever its name is by now
+    return call((*actor.setpriv, tool, *argv[1:]), trust.by(folder))
 
 
 # The ledger: a folder with one file a place, written and synced before anything is made there.
