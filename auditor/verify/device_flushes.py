@@ -20,26 +20,24 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.facts import DATA, HOST, Facts, Known, Subject
+from auditor.facts import DATA, HOST, Facts, Known, Subject, word_of
 from auditor.model.flushes import counted_elsewhere
 from auditor.text import harmless
 from auditor.verify.profile import Section
-from auditor.verify.result import Device, Link, Run
+from auditor.verify.result import Device, Link, Run, Status
 
 SHARE = 0.98  # of syncs that a witness has to account for
 SMALL = 0.02  # a class that took less of the commits than this, or fewer than FEW, is not judged by them
 FEW = 20
-FLUSHED = (
-    0.3  # flushes in writes, at the least: one flush a log block makes it 0.5, since a flush counts as a write too
-)
-LIKE_OTHERS = (
-    0.5  # of the flushes for its writes that another device of the class got; less is too few for a log device
-)
+# flushes in writes, at the least: one flush a log block makes it 0.5, since a flush counts as a write too
+FLUSHED = 0.3
+LIKE_OTHERS = 0.5  # of the flushes for its writes that another of the class got; less is too few for a log device
 FAR_BELOW = 0.1  # the same for a device that transaction groups write to as well, as they like
 TXGS_LEAST = 3
 TXG_FLUSHES = 4  # of a device in one transaction group, at the most
 OF_OTHERS = 0.05  # of the flushes during a run: more than that by others, and the rest proves nothing
 UBERBLOCKS = 3  # top-level vdevs to which each transaction group writes, if only its uberblock (SPA_SYNC_MIN_VDEVS)
+UNWRITTEN = "nothing was written to this disk of the leg"  # but flushes: the blocks lie on the others
 NOCACHEFLUSH = ("zfs_nocacheflush", "zil_nocacheflush")
 
 Away = Mapping[str, str]  # vdevs that were not there all the time, with a sentence
@@ -91,8 +89,7 @@ def landed(run: Run, facts: Facts, pool: Subject) -> list[Landing]:
     The kstat counts all blocks off the SLOG as normal. From 2.4 on a special vdev takes them as long as it has space, and the
     normal class the rest (zio_alloc_zil() of module/zfs/zio.c, 2.4.4).
     """
-    where = facts.get(pool, "zil_class")
-    chosen = str(where.value) if isinstance(where, Known) else ""
+    chosen = word_of(facts.get(pool, "zil_class"))
     zil = run.zil
     if zil is None or zil.slog_blocks is None or zil.normal_blocks is None or not zil.commits:
         return [Landing((chosen,), 1.0)] if chosen else []
@@ -222,7 +219,7 @@ def _class(
             mirrored = here if every else [leg.whole]
             followed += [
                 _excused(device, here, away)
-                or (None if len(leg.disks) == 1 or device in leg.data else _unwritten(device))
+                or (None if device in leg.data else _link(device, "accounts", UNWRITTEN))
                 or _elsewhere(device, facts, pool)
                 or _device(device, facts, enough=total >= floor, mirrored=mirrored, most=best)
                 for device in leg.disks
@@ -241,21 +238,20 @@ def _class(
 
 def _elsewhere(device: Device, facts: Facts, pool: Subject) -> Link | None:
     """The link of a multipath disk of which nothing was counted that tells of flushes."""
-    files = [
-        counted_elsewhere(leaf, Subject("disk", device.disk), facts)
-        for leaf in (Subject("leaf", name, pool.name) for name in device.leaves)
-    ]
+    leaves = (Subject("leaf", name, pool.name) for name in device.leaves)
+    files = [counted_elsewhere(leaf, Subject("disk", device.disk), facts) for leaf in leaves]
     if not any(files) or device.flushes or (device.volatile is False and device.writes):
         return None
-    where = f"{device.allocation_class} {harmless(device.top)}: {device.writes} writes"
-    text = f"{where}, no flush was seen; the kernel counts its flushes in {harmless(max(files))}"
-    return Link(harmless(device.disk), "unseen", text, _figures(device))
+    counted = f"the kernel counts its flushes in {harmless(max(files))}"
+    return _link(device, "unseen", f"{device.writes} writes, no flush was seen; {counted}")
 
 
-def _unwritten(device: Device) -> Link:
-    """The link of a disk of a leg that nothing was written to but flushes: the blocks lie on the others."""
-    text = f"{device.allocation_class} {harmless(device.top)}: nothing was written to this disk of the leg"
-    return Link(harmless(device.disk), "accounts", text, _figures(device))
+def _link(device: Device, status: Status, text: str) -> Link:
+    """What is said of a device, with its counts."""
+    counted: Sequence[tuple[str, int | None]] = (("writes", device.writes), ("flushes", device.flushes))
+    figures = tuple((name, count) for name, count in counted if count is not None)
+    text = f"{device.allocation_class} {harmless(device.top)}: {text}"
+    return Link(harmless(device.disk), status, text, figures)
 
 
 def _unclear(device: Device, run: Run, facts: Facts, pool: Subject) -> bool:
@@ -285,10 +281,8 @@ def _excused(device: Device, others: Sequence[Device], away: Away) -> Link | Non
     why, flushed = _gone(device, away), device.flushes or 0
     if not why or (device.writes > FEW and not flushed and device.volatile):
         return None
-    where = f"{device.allocation_class} {harmless(device.top)}: {device.writes} writes, {flushed} flushes"
-    if not others:
-        return Link(harmless(device.disk), "unseen", f"{where}: {why}", _figures(device))
-    return Link(harmless(device.disk), "accounts", f"{where}: {why}; the others answer for it", _figures(device))
+    text = f"{device.writes} writes, {flushed} flushes: {why}"
+    return _link(device, "accounts", f"{text}; the others answer for it") if others else _link(device, "unseen", text)
 
 
 def _accounted(legs: Sequence[Device], every: Sequence[Device], of_a_block: int) -> int:
@@ -330,65 +324,48 @@ def _shared(device: Device, facts: Facts, pool: Subject) -> bool:
 
 def facts_class(leaf: Subject, facts: Facts) -> str:
     """The allocation class of a leaf, empty where it is not known."""
-    found = facts.get(leaf, "allocation_class")
-    return str(found.value) if isinstance(found, Known) else ""
+    return word_of(facts.get(leaf, "allocation_class"))
 
 
 def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[Device], most: float) -> Link:
     """Judged by its own writes and flushes. enough: its class accounts for its commits. mirrored: it and those that must have
     got the same; most: flushes for each write that one of its class got."""
-    name, where = harmless(device.disk), f"{device.allocation_class} {harmless(device.top)}"
-    figures = _figures(device)
-    flushed = device.flushes or 0
-    if not device.writes and any(leg.writes for leg in mirrored):
-        return Link(name, "contradicts", f"{where}: no write at all", figures)
+    writes, flushed, of_log = device.writes, device.flushes or 0, device.allocation_class == "log"
+    if not writes and any(leg.writes for leg in mirrored):
+        return _link(device, "contradicts", "no write at all")
     if device.flushes is None and device.volatile is not False:
-        return Link(name, "unseen", f"{where}: this kernel does not count flushes", figures)
-    if device.volatile is False and not flushed > FLUSHED * device.writes:
-        text = f"{where}: {device.writes} writes; it has no volatile cache, so none needs a flush"
-        return Link(name, "accounts", text, figures)
+        return _link(device, "unseen", "this kernel does not count flushes")
+    if device.volatile is False and not flushed > FLUSHED * writes:
+        return _link(device, "accounts", f"{writes} writes; it has no volatile cache, so none needs a flush")
     behind = flushed < LIKE_OTHERS * max((leg.flushes or 0 for leg in mirrored), default=0)
-    if device.allocation_class == "log" and 0 < device.writes <= FEW and not flushed and enough and not behind:
-        text = f"{where}: {device.writes} writes and no flush; too few of them to tell why"
-        return Link(name, "unseen", text, figures)
-    due = (LIKE_OTHERS if device.allocation_class == "log" else FAR_BELOW) * most * device.writes
-    if (device.writes and flushed >= FLUSHED * device.writes) or (
-        enough and not behind and (flushed >= due or device.writes <= FEW)
-    ):
-        text = f"{where}: {device.writes} writes, {flushed} flushes that completed"
+    if of_log and 0 < writes <= FEW and not flushed and enough and not behind:
+        return _link(device, "unseen", f"{writes} writes and no flush; too few of them to tell why")
+    due = (LIKE_OTHERS if of_log else FAR_BELOW) * most * writes
+    if (writes and flushed >= FLUSHED * writes) or (enough and not behind and (flushed >= due or writes <= FEW)):
+        text = f"{writes} writes, {flushed} flushes that completed"
         if off := _switched_off(NOCACHEFLUSH, facts):
-            return Link(name, "unseen", f"{text}; not for these writes, since OpenZFS leaves them out ({off})", figures)
+            return _link(device, "unseen", f"{text}; not for these writes, since OpenZFS leaves them out ({off})")
         if device.virtual:
             text += "; it is virtual: what its host makes of a flush cannot be seen from here"
-        return Link(name, "accounts", text, figures)
-    if not device.writes:
-        return Link(name, "contradicts", f"{where}: no write at all", figures)
-    text = f"{where}: {device.writes} writes and {flushed or 'no'} flushes"
-    if enough and not behind and flushed and device.allocation_class != "log":
-        return Link(name, "unseen", f"{text}, far fewer than others of its class for as many writes", figures)
+        return _link(device, "accounts", text)
+    if not writes:
+        return _link(device, "contradicts", "no write at all")
+    text = f"{writes} writes and {flushed or 'no'} flushes"
+    if enough and not behind and flushed and not of_log:
+        return _link(device, "unseen", f"{text}, far fewer than others of its class for as many writes")
     return _unflushed(device, text, facts)
 
 
 def _unflushed(device: Device, text: str, facts: Facts) -> Link:
-    name, figures = harmless(device.disk), _figures(device)
+    """With what is configured that explains it."""
+    reasons = [_switched_off(NOCACHEFLUSH, facts)]
+    if word_of(facts.get(Subject("disk", device.disk), "sysfs_write_cache")) == "write through":
+        reasons.append(f"/sys/block/{harmless(device.disk)}/queue/write_cache says write through")
+    because = f" ({', '.join(filter(None, reasons))})" if any(reasons) else ""
     if device.volatile:
-        return Link(name, "contradicts", f"{text} although it has a volatile cache{_because(device, facts)}", figures)
+        return _link(device, "contradicts", f"{text} although it has a volatile cache{because}")
     why = f"whether it has a volatile cache cannot be seen: {harmless(device.why)}"
-    return Link(name, "unseen", f"{text}{_because(device, facts)}; {why}", figures)
-
-
-def _figures(device: Device) -> tuple[tuple[str, int], ...]:
-    counted: Sequence[tuple[str, int | None]] = (("writes", device.writes), ("flushes", device.flushes))
-    return tuple((name, count) for name, count in counted if count is not None)
-
-
-def _because(device: Device, facts: Facts) -> str:
-    """What is configured that explains it."""
-    found = [_switched_off(NOCACHEFLUSH, facts)]
-    cache = facts.get(Subject("disk", device.disk), "sysfs_write_cache")
-    if isinstance(cache, Known) and cache.value == "write through":
-        found.append(f"/sys/block/{harmless(device.disk)}/queue/write_cache says write through")
-    return f" ({', '.join(filter(None, found))})" if any(found) else ""
+    return _link(device, "unseen", f"{text}{because}; {why}")
 
 
 def _switched_off(names: Sequence[str], facts: Facts) -> str:
@@ -423,8 +400,7 @@ def _data(run: Run, facts: Facts, pool: Subject, classes_: Sequence[str], away: 
     tops = {device.top for device in run.devices if device.allocation_class != "log"}
     due = txgs - 1 if len(tops) <= UBERBLOCKS else 1
     for device in devices:
-        where, name = f"{device.allocation_class} {harmless(device.top)}", harmless(device.disk)
-        text = f"{where}: {device.writes} writes, {device.flushes or 'no'} flushes in {txgs} transaction groups"
+        text = f"{device.writes} writes, {device.flushes or 'no'} flushes in {txgs} transaction groups"
         others = [each for each in devices if each.top == device.top and not _gone(each, away)]
         if excused := _excused(device, others, away):
             yield excused
@@ -433,11 +409,10 @@ def _data(run: Run, facts: Facts, pool: Subject, classes_: Sequence[str], away: 
         elif device.volatile is False or not device.writes or (device.flushes or 0) >= due:
             off = _switched_off(NOCACHEFLUSH[:1], facts) if device.volatile is not False and device.writes else ""
             text += f"; not by OpenZFS, which leaves them out ({off})" if off else ""
-            yield Link(name, "unseen" if off else "accounts", text, _figures(device))
+            yield _link(device, "unseen" if off else "accounts", text)
         elif device.flushes is None:
-            yield Link(name, "unseen", f"{where}: this kernel does not count flushes", _figures(device))
+            yield _link(device, "unseen", "this kernel does not count flushes")
         elif len(tops) > UBERBLOCKS and device.writes <= FEW:
-            text += ": it may have been written to by the last of them only"
-            yield Link(name, "unseen", text, _figures(device))
+            yield _link(device, "unseen", f"{text}: it may have been written to by the last of them only")
         else:
             yield _unflushed(device, text, facts)
