@@ -22,7 +22,7 @@ from auditor.judge.verdict import Verdict, judge_one
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest import faults
-from auditor.selftest.faults import HALVED, NONE, OF_ONE, Before, Fault, FaultyHost, outcomes
+from auditor.selftest.faults import HALVED, NONE, OF_ONE, Fault, FaultyHost, Outcomes, outcomes
 
 # One recorded host, judged again and again with one collector's answers at fault.
 
@@ -114,7 +114,7 @@ class Trials:
 
     rules: Sequence[Rule]
     past: Recording
-    before: Before
+    before: Outcomes
     asked: Mapping[str, list[tuple[Subject, Run | Read]]]
     elsewhere: frozenset[tuple[str, ...]]  # questions that are put by others than collectors, too
     told: dict[object, dict[str, Cell]] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class Trials:
             return None
         asked = questions(base)
         rest = noted.put - Counter(_question(request) for each in asked.values() for _, request in each)
-        return cls(rules, past, Before.of(rules, base), asked, frozenset(rest))
+        return cls(rules, past, outcomes(rules, base), asked, frozenset(rest))
 
     def questions(self, collector: str) -> set[tuple[str, ...]]:
         return {_question(request) for _, request in self.asked[collector]}
@@ -162,7 +162,7 @@ class Trials:
         facts = look(self.past, host)
         if facts is None:
             return {}  # exit code 3: nothing is said to be fine
-        before, after, fault = self.before.outcomes, self.before.after(facts), host.fault
+        before, after, fault = self.before, outcomes(self.rules, facts), host.fault
         holes = {id for (id, _), outcome in after.items() if outcome == "unknown"}
         wrong: dict[str, list[str]] = {rule.id: [] for rule in self.rules}
         for key in dict.fromkeys((*before, *after)):
@@ -224,17 +224,10 @@ def run(rules: Sequence[Rule], progress: Callable[[int, int, str, float], None] 
         for id, cell in step().items():
             column[id] = Cell(column[id].cases + cell.cases, column[id].wrong + cell.wrong)
     healthy = {
-        rule.id: sorted({outcome for (id, _), outcome in trials.before.outcomes.items() if id == rule.id})
-        for rule in rules
+        rule.id: sorted({outcome for (id, _), outcome in trials.before.items() if id == rule.id}) for rule in rules
     }
-    return [
-        Row(
-            rule.id,
-            ", ".join(healthy[rule.id]) or "no subject",
-            {name: column[rule.id] for name, column in columns.items()},
-        )
-        for rule in rules
-    ]
+    cells = {rule.id: {name: column[rule.id] for name, column in columns.items()} for rule in rules}
+    return [Row(rule.id, ", ".join(healthy[rule.id]) or "no subject", cells[rule.id]) for rule in rules]
 
 
 def _steps(trials: Trials) -> Iterator[tuple[str, Callable[[], dict[str, Cell]]]]:

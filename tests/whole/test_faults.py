@@ -26,7 +26,7 @@ from auditor.host.request import Capture, Files, Read, Run
 from auditor.model.release import OWN
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest.faults import Before, Outcomes, outcomes
+from auditor.selftest.faults import Outcomes, outcomes
 from auditor.selftest.law import NO_END_MARK
 from auditor.sources import block_tree
 from auditor.sources.source import Source
@@ -75,15 +75,8 @@ class Base:
 
     past: Recording
     asked: Questions
-    before: Before
-
-    @property
-    def facts(self) -> Facts:
-        return self.before.facts
-
-    @property
-    def outcomes(self) -> Outcomes:
-        return self.before.outcomes
+    facts: Facts
+    outcomes: Outcomes
 
 
 def look(
@@ -118,7 +111,8 @@ def look(
 def base(case: Path) -> Base:
     past = replace(recording.load(case), euid=NOBODY)
     asked: Questions = {}
-    return Base(past, asked, Before.of(shared.audited(), look(past, asked=asked)))
+    facts = look(past, asked=asked)
+    return Base(past, asked, facts, outcomes(shared.audited(), facts))
 
 
 def reply_to(request: Run | Read, host: FaultyHost | ReplayHost) -> Capture | Files:
@@ -311,15 +305,6 @@ def test_what_is_parsed_once_is_the_same(parsed_once: Parsed) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
-def test_what_is_not_judged_anew_is_as_it_would_be(case: Path) -> None:
-    """The table rests on it, too."""
-    known = base(case)
-    for collector in sorted(known.asked)[::4]:
-        facts = look(known.past, collector, TIME_OUT)
-        assert known.before.after(facts) == outcomes(shared.audited(), facts)
-
-
-@pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_no_fault_makes_a_verdict_better(case: Path) -> None:
     wrong = [f"{collector}: {each}" for collector in sorted(base(case).asked) for each in worse(base(case), collector)]
     assert not wrong, "\n".join(wrong[:40])
@@ -338,7 +323,7 @@ def worse(known: Base, collector: str) -> Iterator[str]:
             facts = look(known.past, collector, fault)
         except audit.NothingToAudit:  # exit code 3: nothing is said to be fine
             continue
-        after = known.before.after(facts)
+        after = outcomes(shared.audited(), facts)
         bound = bound_to_releases() if fault.name == "a later release" else frozenset()
         trouble = [*made_better(known.outcomes, after, fault.partial, bound), *ill_typed(known.facts, facts)]
         if fault.partial:
@@ -356,7 +341,7 @@ def test_nor_does_a_fault_of_one_pool_or_disk(case: Path) -> None:
     for collector, subject in ((each, subject) for each, asked in several.items() for subject, _ in asked):
         facts = look(known.past, collector, NOT_PERMITTED, only=subject)
         trouble = [
-            *made_better(known.outcomes, known.before.after(facts), True),
+            *made_better(known.outcomes, outcomes(shared.audited(), facts), True),
             *made_up(known.facts, facts),
         ]
         wrong += [f"{collector}: {subject}: {each}" for each in trouble]
