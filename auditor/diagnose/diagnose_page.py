@@ -13,7 +13,6 @@ from auditor.facts import Subject
 from auditor.judge.finding import Finding
 from auditor.report import document as doc
 from auditor.report import html, report_json, terminal
-from auditor.report.document import Block, Code, Column, Picture, Say, Section, Verdict, labelled, section, table
 from auditor.report.markup import joined
 from auditor.report.model import Report
 from auditor.text import duration, quoted, size, valid_unicode
@@ -210,58 +209,63 @@ def built(found: Diagnosis, report: Report | None, zaudit: str, most: int) -> do
     release = [f"OpenZFS {report.release}"] if report else []
     facts = (f"zaudit {zaudit}".rstrip(), f"{found.target}{host}", *release, f"{found.seconds:.0f} s")
     theirs = found.database.commands if found.database else ()
-    blocks: tuple[Block, ...] = (
+    blocks: tuple[doc.Block, ...] = (
         _verdict(found, most),
         _shares(found),
-        section("Who commits", _committers(found, most)),
+        doc.section("Who commits", _committers(found, most)),
         *_waiters(found, most),
-        section("Datasets", _datasets(found, most)),
+        doc.section("Datasets", _datasets(found, most)),
         _devices(found),
-        Section("Transaction groups", (Say(groups(found)),)),
+        doc.Section("Transaction groups", (doc.Say(groups(found)),)),
         *_database(found.database),
         *_pictures(found),
-        section("What stands out", map(_cause, found.causes)),
-        section("What zaudit check says of the same datasets", _beside(found, report, most)),
-        section("Seen by", [*(Code((each,)) for each in (*found.commands, *theirs)), Say(SINCE, "dim")]),
-        section("", [Say(f"Next: {next_step(found)}")]),
+        doc.section("What stands out", map(_cause, found.causes)),
+        doc.section("What zaudit check says of the same datasets", _beside(found, report, most)),
+        doc.section("Seen by", [*(doc.Code((each,)) for each in (*found.commands, *theirs)), doc.Say(SINCE, "dim")]),
+        doc.section("", [doc.Say(f"Next: {next_step(found)}")]),
     )
     return doc.Document(f"zaudit diagnose: {found.target}{host}", facts, blocks)
 
 
-def _more(count: int) -> Iterator[Block]:
+def _more(count: int) -> Iterator[doc.Block]:
     if count > 0:
-        yield Say(f"and {count} more (--verbose, --format json)", "dim")
+        yield doc.Say(f"and {count} more (--verbose, --format json)", "dim")
 
 
-def _verdict(found: Diagnosis, most: int) -> Verdict:
+def _verdict(found: Diagnosis, most: int) -> doc.Verdict:
     reasons = [each for each in found.reasons if each not in found.answer]
     blocks = (
-        Say(f"{found.answer}.", "strong"),
-        *(Say(f"Not seen: {each}.", "open") for each in reasons[:most]),
+        doc.Say(f"{found.answer}.", "strong"),
+        *(doc.Say(f"Not seen: {each}.", "open") for each in reasons[:most]),
         *_more(len(reasons) - most),
-        *map(Say, own(found)),
+        *map(doc.Say, own(found)),
     )
-    return Verdict(TONES[found.outcome], found.outcome, blocks)
+    return doc.Verdict(TONES[found.outcome], found.outcome, blocks)
 
 
-def _shares(found: Diagnosis) -> Section:
+def _shares(found: Diagnosis) -> doc.Section:
     if not found.shares or found.mean_ns is None:
-        return Section("", ())
-    columns = (Column("part"), Column("mean", number=True), Column("share", number=True), Column("", aside=True))
+        return doc.Section("", ())
+    columns = (
+        doc.Column("part"),
+        doc.Column("mean", number=True),
+        doc.Column("share", number=True),
+        doc.Column("", aside=True),
+    )
     rows = (
         (each.what, duration(each.ns), f"{each.part:.0%}", doc.Run("█" * round(each.part * BAR), "low"))
         for each in found.shares
     )
     overlap = f"The parts add up to {found.overlap:.0%} more than the whole, and are scaled down alike."
-    more = [Say(overlap, "dim")] if found.overlap > 0 else []
-    return section(f"Where the {duration(found.mean_ns)} of a mean commit go", [table(columns, rows), *more])
+    more = [doc.Say(overlap, "dim")] if found.overlap > 0 else []
+    return doc.section(f"Where the {duration(found.mean_ns)} of a mean commit go", [doc.table(columns, rows), *more])
 
 
-def _committers(found: Diagnosis, most: int) -> Iterator[Block]:
+def _committers(found: Diagnosis, most: int) -> Iterator[doc.Block]:
     if not found.committers:
         return
-    numbers = (Column(head, number=True) for head in ("commits", "mean", "time"))
-    beside_ = [Column(head, aside=True) for head in (*(["by"] if found.calls else []), "to")]
+    numbers = (doc.Column(head, number=True) for head in ("commits", "mean", "time"))
+    beside_ = [doc.Column(head, aside=True) for head in (*(["by"] if found.calls else []), "to")]
     every = committers(found)
     rows = (
         (
@@ -274,35 +278,35 @@ def _committers(found: Diagnosis, most: int) -> Iterator[Block]:
         )
         for who, each in every[:most]
     )
-    yield table((Column("thread"), *numbers, *beside_), rows)
+    yield doc.table((doc.Column("thread"), *numbers, *beside_), rows)
     yield from _more(len(every) - most)
-    yield from (Say(each, "dim") for each in how_called(found))
+    yield from (doc.Say(each, "dim") for each in how_called(found))
 
 
-def _waiters(found: Diagnosis, most: int) -> Iterator[Section]:
+def _waiters(found: Diagnosis, most: int) -> Iterator[doc.Section]:
     seen = found.stacked
     if seen is None or not seen.samples:
         return
     every = seen.waiters
     rows = ((who(each), f"{each.samples:,}", f"{each.part:.0%} {each.within}".rstrip()) for each in every[:most])
     title = f"Who waits for commits ({seen.samples:,} samples of stacks, {seen.waiting:.2g} at a time)"
-    shown = table(("thread", Column("samples", number=True), "of the waiting"), rows)
-    yield section(title, [shown, *_more(len(every) - most)])
+    shown = doc.table(("thread", doc.Column("samples", number=True), "of the waiting"), rows)
+    yield doc.section(title, [shown, *_more(len(every) - most)])
 
 
-def _datasets(found: Diagnosis, most: int) -> Iterator[Block]:
+def _datasets(found: Diagnosis, most: int) -> Iterator[doc.Block]:
     rows = (
         (each.dataset, "?" if each.commits is None else f"{each.commits:,}", each.sync or "?")
         for each in found.datasets[:most]
     )
-    yield table(("dataset", Column("commits", number=True), "sync"), rows)
+    yield doc.table(("dataset", doc.Column("commits", number=True), "sync"), rows)
     yield from _more(len(found.datasets) - most)
 
 
-def _devices(found: Diagnosis) -> Section:
+def _devices(found: Diagnosis) -> doc.Section:
     blocks = "" if found.blocks is None else f", {found.blocks:,} log blocks"
     commits = "?" if found.commits is None else f"{found.commits:,}"
-    numbers = (Column(head, number=True) for head in ("writes", "mean", "flushes", "mean", "busy"))
+    numbers = (doc.Column(head, number=True) for head in ("writes", "mean", "flushes", "mean", "busy"))
     rows = (
         (
             each.device, f"{each.writes:,}", took(each.block_ns if each.write_ns is None else each.write_ns),
@@ -311,24 +315,24 @@ def _devices(found: Diagnosis) -> Section:
         )
         for each in sorted(found.devices, key=lambda each: (not each.log, each.top, each.device))
     )  # fmt: skip
-    shown = [table((Column("device"), *numbers, Column("vdev", aside=True)), rows)] if found.devices else []
-    return section(f"Devices ({commits} commits counted by the ZIL{blocks})", shown)
+    shown = [doc.table((doc.Column("device"), *numbers, doc.Column("vdev", aside=True)), rows)] if found.devices else []
+    return doc.section(f"Devices ({commits} commits counted by the ZIL{blocks})", shown)
 
 
-def _pictures(found: Diagnosis) -> Iterator[Section]:
+def _pictures(found: Diagnosis) -> Iterator[doc.Section]:
     run = pictured(found)
     if run is None:
         return
-    yield section("When commits were slow", [heat(run, (), "commits")])
+    yield doc.section("When commits were slow", [heat(run, (), "commits")])
     drawn = curve([charts.Curve(found.target, found.latency, ())], "commits", rows=10)
     bars = charts.histogram(found.latency, "commits")
     told = ", ".join(f"{name} {value}" for name, value in percentiles(found.latency))
-    yield section(
+    yield doc.section(
         "How many were slow",
         [
-            Picture(drawn.lines, lambda: joined((bars, drawn.drawn()))),
-            Say(f"{found.latency.samples:,} commits: {told}"),
-            Say(BY_POWERS, "dim"),
+            doc.Picture(drawn.lines, lambda: joined((bars, drawn.drawn()))),
+            doc.Say(f"{found.latency.samples:,} commits: {told}"),
+            doc.Say(BY_POWERS, "dim"),
         ],
     )
 
@@ -336,14 +340,14 @@ def _pictures(found: Diagnosis) -> Iterator[Section]:
 def _cause(cause: Cause) -> doc.Finding:
     seen = ((each.text, doc.Run(f"   {each.command}" if each.command else "", "repeat")) for each in cause.evidence)
     rule = [("Rule", doc.command(f"zaudit explain {cause.rule}"))] if cause.rule else []
-    rows = labelled([*(("Seen", each) for each in seen), ("Fix", cause.fix), *rule]).rows
+    rows = doc.labelled([*(("Seen", each) for each in seen), ("Fix", cause.fix), *rule]).rows
     return doc.Finding(doc.Run("CAUSE", "bad"), "", doc.Run(f"{cause.text}.", "strong"), "", rows)
 
 
-def _beside(found: Diagnosis, report: Report | None, most: int) -> Iterator[Block]:
+def _beside(found: Diagnosis, report: Report | None, most: int) -> Iterator[doc.Block]:
     standing = beside(found, report)
     if standing:
-        yield labelled(
+        yield doc.labelled(
             (doc.Run(each.severity.upper(), each.severity), f"{each.rule.id}: {each.rule.title}")
             for each in standing[:most]
         )
@@ -353,12 +357,12 @@ def _beside(found: Diagnosis, report: Report | None, most: int) -> Iterator[Bloc
 # -- the database's view ---------------------------------------------------------------------------------------------------
 
 
-def _database(view: View | None) -> Iterator[Section]:
+def _database(view: View | None) -> Iterator[doc.Section]:
     """Nothing without a view."""
     if view is None:
         return
-    blocks: list[Block] = [Say(f"{view.first}.")] if view.first else []
-    numbers = (Column("counted", number=True), Column("mean", number=True))
+    blocks: list[doc.Block] = [doc.Say(f"{view.first}.")] if view.first else []
+    numbers = (doc.Column("counted", number=True), doc.Column("mean", number=True))
     rows = [(row, row.what) for row in view.rows]
     if view.kernel:  # behind the one that it is next to
         rows.insert(1, (view.kernel, f"{view.kernel.what} (kernel)"))
@@ -366,10 +370,12 @@ def _database(view: View | None) -> Iterator[Section]:
         (what, "?" if row.counted is None else f"{row.counted:,}", took(row.mean_ns), doc.Run(row.why, "dim"))
         for row, what in rows
     )
-    blocks.append(table((Column(""), *numbers, Column("")), cells))
+    blocks.append(doc.table((doc.Column(""), *numbers, doc.Column("")), cells))
     active = f"{view.active:.1f} backends at work, which waited for"
     waits = ((each.what, f"{each.mean:.1f}", f"{each.most:,}") for each in view.waits)
-    blocks.append(table((Column(active), Column("mean", number=True), Column("most", number=True)), waits))
-    blocks += [Say(", ".join(view.settings), "dim")] if view.settings else []
-    blocks += [Say(f"Not seen: {each}.", "open") for each in view.unseen]
-    yield section(f"The database's view{f' ({view.server})' if view.server else ''}", blocks)
+    blocks.append(
+        doc.table((doc.Column(active), doc.Column("mean", number=True), doc.Column("most", number=True)), waits)
+    )
+    blocks += [doc.Say(", ".join(view.settings), "dim")] if view.settings else []
+    blocks += [doc.Say(f"Not seen: {each}.", "open") for each in view.unseen]
+    yield doc.section(f"The database's view{f' ({view.server})' if view.server else ''}", blocks)

@@ -213,18 +213,17 @@ def describe(state: State, host: Host, production: Sequence[str]) -> tuple[str, 
             total = sum(layout.size for layout, _ in layouts) >> 20
             lines.append(f"overwrites {total} MiB of {harmless(state.raw)} on {raw.disk}, from its first MiB on")
     else:
-        lines.append(
-            "no control stream (--raw): no cut shows that the drive's cache held anything, so none counts as a trial"
-        )
-    lines += [f"stands against it: {each.text}" for each in found]
+        why = "no cut shows that the drive's cache held anything, so none counts as a trial"
+        lines.append(f"no control stream (--raw): {why}")
     lines += [
+        *(f"stands against it: {each.text}" for each in found),
         "put the witness on another circuit; set the firmware to power on after AC loss; have a way in without this host",
         "a drive may die of it: of fifteen tried in 2013 one was dead after 136 cuts (Zheng and others, FAST '13)",
-    ]
-    for share in (0.1, 0.05, 0.01):
-        lines.append(
+        *(
             f"{proof.cuts_for(share)} informative cuts without a loss: fewer than {share:.0%} of such cuts lose (95 %)"
-        )
+            for share in (0.1, 0.05, 0.01)
+        ),
+    ]
     for rate in (10, 100, 1000):
         words = ", ".join(f"{ms} ms {proof.window(rate, ms / 1000):.0%}" for ms in (1, 10, 50))
         lines.append(

@@ -269,18 +269,6 @@ def _whole(rules: Sequence[Rule], past: Recording, fault: Fault, release: set[tu
     return found
 
 
-def improved(rules: Sequence[Rule], past: Recording, most: int) -> list[str]:
-    """What gets better on a recorded host when its answers lose something; of each collector at most so many losses."""
-    if (trials := Trials.of(rules, past)) is None:
-        return []
-    found: list[str] = []
-    for collector in trials.asked:
-        for fault, to in lost(past, collector, trials.questions(collector), most):
-            cells = trials.one(collector, to, fault)
-            found += [f"{rule}: {text}" for rule, cell in cells.items() for text in cell.wrong]
-    return found
-
-
 # -- on the examples ----------------------------------------------------------------------------------------------------
 
 

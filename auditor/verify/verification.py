@@ -122,7 +122,7 @@ def _facts(
     else:
         held = sum(run.counters[name] for name in THROTTLE)
         yield "throttled", known(held, f"{held} transactions held back meanwhile", "cat /proc/spl/kstat/zfs/dmu_tx")
-    yield "thermal_throttled", _thermal(run, facts)
+    yield "thermal_throttled", _thermal(run)
     yield from _latency(run, profile, pool, facts)
     yield from _written(run)
 
@@ -240,7 +240,7 @@ def _floor_of(disk: Subject, facts: Facts) -> tuple[float, str] | Unknown:
     return FLOOR_US["volatile flash"], f"{disk} has a volatile cache that a flush must empty"
 
 
-def _thermal(run: Run, facts: Facts) -> Judged:
+def _thermal(run: Run) -> Judged:
     """Whether a drive that commits landed on has slowed itself down, by the counters of its SMART log (NVM Express Base
     Specification: thermal management temperature transition counts, and minutes above the warning temperature)."""
     nvme = [device.disk for device in run.devices if device.zil and device.disk.startswith("nvme")]

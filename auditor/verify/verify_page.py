@@ -11,26 +11,7 @@ from typing import Unpack
 
 from auditor.codec import plain
 from auditor.report import audit_page, event_words, finding_words, html, report_json, terminal
-from auditor.report.document import (
-    Block,
-    Chain,
-    Code,
-    Column,
-    Document,
-    Drawing,
-    Line,
-    Link,
-    Look,
-    Picture,
-    Run,
-    Say,
-    Section,
-    Tone,
-    Verdict,
-    labelled,
-    section,
-    table,
-)
+from auditor.report import document as doc
 from auditor.report.finding_words import listed
 from auditor.report.markup import Element, element, joined
 from auditor.report.model import Report
@@ -48,10 +29,10 @@ from auditor.verify.result import (
     percentile_name,
 )
 
-TONES: dict[result.Status, Tone] = {"accounts": "good", "contradicts": "bad", "unseen": "open"}
-SIGNS: dict[Tone, str] = {"good": "✓", "bad": "✗", "open": "?"}
-JUDGED: dict[str, Look] = {"met": "good", "missed": "bad", "not judged": "open"}
-CHANGES: dict[str, Look] = {"slower": "bad", "faster": "good", "within noise": "dim", "cannot tell": "open"}
+TONES: dict[result.Status, doc.Tone] = {"accounts": "good", "contradicts": "bad", "unseen": "open"}
+SIGNS: dict[doc.Tone, str] = {"good": "✓", "bad": "✗", "open": "?"}
+JUDGED: dict[str, doc.Look] = {"met": "good", "missed": "bad", "not judged": "open"}
+CHANGES: dict[str, doc.Look] = {"slower": "bad", "faster": "good", "within noise": "dim", "cannot tell": "open"}
 SCALE = tuple("some" if share == 0 else f"over {share * 100:g} %" for share in charts.LEVELS)
 
 STATUS = {"accounts": "agrees", "contradicts": "CONTRADICTS", "unseen": "not seen"}
@@ -90,7 +71,7 @@ def left_to_believe(chain: result.Chain, report: Report | None) -> str:
     return ""
 
 
-def kind(chain: result.Chain, report: Report | None) -> Tone:
+def kind(chain: result.Chain, report: Report | None) -> doc.Tone:
     """The colour of the answer: that of the worse one, of the chain and of the audit. A pool on which every sync was followed
     and which loses commits at the next failure all the same is not green."""
     standing = report.standing if report else "kept"
@@ -219,7 +200,7 @@ def built(
     zaudit: str,
     *,
     whole: bool,
-) -> Document:
+) -> doc.Document:
     """report: the audit whose findings are part of it. zaudit: the version, where there is no audit."""
     host = f" on {report.hostname}" if report else ""
     facts = (
@@ -230,91 +211,95 @@ def built(
         verification.fio,
     )
     code = f", exit code {report.exit_code}" if report else ""
-    blocks: tuple[Block, ...] = (
+    blocks: tuple[doc.Block, ...] = (
         _verdict(verification, report),
-        section("The chain, from the application down", [_chain(verification.chain)]),
-        section("How long a sync took", _latency(verification)),
-        section("Findings of zaudit check", _findings(report) if report else ()),
+        doc.section("The chain, from the application down", [_chain(verification.chain)]),
+        doc.section("How long a sync took", _latency(verification)),
+        doc.section("Findings of zaudit check", _findings(report) if report else ()),
         *_pictures(verification, whole),
         *([compared(comparison)] if comparison else []),
         *([swept(sweep)] if sweep else []),
-        section("What was run", _commands(verification) if whole else ()),
-        section("What this shows, and what it does not", _limits(verification, report)),
-        section("", [Say(f"Next: {next_step(verification, report)}   (seen {when(verification.taken)}{code})")]),
+        doc.section("What was run", _commands(verification) if whole else ()),
+        doc.section("What this shows, and what it does not", _limits(verification)),
+        doc.section(
+            "", [doc.Say(f"Next: {next_step(verification, report)}   (seen {when(verification.taken)}{code})")]
+        ),
     )
-    return Document(f"zaudit verify: {verification.target}{host}", facts, blocks)
+    return doc.Document(f"zaudit verify: {verification.target}{host}", facts, blocks)
 
 
-def _verdict(verification: Verification, report: Report | None) -> Verdict:
+def _verdict(verification: Verification, report: Report | None) -> doc.Verdict:
     verdict, why = answer(verification.chain)
-    blocks = [Say(why, "strong")]
+    blocks = [doc.Say(why, "strong")]
     if left := left_to_believe(verification.chain, report):
-        blocks.append(Say(left))
-    blocks += [Say((Run(f"{each.run}: ", "strong"), verdicts(each))) for each in verification.latencies]
+        blocks.append(doc.Say(left))
+    blocks += [doc.Say((doc.Run(f"{each.run}: ", "strong"), verdicts(each))) for each in verification.latencies]
     if report:
-        blocks.append(Say((Run(report.headline, "strong"), "   ", *audit_page.count_line(report))))
-    return Verdict(kind(verification.chain, report), verdict, tuple(blocks))
+        blocks.append(doc.Say((doc.Run(report.headline, "strong"), "   ", *audit_page.count_line(report))))
+    return doc.Verdict(kind(verification.chain, report), verdict, tuple(blocks))
 
 
-def _chain(chain: result.Chain) -> Chain:
+def _chain(chain: result.Chain) -> doc.Chain:
     """The disks, which lie side by side in the pool, side by side."""
     ends = (*ABOVE, KERNEL_LOG)
     links = [(each, TONES[each.status]) for each in sorted(chain.links, key=lambda each: each.name == KERNEL_LOG)]
-    return Chain(
+    return doc.Chain(
         tuple(
-            Link(each.name, tone, SIGNS[tone], STATUS[each.status], each.text, each.figures, each.name not in ends)
+            doc.Link(each.name, tone, SIGNS[tone], STATUS[each.status], each.text, each.figures, each.name not in ends)
             for each, tone in links
         )
     )
 
 
-def _latency(verification: Verification) -> Iterator[Block]:
+def _latency(verification: Verification) -> Iterator[doc.Block]:
     latencies = verification.latencies
     if not latencies:
         return
     asked = sorted({each.q for latency in latencies for each in latency.percentiles})
-    rows: list[Sequence[Line]] = []
+    rows: list[Sequence[doc.Line]] = []
     for latency in latencies:
         count = next((run.latency.samples for run in verification.runs if run.name == latency.run), None)
         cells = (_cell(latency, q) for q in asked)
-        rows.append((Run(latency.run, "strong"), "?" if count is None else f"{count:,}", *cells))
+        rows.append((doc.Run(latency.run, "strong"), "?" if count is None else f"{count:,}", *cells))
     sets = objectives(latencies)
     for limits, runs in sets.items():
         name = "objective" if len(sets) == 1 else f"objective of {', '.join(runs)}"
         of = dict(limits)
-        rows.append((Run(name, "dim"), "", *(Run(duration(of[q]) if q in of else "", "dim") for q in asked)))
-    yield table((Column(most=16), Column("samples", number=True), *map(percentile_name, asked)), rows)
+        rows.append((doc.Run(name, "dim"), "", *(doc.Run(duration(of[q]) if q in of else "", "dim") for q in asked)))
+    yield doc.table((doc.Column(most=16), doc.Column("samples", number=True), *map(percentile_name, asked)), rows)
     for latency in latencies:
-        yield labelled((Run("" if i else latency.run, "strong"), each) for i, each in enumerate(sentences(latency)))
+        yield doc.labelled(
+            (doc.Run("" if i else latency.run, "strong"), each) for i, each in enumerate(sentences(latency))
+        )
 
 
-def _cell(latency: Latency, q: float) -> Line:
+def _cell(latency: Latency, q: float) -> doc.Line:
     found = next((each for each in latency.percentiles if each.q == q), None)
     if found is None:
         return ""
     if found.limit_ns is None:
         return shown(found)
-    return shown(found), " ", Run(JUDGEMENT[found.judgement], JUDGED[found.judgement])
+    return shown(found), " ", doc.Run(JUDGEMENT[found.judgement], JUDGED[found.judgement])
 
 
-def _findings(report: Report) -> Iterator[Block]:
+def _findings(report: Report) -> Iterator[doc.Block]:
     yield from audit_page.findings(report)
     covered = report.coverage
-    yield Say(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim")
-    yield from (Say(f"{what}: {rules}.", "dim") for what, rules in finding_words.left_out(report))
+    yield doc.Say(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim")
+    yield from (doc.Say(f"{what}: {rules}.", "dim") for what, rules in finding_words.left_out(report))
 
 
-def _pictures(verification: Verification, whole: bool) -> Iterator[Section]:
+def _pictures(verification: Verification, whole: bool) -> Iterator[doc.Section]:
     runs = pictured(verification, whole)
     for run, percentiles in runs:
-        yield section(f"When syncs were slow ({run.name})", [heat(run, percentiles, "syncs")])
+        yield doc.section(f"When syncs were slow ({run.name})", [heat(run, percentiles, "syncs")])
     drawn = [charts.Curve(run.name, run.latency, percentiles) for run, percentiles in runs]
-    yield section(
+    yield doc.section(
         f"How many were slow ({', '.join(run.name for run, _ in runs)})" if runs else "", [curve(drawn, "syncs")]
     )
 
 
-def heat(run: result.Run, percentiles: Sequence[Percentile], what: str) -> Picture:
+def heat(run: result.Run, percentiles: Sequence[Percentile], what: str) -> doc.Picture:
     """When they were slow, with what the colours mean. what: syncs, commits."""
 
     def drawn() -> Element | None:
@@ -326,10 +311,10 @@ def heat(run: result.Run, percentiles: Sequence[Percentile], what: str) -> Pictu
         scale = element("div", element("span", f"share of the {what} of that moment:"), *keys, class_="scale")
         return joined((picture, scale)) if picture else None
 
-    return Picture(partial(charts.heat_map_lines, run), drawn)
+    return doc.Picture(partial(charts.heat_map_lines, run), drawn)
 
 
-def curve(curves: Sequence[charts.Curve], what: str, rows: int = 14) -> Picture:
+def curve(curves: Sequence[charts.Curve], what: str, rows: int = 14) -> doc.Picture:
     """How many were slow, with how to read it. what: syncs, commits."""
     says = f"The latency that a share of the {what} did not exceed; dotted where too few samples lie beyond it to be judged."
 
@@ -337,24 +322,24 @@ def curve(curves: Sequence[charts.Curve], what: str, rows: int = 14) -> Picture:
         picture = charts.percentile_curves(curves)
         return joined((picture, element("p", says, class_="dim small"))) if picture else None
 
-    def lines(width: int) -> Drawing | None:
+    def lines(width: int) -> doc.Drawing | None:
         return charts.percentile_curve(curves[0].latency, curves[0].percentiles, width, rows) if curves else None
 
-    return Picture(lines, drawn)
+    return doc.Picture(lines, drawn)
 
 
-def _commands(verification: Verification) -> Iterator[Block]:
-    yield Say(f"Written to {verification.place}", "dim")
+def _commands(verification: Verification) -> Iterator[doc.Block]:
+    yield doc.Say(f"Written to {verification.place}", "dim")
     if verification.job_file:
-        yield Code(tuple(verification.job_file.splitlines()), f"job file of {verification.profile}")
+        yield doc.Code(tuple(verification.job_file.splitlines()), f"job file of {verification.profile}")
     for run in verification.runs:  # fio reads the job file from its standard input
         words = tuple(map(quoted, run.argv))
         words = (*words[:-1], f"{words[-1]} <{JOB_FILE}") if words[-1:] == ("-",) else words
-        yield Code(words, run.name, continued=True)
+        yield doc.Code(words, run.name, continued=True)
 
 
-def _limits(verification: Verification, report: Report | None) -> Iterator[Block]:
-    yield labelled(
+def _limits(verification: Verification) -> Iterator[doc.Block]:
+    yield doc.labelled(
         (
             ("Proves", verification.proves),
             ("Does not", verification.does_not),
@@ -402,26 +387,28 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
         yield "The ratios lie between these figures, all of them together with 95 % confidence."
 
 
-def compared(comparison: Comparison) -> Section:
+def compared(comparison: Comparison) -> doc.Section:
     """The section of a page."""
     heads = ("before", "after", "ratio")
-    columns = [Column(head, number=head in heads, most=14 if head == "run" else None) for head in COMPARISON_HEADS]
-    rows, last = list[Sequence[Line]](), None
+    columns = [doc.Column(head, number=head in heads, most=14 if head == "run" else None) for head in COMPARISON_HEADS]
+    rows, last = list[Sequence[doc.Line]](), None
     for row in comparison.rows:
         between = ""
         if row.low is not None:
             between = f"{row.low:.2f} to {row.high:.2f}" if row.high is not None else f"{row.low:.2f} or more"
         took = ("-" if ns is None else duration(ns) for ns in (row.before_ns, row.after_ns))
         figures = (percentile_name(row.q), *took, "" if row.ratio is None else f"{row.ratio:.2f}", between)
-        rows.append((Run("" if row.run == last else row.run, "strong"), *figures, Run(row.change, CHANGES[row.change])))
+        rows.append(
+            (doc.Run("" if row.run == last else row.run, "strong"), *figures, doc.Run(row.change, CHANGES[row.change]))
+        )
         last = row.run
-    return Section(
+    return doc.Section(
         COMPARISON_TITLE,
         (
-            Say(comparison_summary(comparison), "strong"),
-            Say(f"{comparison.before} -> {comparison.after}", "dim"),
-            table(columns, rows),
-            *(Say(note) for note in comparison_notes(comparison)),
+            doc.Say(comparison_summary(comparison), "strong"),
+            doc.Say(f"{comparison.before} -> {comparison.after}", "dim"),
+            doc.table(columns, rows),
+            *(doc.Say(note) for note in comparison_notes(comparison)),
         ),
     )
 
@@ -453,20 +440,20 @@ def sweep_rows(sweep: Sweep) -> list[Bar]:
     ]
 
 
-def swept(sweep: Sweep) -> Section:
+def swept(sweep: Sweep) -> doc.Section:
     """The section of a page."""
     first, *others = find(sweep).says
     drawn = sweep_rows(sweep)
-    blocks: list[Block] = [Say(first, "strong"), Say(f"{size(sweep.amount)} written with a sync …", "dim")]
+    blocks: list[doc.Block] = [doc.Say(first, "strong"), doc.Say(f"{size(sweep.amount)} written with a sync …", "dim")]
     if drawn:
         says = f"Bars on a log axis from one sync at the end; ┊ {MARK}, ─ slower trials."
         picture = element("p", f"Bars on a log axis from one sync at the end, by the medians; the line is {MARK}.")
         blocks.append(
-            Picture(
-                lambda width: Drawing(tuple(charts.bar_lines(drawn, width, TIMES)), says),
+            doc.Picture(
+                lambda width: doc.Drawing(tuple(charts.bar_lines(drawn, width, TIMES)), says),
                 lambda: joined((charts.bars(drawn, TIMES, MARK), picture)),
             )
         )
     else:
-        blocks.append(table(("", ""), ((named(step.every), spread(step)) for step in sweep.steps)))
-    return Section(SWEEP_TITLE, (*blocks, *map(Say, others)))
+        blocks.append(doc.table(("", ""), ((named(step.every), spread(step)) for step in sweep.steps)))
+    return doc.Section(SWEEP_TITLE, (*blocks, *map(doc.Say, others)))
