@@ -23,17 +23,6 @@ from auditor.diagnose.commits import (
     silent,
     traced,
 )
-from auditor.diagnose.diagnosis import (
-    Cause,
-    Committer,
-    DatasetCommits,
-    Device,
-    Diagnosis,
-    Evidence,
-    Outcome,
-    Second,
-    Waiter,
-)
 from auditor.diagnose.observation import KERNEL, Counters, Leg, Observation, Process, service
 from auditor.diagnose.process_share import attribute_to_process
 from auditor.diagnose.tracing import stacked
@@ -48,8 +37,8 @@ from auditor.verify.trial import UNLOGGED, Reading
 
 
 def answer(
-    seen: Observation, found: Diagnosis, shares: diagnosis.Shares, lost: int, alone: bool, unlogged: str
-) -> tuple[Outcome, str, tuple[str, ...]]:
+    seen: Observation, found: diagnosis.Diagnosis, shares: diagnosis.Shares, lost: int, alone: bool, unlogged: str
+) -> tuple[diagnosis.Outcome, str, tuple[str, ...]]:
     """The outcome, one sentence, and the reasons for it, or what else could not be seen. lost: so many of the causes say that
     syncs are not durable; alone: one thread commits; unlogged: why the kernel's log was not seen."""
     reasons, standing = found.reasons, found.causes[lost:]
@@ -87,7 +76,7 @@ def answer(
     return "NOTHING STANDS OUT", sentence, reasons
 
 
-def _unseen(seen: Observation, found: Diagnosis, unlogged: str) -> tuple[str, ...]:
+def _unseen(seen: Observation, found: diagnosis.Diagnosis, unlogged: str) -> tuple[str, ...]:
     stacks, what = found.stacked, "how long a commit takes"
     failures = (f"whether a device failed was not seen: {unlogged}",) if unlogged else ()
     if not seen.untraced:
@@ -98,7 +87,7 @@ def _unseen(seen: Observation, found: Diagnosis, unlogged: str) -> tuple[str, ..
     return f"{what} was not seen: {seen.untraced}", *more, *failures
 
 
-def _sentence(found: Diagnosis, shares: diagnosis.Shares, alone: bool) -> str:
+def _sentence(found: diagnosis.Diagnosis, shares: diagnosis.Shares, alone: bool) -> str:
     """postgres (walwriter) waits 24 ms of each 27 ms commit for the flush of nvme3n1."""
     most, who = diagnosis.longest(shares), _most(found.committers)
     if most is None or found.mean_ns is None:
@@ -119,10 +108,10 @@ def _sentence(found: Diagnosis, shares: diagnosis.Shares, alone: bool) -> str:
     return f"{who} {verb} {duration(most.ns)} of each {duration(found.mean_ns)} commit for {what}"
 
 
-def _most(committers: Sequence[Committer]) -> str:
+def _most(committers: Sequence[diagnosis.Committer]) -> str:
     """Who spends most of the time in commits: a thread, or those of one name in one place, where they have half of it;
     else how many."""
-    alike: dict[tuple[str, str, str], list[Committer]] = {}
+    alike: dict[tuple[str, str, str], list[diagnosis.Committer]] = {}
     for each in committers:
         alike.setdefault((label(each), each.within, each.dataset), []).append(each)
     (name, *_), most = max(alike.items(), key=lambda each: sum(one.part for one in each[1]))
@@ -132,11 +121,11 @@ def _most(committers: Sequence[Committer]) -> str:
     return name if len(most) == 1 or of_kernel else f"{len(most)} threads of {name}"
 
 
-def label(committer: Committer | Waiter) -> str:
+def label(committer: diagnosis.Committer | diagnosis.Waiter) -> str:
     """postgres (walwriter); a zvol by its name, whose commits a thread of the kernel makes."""
     kind = service(committer.name, committer.role)
     if kind == "zvol":
-        dataset = committer.dataset if isinstance(committer, Committer) else ""
+        dataset = committer.dataset if isinstance(committer, diagnosis.Committer) else ""
         return f"a zvol ({dataset})" if dataset else "a zvol"
     if kind == "nfsd":
         return "the NFS server"
@@ -146,7 +135,7 @@ def label(committer: Committer | Waiter) -> str:
 # From what was seen to one answer: durability first, then what stands out, then where the time goes. Pure.
 
 
-def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
+def diagnose(seen: Observation, facts: Facts) -> diagnosis.Diagnosis:
     """Everything that follows from an observation. facts: of the audit of the same pool. Raises ValueError where a kstat is
     not understood."""
     counted = observation.counted(seen, facts)
@@ -178,7 +167,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
     differs = theirs.differs if theirs and not lost else ""
     reasons = (*counted.fell, *trace.faults, others, *disagree(counted, trace, lost, late), differs, found.why_not)
-    result = Diagnosis(
+    result = diagnosis.Diagnosis(
         target=seen.target,
         pool=seen.pool,
         taken=seen.before.at,
@@ -198,7 +187,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         committers=committers,
         datasets=_datasets(counted, facts),
         devices=tuple(
-            Device(
+            diagnosis.Device(
                 *(leg.device, leg.leaf, leg.top, leg.kind, leg.kind == kind, leg.writes, leg.flushes),
                 *(leg.write_ns, leg.flush_ns, leg.block_ns, round(leg.busy, 4)),
             )
@@ -276,11 +265,11 @@ def _means(legs: Sequence[Leg]) -> tuple[float | None, float | None, float | Non
 
 def _committers(
     threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread], how: CallCounts
-) -> tuple[Committer, ...]:
+) -> tuple[diagnosis.Committer, ...]:
     known, nobody = {each.pid: each for each in seen.processes}, Process(0, "", "", "", None)
     whole = sum(each.us for each in threads) or 1
     found = [
-        Committer(
+        diagnosis.Committer(
             pid=each.pid,
             name=each.name,
             role=process.role,
@@ -299,9 +288,9 @@ def _committers(
     return tuple(sorted(found, key=lambda each: (-each.part, -each.commits, each.pid)))
 
 
-def _datasets(counted: Counters, facts: Facts) -> tuple[DatasetCommits, ...]:
+def _datasets(counted: Counters, facts: Facts) -> tuple[diagnosis.DatasetCommits, ...]:
     found = [
-        DatasetCommits(each.name, each.commits, word_of(facts.get(Subject("dataset", each.name), "sync")))
+        diagnosis.DatasetCommits(each.name, each.commits, word_of(facts.get(Subject("dataset", each.name), "sync")))
         for each in counted.datasets
         if each.commits or each.writes
     ]
@@ -311,22 +300,22 @@ def _datasets(counted: Counters, facts: Facts) -> tuple[DatasetCommits, ...]:
 # -- durability first ---------------------------------------------------------------------------------------------
 
 
-def _not_durable(counted: Counters, facts: Facts, trace: Trace, where: dict[int, str]) -> tuple[Cause, ...]:
+def _not_durable(counted: Counters, facts: Facts, trace: Trace, where: dict[int, str]) -> tuple[diagnosis.Cause, ...]:
     """Datasets whose syncs return without having written anything. O_DSYNC comes as far as zil_commit(), which returns at once;
     fsync does not: zfs_fsync() of module/zfs/zfs_vnops.c looks at the property first, so that no trace of it is no sign."""
     found = []
     for name in silent(counted, facts):
-        evidence = [Evidence(f"{name}: sync=disabled", f"zfs get sync {quoted(name)}")]
+        evidence = [diagnosis.Evidence(f"{name}: sync=disabled", f"zfs get sync {quoted(name)}")]
         own = [each for each in trace.threads if where.get(each.zil) == name]
         commits = sum(each.commits for each in own)
         if commits:
             mean = duration(sum(each.us for each in own) * 1000 / commits)
             text = f"{name}: {commits} syncs returned after {mean} each, without writing anything"
-            evidence.append(Evidence("none of them is counted by the ZIL", ""))
+            evidence.append(diagnosis.Evidence("none of them is counted by the ZIL", ""))
         else:
             text = f"{name} is written to, and a sync there returns without writing anything"
         fix = f"zfs set sync=standard {quoted(name)}"
-        found.append(Cause("sync-disabled", text, tuple(evidence), fix, "sync-disabled", True))
+        found.append(diagnosis.Cause("sync-disabled", text, tuple(evidence), fix, "sync-disabled", True))
     return tuple(found)
 
 
@@ -359,14 +348,16 @@ class Scope(NamedTuple):
     facts: Facts
 
 
-def second(first: Moment, before: Moment, after: Moment, wanted: Scope, threads: Collection[int] | None) -> Second:
+def second(
+    first: Moment, before: Moment, after: Moment, wanted: Scope, threads: Collection[int] | None
+) -> diagnosis.Second:
     """From one look to the next. first: the one with which it began; threads: of a process to which it is narrowed. What cannot
     be told is None."""
     taken = max(after.reading.at - before.reading.at, 0.0)
     try:
         counted = _counted(before, after, wanted)
     except ValueError:
-        return Second(at=after.reading.at, seconds=taken)
+        return diagnosis.Second(at=after.reading.at, seconds=taken)
     since = before.looked.threads or before is first  # else a look is missing, and this one holds more than a second
     looked = after.looked if since else Histograms()
     traced, latency = _traced(before.looked, looked), _latency(before.looked, looked)
@@ -376,7 +367,7 @@ def second(first: Moment, before: Moment, after: Moment, wanted: Scope, threads:
     legs = [leg for leg in counted.legs if leg.kind == kind and leg.writes]
     slowest = max(legs, key=lambda leg: leg.block_ns or 0.0, default=None)
     states, dirty, synced = _groups(after.reading.text.get(trial.txgs_path(wanted.pool), ""))
-    return Second(
+    return diagnosis.Second(
         at=after.reading.at,
         seconds=taken,
         commits=commits,

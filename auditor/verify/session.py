@@ -27,12 +27,11 @@ from auditor.verify.comparison import compare
 from auditor.verify.ledger import UNSEEN, Actor
 from auditor.verify.profile import Profile, size_bytes
 from auditor.verify.result import JOB_FILE, Verification
-from auditor.verify.verification import VerifyResult
 
 
 def live(
     request: VerifyRequest, progress: Callable[..., None] | None, steps: execution.Progress | None
-) -> VerifyResult | None:
+) -> verification.VerifyResult | None:
     """Verify on this host; None after a dry run. Raises what the parts raise."""
     asked = profile.load(request.profile)
     if request.slo:
@@ -89,7 +88,7 @@ def live(
 
 def replayed(
     path: Path, fail_on: Any, compared: Path | None, policy: Policy | None = None, *, failed_only: bool = False
-) -> VerifyResult:
+) -> verification.VerifyResult:
     """A recorded verification, judged anew. policy: instead of its own."""
     past, text = load(path, "verification")
     seen = audit.replay(past, policy)
@@ -118,7 +117,7 @@ def rules(policy: Policy = NONE) -> rulebook.Chosen:
     return rulebook.choose((), (), (), policy, runs=True)
 
 
-def rendered(found: VerifyResult, format_: str, screen: Mapping[str, Any]) -> str:
+def rendered(found: verification.VerifyResult, format_: str, screen: Mapping[str, Any]) -> str:
     """The report in a format."""
     from auditor.verify import verify_page
 
@@ -126,7 +125,7 @@ def rendered(found: VerifyResult, format_: str, screen: Mapping[str, Any]) -> st
     return verify_page.write(format_, found.verification, found.report, **parts, **screen)
 
 
-def summary(found: VerifyResult) -> str:
+def summary(found: verification.VerifyResult) -> str:
     """One line for whoever wrote the report to a file."""
     return f"{found.verification.chain.outcome} (exit code {found.report.exit_code})"
 
