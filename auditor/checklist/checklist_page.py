@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Unpack
@@ -141,10 +142,7 @@ def then(found: Checklist) -> str:
 
 def inapplicable(found: Checklist) -> list[tuple[str, int, str]]:
     """(title of the list, how many of its lines, why) of those that do not apply."""
-    by: dict[tuple[str, str], int] = {}
-    for line in found.of("does not apply"):
-        key = title(found, line), line.deciding[0].text
-        by[key] = by.get(key, 0) + 1
+    by = Counter((title(found, line), line.deciding[0].text) for line in found.of("does not apply"))
     return [(name, count, why) for (name, why), count in by.items()]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -76,10 +77,9 @@ def by_thread(text: str) -> Threads:
 
 def latencies(text: str) -> Histogram:
     """Microseconds by powers of two; a bucket is called by its upper end. Raises ValueError for an entry of another kind."""
-    bins: dict[int, int] = {}
+    bins = Counter[int]()
     for power, hits in _LATENCY.findall(text):
-        ns = (1 << min(int(power), 40)) * 1000
-        bins[ns] = bins.get(ns, 0) + int(hits)
+        bins[(1 << min(int(power), 40)) * 1000] += int(hits)
     if _ENTRY.search(_LATENCY.sub("", text)):
         raise ValueError("a histogram of latencies with an entry of another kind")
     return Histogram.of(bins)
@@ -165,11 +165,7 @@ def traced(seen: TraceTexts, began: float) -> Trace:
 
 def crowd(threads: Sequence[Thread]) -> int | None:
     """Threads that commit to the busiest ZIL."""
-    crowds: dict[int, int] = {}
-    for each in threads:
-        if each.commits >= FEW:
-            crowds[each.zil] = crowds.get(each.zil, 0) + 1
-    return max(crowds.values(), default=None)
+    return max(Counter(each.zil for each in threads if each.commits >= FEW).values(), default=None)
 
 
 def close(one: int, other: int, more: float = 0.0) -> bool:
@@ -189,9 +185,9 @@ def datasets_of(
     """ZIL -> the one dataset whose count of commits is like that of the ZIL. One that no count fits is that of the dataset
     with sync=disabled, where there is only one that is written to: its commits are not counted. of_volumes: threads of the
     kernel among these."""
-    sums: dict[int, int] = {}
+    sums = Counter[int]()
     for each in threads:
-        sums[each.zil] = sums.get(each.zil, 0) + each.commits
+        sums[each.zil] += each.commits
     sums.pop(0, None)
     found = _only_volume({each.zil for each in of_volumes}, counted, facts)
     fits = {
@@ -287,9 +283,9 @@ def called(seen: TraceTexts | None, threads: Sequence[Thread], *, disabled: bool
         counted = calls(seen.calls)
     except ValueError as error:
         return CallCounts({}, None, str(error))
-    commits: dict[int, int] = {}
+    commits = Counter[int]()
     for each in threads:
-        commits[each.pid] = commits.get(each.pid, 0) + each.commits
+        commits[each.pid] += each.commits
     of_thread = {pid: _calls(many, *counted.get(pid, (0, 0)), disabled) for pid, many in commits.items()}
     rows = {each: _part(of_thread[each.pid], each.commits, commits[each.pid]) for each in threads}
     fsync, fdatasync, other, at_most = zip(*of_thread.values(), strict=True) if of_thread else ((), (), (), ())

@@ -309,11 +309,9 @@ def _zil(before: Reading, after: Reading, fell: list[str]) -> Zil:
     """The sum over the datasets of the pool where they are counted apart, else of all pools together."""
     earlier, later = trial.objsets(before), trial.objsets(after)
     apart = any("zil_commit_count" in rows for rows in later.values())
-    tables = (
-        [_grown(earlier, name, rows) for name, rows in later.items()]
-        if apart
-        else [trial.grown(*(trial.table(each, trial.ZIL_PATH) for each in (before, after)))]
-    )
+    tables = [_grown(earlier, name, rows) for name, rows in later.items()]
+    if not apart:
+        tables = [trial.grown(*(trial.table(each, trial.ZIL_PATH) for each in (before, after)))]
 
     def total(row: str) -> int | None:
         there = [rows[row] for rows in tables if row in rows]

@@ -7,7 +7,7 @@ import math
 import re
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -29,7 +29,6 @@ from auditor.host.request import Read
 from auditor.host.sql_watch import Connection
 from auditor.verify import execution, trial
 from auditor.verify.execution import Progress
-from auditor.verify.trial import Reading
 
 # Until somebody has seen enough: SIGINT or SIGTERM ends the watching, and the report is still made.
 
@@ -102,22 +101,6 @@ class WatchOptions(NamedTuple):
     dataset: str
 
 
-class Watcher:
-    """Keeps the first look and the last one, and nothing between them."""
-
-    def __init__(self, watching: WatchOptions, patterns: Sequence[str], wanted: Scope, before: Reading) -> None:
-        self._watching, self._wanted = watching, wanted
-        self._files = tuple(each for each in patterns if each.startswith("/"))
-        self._first = self._last = Moment(before, Histograms())
-
-    def look(self, looked: Histograms, threads: Collection[int] | None) -> None:
-        """threads: of the process to which it is narrowed, where that is not to a dataset."""
-        now = Moment(execution.reading(self._watching.again(), self._files), looked)
-        told = second(self._first, self._last, now, self._wanted, None if self._wanted.dataset else threads)
-        self._last = now
-        self._watching.line(told)
-
-
 # Looks at the load of a pool for some seconds: the witnesses before and after, and the kernel's histograms meanwhile.
 
 NOT_ASKED = "--no-trace"
@@ -167,10 +150,10 @@ def observe(
         until as over,
     ):
         before = execution.reading(host, patterns)
-        watcher = None
         if watch:
             watch.begin(why)
-            watcher = Watcher(watch, patterns, Scope(pool.name, watch.dataset, facts), before)
+        files = tuple(each for each in patterns if each.startswith("/"))
+        moments = [Moment(before, Histograms())]  # the first one, and the last one
 
         def look_once() -> Tick | None:
             looked, tick = Histograms(), None
@@ -180,8 +163,11 @@ def observe(
                     tick = Tick(time.time(), looked.latencies)
             if family:
                 family.look()
-            if watcher:
-                watcher.look(looked, family.threads if family else None)
+            if watch:
+                now = Moment(execution.reading(watch.again(), files), looked)
+                threads = family.threads if family and not watch.dataset else None
+                watch.line(second(moments[0], moments[-1], now, Scope(pool.name, watch.dataset, facts), threads))
+                moments[1:] = [now]
             return tick
 
         with contextlib.nullcontext() if look or host.euid else sampling() as sampler:

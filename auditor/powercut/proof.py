@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -20,9 +21,7 @@ from auditor.text import harmless
 
 CutKind = Literal["power", "drive", "reset", "none", "unclear"]
 LOST_POWER = frozenset({"power", "drive"})
-FLUSHED = tuple(
-    kind for kind in CLASSES if kind != "GONE"
-)  # what is damage of data, and not a drive or folder that is missing
+FLUSHED = tuple(kind for kind in CLASSES if kind != "GONE")  # damage of data; not a drive or folder that is missing
 VERDICTS = (*CLASSES, "HELD", "TOO FEW CUTS", "NOT TESTED", "NO CUT")
 _NVME = "nvme_smart_health_information_log"
 POWER_CYCLES, POWER_OFF_RETRACT, UNEXPECTED_LOSS = "12", "192", "174"  # ATA attributes
@@ -221,13 +220,11 @@ def _trial(session: Session, found: Mapping[str, Any]) -> Trial:
     left = [each for each in _list(found.get("streams")) if isinstance(each, dict)]
     flushed = [each for each in left if each.get("flushed") is not False]
     control = [each for each in left if each.get("flushed") is False]
-    damage: dict[str, int] = {}
+    damage = Counter[str]()
     for each in flushed:
-        for kind, count in as_object(each.get("damage")).items():
-            if kind in CLASSES:
-                damage[kind] = damage.get(kind, 0) + (_number(count) or 0)
-    if found.get("gone"):
-        damage["GONE"] = damage.get("GONE", 0) + 1
+        counts = as_object(each.get("damage")).items()
+        damage.update({kind: _number(count) or 0 for kind, count in counts if kind in CLASSES})
+    damage.update(["GONE"] if found.get("gone") else [])
     examples = [_word(text) for each in flushed for text in _list(each.get("examples"))]
     return Trial(
         session.number,
@@ -258,14 +255,9 @@ def cut_of(session: Session, found: Mapping[str, Any]) -> Cut:
         for name, each in as_object(session.manifest.get("orderly")).items()
         if isinstance(each, list) and len(each) == 2
     }
+    state = {"same_boot": same_boot, "stopped": session.stopped}
     cuts = [
-        classify(
-            each,
-            after.get(each.name),
-            same_boot=same_boot,
-            stopped=session.stopped,
-            orderly=orderly.get(each.name, (0, 0)),
-        )
+        classify(each, after.get(each.name), **state, orderly=orderly.get(each.name, (0, 0)))
         for each in drives(session.manifest.get("drives"))
     ]
     if not cuts and (session.stopped or same_boot):
@@ -427,10 +419,6 @@ def entries(run: Run) -> list[Entry]:
         )
     ]
     cuts = evidence(found.layer, found.trials, seen) if found.layer == "drive" else ()
-    return [
-        Entry(
-            each.model, each.firmware, each.verdict, each.cuts, each.lost, found.run, f"sha256:{run.digest}", run.size
-        )
-        for each in cuts
-        if each.serial and each.model
-    ]
+    log = (found.run, f"sha256:{run.digest}", run.size)
+    named = (each for each in cuts if each.serial and each.model)
+    return [Entry(each.model, each.firmware, each.verdict, each.cuts, each.lost, *log) for each in named]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -369,13 +370,12 @@ def percentile_curves(runs: Sequence[Curve]) -> Element | None:
 
 def histogram(latency: Histogram, what: str) -> Element | None:
     """How many took how long, a bar for each power of two. what: is counted. None without samples."""
-    counts: dict[int, int] = {}
+    counts = Counter[int]()
     for ns, count in latency.counts:
-        power = (max(ns - 1, 0) // 1000).bit_length()
-        counts[power] = counts.get(power, 0) + count
+        counts[(max(ns - 1, 0) // 1000).bit_length()] += count
     if not counts:
         return None
-    rows = [(1000 << power, counts.get(power, 0)) for power in range(min(counts), max(counts) + 1)]
+    rows = [(1000 << power, counts[power]) for power in range(min(counts), max(counts) + 1)]
     step, left, room = 26, 110.0, WIDTH - 110.0 - RIGHT - 130
     most = max(count for _, count in rows)
     parts = []

@@ -5,6 +5,7 @@ arithmetic: reports know these and ``comparison`` alone.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
@@ -71,18 +72,16 @@ class Histogram(NamedTuple):
 
     def minus(self, earlier: Histogram) -> Histogram:
         """What was added since an earlier state of the same histogram. Raises ValueError when it is not one."""
-        bins = dict(self.counts)
-        for ns, count in earlier.counts:
-            bins[ns] = bins.get(ns, 0) - count
+        bins = Counter(dict(self.counts))
+        bins.subtract(dict(earlier.counts))
         return Histogram.of(bins)
 
 
 def together(histograms: Iterable[Histogram]) -> Histogram:
     """All samples of several histograms."""
-    bins: dict[int, int] = {}
+    bins = Counter[int]()
     for histogram in histograms:
-        for ns, count in histogram.counts:
-            bins[ns] = bins.get(ns, 0) + count
+        bins.update(dict(histogram.counts))
     return Histogram.of(bins)
 
 
