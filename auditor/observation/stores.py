@@ -32,7 +32,7 @@ class Stores:
         name = self._drive(disk)
         self.about.setdefault(name, {})[disk] = None
         if name in self.found:
-            return self._layers_of(name), self._drives_of(name)
+            return self._layers_of(name), (name,)
         if self._reading.flag(disk, "raid_volume"):
             self._volume(disk, name)
         elif self._reading.word(disk, "transport") == "usb":
@@ -40,14 +40,11 @@ class Stores:
             self._add(self._physical(disk, name), disk)
         else:
             self._add(self._store(disk, name), disk)
-        return self._layers_of(name), self._drives_of(name)
+        return self._layers_of(name), (name,)
 
     def _layers_of(self, name: str) -> tuple[str, ...]:
         above = (f"the USB bridge of {name}", f"the RAID controller of {name}")
         return tuple(each for each in above if each in self.found)
-
-    def _drives_of(self, name: str) -> tuple[str, ...]:
-        return (name,)
 
     def _add(self, store: Store, *about: Subject) -> None:
         self.found[store.name] = store

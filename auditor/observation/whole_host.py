@@ -10,7 +10,7 @@ from auditor import data
 from auditor.data import releases
 from auditor.databases import ENGINES
 from auditor.databases.engine import Promise
-from auditor.durability.host import Asks, Dataset, Host, Key, Leg, Pool, Program, Store, Sync, Use, Vdev
+from auditor.durability.host import Dataset, Host, Key, Leg, Pool, Program, Store, Sync, Use, Vdev
 from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of, words_of
 from auditor.observation.pools import Pools
 from auditor.observation.reading import Reading, both, opposite, zero
@@ -241,7 +241,6 @@ class Datasets:
         """What is above it: a file system or guest on a volume, an NFS or SMB client."""
         reading, dataset = self._reading, Subject("dataset", name)
         volume = reading.word(dataset, "type") != "filesystem"
-        asks: Asks | None = None
         if reading.word(dataset, "readonly") == "on":
             return Use(name, "before")
         dropped = "flushes_dropped_at_start" if reading.next_boot else "flushes_dropped"
@@ -252,13 +251,9 @@ class Datasets:
         if not volume:
             arrives.append(opposite(reading.flag(dataset, "nfs_async")))
             arrives.append(opposite(reading.flag(dataset, "smb_flush_ignored")))
-        return Use(name, asks, _all(arrives), reaches=self._reaches(dataset, volume))
-
-    def _reaches(self, dataset: Subject, volume: bool) -> bool | None:
-        """The page cache of whoever drops flushes on a volume is above it; what he writes to a file arrives there."""
-        if not volume:
-            return True
-        return self._reading.none(dataset, "flushes_dropped")
+        # the page cache of whoever drops flushes on a volume is above it; what he writes to a file arrives there
+        reaches = reading.none(dataset, "flushes_dropped") if volume else True
+        return Use(name, None, _all(arrives), reaches=reaches)
 
 
 def encryption_root(dataset: Subject, reading: Reading) -> Subject | None:

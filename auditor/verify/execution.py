@@ -262,12 +262,9 @@ NEEDED = (("fio", "fio"), ("setpriv", "util-linux"), *((tool, "coreutils") for t
 def ready(profile: Profile, facts: Facts) -> str:
     """What ``fio --version`` says. facts: of the host, in whose words it is said what is missing. Raises CannotVerify."""
     for tool, package in NEEDED:
-        _, why = ledger.find(tool)
-        if why == ledger.MISSING:
+        if why := ledger.find(tool)[1]:
             way = filled(f"{{package:{package}}}", word_of(facts.get(HOST, "platform"), ANY))
-            raise CannotVerify(f"{tool} is not installed ({way})")
-        if why:
-            raise CannotVerify(f"{tool}: {why}")
+            raise CannotVerify(f"{tool} is not installed ({way})" if why == ledger.MISSING else f"{tool}: {why}")
     code, said = ledger.call(("fio", "--version"))
     try:
         if code or fio.version(said) < fio.OLDEST:
@@ -380,10 +377,13 @@ def _remove(made: Place) -> Iterator[str]:
         raise CannotVerify(f"what zaudit created could not be removed: {error} (zaudit clean tries again)") from None
 
 
+def _mounts(host: Host) -> Sequence[mounts.Mount]:
+    return mounts.mounts(host.read(Read((MOUNTS,))).text.get(MOUNTS, ""))
+
+
 def _mount_point(host: Host, dataset: str) -> str:
     """Where the dataset is mounted in this mount namespace: the property mountpoint may say something else."""
-    table = mounts.mounts(host.read(Read((MOUNTS,))).text.get(MOUNTS, ""))
-    where = [mount.mount_point for mount in table if mount.fstype == "zfs" and mount.source == dataset]
+    where = [mount.mount_point for mount in _mounts(host) if mount.fstype == "zfs" and mount.source == dataset]
     if not where:
         raise CannotVerify(f"{harmless(dataset)} is not mounted here")
     return where[0]
@@ -400,9 +400,8 @@ def _where(host: Host, here: OpenPlace) -> str:
 
 def _landed(host: Host, folder: int) -> str:
     """The file system on which a file in a folder really lies: by its device number, which no mount above it hides."""
-    table = mounts.mounts(host.read(Read((MOUNTS,))).text.get(MOUNTS, ""))
     number = os.fstat(folder).st_dev
-    for mount in reversed(table):
+    for mount in reversed(_mounts(host)):
         if mount.major_minor == f"{os.major(number)}:{os.minor(number)}":
             return mount.source if mount.fstype == "zfs" else f"{mount.fstype} ({mount.source})"
     return ""

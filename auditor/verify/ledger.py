@@ -134,8 +134,9 @@ class Place(NamedTuple):
     run: str = ""
 
 
-def new(kind: str, path: str, dataset: str, id: str, uid: int, gid: int) -> Place:
+def new(kind: str, path: str, dataset: str, id: str, actor: Actor) -> Place:
     """A place that this process is about to make."""
+    uid, gid = (int(actor.uid), int(actor.gid)) if actor.uid else (os.geteuid(), os.getegid())
     return Place(id, kind, path, dataset, os.getpid(), started(os.getpid()), boot_id(), time.time(), uid, gid)
 
 

@@ -200,10 +200,6 @@ LOG_FILE = f"{FILES}log.0.0"  # what the job of the log writes to, where that is
 UMOUNT_NOFOLLOW = 8  # man 2 umount
 
 
-def _numbers(actor: Actor) -> tuple[int, int]:
-    return (int(actor.uid), int(actor.gid)) if actor.uid else (os.geteuid(), os.getegid())
-
-
 # -- making -------------------------------------------------------------------------------------------------------
 
 
@@ -229,7 +225,7 @@ def directory(mount_point: str, dataset: str, run: str = "") -> Place:
     name = f"{PREFIX}{id}"
     with _open(mount_point) as parent:
         actor = owner_of(parent, mount_point)
-        place = ledger.new("directory", os.path.join(mount_point, name), dataset, id, *_numbers(actor))
+        place = ledger.new("directory", os.path.join(mount_point, name), dataset, id, actor)
         place = place._replace(run=run)
         ledger.record(place)
         code, said = ledger.act(actor, parent, ("mkdir", "-m", "700", "--", name))
@@ -260,7 +256,7 @@ def zvol(target: str, size: int, properties: Sequence[tuple[str, str]], zfs: Com
     id = secrets.token_hex(8)
     parent, _, _ = target.rpartition("/")
     name = f"{parent}/zaudit-{id}"
-    place = ledger.new("zvol", str(ledger.folder() / f"link-{id}"), name, id, os.geteuid(), os.getegid())
+    place = ledger.new("zvol", str(ledger.folder() / f"link-{id}"), name, id, CALLER)
     place = _create(place, ("-s", "-V", str(size)), properties, zfs)
     try:
         _appears(node(place))
@@ -276,7 +272,7 @@ def dataset(target: str, actor: Actor, properties: Sequence[tuple[str, str]], zf
     actor and the caller get to. Raises PlaceError."""
     id = secrets.token_hex(8)
     name = f"{target}/zaudit-{id}"
-    place = ledger.new("dataset", str(ledger.folder() / f"mount-{id}"), name, id, *_numbers(actor))
+    place = ledger.new("dataset", str(ledger.folder() / f"mount-{id}"), name, id, actor)
     place = _create(place, (), (*properties, *UNSHARED, ("mountpoint", place.path)), zfs)
     if not os.path.ismount(place.path):
         remove(place, zfs)

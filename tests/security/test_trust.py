@@ -561,7 +561,7 @@ def test_a_default_list_opens_nothing_that_zaudit_makes(ground: Path, monkeypatc
     Journal(place / "rows.part", "").__exit__(None, None, None)
     with trust.held(str(place / "new" / "folder"), make=True):
         pass
-    ledger.record(ledger.new("directory", "/nowhere", "tank/db", "0" * 16, 0, 0))
+    ledger.record(ledger.new("directory", "/nowhere", "tank/db", "0" * 16, ledger.ROOT))
     (ground / "state").chmod(0o755)
     made = [place / "report", place / "rows.part", place / "new", ground / "state" / f"place-{'0' * 16}.json"]
     plain = place / "by-another-program"
