@@ -31,9 +31,8 @@ SUFFIX = ".log"
 STREAMS, SESSIONS, FAILURES = 64, 10_000, 32  # of a session, of a run, of a stream: more are refused
 MANIFEST = LONGEST // 2  # bytes of OPEN: WELCOME repeats it
 RUNS = 1_000
-KEPT_KINDS = frozenset(
-    {Kind.HELLO, Kind.OPEN, Kind.ACK, Kind.FAIL, Kind.CUT, Kind.FOUND, Kind.STOP}
-)  # of which a log consists
+# of which a log consists
+KEPT_KINDS = frozenset({Kind.HELLO, Kind.OPEN, Kind.ACK, Kind.FAIL, Kind.CUT, Kind.FOUND, Kind.STOP})
 
 
 class StoreError(Stop):

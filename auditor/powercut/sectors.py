@@ -98,17 +98,8 @@ def unit(layout: Layout, slot: int, generation: int, previous: int) -> bytes:
 
 
 def _sector(layout: Layout, slot: int, generation: int, previous: int, index: int) -> bytes:
-    head = HEAD.pack(
-        generation,
-        MAGIC,
-        bytes.fromhex(layout.mark),
-        layout.stream,
-        index,
-        layout.sectors,
-        0,
-        slot,
-        previous,
-    )
+    mark, place = bytes.fromhex(layout.mark), (layout.stream, index, layout.sectors, 0, slot)
+    head = HEAD.pack(generation, MAGIC, mark, *place, previous)
     body = head + hashlib.shake_128(head).digest(PAYLOAD)  # does not compress, and no two are alike
     return body + TAIL.pack(zlib.crc32(body), generation)
 
@@ -198,9 +189,8 @@ def expected(layout: Layout, acknowledged: Receipts) -> list[int]:
     return wanted
 
 
-Read = Callable[
-    [int], bytes | OSError
-]  # slot -> its bytes, perhaps fewer than there should be, or why it cannot be read
+# slot -> its bytes, perhaps fewer than there should be, or why it cannot be read
+Read = Callable[[int], bytes | OSError]
 
 
 def check(layout: Layout, acknowledged: Receipts, read: Read) -> Remains:
@@ -222,15 +212,8 @@ def check(layout: Layout, acknowledged: Receipts, read: Read) -> Remains:
             causes[sectors[0].previous] = max(floor[-1], causes.get(sectors[0].previous, 0))
     if layout.flushed:
         damage += _reordered(layout, floor, causes)
-    return Remains(
-        layout.stream,
-        layout.flushed,
-        acknowledged.newest,
-        sum(each > 0 for each in wanted),
-        missing,
-        newest,
-        tuple(damage),
-    )
+    checked = sum(each > 0 for each in wanted)
+    return Remains(layout.stream, layout.flushed, acknowledged.newest, checked, missing, newest, tuple(damage))
 
 
 def _sectors(layout: Layout, slot: int, data: bytes | OSError) -> Iterator[Sector]:
@@ -247,6 +230,7 @@ def _judge(layout: Layout, slot: int, want: int, sectors: Sequence[Sector]) -> I
     """At most one finding: what is wrong with a slot whose newest acknowledged generation is want."""
     generations = [each.generation for each in sectors]
     old = min(generations) < want
+    parts = (generations[at : at + layout.atomic] for at in range(0, layout.sectors, layout.atomic))
 
     def damage(kind: Class, found: str) -> Damage:
         return Damage(kind, layout.stream, slot, want, found, old)
@@ -255,7 +239,7 @@ def _judge(layout: Layout, slot: int, want: int, sectors: Sequence[Sector]) -> I
         yield damage("CORRUPT", wrong.why)
     elif torn := next((each for each in sectors if each.state == "torn"), None):
         yield damage("TORN", torn.why)
-    elif mixed := next(_mixed(layout, generations), None):
+    elif mixed := next((part for part in parts if len(set(part)) > 1), None):  # promised to be whole, and is not
         yield damage("TORN", _words(mixed))
     elif old and len(set(generations)) == 1 and generations[0] > 0:
         yield damage("STALE", f"generation {generations[0]}")
@@ -264,19 +248,9 @@ def _judge(layout: Layout, slot: int, want: int, sectors: Sequence[Sector]) -> I
         yield damage("LOST", words)  # also where nothing was acknowledged: what the session began with was flushed
 
 
-def _mixed(layout: Layout, generations: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Parts that are promised to be whole and are not."""
-    for at in range(0, layout.sectors, layout.atomic):
-        part = generations[at : at + layout.atomic]
-        if len(set(part)) > 1:
-            yield part
-
-
 def _words(generations: Iterable[int]) -> str:
-    names = [
-        "nothing of this session" if each == NOTHING else f"generation {each}" for each in sorted(set(generations))
-    ]
-    return " and ".join(names)
+    found = sorted(set(generations))
+    return " and ".join("nothing of this session" if each == NOTHING else f"generation {each}" for each in found)
 
 
 def _reordered(layout: Layout, floor: Sequence[int], causes: dict[int, int]) -> Iterator[Damage]:
@@ -286,10 +260,5 @@ def _reordered(layout: Layout, floor: Sequence[int], causes: dict[int, int]) -> 
         for slot in slots_of(layout, cause) if cause else ():
             if floor[slot] < cause and slot not in lacking:
                 lacking.add(slot)
-                yield Damage(
-                    "REORDERED",
-                    layout.stream,
-                    slot,
-                    cause,
-                    f"generation {effect}, which was written after the flush of {cause}, is there",
-                )
+                found = f"generation {effect}, which was written after the flush of {cause}, is there"
+                yield Damage("REORDERED", layout.stream, slot, cause, found)

@@ -312,9 +312,8 @@ def hazards(pools: Sequence[str], production: Sequence[str], drives: Sequence[Dr
     """What to think of before the first cut. production: names of pools that the administrator has repeated."""
     for pool in pools:
         if pool not in production:
-            yield Hazard(
-                "", f"pool {harmless(pool)} loses its power, too: --production {harmless(pool)} if that may be"
-            )
+            text = f"pool {harmless(pool)} loses its power, too: --production {harmless(pool)} if that may be"
+            yield Hazard("", text)
     if re.search(r"(?m)^[^#\n]*tpm2-device", _text(CRYPTTAB)):
         yield Hazard(
             "tpm",
@@ -327,10 +326,8 @@ def hazards(pools: Sequence[str], production: Sequence[str], drives: Sequence[Dr
         yield Hazard("servers", f"{', '.join(map(harmless, running[:6]))} run here: stop them first")
     for each in drives:
         if each.cycles is None:
-            yield Hazard(
-                "counters",
-                f"{each.name} shows no count of power cycles (smartctl): no cut of it can be told from a reset",
-            )
+            text = f"{each.name} shows no count of power cycles (smartctl): no cut of it can be told from a reset"
+            yield Hazard("counters", text)
     if not drives:
         yield Hazard("counters", "no drive of this host is known: no cut can be told from a reset")
 

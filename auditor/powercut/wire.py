@@ -144,10 +144,8 @@ class Receiver:
             raise self._end("a frame of an impossible length")
         if len(self._data) < LENGTH + length:
             return None
-        signed, tag = (
-            bytes(self._data[: LENGTH + length - TAG]),
-            bytes(self._data[LENGTH + length - TAG : LENGTH + length]),
-        )
+        frame = bytes(self._data[: LENGTH + length])
+        signed, tag = frame[:-TAG], frame[-TAG:]
         del self._data[: LENGTH + length]
         if not hmac.compare_digest(tag, _tag(self._key, self._from_witness, signed)):
             raise self._end("a frame with a wrong tag (another key, or somebody in between)")

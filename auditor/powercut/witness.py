@@ -156,14 +156,8 @@ class Witness:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         peer = harmless(str(address[0] if isinstance(address, tuple) else address))
-        new = Connection(
-            accepted,
-            peer,
-            Receiver(self._key, from_witness=False),
-            Sender(self._key, from_witness=True),
-            secrets.token_bytes(NONCE),
-            time.monotonic() + GREETING_S,
-        )
+        both = Receiver(self._key, from_witness=False), Sender(self._key, from_witness=True)
+        new = Connection(accepted, peer, *both, secrets.token_bytes(NONCE), time.monotonic() + GREETING_S)
         self._connections.append(new)
         self._selector.register(accepted, selectors.EVENT_READ, new)
         self._send(new, Kind.CHALLENGE, NO_RUN, new.nonce)

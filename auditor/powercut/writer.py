@@ -87,15 +87,13 @@ class Link:
                     if frame.kind is Kind.REFUSED:
                         raise LinkError(f"{self._where}: the witness refuses: {_text(frame)}")
                     if frame.kind is not kind or frame.run not in (NO_RUN, self.run):
-                        raise LinkError(
-                            f"{self._where}: {frame.kind.name} from the witness where {kind.name} comes next"
-                        )
+                        comes = f"{frame.kind.name} from the witness where {kind.name} comes next"
+                        raise LinkError(f"{self._where}: {comes}")
                     return frame
                 data = self._socket.recv(CHUNK)
                 if not data:
-                    raise LinkError(
-                        f"{self._where}: the witness hangs up: another key, or another run of this host began"
-                    )
+                    why = "another key, or another run of this host began"
+                    raise LinkError(f"{self._where}: the witness hangs up: {why}")
                 self._receiver.feed(data)
         except WireError as error:
             raise LinkError(f"{self._where}: {error}") from None
