@@ -237,7 +237,10 @@ def _said(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Statement:
     source: Source = "verify" if rule.of_verify else "check"
     if failed := by.get("fail"):
         worst = max(failed, key=lambda each: RANK[each.severity])
-        text = f"{rule.id}: {_message(worst)}{_others([each for each in failed if each is not worst])}"
+        seen = f" ({_seen([worst])})" if worst.evidence and not worst.message else ""
+        message = harmless(worst.message or f"{worst.subject}: {rule.title}") + seen
+        others = finding_words.listed([harmless(str(each.subject)) for each in failed if each is not worst])
+        text = f"{rule.id}: {message}{f' (also {others})' if others else ''}"
         fix = harmless(worst.command) or finding_words.first_sentence(worst.fix.text)
         return Statement("no", source, text, fix, rule.id, worst.severity)
     if undecided := by.get("unknown"):
@@ -251,29 +254,16 @@ def _said(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Statement:
         text = f"{rule.id}: {harmless(waiver.owner)} answers for it until {waiver.expires}: {harmless(waiver.reason)}"
         return Statement("accepted", source, text, f"zaudit explain {rule.id}", rule.id)
     if passed := by.get("pass"):
-        return Statement("yes", source, f"{rule.id}: {_seen(passed)}", _command(passed), rule.id)
+        commands = (command for each in passed[:MOST] for _, command in finding_words.evidence(each) if command)
+        return Statement("yes", source, f"{rule.id}: {_seen(passed)}", next(commands, ""), rule.id)
     why = f" ({_seen(by['not applicable'], 1)})" if "not applicable" in by else ""
     return Statement("does not apply", source, f"{rule.id} does not apply here{why}", "", rule.id)
-
-
-def _message(verdict: Verdict) -> str:
-    seen = f" ({_seen([verdict])})" if verdict.evidence and not verdict.message else ""
-    return harmless(verdict.message or f"{verdict.subject}: {verdict.rule.title}") + seen
-
-
-def _others(verdicts: Sequence[Verdict]) -> str:
-    names = [harmless(str(each.subject)) for each in verdicts]
-    return f" (also {finding_words.listed(names)})" if names else ""
 
 
 def _seen(verdicts: Sequence[Verdict], most: int = NAMED) -> str:
     """What was seen, each once, of the first subjects."""
     pieces = dict.fromkeys(text for each in verdicts[:MOST] for text, _ in finding_words.evidence(each))
     return ", ".join(list(pieces)[:most]) or ", ".join(harmless(str(each.subject)) for each in verdicts[:NAMED])
-
-
-def _command(verdicts: Sequence[Verdict]) -> str:
-    return next((command for each in verdicts[:MOST] for _, command in finding_words.evidence(each) if command), "")
 
 
 def _is_here(verdict: Verdict, seen: Audited) -> bool:

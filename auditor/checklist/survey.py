@@ -145,7 +145,3 @@ def _profiles(facts: Facts) -> dict[str, str]:
     """Engine -> the profile that writes as it does, of the databases on the target."""
     engines = {word_of(facts.get(each, "engine")) for each in facts.linked(HOST, "databases")}
     return {name: ENGINES[name].profile for name in sorted(engines) if name in ENGINES}
-
-
-def summary(found: Checklist) -> str:
-    return f"{checklist_page.counts(found)} (exit code {found.exit_code})"

@@ -56,7 +56,8 @@ def checklist(
     )
     found = survey.draw(wanted, progress(asked.deadline))
     text = checklist_page.write(format_, found, zaudit=__version__, verbose=verbose, **look(output))
-    write(text, output, survey.summary(found), encoded=format_ == "html")
+    summary = f"{checklist_page.counts(found)} (exit code {found.exit_code})"
+    write(text, output, summary, encoded=format_ == "html")
     sys.exit(found.exit_code)
 
 

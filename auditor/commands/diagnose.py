@@ -94,10 +94,11 @@ def diagnose(
 
     shown = found.diagnosis, found.report
     text = diagnose_page.write(format_, *shown, zaudit=__version__, verbose=verbose, **look(output))
-    write(text, output, command.summary(found), encoded=format_ == "html")
+    code = command.EXITS[found.diagnosis.outcome]
+    write(text, output, f"{found.diagnosis.outcome} (exit code {code})", encoded=format_ == "html")
     if found.unkept:
         raise found.unkept
-    sys.exit(command.EXITS[found.diagnosis.outcome])
+    sys.exit(code)
 
 
 COMMAND = diagnose

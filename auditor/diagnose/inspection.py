@@ -142,11 +142,6 @@ def _judged(
         raise CannotDiagnose(str(error)) from None
 
 
-def summary(found: DiagnosisResult) -> str:
-    """One line for whoever wrote the report to a file."""
-    return f"{found.diagnosis.outcome} (exit code {EXITS[found.diagnosis.outcome]})"
-
-
 # ``zaudit diagnose --watch``: its lines, with columns of a fixed width, so that they are below each other and a program can cut
 # them; and where they go.
 
