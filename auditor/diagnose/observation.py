@@ -180,7 +180,6 @@ class Zil(NamedTuple):
     whole transaction group, by why. apart: counted by dataset; not on OpenZFS 2.1, which counts all pools together."""
 
     commits: int | None
-    writers: int | None
     slog: int | None
     normal: int | None
     indirect: int | None
@@ -321,7 +320,6 @@ def _zil(before: Reading, after: Reading, fell: list[str]) -> Zil:
         fell.append("commits are not counted here")
     return Zil(
         commits=total("zil_commit_count"),
-        writers=total("zil_commit_writer_count"),
         slog=total("zil_itx_metaslab_slog_count"),
         normal=total("zil_itx_metaslab_normal_count"),
         indirect=total("zil_itx_indirect_count"),

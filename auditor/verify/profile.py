@@ -93,10 +93,6 @@ class Section(NamedTuple):
         return "write" in self.kind or self.kind == "rw" or self.kind == "randrw"
 
     @property
-    def reads(self) -> bool:
-        return "read" in self.kind or self.kind in ("rw", "randrw")
-
-    @property
     def kind(self) -> str:
         return self.options.get("rw", self.options.get("readwrite", "read")).partition(":")[0]
 
@@ -105,15 +101,6 @@ class Section(NamedTuple):
         text = self.options.get("size") or self.options.get("filesize") or "0"
         each = given if text == "${ZAUDIT_SIZE}" else size_bytes(text)
         return each * self.jobs
-
-    @property
-    def block(self) -> int:
-        """Smallest block that it writes, bytes (fio's default is 4 KiB)."""
-        split = self.options.get("bssplit")
-        if split:
-            return min(size_bytes(part.partition("/")[0]) for part in split.replace(",", ":").split(":") if part)
-        given = self.options.get("bs") or self.options.get("blocksize") or "4k"
-        return size_bytes(re.split(r"[,-]", given)[0])
 
 
 class Profile(NamedTuple):
