@@ -153,7 +153,7 @@ def resume(key: Path | None) -> NoReturn:
         state = campaign.load_state()
         found = campaign.load_record(campaign.record_of(state.run)) if state.checked else _examined(secret)
         if found:
-            write(report.write_text([found], **look(None)), None, "")
+            write(report.write("terminal", [found], **look(None)), None, "")
             if report.exit_code([found]) == report.DAMAGED:
                 sys.exit(report.DAMAGED)
         sys.exit(campaign.write(campaign.load_state(), secret or _secret(Path(state.key)), _host(), note))
@@ -226,15 +226,7 @@ def _examined(secret: bytes, *, gone: bool = False) -> Any:
 def _print(found: Any, format_: str, output: Path | None, entries: Any = ()) -> NoReturn:
     from auditor.powercut import report
 
-    match format_:
-        case "json":
-            text = report.write_json(found)
-        case "html":
-            text = report.write_html(found)
-        case "toml":
-            text = report.write_toml(entries)
-        case _:
-            text = report.write_text(found, **look(output))
+    text = report.write(format_, found, entries, **look(output))
     code = report.exit_code(found)
     write(text, output, f"{len(found)} runs (exit code {code})", encoded=format_ != "terminal")
     sys.exit(code)

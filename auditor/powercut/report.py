@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from auditor import codec
 from auditor.model.drive_cuts import ENOUGH
-from auditor.powercut.proof import Campaign, Entry, Reach, Trial, Verdict, judge
+from auditor.powercut.proof import Campaign, Entry, Gap, Reach, Trial, Verdict, judge
 from auditor.powercut.sectors import CLASSES
 from auditor.report import document as doc
 from auditor.report import html, terminal
@@ -61,14 +61,44 @@ ISSUED = (
 )
 
 
-def write_text(campaigns: Sequence[Campaign], **screen: Unpack[terminal.Screen]) -> str:
-    """For a terminal: the timelines of what was damaged and of the last cut."""
-    return terminal.write(_document(campaigns, SHOWN), **screen)
+def write(
+    format_: str, campaigns: Sequence[Campaign], entries: Sequence[Entry] = (), **screen: Unpack[terminal.Screen]
+) -> str:
+    """json (all that a verdict is computed from), toml (an entry a drive, sorted: the same logs give the same bytes), html with
+    all timelines, or else for a terminal, with those of what was damaged and of the last cut."""
+    match format_:
+        case "json":
+            return json.dumps({"schema": SCHEMA, "runs": [_plain(each) for each in campaigns]}, indent=2) + "\n"
+        case "toml":
+            lines = [f'schema = "{ENTRIES}"']
+            for each in sorted(entries):
+                # a JSON string of what is harmless is a TOML string
+                words = (harmless(value) if isinstance(value, str) else value for value in each)
+                pairs = zip(each._fields, words, strict=True)
+                lines += ["", "[[cuts]]", *(f"{key} = {json.dumps(word, ensure_ascii=False)}" for key, word in pairs)]
+            return "\n".join(lines) + "\n"
+        case "html":
+            return html.write(_document(campaigns, None))
+        case _:
+            return terminal.write(_document(campaigns, SHOWN), **screen)
 
 
-def write_html(campaigns: Sequence[Campaign]) -> str:
-    """For a browser, with all timelines."""
-    return html.write(_document(campaigns, None))
+def _plain(found: Campaign) -> dict[str, Any]:
+    def reaches(each: Trial | Gap) -> dict[str, Any]:
+        return {"streams": [{**codec.plain(one), "issued": one.issued} for one in each.streams]}
+
+    verdict = judge(found.trials)
+    return {
+        **codec.plain(found, harmless),
+        "trials": [
+            {**codec.plain(each), "informative": each.informative, "worst": each.worst, **reaches(each)}
+            for each in found.trials
+        ],
+        "gaps": [{**codec.plain(each), **reaches(each)} for each in found.gaps],
+        "verdict": codec.plain(verdict),
+        "means": MEANS[verdict.word],
+        "bound": bound(verdict),
+    }
 
 
 def _document(campaigns: Sequence[Campaign], most: int | None) -> doc.Document:
@@ -221,45 +251,6 @@ def _models(campaigns: Sequence[Campaign]) -> Iterator[str]:
             named = "1 drive" if units == 1 else f"{units} drives"
             words = f"{named}, {counts} informative cuts, which are not to be summed: the unit is the drive"
             yield f"{model}, firmware {firmware}: {words}"
-
-
-def write_json(campaigns: Sequence[Campaign]) -> str:
-    """The same, with all that a verdict is computed from."""
-    return json.dumps({"schema": SCHEMA, "runs": [_plain(each) for each in campaigns]}, indent=2) + "\n"
-
-
-def _plain(found: Campaign) -> dict[str, Any]:
-    verdict = judge(found.trials)
-    trials = [
-        {**codec.plain(each), "informative": each.informative, "worst": each.worst, "streams": _reaches(each.streams)}
-        for each in found.trials
-    ]
-    return {
-        **codec.plain(found, harmless),
-        "trials": trials,
-        "gaps": [{**codec.plain(each), "streams": _reaches(each.streams)} for each in found.gaps],
-        "verdict": codec.plain(verdict),
-        "means": MEANS[verdict.word],
-        "bound": bound(verdict),
-    }
-
-
-def _reaches(streams: Sequence[Reach]) -> list[dict[str, Any]]:
-    return [{**codec.plain(each), "issued": each.issued} for each in streams]
-
-
-def write_toml(entries: Sequence[Entry]) -> str:
-    """An entry a drive, sorted: the same logs give the same bytes. It names neither drives nor hosts."""
-    lines = [f'schema = "{ENTRIES}"']
-    for each in sorted(entries):
-        # a JSON string of what is harmless is a TOML string
-        values = {key: harmless(value) if isinstance(value, str) else value for key, value in each._asdict().items()}
-        lines += [
-            "",
-            "[[cuts]]",
-            *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()),
-        ]
-    return "\n".join(lines) + "\n"
 
 
 def exit_code(campaigns: Sequence[Campaign]) -> int:

@@ -341,11 +341,11 @@ def test_a_trial_is_computed_from_the_log_alone() -> None:
     assert (one.informative, one.worst, found.gaps) == (True, "LOST", ())
     assert codec.load(type(found), json.loads(json.dumps(codec.plain(found)))) == found
     assert report.exit_code([found]) == 14
-    text = report.write_text([found])
+    text = report.write("terminal", [found])
     assert text.splitlines()[1] == "LOST: Acknowledged writes are gone"
     assert text.splitlines()[2].startswith("Next: keep commits off")
-    SCHEMA.validate(json.loads(report.write_json([found])))
-    SCHEMA.validate(json.loads(report.write_json([])))
+    SCHEMA.validate(json.loads(report.write("json", [found])))
+    SCHEMA.validate(json.loads(report.write("json", [])))
     assert "1 of 1 cut lost: 5.0% to 100.0% of such cuts lose (95 %, exact)." in text
 
 
@@ -355,12 +355,12 @@ def test_the_timeline_of_a_cut() -> None:
     streams = (Reach(0, True, 13, 11, 2, 12), Reach(1, True, 13, None, 0, 0), Reach(1000, False, 12, 14, 4, 9))
     assert found.trials[0].streams == streams
     assert [each.issued for each in streams] == [13, 13, 14]
-    (run,) = json.loads(report.write_json([found]))["runs"]
+    (run,) = json.loads(report.write("json", [found]))["runs"]
     assert [(each["issued"], each["found"]) for each in run["trials"][0]["streams"]] == [(13, 11), (13, None), (14, 14)]
-    rows = [each.split() for each in report.write_text([found]).splitlines()]
+    rows = [each.split() for each in report.write("terminal", [found]).splitlines()]
     assert ["0", "≥", "13", "13", "11", "2,", "from", "12", "on"] in rows
     assert ["1", "≥", "13", "13", "not", "read", "not", "known"] in rows
-    page = report.write_html([found])
+    page = report.write("html", [found])
     drawn, table = page.index('<svg viewBox="0 0 960'), page.index(">Found</th>")
     assert page.index("Session 1: power (unsafe shutdowns 3 to 4), 2 LOST") < drawn < table
     assert 'aria-label="Commits of session 1; the table below has the numbers"' in page
@@ -369,7 +369,7 @@ def test_the_timeline_of_a_cut() -> None:
 
 def test_a_record_without_streams_says_so() -> None:
     found = campaign(lossy())
-    page = report.write_text([found._replace(trials=(found.trials[0]._replace(streams=()),))])
+    page = report.write("terminal", [found._replace(trials=(found.trials[0]._replace(streams=()),))])
     assert "How far each stream came is not on record." in page
 
 
@@ -386,14 +386,14 @@ def test_each_verdict_in_all_formats(word: str) -> None:
     gaps = (Gap(7, False, reach), Gap(8, True, ()))
     found = Campaign("ab" * 16, "drive", "/dev/x", "m", (drive(7, 3),), tuple(trials), gaps)
     found = found._replace(trials=tuple(each._replace(streams=reach) for each in found.trials))
-    (run,) = json.loads(report.write_json([found]))["runs"]
+    (run,) = json.loads(report.write("json", [found]))["runs"]
     SCHEMA.validate({"schema": report.SCHEMA, "runs": [run]})
     assert run["verdict"]["word"] == word
-    lines = report.write_text([found], width=400).splitlines()
+    lines = report.write("terminal", [found], width=400).splitlines()
     assert lines[1].startswith(f"{word}: ")
     assert lines[2].startswith("Next: ")
     assert run["bound"] in " ".join(lines)
-    page = report.write_html([found])
+    page = report.write("html", [found])
     assert f'<div class="word">{word}: ' in page
     for each in (7, 8):
         assert f"Session {each}: " in page
@@ -409,17 +409,17 @@ def test_the_worst_run_is_line_2() -> None:
         held._replace(trials=(trial(LOST=1),)),
         held._replace(trials=()),
     ]
-    lines = report.write_text(runs).splitlines()
+    lines = report.write("terminal", runs).splitlines()
     assert lines[:2] == ["zaudit powercut · 4 runs", "LOST: Acknowledged writes are gone (1 of 4 runs)"]
-    assert report.write_text(runs[:1]).splitlines()[1].startswith("HELD: ")
-    assert report.write_text([]).splitlines()[1] == "NO RUN"
+    assert report.write("terminal", runs[:1]).splitlines()[1].startswith("HELD: ")
+    assert report.write("terminal", []).splitlines()[1] == "NO RUN"
 
 
 def test_a_long_run_is_short_on_a_terminal_and_whole_on_a_page() -> None:
     """Of fifty cuts a terminal has those that lost, and the last."""
     trials = tuple(trial(number=number, LOST=int(number == 9)) for number in range(1, 51))
     found = Campaign("ab" * 16, "drive", "/dev/x", "m", (), trials, ())
-    text, page = report.write_text([found]), report.write_html([found])
+    text, page = report.write("terminal", [found]), report.write("html", [found])
     assert [number for number in range(1, 51) if f"Session {number}: " in text] == [9, 50]
     assert "and 48 more: zaudit powercut report --format html" in text
     assert [number for number in range(1, 51) if f"Session {number}: " in page] == list(range(1, 51))
@@ -517,8 +517,8 @@ def test_a_session_that_was_never_checked_is_a_gap() -> None:
     assert (found.trials, [(each.session, each.last) for each in found.gaps]) == ((), [(1, False), (2, True)])
     assert found.gaps[0].streams == (Reach(0, True, 13, None, 0, 0), Reach(1, True, 13, None, 0, 0),
                                      Reach(1000, False, 12, None, 0, 0))  # fmt: skip
-    assert "Session 1: never checked" in report.write_text([found])
-    assert "<svg" not in report.write_html([found])
+    assert "Session 1: never checked" in report.write("terminal", [found])
+    assert "<svg" not in report.write("html", [found])
     assert report.exit_code([found]) == 10
 
 
@@ -544,9 +544,9 @@ def test_what_ended_in_order_is_no_cut() -> None:
 )
 def test_a_check_may_say_anything(found: dict[str, Any]) -> None:
     """A host that has the key can spoil its own run, and nothing else."""
-    text = report.write_text([campaign(log(found, [drive(7, 3)]))])
+    text = report.write("terminal", [campaign(log(found, [drive(7, 3)]))])
     assert "\x1b" not in text
-    SCHEMA.validate(json.loads(report.write_json([campaign(log(found, [drive(7, 3)]))])))
+    SCHEMA.validate(json.loads(report.write("json", [campaign(log(found, [drive(7, 3)]))])))
 
 
 def test_drives_of_a_model_are_counted_and_never_summed() -> None:
@@ -555,4 +555,4 @@ def test_drives_of_a_model_are_counted_and_never_summed() -> None:
         each = campaign(log({"streams": [{"stream": 1000, "flushed": False, "checked": 9, "missing": 3}],
                              "drives": [codec.plain(drive(8, 4, identity))]}, [drive(7, 3, identity)]))  # fmt: skip
         runs.append(each._replace(run=f"{number}" * 32))
-    assert "3 drives, 1 + 1 + 1 informative cuts, which are not to be summed" in report.write_text(runs)
+    assert "3 drives, 1 + 1 + 1 informative cuts, which are not to be summed" in report.write("terminal", runs)
