@@ -106,9 +106,8 @@ def _recorded(path: Path, wanted: ChecklistOptions) -> _View:
         except ValueError as error:
             raise CannotList(f"{path}: {error}") from None
         return _audit("diagnose", str(path), seen)._replace(text=checklist_page.of_diagnosis(watched), watched=watched)
-    target, chosen = _target(seen, str(path)), session.rules(seen.policy)
-    tried = trial.from_text(text)
-    found = verification.judge(seen, tried, chosen.rules, past.targets, "low", left_out=chosen.left_out)
+    target = _target(seen, str(path))
+    found = verification.judge(seen, trial.from_text(text), session.rules(seen.policy), past.targets, "low")
     measured = found.verification
     said = checklist_page.of_verification(measured)
     return _View("verify", str(path), seen, target, found.report, said, measured)

@@ -74,15 +74,8 @@ def live(
     unkept = keep(host, request.record, (request.target,), options, chosen.rules, trial.to_text(done))
     for each in done.notes:
         note(f"zaudit: {harmless(each)}")
-    found = verification.judge(
-        seen,
-        done,
-        chosen.rules,
-        (request.target,),
-        request.fail_on,
-        left_out=chosen.left_out,
-        failed_only=request.failed_only,
-    )._replace(unkept=unkept)
+    given = (request.target,), request.fail_on
+    found = verification.judge(seen, done, chosen, *given, failed_only=request.failed_only)._replace(unkept=unkept)
     return found if before is None else found._replace(comparison=compare(before, found.verification))
 
 
@@ -92,16 +85,8 @@ def replayed(
     """A recorded verification, judged anew. policy: instead of its own."""
     past, text = load(path, "verification")
     seen = audit.replay(past, policy)
-    chosen = rules(seen.policy)
-    found = verification.judge(
-        seen,
-        trial.from_text(text),
-        chosen.rules,
-        past.targets,
-        fail_on,
-        left_out=chosen.left_out,
-        failed_only=failed_only,
-    )
+    done = trial.from_text(text)
+    found = verification.judge(seen, done, rules(seen.policy), past.targets, fail_on, failed_only=failed_only)
     return found._replace(comparison=compare(earlier(compared), found.verification)) if compared else found
 
 

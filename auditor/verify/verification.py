@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from auditor import audit
+from auditor import audit, rulebook
 from auditor.data.platforms import ANY, filled
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Reason, Subject, Unknown, known, unknown, word_of
 from auditor.judge.finding import RANK, Finding
-from auditor.judge.policy import LeftOut
-from auditor.judge.rule import Rule, Severity
+from auditor.judge.rule import Severity
 from auditor.model.run import FACTS
 from auditor.report.model import Report
 from auditor.text import duration, harmless
@@ -304,14 +303,13 @@ class VerifyResult(NamedTuple):
 def judge(
     seen: audit.Look,
     trial: Trial,
-    rules: Sequence[Rule],
+    chosen: rulebook.Chosen,
     names: Sequence[str],
     threshold: Severity,
     *,
-    left_out: Sequence[LeftOut] = (),
     failed_only: bool = False,
 ) -> VerifyResult:
-    """Everything that follows from a trial. Adds the facts of the runs to what was seen. left_out, failed_only: as in
+    """Everything that follows from a trial. Adds the facts of the runs to what was seen. failed_only: as in
     :func:`auditor.audit.judge`. Raises ProfileError."""
     asked, runs, followed = _read(seen.facts, trial)
     seen.facts.put_all(run_facts(trial, runs, asked, followed, seen.facts))
@@ -323,7 +321,7 @@ def judge(
         if run.purpose != "calls":
             subject = Subject("run", run.name)
             seen.facts.replace(Fact(subject, "objectives_met", unknown(f"run {run.name}: its latency is not judged")))
-    first = audit.judge(seen, rules, names, threshold)
+    first = audit.judge(seen, chosen.rules, names, threshold)
     latencies = tuple(
         result.judge(run, asked.slo, _why_not(run.name, followed, (*first.findings, *first.waived)))
         for run in runs
@@ -332,7 +330,7 @@ def judge(
     for each in latencies:
         seen.facts.replace(met(each))
     found = _verification(seen, trial, asked, runs, followed, latencies)
-    report = audit.judge(seen, rules, names, threshold, left_out=left_out, failed_only=failed_only)
+    report = audit.judge(seen, chosen.rules, names, threshold, left_out=chosen.left_out, failed_only=failed_only)
     both = None  # of --ab slog: what forbids to judge a latency lets one say which of two is longer, if both are traced
     if trial.without is not None:
         sides = [_unjudged(seen, each) for each in (trial, trial.without)]
