@@ -253,7 +253,7 @@ def _labels(marks: Sequence[tuple[int, str]], room: int) -> str:
 # Pictures as inline SVG: latency heat map, percentile curves, bars. The classes get their colours from auditor.report.markup.
 
 WIDTH = 960
-LEFT, RIGHT, TOP = 74.0, 24.0, 16.0
+LEFT, RIGHT, TOP, STEP = 74.0, 24.0, 16.0, 26
 LEVELS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.3)  # above this share of the syncs of a column, one shade darker
 LINES_MOST = 150  # transaction groups, above which lines through the whole picture would hide it
 COLOURS = 6
@@ -376,34 +376,30 @@ def histogram(latency: Histogram, what: str) -> Element | None:
     if not counts:
         return None
     rows = [(1000 << power, counts[power]) for power in range(min(counts), max(counts) + 1)]
-    step, left, room = 26, 110.0, WIDTH - 110.0 - RIGHT - 130
+    left, room = 110.0, WIDTH - 110.0 - RIGHT - 130
     most = max(count for _, count in rows)
-    parts = []
+    parts = list[Element]()
     for i, (ns, count) in enumerate(rows):
-        y, wide = TOP + step * i, room * count / most
-        parts.append(_text(left - 10, y + 16, f"≤ {duration(ns)}", "end"))
-        parts.append(_bar(left, y, wide))
-        parts.append(_text(left + wide + 8, y + 16, f"{count:,} ({100 * count / latency.samples:.3g} %)", "start"))
+        says = f"{count:,} ({100 * count / latency.samples:.3g} %)"
+        parts += _bar_row(i, left, f"≤ {duration(ns)}", left, room * count / most, says)
     told = ", ".join(f"{count:,} up to {duration(ns)}" for ns, count in rows)
-    return _svg(f"{what[:1].upper()}{what[1:]} by latency: {told}", TOP + step * len(rows) + 8, parts)
+    return _svg(f"{what[:1].upper()}{what[1:]} by latency: {told}", TOP + STEP * len(rows) + 8, parts)
 
 
 def bars(rows: Sequence[Bar], mark: float, mark_name: str) -> Element:
     """Bars on a log axis from 1 on, with the spread of the trials, and a line at a value that they are measured by."""
-    step, left = 26, 270.0
+    left = 270.0
     top = math.log(max([row.high for row in rows] + [mark]) * 1.1)
     room = WIDTH - left - RIGHT - 70
 
     def at(value: float) -> float:
         return left + min(max(math.log(max(value, 1e-9)) / top, 0.0), 1.0) * room
 
-    parts = []
+    parts = list[Element]()
     for i, row in enumerate(rows):
-        y = TOP + step * i
-        parts.append(_text(left - 10, y + 16, f"{row.label}   {row.text}", "end"))
-        parts.append(_bar(left, y, at(row.value) - left))
-        parts.append(_path("spread", f"M{at(row.low):.1f} {y + 12}H{at(row.high):.1f}"))
-    bottom = TOP + step * len(rows)
+        parts += _bar_row(i, left, f"{row.label}   {row.text}", left, at(row.value) - left)
+        parts.append(_path("spread", f"M{at(row.low):.1f} {TOP + STEP * i + 12}H{at(row.high):.1f}"))
+    bottom = TOP + STEP * len(rows)
     parts.append(_path("limit", f"M{at(mark):.1f} {TOP}V{bottom}"))
     parts.append(_text(at(mark), bottom + 16, mark_name, "middle", "limitname"))
     return _svg("Time by how often is synced", bottom + 24, parts)
@@ -420,24 +416,22 @@ class StreamBar(NamedTuple):
 
 def reaches(title: str, rows: Sequence[StreamBar]) -> Element:
     """Commits from left to right, by the last acknowledged one, which is a line."""
-    step, left = 26, 150.0
+    left = 150.0
     ends = [each.beyond or 0 for each in rows] + [-(each.gone or 0) for each in rows]
     low, high = min(ends) - 1, max(ends) + 1
-    bottom = TOP + step * len(rows)
+    bottom = TOP + STEP * len(rows)
 
     def at(commits: int) -> float:
         return left + (commits - low) / (high - low) * (WIDTH - left - RIGHT - 60)
 
-    parts = []
+    parts = list[Element]()
     for i, row in enumerate(rows):
-        y = TOP + step * i
-        parts.append(_text(left - 10, y + 16, row.label, "end"))
+        y = TOP + STEP * i
         if row.beyond is None:
-            parts.append(_text(at(0) + 8, y + 16, "not read", "start"))
+            parts += _text(left - 10, y + 16, row.label, "end"), _text(at(0) + 8, y + 16, "not read", "start")
             continue
         first, last = sorted((at(0), at(row.beyond)))
-        parts.append(_bar(first, y, last - first))
-        parts.append(_text(last + 8, y + 16, f"{row.beyond:+,}", "start"))
+        parts += _bar_row(i, left, row.label, first, last - first, f"{row.beyond:+,}")
         if row.gone:
             parts.append(_path("limit", f"M{at(-row.gone):.1f} {y + 12}H{at(0):.1f}"))
     parts.append(_path("spread", f"M{at(0):.1f} {TOP}V{bottom}"))
@@ -461,8 +455,13 @@ def _path(name: str, way: str) -> Element:
     return element("path", class_=name, d=way)
 
 
-def _bar(x: float, y: float, wide: float) -> Element:
-    return element("rect", class_="bar", x=f"{x}", y=f"{y + 3}", width=f"{wide:.1f}", height="18")
+def _bar_row(i: int, left: float, label: str, x: float, wide: float, says: str = "") -> Iterable[Element]:
+    """A label, the bar beside it, and what stands behind that."""
+    y = TOP + STEP * i
+    yield _text(left - 10, y + 16, label, "end")
+    yield element("rect", class_="bar", x=f"{x}", y=f"{y + 3}", width=f"{wide:.1f}", height="18")
+    if says:
+        yield _text(x + wide + 8, y + 16, says, "start")
 
 
 def _text(x: float, y: float, text: str, anchor: str, name: str | None = None) -> Element:
