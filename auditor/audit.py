@@ -154,7 +154,7 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
         if not facts.of(root):
             there = [each.name for each in facts.linked(targets.pool_of(root), "datasets")]
             raise NothingToAudit(f"in this recording: {targets.missing(root.name, there)}")
-    more = targets.implied(facts, roots)
+    more = targets.expand(facts, roots)
     for dataset in list(facts.subjects("dataset")):
         why = more.get(dataset)
         facts.replace(Fact(dataset, "brought", known(why, why) if why else unknown("it was named")))

@@ -12,21 +12,21 @@ from fnmatch import fnmatchcase
 from math import inf
 
 from auditor.databases import ENGINES, SERVERS, postgres
-from auditor.databases.engine import DOUBT, GIVEN, WITHHELD, Engine, Form, Line, Settings, Shape, kept, path, valued
+from auditor.databases.engine import DOUBT, GIVEN, WITHHELD, Engine, Form, Line, Settings, Shape, keep, path, valued
 from auditor.facts import Known, Subject
 from auditor.host.request import Files
 
 CHARACTERS, WORDS = 1 << 16, 1 << 12  # of a command line; so many variables of an environment, too
 
 
-def allowed() -> frozenset[str]:
+def allow_list() -> frozenset[str]:
     """The words of all allow-lists: ``ENGINE SETTING`` and ``$VARIABLE``. What is none of them is not kept, so a recording of a
     zaudit with fewer of them says nothing of the others."""
     settings = (f"{engine.name} {each.name}" for engine in ENGINES.values() for each in engine.settings)
     return frozenset((*settings, *(f"${name}" for name in VARIABLES)))
 
 
-def doubtful(engine: Engine, unkept: Collection[str]) -> Callable[[str], bool]:
+def doubts(engine: Engine, unkept: Collection[str]) -> Callable[[str], bool]:
     """Whether a fact may rest on one of these words, of which nothing was kept: a setting may decide about its own fact, or
     about all that are made of several."""
     lost = [each for each in engine.settings if f"{engine.name} {each.name}" in unkept]
@@ -98,7 +98,7 @@ def environment(text: str, known: Mapping[str, Shape] = VARIABLES) -> list[tuple
     if text.count("\0") > WORDS:
         return [(name, WITHHELD) for name in known]
     pairs = (each.partition("=") for each in text.split("\0"))
-    return [(name, kept(value, known[name])) for name, equals, value in pairs if equals and name in known]
+    return [(name, keep(value, known[name])) for name, equals, value in pairs if equals and name in known]
 
 
 ELSEWHERE = "connection"  # in place of a process or folder: a server that was not seen on this host
@@ -258,7 +258,7 @@ def _backwards(path: str) -> list[str]:
     return [part for part in reversed(path.split("/")) if part]
 
 
-def given(engine: Engine, line: str, process: str) -> Settings:
+def from_command_line(engine: Engine, line: str, process: str) -> Settings:
     """What the command line of a server sets, by the names of :class:`Engine`. line: what was kept of it."""
     words = arguments(engine, line)
     where = f"/proc/{process}/cmdline"

@@ -224,7 +224,7 @@ def boolean(value: str) -> bool:
     raise ValueError(f"{value[:40]!r} is neither on nor off")
 
 
-def kept(value: str, shape: Shape) -> str:
+def keep(value: str, shape: Shape) -> str:
     """The value of a known setting, or that it is withheld."""
     return value if value == WITHHELD or shape(value) else WITHHELD
 
@@ -259,7 +259,7 @@ def setting(settings: Settings, name: str, default: str) -> tuple[str, Evidence]
     return default, Evidence(f"{name} = {default or 'default'} (not set: the default)")
 
 
-def decided(value: Known) -> bool:
+def set_at_start(value: Known) -> bool:
     """Whether what the process was started with says it, and no file."""
     return all(each.text.rstrip(")").endswith(tuple(f"({each}" for each in GIVEN)) for each in value.evidence)
 
@@ -269,10 +269,10 @@ def setting_facts(engine: Engine, settings: Settings) -> Found:
     for each in engine.settings:
         if each.fact:
             value, seen = setting(settings, each.name, each.default)
-            yield each.fact, Known(parsed(each.parse, each.name, value), (seen,))
+            yield each.fact, Known(parse_setting(each.parse, each.name, value), (seen,))
 
 
-def parsed(parse: Callable[[str], T], name: str, value: str) -> T:
+def parse_setting(parse: Callable[[str], T], name: str, value: str) -> T:
     """Raises ValueError with the name of the setting."""
     try:
         return parse(value)
@@ -282,7 +282,7 @@ def parsed(parse: Callable[[str], T], name: str, value: str) -> T:
 
 def is_on(value: str, name: str) -> bool:
     """Whether a setting is on. Raises ValueError."""
-    return parsed(boolean, name, value)
+    return parse_setting(boolean, name, value)
 
 
 def from_server(value: Known, command: str) -> Known:
@@ -362,15 +362,15 @@ def dashed(words: Sequence[str], values: Mapping[str, tuple[str, Shape]], flags:
         if each in (WITHHELD, "-") or (name not in values and not each.startswith("--") and name[:1] in values):
             found.append(DOUBT)  # settings from standard input; a short option with its value
         elif name in flags:
-            value = kept(value, flags[name]) if equals else ""
+            value = keep(value, flags[name]) if equals else ""
             found.append(Line(f"{option}={value}" if equals else option, "setting", name, value or "true"))
         elif name in values and equals:
             name, shape = values[name]
-            value = kept(value, shape)
+            value = keep(value, shape)
             found.append(Line(f"{option}={value}", "setting", name, value))
         elif name in values and rest:
             name, shape = values[name]
-            value = kept(rest.pop(0), shape)
+            value = keep(rest.pop(0), shape)
             found += [Line(option), Line(value, "setting", name, value)]
         else:
             found.append(DOUBT if name in values else Line("") if not each else REST)
@@ -451,7 +451,7 @@ class _Reader:
 
     def _setting(self, indent: int, name: str, value: str) -> bool:
         text = _scalar(value)
-        text = WITHHELD if text is None else kept(text, self._known[name])
+        text = WITHHELD if text is None else keep(text, self._known[name])
         self._leaf = indent, len(self.found)
         shown = text if plain(text) or text == WITHHELD else f'"{text}"'
         line = Line(f"{name}: {shown}", "setting", name, text)

@@ -40,7 +40,7 @@ from auditor.databases.engine import (
     from_server,
     getopt,
     is_on,
-    kept,
+    keep,
     path,
     setting,
     setting_facts,
@@ -98,7 +98,7 @@ def option(text: str, known: Mapping[str, Shape]) -> Line:
         return Line(f"skip_{name}", "setting", name, means)
     if means == ALONE:
         return Line(name, "setting", name, means)
-    value = means or kept(_unquoted(value.strip()), known.get(name, word))
+    value = means or keep(_unquoted(value.strip()), known.get(name, word))
     return Line(f"{name}={value}", "setting", name, value)
 
 
@@ -120,7 +120,7 @@ def cnf(text: str, known: Mapping[str, Shape]) -> list[Line]:
             return Line(f"[{name if ours else ''}]", "group", name if ours else "")
         if line[0] == "!":
             include, _, place = line.replace("\t", " ").partition(" ")
-            place = kept(place.strip(), path)
+            place = keep(place.strip(), path)
             return Line(f"{include} {place}", "setting", include, place) if include in _INCLUDES else DOUBT
         return option(_uncommented(line), known)
 
@@ -158,7 +158,7 @@ def _persisted(table: Mapping[str, Any], known: Mapping[str, Shape]) -> Iterator
         setting = name.lower()
         if setting in known:
             value = entry.get("Value") if isinstance(entry, dict) else None
-            yield setting, kept(value, known[setting]) if isinstance(value, str) else WITHHELD
+            yield setting, keep(value, known[setting]) if isinstance(value, str) else WITHHELD
         elif isinstance(entry, dict):
             yield from _persisted(entry, known)
 
@@ -236,7 +236,7 @@ class InnoDB(Engine):
             if text == "no-defaults":
                 return Line(f"--{text}", "setting", text, ALONE)
             if name in _FIRST:
-                value = kept(value, _FIRST[name])
+                value = keep(value, _FIRST[name])
                 return Line(f"--{name}={value}", "setting", name, value) if equals else DOUBT
             if name.replace("_", "-").startswith(("defaults", "no-defaults")):
                 return DOUBT
@@ -247,16 +247,16 @@ class InnoDB(Engine):
                 return line._replace(text=f"--{line.text}")
             if after is None:
                 return None
-            value = kept(after, known.get(line.name, word))
+            value = keep(after, known.get(line.name, word))
             return Line(value, "setting", line.name, value)
 
         def short(letter: str, value: str) -> Line | None:
-            return Line(home := kept(value, path), "setting", "datadir", home) if letter == "h" else None
+            return Line(home := keep(value, path), "setting", "datadir", home) if letter == "h" else None
 
         return getopt(given, LETTERS, short, long)
 
     def wanted(self, launch: Launch) -> list[str]:
-        own = [*ALWAYS, *LINKED, *_unsure(launch.data_directory, launch.program), *self._own(launch)]
+        own = [*ALWAYS, *LINKED, *_unsure(launch.data_directory, launch.program), *self._server_files(launch)]
         names = [launch.given["defaults-file"][0]] if "defaults-file" in launch.given else own
         names += [f"{folder}/*.cnf" for folder in FOLDERS]
         return (
@@ -265,7 +265,7 @@ class InnoDB(Engine):
             else [*names, *(f"{launch.data_directory or MISSING}/{name}" for name in (PERSISTED, ARIA))]
         )
 
-    def _own(self, launch: Launch) -> Iterator[str]:
+    def _server_files(self, launch: Launch) -> Iterator[str]:
         """The files of this one server, in their order."""
         variables = launch.variables or {}
         home = (variables.get("MARIADB_HOME") if self.maria else None) or variables.get("MYSQL_HOME")
@@ -321,7 +321,7 @@ class InnoDB(Engine):
             if told := list(self.settings_of(tree, file, groups, needed=False)):
                 raise ValueError(f"{file} sets {told[0]}, and whether this build reads it is not known")
         extra = given.get("defaults-extra-file", ("",))[0]
-        for file in self._own(launch):
+        for file in self._server_files(launch):
             settings |= self.settings_of(tree, file, groups, needed=file == extra)
         return settings
 

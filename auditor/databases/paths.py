@@ -279,7 +279,7 @@ def table_of(lines: Sequence[str]) -> list[mounts.Mount]:
     return mounts.mounts("".join(f"{line}\n" for line in lines))
 
 
-class Looked(NamedTuple):
+class Folders(NamedTuple):
     """What was seen of the folders of a database. folders: that were looked at; None in a recording from before their devices
     were told, since when that of the root is told with any. barred: in which the process may not write. gone: links of
     tablespaces that lead to nothing. failed: why the second look failed, or an empty string."""
@@ -290,7 +290,7 @@ class Looked(NamedTuple):
     failed: str
 
     @classmethod
-    def of(cls, database: Subject, facts: Facts) -> Looked:
+    def of(cls, database: Subject, facts: Facts) -> Folders:
         def said(name: str) -> frozenset[str]:
             return frozenset(words_of(facts.get(database, name)))
 
@@ -331,7 +331,7 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
         directories, table = words_of(read[0]), words_of(read[1])
         symlinks = rows_of(read[2], SymbolicLink)
         more = facts.get(database, "more_symlinks")
-        looked = Looked.of(database, facts)
+        looked = Folders.of(database, facts)
         try:
             if unseen(directories, symlinks, table):
                 if isinstance(more, Known) and (
@@ -344,7 +344,7 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
             placed = (
                 []
                 if isinstance(more, Unknown)
-                else list(_placed(database, directories, table, symlinks, holds, looked, holders.table))
+                else list(_places(database, directories, table, symlinks, holds, looked, holders.table))
             )
         except ValueError as error:
             more = unknown(f"{database.name}: {error}")
@@ -364,13 +364,13 @@ def _holds(mount: mounts.Mount | None, holders: Holders, layers: Mapping[str, mo
     return found._replace(how=f"{found.how} (below an overlay)" if found.datasets else f"an overlay on {found.how}")
 
 
-def _placed(
+def _places(
     database: Subject,
     directories: tuple[str, ...],
     table: tuple[str, ...],
     symlinks: tuple[SymbolicLink, ...],
     holds: Callable[[mounts.Mount | None], Place],
-    looked: Looked,
+    looked: Folders,
     of_host: mounts.Table | Unknown,
 ) -> Iterator[Fact]:
     targets = dict(symlinks)

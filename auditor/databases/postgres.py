@@ -28,7 +28,7 @@ from auditor.databases.engine import (
     from_server,
     getopt,
     is_on,
-    kept,
+    keep,
     names,
     path,
     plain,
@@ -68,7 +68,7 @@ def conf(text: str, known: Mapping[str, Shape]) -> list[Line]:
             return DOUBT  # the server does not read it either; it may run with what stood here before
         if name not in known:
             return OTHER
-        value = kept(found, known[name])
+        value = keep(found, known[name])
         shown = value if plain(value) or value == WITHHELD else f"'{value}'"
         return Line(f"{name} = {shown}", "setting", name, value)
 
@@ -154,7 +154,7 @@ class PostgreSQL(Engine):
         def short(letter: str, value: str) -> Line | None:
             match letter:
                 case "D":
-                    return Line(folder := kept(value, path), "setting", "-D", folder)
+                    return Line(folder := keep(value, path), "setting", "-D", folder)
                 case "F":
                     return Line("-F", "setting", "fsync", "off")
                 case "c":
@@ -169,7 +169,7 @@ class PostgreSQL(Engine):
         name = name.replace("-", "_").lower()
         if not equals or name not in self.known:
             return REST
-        value = kept(value, self.known[name])
+        value = keep(value, self.known[name])
         return Line(f"{before}{name}={value}", "setting", name, value)
 
     def wanted(self, launch: Launch) -> list[str]:

@@ -29,7 +29,7 @@ from auditor.databases.engine import (
     boolean,
     by_line,
     dashed,
-    kept,
+    keep,
     path,
     place,
     plain,
@@ -65,7 +65,7 @@ def conf(text: str, known: Mapping[str, Shape]) -> list[Line]:
             value = value[1:-1]
         elif " " in value:
             value = WITHHELD
-        value = kept(value, known[name])
+        value = keep(value, known[name])
         shown = value if plain(value) or value == WITHHELD else f'"{value}"'
         return Line(f"{name} {shown}", "setting", name, value)
 
@@ -107,7 +107,7 @@ class Redis(Engine):
     def arguments(self, given: Sequence[str]) -> list[Line]:
         """``[FILE] --name value``; most builds put a title in their place."""
         first = given[:1] if given and not given[0].startswith("-") and given[0] not in ("", WITHHELD, ARGUMENT) else []
-        lines = [Line(value, "setting", "config", value) for value in (kept(each, path) for each in first)]
+        lines = [Line(value, "setting", "config", value) for value in (keep(each, path) for each in first)]
         values = {each.name: (each.name, each.shape) for each in self.settings}
         return [*lines, *dashed(given[len(first) :], values, {})]
 
@@ -175,7 +175,7 @@ def _start(engine: Redis) -> str:
     )
 
 
-def keep(engine: Redis) -> str:
+def unit_lines(engine: Redis) -> str:
     """The lines that are kept of what systemctl says."""
     return rf"^(?:|MainPID=\d+|{_start(engine)})$"
 
@@ -191,10 +191,10 @@ def request(database: Subject, facts: Facts) -> Run | Skip:
     if engine is None or not database.name.partition(" ")[2].isdigit():
         return Skip("it is no Redis that runs here", applies=False)
     argv = ("systemctl", "show", SHOWN, engine.units)
-    return Run(argv, package="systemd", keep=keep(engine))
+    return Run(argv, package="systemd", keep=unit_lines(engine))
 
 
-def hidden(database: Subject, facts: Facts) -> bool:
+def hides_arguments(database: Subject, facts: Facts) -> bool:
     """Whether a title stands in place of the arguments: none is left."""
     found = facts.get(database, "arguments")
     return _titled(database) is not None and isinstance(found, Known) and not found.value
@@ -225,7 +225,7 @@ def compare(facts: Facts) -> None:
     """All of them. Where their arguments are not known, what the file says of durability is not believed."""
     for database in list(facts.subjects("database")):
         engine = _titled(database)
-        if engine and hidden(database, facts) and (why := _doubt(database, engine, facts)):
+        if engine and hides_arguments(database, facts) and (why := _doubt(database, engine, facts)):
             for name in SAYS:
                 if isinstance(facts.get(database, name), Known):
                     facts.replace(Fact(database, name, why))

@@ -23,7 +23,7 @@ from functools import partial
 from math import inf
 
 from auditor.databases import ENGINES, SERVERS, configuration, servers
-from auditor.databases.engine import ARGUMENT, WITHHELD, Engine, Launch, Settings, decided
+from auditor.databases.engine import ARGUMENT, WITHHELD, Engine, Launch, Settings, set_at_start
 from auditor.facts import (
     HOST,
     Fact,
@@ -110,7 +110,7 @@ def database_settings(reply: Files, database: Subject) -> Iterator[Fact]:
         line = reply.text.get(here + "cmdline", "")
         if not line.endswith("\0"):
             raise ValueError(f"{here}cmdline: {reply.errors.get(here + 'cmdline', 'is cut off')}")
-        given = configuration.given(engine, line, place)
+        given = configuration.from_command_line(engine, line, place)
     environ = reply.text.get(here + "environ")
     variables = None if environ is None else dict(configuration.environment(environ))
     if withheld := [each for each in engine.variables if (variables or {}).get(each) == WITHHELD]:
@@ -124,7 +124,7 @@ def database_settings(reply: Files, database: Subject) -> Iterator[Fact]:
         others=ARGUMENT in reply.text.get(here + "cmdline", ""),
     )
     tree = configuration.Tree(reply, configuration.root_of(database))
-    in_doubt = configuration.doubtful(engine, reply.unkept)
+    in_doubt = configuration.doubts(engine, reply.unkept)
     found = [(fact, value) for fact, value in engine.read(launch, tree) if not in_doubt(fact)]
     yield from (Fact(database, fact, value) for fact, value in found)
     if engine.compared:
@@ -132,7 +132,7 @@ def database_settings(reply: Files, database: Subject) -> Iterator[Fact]:
     if place.isdigit():
         later = [path for path, after in reply.changed.items() if after > AT_ONCE_S]
         persisted = any(_is_persisted(engine, path) for path in later)
-        own = tuple(fact for fact, value in found if decided(value) and not persisted)
+        own = tuple(fact for fact, value in found if set_at_start(value) and not persisted)
         yield Fact(database, "decided", known(own, ", ".join(own) or "none", f"tr '\\0' ' ' <{here}cmdline"))
         if changed := tree.changed():
             yield Fact(database, "loaded", _loaded(engine, place, *changed))

@@ -39,21 +39,21 @@ def answer_of(source: Source, subject: Subject, request: Run | Read, reply: Capt
             text = command_line(request.argv)
             older = f"{text} ({', '.join(capture.lacks)})" if capture.lacks else ""
             if capture.fault == UNASKED:
-                return Answer(Facts(), Unknown((unasked(text),)), unasked=text)
+                return Answer(Facts(), Unknown((unasked_reason(text),)), unasked=text)
             if fault := fault_of(request, capture, text, host.euid):
                 return Answer(_of_a_part(source, subject, capture, text), Unknown((fault,)), part=True)
             assert capture.exit is not None
             said = Output(
-                decoded(capture.stdout), text, capture.exit, decoded(capture.stderr), capture.lacks, capture.columns
+                decode(capture.stdout), text, capture.exit, decode(capture.stderr), capture.lacks, capture.columns
             )
             missing = unknown(f"{text}: does not report it", root_if(host, said.stderr))
             facts = {name.rpartition(".")[2] for name in source.facts}
             if any(_of_word(source, each) not in facts for each in capture.lacks):  # more than properties and columns
-                missing = Unknown((unasked(older),))
+                missing = Unknown((unasked_reason(older),))
         case Read(), Files() as said:
             text = request.patterns[0]
             lost = tuple(f"{text} ({each})" for each in said.unkept if _concerns(each, subject))
-            missing = unread(said._replace(unkept=lost), text, host)
+            missing = unread_reasons(said._replace(unkept=lost), text, host)
             older = ", ".join(map(harmless, (*said.unasked(), *lost)[:1]))
             if older and not (said.text or said.links or said.devices):
                 return Answer(Facts(), missing, unasked=older)
@@ -67,7 +67,7 @@ def answer_of(source: Source, subject: Subject, request: Run | Read, reply: Capt
         return Answer(found, missing, unasked=older)
     except ValueError as error:  # what a parser says of an answer that it does not understand
         if older:  # it was understood by those who asked for less
-            return Answer(Facts(), Unknown((unasked(older),)), unasked=older)
+            return Answer(Facts(), Unknown((unasked_reason(older),)), unasked=older)
         why = harmless(str(error) or type(error).__name__)[:200]
         remedy = missing.reasons[0].remedy or root_if(host, why)
         whole = f"{text}: {why if remedy else f'output not understood: {why}'}"
@@ -86,7 +86,7 @@ def _of_a_part(source: Source, subject: Subject, capture: Capture, text: str) ->
     """What a command said before it was given up, where its parser leaves out what is cut off."""
     if not (capture.fault and capture.stdout and source.part):
         return Facts()
-    said = Output(decoded(capture.stdout), text, 0, "", capture.lacks, capture.columns)
+    said = Output(decode(capture.stdout), text, 0, "", capture.lacks, capture.columns)
     if over(said, source.form):
         return Facts()
     try:
@@ -112,7 +112,7 @@ def _of_word(source: Source, word: str) -> str:
 def _lacking(source: Source, found: Facts, lacks: Sequence[str], older: str) -> Iterator[Fact]:
     """The facts that an older question did not ask for, of all that its answer is about."""
     names = {_of_word(source, word) for word in lacks}
-    why = Unknown((unasked(older),))
+    why = Unknown((unasked_reason(older),))
     for fact in source.facts if names else ():
         kind, _, bare = fact.rpartition(".")
         if bare in names:
@@ -144,7 +144,7 @@ def command_line(argv: Sequence[str]) -> str:
     return harmless(" ".join(short))
 
 
-def decoded(data: bytes) -> str:
+def decode(data: bytes) -> str:
     """What a command printed."""
     return data.decode("utf-8", "surrogateescape")
 
@@ -161,23 +161,23 @@ def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | N
             f"{request.argv[0]} is not installed", f"apt install {request.package}" if request.package else ""
         )
     if capture.fault == UNASKED:
-        return unasked(text)
+        return unasked_reason(text)
     if capture.fault:
         return Reason(f"{text}: {capture.fault}", _longer(capture.fault), lost=True)
     if capture.exit is not None and capture.exit in request.accept:
         return None
-    if lacks := _LACKS.search(decoded(capture.stderr)):
+    if lacks := _LACKS.search(decode(capture.stderr)):
         ways = [f"pip install 'zaudit[{request.extra}]'"] if request.extra else []
         ways += [f"apt install {request.package}"] if request.package else []
         return Reason(f"{text}: Python's {lacks[1]} is not installed", " or ".join(ways))
-    said = [line.strip() for line in decoded(capture.stderr + b"\n" + capture.stdout).splitlines()]
+    said = [line.strip() for line in decode(capture.stderr + b"\n" + capture.stdout).splitlines()]
     # nvme-cli 2 puts its error into {"error": ...} and may print its usage before it: the line that says why comes first
     said = [line for line in said if line.strip("{}[],")]
     said.sort(key=lambda line: not _DENIED.search(line))
     why = harmless(said[0])[:200] if said else f"exit code {capture.exit}"
     if capture.exit is not None and capture.exit < 0:
         why = f"killed by signal {-capture.exit} ({why})"
-    needs_root = euid != 0 and (_DENIED.search(decoded(capture.stderr + capture.stdout)) or (capture.exit or 0) < 0)
+    needs_root = euid != 0 and (_DENIED.search(decode(capture.stderr + capture.stdout)) or (capture.exit or 0) < 0)
     return Reason(f"{text}: {why}", ROOT if needs_root else "", lost=not _STABLE.search(why))
 
 
@@ -186,14 +186,14 @@ def _longer(fault: str) -> str:
     return "--deadline" if "the deadline of" in fault else "--timeout" if fault.startswith("no answer") else ""
 
 
-def unasked(text: str) -> Reason:
+def unasked_reason(text: str) -> Reason:
     """Of a question that the zaudit which made the recording did not know."""
     return Reason(f"{text}: {UNASKED}", AGAIN)
 
 
-def unread(files: Files, text: str, host: Host) -> Unknown:
+def unread_reasons(files: Files, text: str, host: Host) -> Unknown:
     """Why a fact is missing after files were read: what could not be read, else that they do not say."""
-    older = tuple(unasked(harmless(each)) for each in (*files.unasked(), *files.unkept)[:1])
+    older = tuple(unasked_reason(harmless(each)) for each in (*files.unasked(), *files.unkept)[:1])
     trouble = {path: error for path, error in files.errors.items() if error not in ("no such file", UNASKED)}
     absent = {path: error for path, error in files.errors.items() if "*" not in path and not older}
     reasons = tuple(
@@ -406,7 +406,7 @@ class ByName:
         return self._late._replace(stdout=max(rows, self._late.stdout, key=len), seconds=seconds, fault=fault)
 
 
-def wanted(request: Run, reply: Capture) -> bool:
+def asks_again(request: Run, reply: Capture) -> bool:
     """Whether a question is to be asked again so."""
     if not request.free_text:
         return _late(request, reply)

@@ -119,7 +119,7 @@ class Gatherer:
         try:
             if key in self._again and isinstance(reply, Capture):
                 return self._again[key][1].send(reply)
-            if isinstance(request, Run) and isinstance(reply, Capture) and answer.wanted(request, reply):
+            if isinstance(request, Run) and isinstance(reply, Capture) and answer.asks_again(request, reply):
                 again = answer.ByName(request, reply)
                 self._again[key] = (again, steps := again.steps())
                 return next(steps)

@@ -166,12 +166,12 @@ def held_before(facts: Facts, what: Mount | str) -> Place:
         return Place(how="block devices are not looked up again")
     if what.fstype == "zfs":
         return Place((what.source,))
-    said = _said(what)
+    said = _title(what)
     found = [each.name for each in facts.subjects("dataset") if said in words_of(facts.get(each, "carries"))]
     return Place(tuple(found), off=not found)
 
 
-def _said(mount: Mount) -> str:
+def _title(mount: Mount) -> str:
     return harmless(f"{mount.fstype} at {mount.mount_point}")
 
 
@@ -206,11 +206,11 @@ class _Above:
     def mount(self, mount: Mount) -> None:
         place = self.holders.mount(mount)
         for name in place.datasets or self._in_part(mount, place):
-            self.carries.setdefault(name, []).append(_said(mount))
+            self.carries.setdefault(name, []).append(_title(mount))
         if place.datasets:
             self._way(mount, place.datasets)
         else:
-            self._doubt(self._in_part(mount, place), f"{_said(mount)}: {place.how}")
+            self._doubt(self._in_part(mount, place), f"{_title(mount)}: {place.how}")
 
     def _in_part(self, mount: Mount, place: Place) -> tuple[str, ...]:
         """The datasets below one that also lies on something else, or that cannot be followed to its end."""
@@ -221,7 +221,7 @@ class _Above:
 
     def _way(self, mount: Mount, datasets: tuple[str, ...]) -> None:
         """Each step from a file system down to its datasets."""
-        what = _said(mount)
+        what = _title(mount)
         if off := sorted(NO_FLUSHES & set(mount.options)):
             self._lose(datasets, f"{what} is mounted {', '.join(off)}", MOUNTS)
         elif mount.fstype not in FLUSHING:

@@ -139,7 +139,7 @@ SELF = "self"  # in place of a process: a database that the user named by its fo
 _NAME = re.compile(r"[A-Za-z][^@#]*", re.DOTALL)
 
 
-def implied(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
+def expand(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
     """The datasets that were not named, and why each is audited. roots: those that were, each with all below it. Where a
     database keeps its files is unknown afterwards, where it would bring more than MOST."""
     found: dict[Subject, str] = {}

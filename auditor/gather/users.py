@@ -96,10 +96,10 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     for dataset in list(facts.subjects("dataset")):
         name = dataset.name
         by, unseen = found.by[name], found.unseen
-        users_of_it = Known(tuple(some([*dict.fromkeys(by.values())])), (*[*by][:TOLD],)) if by else none
+        users_of_it = Known(tuple(some([*dict.fromkeys(by.values())])), (*[*by][:NAMED],)) if by else none
         yield Fact(dataset, "used_by", unseen[0] if unseen and not by else users_of_it)
         itself = {seen: called for seen, called in by.items() if seen not in found.in_files[name]}
-        open_by = Known(tuple(some([*dict.fromkeys(itself.values())])), (*[*itself][:TOLD],)) if itself else none
+        open_by = Known(tuple(some([*dict.fromkeys(itself.values())])), (*[*itself][:NAMED],)) if itself else none
         yield Fact(dataset, "opened_by", unseen[0] if unseen and not itself else open_by)
         if isinstance(mapped, Unknown):
             yield Fact(dataset, "mapped", mapped)
@@ -140,7 +140,7 @@ def _dropped(dataset: Subject, fact: str, found: Mapping[Evidence, str] | Judged
         yield Fact(dataset, fact, found)
         yield Fact(dataset, f"{fact}_by", found if isinstance(found, Unknown) else found._replace(value=""))
         return
-    seen, whose = (*[*found][:TOLD], *more(len(found))), {*found.values()}
+    seen, whose = (*[*found][:NAMED], *more(len(found))), {*found.values()}
     yield Fact(dataset, fact, Known(tuple(each.text for each in seen), seen))
     yield Fact(dataset, f"{fact}_by", Known(whose.pop() if len(whose) == 1 else SEVERAL, seen))
 
@@ -234,7 +234,7 @@ class _Users:
             if self._is_volume(one.where):
                 volumes = [each for each in self.facts.subjects("dataset") if layers.is_volume(each, self.facts)]
                 self._doubt((each.name for each in volumes), text)
-            elif len(lost) <= TOLD:
+            elif len(lost) <= NAMED:
                 self.unseen.append(unknown(harmless(text)))
         return held
 
@@ -246,7 +246,7 @@ class _Users:
     def _doubt(self, datasets: Iterable[str], text: str) -> None:
         why = unknown(harmless(text))
         for each in datasets:
-            if len(self.doubts[each]) < TOLD:
+            if len(self.doubts[each]) < NAMED:
                 self.doubts[each].append(why)
 
     def targets(self) -> None:
@@ -381,16 +381,16 @@ class _Users:
 # -- swap, LVM and multipath ------------------------------------------------------------------------------------------
 # What of this host itself lies in volumes of ZFS: swap, LVM and multipath.
 
-TOLD = 50  # guests and the like of one dataset: whoever has files on it can start thousands
+NAMED = 50  # guests and the like of one dataset: whoever has files on it can start thousands
 MAPPERS = {"LVM": "lvm", "mpath": "multipath"}  # by how the UUID of a device-mapper device begins
 
 
 def some(names: Sequence[str]) -> Sequence[str]:
-    return [*names[:TOLD], *(each.text for each in more(len(names)))]
+    return [*names[:NAMED], *(each.text for each in more(len(names)))]
 
 
 def more(count: int) -> Sequence[Evidence]:
-    return [Evidence(f"{count - TOLD:,} more")] if count > TOLD else []
+    return [Evidence(f"{count - NAMED:,} more")] if count > NAMED else []
 
 
 def mapped_in_volumes(holders: Holders) -> Mapping[str, Sequence[str]] | Unknown:

@@ -118,7 +118,7 @@ def gather(
 ) -> Gathered:
     """Ask a host everything that there is to ask about these targets. Raises NothingToAudit."""
     facts, inventory = Facts(host.now), Facts(host.now)
-    facts.put_all(_given(wanted))
+    facts.put_all(_option_facts(wanted))
     gatherer = Gatherer(host, sources, progress)
     try:
         read_host(gatherer, facts, inventory)
@@ -145,7 +145,7 @@ def gather(
     return Gathered(facts, roots, gatherer.unasked)
 
 
-def _given(wanted: LookOptions) -> list[Fact]:
+def _option_facts(wanted: LookOptions) -> list[Fact]:
     named = f"--db {wanted.database}={wanted.connection}" if wanted.connection else ""
     # of a server that is asked itself it will be seen which datasets are its own
     everywhere = "" if wanted.connection else wanted.database
@@ -165,14 +165,14 @@ def _roots(
     """The datasets that the names mean, the root dataset of every imported pool when there are none; and all imported pools,
     as far as they can be listed."""
     gatherer.settle(facts, ["zpool_list", "zfs_version", "zfs_userland"])
-    pools = witnesses.imported(facts)
+    pools = witnesses.pool_names(facts)
     if not names:
         if pools is None and not gatherer.withheld:
             failure = gatherer.failure("zpool_list", HOST)
             why = "; ".join(reason.text for reason in failure.reasons) if failure else "zpool list names none"
             raise NothingToAudit(f"no pool can be listed: {why}")
         names = pools or ()
-    held_by = partial(held, gatherer, facts, inventory)
+    held_by = partial(holder, gatherer, facts, inventory)
     return tuple(
         sorted({each for name in names for each in targets.resolve(host, name, pools, held_by, facts)})
     ), pools or ()
@@ -281,7 +281,7 @@ def look_at_pools(
     paths = layers.Paths(gatherer.host.steady)
     facts.put_all(list(layers.below(facts, holders, paths)))
     look_at_databases(gatherer, facts, inventory)
-    more = targets.implied(facts, roots)
+    more = targets.expand(facts, roots)
     pools = _bring(gatherer, facts, pools, more)
     gatherer.settle(facts)
     facts.put_all(list(zpool_status.adopt(facts)))
@@ -294,7 +294,7 @@ def look_at_pools(
     facts.put_all(list(users.users(facts, holders, paths)))  # of all reasons why something is not known, too
 
 
-def held(gatherer: Gatherer, facts: Facts, inventory: Facts, what: Mount | str) -> Place:
+def holder(gatherer: Gatherer, facts: Facts, inventory: Facts, what: Mount | str) -> Place:
     """What holds a mount or a block device; waits until all block devices are known where it is not a dataset itself."""
     if isinstance(what, Mount) and what.fstype == "zfs":
         return Place((what.source,))

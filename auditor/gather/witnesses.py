@@ -34,7 +34,7 @@ from auditor.facts import (
 )
 from auditor.host.request import Files
 from auditor.sources import block_tree, mounts, nvme, smartctl, zpool_history, zpool_status
-from auditor.sources.pool_tree import Told, display_name
+from auditor.sources.pool_tree import LeafRow, display_name
 from auditor.text import few, harmless
 
 Comparer = Callable[[Facts], Iterator[Fact]]
@@ -74,7 +74,7 @@ class Difference(NamedTuple):
     puts it below). reclassed: leaves of another class. extra: leaves that the witness does not name. beside: links of cache
     devices and spares that lack one."""
 
-    missing: list[Told]
+    missing: list[LeafRow]
     elsewhere: list[tuple[Subject, str]]
     reclassed: list[Subject]
     extra: list[Subject]
@@ -87,13 +87,13 @@ def compare_vdevs(facts: Facts) -> Iterator[Fact]:
         for name in TREES:
             told = facts.get(pool, name)
             if isinstance(status, Known) and isinstance(told, Known) and isinstance(told.value, tuple):
-                rows = [Told.of_line(str(line)) for line in told.value]
+                rows = [LeafRow.of_line(str(line)) for line in told.value]
                 found = _difference(facts, pool, rows)
                 if any(found):
                     yield from _disbelieved(facts, pool, found, _reason(status, told, pool, rows, found, facts))
 
 
-def _difference(facts: Facts, pool: Subject, rows: list[Told]) -> Difference:
+def _difference(facts: Facts, pool: Subject, rows: list[LeafRow]) -> Difference:
     leaves = facts.linked(pool, "leaves")
     found = Difference([], [], [], [], [])
     called, named = _Leaves(leaves, facts), set[Subject]()
@@ -126,7 +126,7 @@ class _Leaves:
         self._by_guid = {guid: leaf for leaf, guid in self._guid.items()}
         self._by_path = {path: leaf for leaf, path in self._path.items()}
 
-    def find(self, row: Told) -> Subject | None:
+    def find(self, row: LeafRow) -> Subject | None:
         """The leaf that a row means: by its GUID where both have one, else by its name or path."""
         if row.guid and (found := self._by_guid.get(row.guid) or self._by_name.get(row.guid)):
             return found
@@ -138,7 +138,7 @@ class _Leaves:
         return None if found is None or (row.guid and found in self._guid) else found
 
 
-def _below(leaf: Subject, row: Told, facts: Facts) -> bool:
+def _below(leaf: Subject, row: LeafRow, facts: Facts) -> bool:
     """Whether it stands below the same top-level vdev; a leaf that is one itself is called as each calls its leaves."""
     match facts.get(leaf, "vdev"):
         case Known(Subject(name=top)):
@@ -152,7 +152,7 @@ def _other_class(ours: Judged, theirs: str) -> bool:
     return ours.value == "log" if theirs == "not log" else ours.value != theirs
 
 
-def _reason(status: Known, told: Known, pool: Subject, rows: list[Told], found: Difference, facts: Facts) -> Unknown:
+def _reason(status: Known, told: Known, pool: Subject, rows: list[LeafRow], found: Difference, facts: Facts) -> Unknown:
     """Both sides, and which leaves make the difference."""
     ours, theirs = (side.evidence[0].command or "another command" for side in (status, told))
     count = len(facts.linked(pool, "leaves"))
@@ -423,7 +423,7 @@ def _lines(pool: Subject, name: str, facts: Facts) -> Counter[str] | None:
 KSTATS, MOUNTS = "/proc/spl/kstat/zfs", "/proc/1/mountinfo"
 
 
-def imported(facts: Facts) -> list[str] | None:
+def pool_names(facts: Facts) -> list[str] | None:
     """All that any of them names, or None when none could say.
 
     Where they differ, which pools are imported is unknown, and so is what zpool list did not say of one; the pool itself is

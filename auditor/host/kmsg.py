@@ -103,5 +103,5 @@ def answer(output: Output) -> Capture:
         return Capture(1, b"", f"{error.strerror or error}".lower().encode(), time.monotonic() - began)
     if first < 0:
         return Capture(1, b"", b"it holds no record", time.monotonic() - began)
-    text = f"records {first} to {last}{lost}\n".encode() + output.said(whole=True)[0]
+    text = f"records {first} to {last}{lost}\n".encode() + output.streams(whole=True)[0]
     return Capture(0, text, b"", time.monotonic() - began)

@@ -263,7 +263,7 @@ class Output:
         stream.write(data)
         return "" if self._total.take(len(data)) else self._total.late
 
-    def said(self, *, whole: bool) -> tuple[bytes, bytes]:
+    def streams(self, *, whole: bool) -> tuple[bytes, bytes]:
         """Both streams; the beginning of them where it is not the whole answer."""
         if whole:
             return self.out.getvalue() + (self._lines.end() if self._lines else b""), self.err.getvalue()
@@ -363,7 +363,7 @@ def run(
             end(process, mark)
         close(process)
     seconds = time.monotonic() - began
-    return Capture(None if fault else process.returncode, *output.said(whole=not fault), seconds, fault)
+    return Capture(None if fault else process.returncode, *output.streams(whole=not fault), seconds, fault)
 
 
 def kill_all() -> None:

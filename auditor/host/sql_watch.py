@@ -40,7 +40,7 @@ class Connection(NamedTuple):
     dsn: str
 
 
-class Said(NamedTuple):
+class Answer(NamedTuple):
     """text: the JSON; fault: why there is none."""
 
     text: str
@@ -48,13 +48,13 @@ class Said(NamedTuple):
 
 
 @contextlib.contextmanager
-def watching(wanted: Connection, seconds: float) -> Iterator[Callable[[], Said]]:
+def watching(wanted: Connection, seconds: float) -> Iterator[Callable[[], Answer]]:
     """Once it has begun (or could not) the server is asked; gives what ends it and says what it said. Nothing of it is left
     behind."""
     own = sql.importable(wanted.engine)
     tool, fault = (sys.executable, "") if own else process.find_program(("python3",))
     if fault:
-        yield lambda: Said("", f"python3 is {fault}")
+        yield lambda: Answer("", f"python3 is {fault}")
         return
     script = libraries.script(script_of())
     argv = (tool, "-I", "-c", script, wanted.engine, wanted.dsn, f"{seconds + SLACK_S:.0f}")
@@ -64,7 +64,7 @@ def watching(wanted: Connection, seconds: float) -> Iterator[Callable[[], Said]]
         child = process.start(argv, environment, "/")
     except OSError as error:
         why = f"python3 cannot be started: {error.strerror}"
-        yield lambda: Said("", why)
+        yield lambda: Answer("", why)
         return
     try:
         _begun(child)
@@ -86,15 +86,15 @@ def _begun(child: subprocess.Popen[bytes]) -> None:
                 return
 
 
-def _ended(child: subprocess.Popen[bytes]) -> Said:
+def _ended(child: subprocess.Popen[bytes]) -> Answer:
     with contextlib.suppress(ProcessLookupError):
         child.send_signal(signal.SIGTERM)
     output = Output("", "", Total())
     late = process.listen(child, Time.of(LAST_S), output)
-    said, error = (each.decode("utf-8", "replace") for each in output.said(whole=not late))
+    said, error = (each.decode("utf-8", "replace") for each in output.streams(whole=not late))
     if late or child.returncode:
-        return Said("", late or error.strip()[:200] or f"it ended with {child.returncode}")
-    return Said(said, "")
+        return Answer("", late or error.strip()[:200] or f"it ended with {child.returncode}")
+    return Answer(said, "")
 
 
 @cache

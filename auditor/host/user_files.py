@@ -186,7 +186,7 @@ def replace(path: Path, content: Content, mode: int = 0o600) -> None:
             _fill(file, content)
         return
     with complaining(path), held(os.path.dirname(path) or ".") as folder:
-        if (old := there(path, folder)) and stat.S_ISCHR(old.st_mode):
+        if (old := existing(path, folder)) and stat.S_ISCHR(old.st_mode):
             return
         with complaining(path, old), scratch(path.name, folder, create) as (new, descriptor):
             with os.fdopen(os.dup(descriptor), "wb") as file:
@@ -195,19 +195,19 @@ def replace(path: Path, content: Content, mode: int = 0o600) -> None:
             os.fsync(descriptor)
             with interrupt.deferred:
                 os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-            arrived(path, folder, descriptor)
+            check_arrival(path, folder, descriptor)
         sync(folder)
 
 
 def possible(path: Path) -> None:
     """Whether a file can be written there, before the work is done that it is for. Raises NoPlace or CannotWrite."""
     with complaining(path), held(os.path.dirname(path) or ".") as folder:
-        there(path, folder)
+        existing(path, folder)
         with scratch(path.name, folder, create):
             pass
 
 
-def there(path: Path, folder: int) -> os.stat_result | None:
+def existing(path: Path, folder: int) -> os.stat_result | None:
     """What a file would replace: a plain file, /dev/null, or nothing. Raises NoPlace for all else."""
     if path.name in ("", ".."):
         raise NoPlace(f"{path} is a folder: zaudit writes plain files only")
@@ -218,17 +218,17 @@ def there(path: Path, folder: int) -> os.stat_result | None:
     if not stat.S_ISREG(found.st_mode) and (not stat.S_ISCHR(found.st_mode) or found.st_rdev != NULL):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "device")
         raise NoPlace(f"{path} is a {kind}: zaudit writes plain files only")
-    owned(path, found, folder)
+    check_owner(path, found, folder)
     return found
 
 
-def owned(path: Path, found: os.stat_result, folder: int) -> None:
+def check_owner(path: Path, found: os.stat_result, folder: int) -> None:
     """Raises NoPlace where what is there belongs neither to us nor to the owner of the folder."""
     if stat.S_ISREG(found.st_mode) and found.st_uid not in (0, os.geteuid(), os.fstat(folder).st_uid):
         raise NoPlace(f"{path} belongs to another user than its folder; zaudit does not replace it")
 
 
-def arrived(path: Path, folder: int, descriptor: int) -> None:
+def check_arrival(path: Path, folder: int, descriptor: int) -> None:
     """Raises CannotWrite where what was renamed is not what was written: who may write the folder may exchange names there."""
     if not os.path.samestat(os.fstat(descriptor), os.stat(path.name, dir_fd=folder, follow_symlinks=False)):
         raise CannotWrite(f"{path}: another process replaced it while it was written")

@@ -20,7 +20,7 @@ from auditor.judge.event import Event
 from auditor.judge.policy import Answer, Policy, Waiver
 from auditor.judge.verdict import Verdict
 from auditor.model.derivation import catch_missing
-from auditor.model.disk import shown_by
+from auditor.model.disk import disks_behind
 
 OUTLIVES: Mapping[Event, tuple[Keeps, ...]] = {  # what is asked of a disk at an event
     "power": ("power",),
@@ -63,7 +63,7 @@ class Answers:
         wanted = {kept for event in events for kept in OUTLIVES.get(event, ())}
         known = providers.load()
         able = {each.provider: each for each in here if each.provider and wanted <= set(known[each.provider].keeps)}
-        disks = catch_missing(shown_by)(party, self._facts) if able else []
+        disks = catch_missing(disks_behind)(party, self._facts) if able else []
         if isinstance(disks, Unknown):
             return None
         found = [next((id for id in words_of(self._facts.get(disk, "providers")) if id in able), "") for disk in disks]

@@ -105,7 +105,7 @@ def _of(facts: Facts, dataset: Subject) -> Three:
     declared, named = facts.get(dataset, "database"), facts.get(HOST, "database")
     for each in (declared, named):
         if isinstance(each, Known) and each.value:
-            return _seen(str(each.value), each.evidence[0].command)
+            return _by_name(str(each.value), each.evidence[0].command)
     if isinstance(named, Unknown):
         return named, named, named
     found = facts.get(HOST, "databases")
@@ -134,7 +134,7 @@ def _of_sqlite(facts: Facts, dataset: Subject) -> Three | None:
 
 
 @lru_cache(maxsize=64)
-def _seen(name: str, command: str) -> Three:
+def _by_name(name: str, command: str) -> Three:
     database = ENGINES[name]
     seen = Evidence(f"{database.title} is named", command)
     pages: Judged = unknown(f"{database.title} has no pages of one size")
@@ -364,7 +364,7 @@ HEADERS = 184 + 192  # bytes of a log block that hold no data: zil_chain_t, lr_w
 RECORD = 192  # lr_write_t; its data is filled up to a multiple of 8
 
 
-def unsplit(version: tuple[object, ...]) -> int:
+def whole_write(version: tuple[object, ...]) -> int:
     """The bytes of a write that the log never splits: its record is no longer than the rest of a block that the log would
     rather waste, an eighth of its largest block in 2.1, a sixteenth from 2.2 on. The rest is a multiple of 8."""
     waste = (torn_pages.CONDITIONS["zil_maxblocksize"] - HEADERS) // (8 if version[:2] < SPLITS_LESS else 16)
@@ -459,7 +459,7 @@ def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> J
 def _not_tried(page: int, version: tuple[object, ...]) -> Unknown:
     here = f"pages of {page:,} bytes with these settings were not tried on OpenZFS {'.'.join(map(str, version))}"
     why = releases.nature(version) or here
-    bound = f"the log never splits a write of {unsplit(version):,} bytes and less, and may split a longer one"
+    bound = f"the log never splits a write of {whole_write(version):,} bytes and less, and may split a longer one"
     return unknown(f"{why}; by its source {bound}", "turn the guard against torn pages on")
 
 

@@ -258,7 +258,7 @@ def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
     for disk in disks:
         sure.add(disk.name)
         virtual = facts.get(disk, "virtual")
-        given = [found for name in ("sysfs_subsystem_nqn", "serial") if (found := _given(disk, name, facts))]
+        given = [found for name in ("sysfs_subsystem_nqn", "serial") if (found := _name_of(disk, name, facts))]
         if not given and not is_true(virtual):
             missing = gaps((facts.get(disk, "serial"), virtual))
             nameless.append(join(missing) if missing else unknown(f"{disk} gives no serial number"))
@@ -271,7 +271,7 @@ def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
                 f"several disks, virtual or perhaps so, give {name} as NVMe subsystem or serial number: {UNSEEN}"
             )
             unsure[name] = several if isinstance(virtual, Known) else join([several, virtual])
-        if is_true(virtual) and not (wwn := _given(disk, "wwn", facts)).startswith(COMPOSED):
+        if is_true(virtual) and not (wwn := _name_of(disk, "wwn", facts)).startswith(COMPOSED):
             sure.update([wwn] if wwn else [])
     return Names(frozenset(sure), unsure, tuple(nameless))
 
@@ -280,14 +280,14 @@ def _called_otherwise(disk: Subject, facts: Facts) -> dict[str, Unknown]:
     """What those say of a drive who are not believed first."""
     if value_of(facts.get(disk, "transport")) == "usb":
         return {}
-    told = {found for source in SOURCES["serial"] if (found := _given(disk, source, facts))}
+    told = {found for source in SOURCES["serial"] if (found := _name_of(disk, source, facts))}
     return {
         found: unknown(f"{disk} is also called {found}, and may be another path to the drive that is called so")
-        for found in told - {_given(disk, "serial", facts)}
+        for found in told - {_name_of(disk, "serial", facts)}
     }
 
 
-def _given(disk: Subject, name: str, facts: Facts) -> str:
+def _name_of(disk: Subject, name: str, facts: Facts) -> str:
     """What a disk says of itself; empty where it says nothing, or nothing but zeros."""
     match facts.get(disk, name):
         case Known(str(value)) if value.rpartition(".")[2].removeprefix("0x").strip("0 "):
@@ -485,7 +485,7 @@ def critical_warning(disk: Subject, facts: Facts) -> Iterator[Fact]:
 @derivation("disk", providers=words("entries of providers.toml of which one may stand below it"))
 def providers_below(disk: Subject, facts: Facts) -> Judged:
     """Of a disk that a hypervisor or a network shows, as far as the guest can see; of any other none."""
-    if (own := _own(disk, facts)) is not None:
+    if (own := _host_drive(disk, facts)) is not None:
         return Known((), own.evidence)
     model, transport, table = values(facts, disk, "model", "transport", "drive_class")
     seen = model, transport, need(facts.get(HOST, "virtualization"))
@@ -501,7 +501,7 @@ def providers_below(disk: Subject, facts: Facts) -> Judged:
 )
 def providers_of_pools(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What all disks of a hypervisor below the pools have in common; of several possible ones the first of the table."""
-    disks = shown_by("hypervisor", facts)
+    disks = disks_behind("hypervisor", facts)
     found = every(facts.get(disk, "providers") for disk in disks)
     common = [each for id, each in providers.load().items() if found and all(id in words_of(names) for names in found)]
     seen = evidence(*found[:1])
@@ -515,11 +515,11 @@ def providers_of_pools(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield from (Fact(host, name, nobody) for name in ("provider_machine", "provider_terms"))
 
 
-def shown_by(party: str, facts: Facts) -> list[Subject]:
+def disks_behind(party: str, facts: Facts) -> list[Subject]:
     """The disks of all pools that are no drives of this host, or Missing: those of a target are reached through a network."""
     leaves = [leaf for pool in linked(facts, HOST, "pools") for leaf in linked(facts, pool, "leaves")]
     with_disks = [leaf for leaf in leaves if need(facts.get(leaf, "type")).value == "disk"]
-    disks = [disk for leaf in with_disks for disk in linked(facts, leaf, "disks") if _own(disk, facts) is None]
+    disks = [disk for leaf in with_disks for disk in linked(facts, leaf, "disks") if _host_drive(disk, facts) is None]
     return [disk for disk in disks if shower(disk, facts) == party]
 
 
@@ -528,7 +528,7 @@ def shower(disk: Subject, facts: Facts) -> str:
     return "target" if need(facts.get(disk, "transport")).value in NETWORK else "hypervisor"
 
 
-def _own(disk: Subject, facts: Facts) -> Known | None:
+def _host_drive(disk: Subject, facts: Facts) -> Known | None:
     """How it is known that it is a drive of this host, or made by its kernel."""
     virtual, transport = facts.get(disk, "virtual"), facts.get(disk, "transport")
     if isinstance(virtual, Known) and virtual.value is False:

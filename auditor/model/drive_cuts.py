@@ -94,7 +94,7 @@ def _of(disk: Subject, facts: Facts, models: dict[str, list[DriveCuts]], read: J
     if not mine:
         return _nothing(read)
     seen = tuple(dict.fromkeys(Evidence(_line(each), COMMAND) for each in mine))
-    own = _own(disk, facts, mine)
+    own = _cuts_of_drive(disk, facts, mine)
     tried = {each.serial or str(at) for at, each in enumerate(mine)}
     others = {
         each.serial or str(at)
@@ -117,7 +117,7 @@ def _nothing(known: Judged) -> tuple[Judged, ...]:
 
 
 @catch_missing
-def _own(disk: Subject, facts: Facts, mine: Sequence[DriveCuts]) -> list[DriveCuts] | Unknown:
+def _cuts_of_drive(disk: Subject, facts: Facts, mine: Sequence[DriveCuts]) -> list[DriveCuts] | Unknown:
     """Those of this very drive, as it is now: another firmware is another drive."""
     serial = need(facts.get(disk, "serial"))
     name = harmless(str(serial.value)).strip()

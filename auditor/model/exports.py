@@ -77,17 +77,17 @@ def exports(host: Subject, facts: Facts) -> Iterator[Fact]:
     for dataset in datasets:
         sharenfs, sharesmb = facts.get(dataset, "sharenfs"), facts.get(dataset, "sharesmb")
         careless = "async" in re.split(r"[,:;()\s]+", word_of(sharenfs)) and not _reads_only(word_of(sharenfs))
-        yield Fact(dataset, "nfs_async", _judged(async_exports.get(dataset), careless, sharenfs, given))
+        yield Fact(dataset, "nfs_async", _decide(async_exports.get(dataset), careless, sharenfs, given))
         yield Fact(dataset, "nfs_exported_now", exported.get(dataset) or in_force)
         shared = word_of(sharesmb) not in ("", "off")
         own = lazy if shared and lazy else None
         unsure = everywhere if shared and isinstance(everywhere, Unknown) else shares
         hit = lazy_shares.get(dataset) or own
-        yield Fact(dataset, "smb_flush_ignored", _judged(hit, False, sharesmb, unsure))
+        yield Fact(dataset, "smb_flush_ignored", _decide(hit, False, sharesmb, unsure))
 
 
 @catch_missing
-def _judged(hit: Known | None, by_property: bool, setting: Judged, otherwise: Judged) -> Judged:
+def _decide(hit: Known | None, by_property: bool, setting: Judged, otherwise: Judged) -> Judged:
     """A share that was found, or a property that says so, decides; without one both must be known."""
     if hit:
         return hit
@@ -131,7 +131,7 @@ def _at(datasets: list[Subject], exports: Judged, facts: Facts) -> dict[Subject,
         point = word_of(facts.get(dataset, "mountpoint"))
         above = (at.get(each) for each in _folders(point))
         if hit := next((each for each in above if each and (each.below or each.path == point)), None):
-            found[dataset] = _seen(hit)
+            found[dataset] = _shared(hit)
     return found
 
 
@@ -157,15 +157,15 @@ def _hit(datasets: list[Subject], shares: Iterable[Share], facts: Facts) -> dict
     for share in wanted:
         holders = [point for point in mounted if point.startswith("/") and _inside(share.path, point)]
         if holders:
-            found.setdefault(mounted[max(holders, key=len)], _seen(share))
+            found.setdefault(mounted[max(holders, key=len)], _shared(share))
         if share.below:
             for point, dataset in mounted.items():
                 if _inside(point, share.path):
-                    found.setdefault(dataset, _seen(share))
+                    found.setdefault(dataset, _shared(share))
     return found
 
 
-def _seen(share: Share) -> Known:
+def _shared(share: Share) -> Known:
     return Known(True, (Evidence(share.text, share.command),))
 
 

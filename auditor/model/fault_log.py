@@ -147,7 +147,7 @@ def of_disks(sources: Sequence[Source], facts: Facts) -> Iterator[tuple[Subject,
                 yield disk, source, log
                 continue
             names, doubt = _names(disk, source, log, on_port, facts)
-            judged = _judged(log, names, source.least)
+            judged = _total(log, names, source.least)
             if source == FLUSHES and (heads := _multipath(disk, log, facts)):
                 judged = _behind_multipath(disk, judged, names, heads, log, facts)
             found = isinstance(judged, Known) and judged.value
@@ -219,7 +219,7 @@ def _behind_multipath(
     return Known(0, (Evidence(f"{text}: none of {', '.join(sorted(heads))} itself", "dmesg -k"),))
 
 
-def _judged(log: Log, names: frozenset[str], least: int) -> Judged:
+def _total(log: Log, names: frozenset[str], least: int) -> Judged:
     """The sum over its names, from the least that is unusual on."""
     mine = log.of(names)
     if (times := _sum(mine)) >= least:

@@ -93,7 +93,7 @@ class Group:
         """The first others on a device of this leaf, and one more than are named."""
         return _first([self.on[name] for name in leaf.names.sure if name in self.on], leaf)
 
-    def doubtful(self, leaf: Leaf) -> list[Subject]:
+    def doubts(self, leaf: Leaf) -> list[Subject]:
         """The first others that may be on a device of this leaf, and one more than are named."""
         alike = [self.alike[name] for name in leaf.names.all if name in self.alike]
         return _first([self.all if leaf.names.nameless else self.open, *alike], leaf)
@@ -195,7 +195,7 @@ def _neighbour(value: bool | str, group: Group, leaf: Leaf, groups: Groups, seen
     """One neighbour of the group that is seen decides; that there is none is known only when nothing is left open."""
     if value:
         return Known(value, (seen,))
-    doubts = [*group.left_out(leaf), *(_doubt(leaf, groups.leaves[other]) for other in group.doubtful(leaf))]
+    doubts = [*group.left_out(leaf), *(_doubt(leaf, groups.leaves[other]) for other in group.doubts(leaf))]
     if not doubts:
         return Known(value, (seen,))
     return join([*doubts[:MOST], *([MORE] if len(doubts) > MOST else [])])

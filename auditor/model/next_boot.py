@@ -240,13 +240,13 @@ def _outdated(facts: Facts) -> Judged:
     pairs = [(path, initrd) for paths, initrd in held_in for path in paths if path in times]
     late = [(path, initrd) for path, initrd in pairs if times[path].content > times[initrd].content]
     if late:
-        return Known(tuple(path for path, _ in late), tuple(_seen(path, initrd, times) for path, initrd in late))
+        return Known(tuple(path for path, _ in late), tuple(_dates(path, initrd, times) for path, initrd in late))
     if missing := [path for kernel in initrds for path in _modules(facts, kernel) if path not in times]:
         return unknown(f"{missing[0]}, which modules.dep names, is not there")
     for path, initrd in pairs:
         if times[path].changed > times[initrd].content:
             return unknown(f"{path} came or was changed after {initrd} was written: whether that holds it is not known")
-    return Known((), tuple(_seen(path, initrd, times) for path, initrd in pairs))
+    return Known((), tuple(_dates(path, initrd, times) for path, initrd in pairs))
 
 
 def _initrds(facts: Facts) -> tuple[Mapping[str, Times], Mapping[str, str]]:
@@ -274,7 +274,7 @@ def _modules(facts: Facts, kernel: str) -> list[str]:
     return [path for name, path in pairs if name == kernel]
 
 
-def _seen(path: str, initrd: str, times: Mapping[str, Times]) -> Evidence:
+def _dates(path: str, initrd: str, times: Mapping[str, Times]) -> Evidence:
     text = f"{path} is of {_date(times[path].content)}, {initrd} of {_date(times[initrd].content)}"
     return Evidence(text, f"stat -L -c '%y %z %n' {path} {initrd}")
 
@@ -321,11 +321,11 @@ def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], defaults[name], boot)))
     there = [each for name, each in table.items() if not isinstance(release, Known) or not _lacking(each, release)]
     ruled = [each for each in there if each.changed in ("low", "medium")]
-    yield Fact(HOST, "tunables_changed", _listed((_change(each, defaults[each.name], facts) for each in ruled), OTHERS))
+    yield Fact(HOST, "tunables_changed", _list((_change(each, defaults[each.name], facts) for each in ruled), OTHERS))
     risky = [each for each in ruled if each.changed == "medium"]
-    yield Fact(HOST, "tunables_risky", _listed((_change(each, defaults[each.name], facts) for each in risky), OTHERS))
+    yield Fact(HOST, "tunables_risky", _list((_change(each, defaults[each.name], facts) for each in risky), OTHERS))
     drifts = (_drift(each, defaults[each.name], boot, facts) for each in there if each.name not in LOSES_COMMITS)
-    yield Fact(HOST, "tunables_drifting", _listed(drifts, "the next boot changes none"))
+    yield Fact(HOST, "tunables_drifting", _list(drifts, "the next boot changes none"))
 
 
 @catch_missing
@@ -396,7 +396,7 @@ def _drift(tunable: Tunable, default: Judged, boot: Boot, facts: Facts) -> Judge
     return Known(f"{tunable.name}={now.value} becomes {later.value}", (*now.evidence, *later.evidence))
 
 
-def _listed(each: Iterable[Judged | None], none: str) -> Judged:
+def _list(each: Iterable[Judged | None], none: str) -> Judged:
     """What was found; without any, the reasons of what could not be looked at."""
     found = [one for one in each if one is not None]
     if known := [one for one in found if isinstance(one, Known)]:

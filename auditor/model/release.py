@@ -113,7 +113,7 @@ def _published(text: Judged, platform: Judged) -> Judged:
     return unknown(f"{version} is a separate build: fixes of later releases may be in it", remedy)
 
 
-def opened(bug: str) -> str:
+def references(bug: str) -> str:
     """The references of an advisory on one line: they name the commit that mends the bug by its subject."""
     return " ".join(" ".join(BUGS[bug]["references"]).split())
 
@@ -121,7 +121,7 @@ def opened(bug: str) -> str:
 def _has(bug: str, build: releases.Build, text: Known) -> Known:
     if bug in build.fixes:
         return Known(False, (*text.evidence, Evidence(f"{build.name} sees to it by itself ({build.source})")))
-    if carried := next((subject for subject in build.carries if subject in opened(bug)), None):
+    if carried := next((subject for subject in build.carries if subject in references(bug)), None):
         return Known(False, (*text.evidence, Evidence(f"{build.name} carries '{carried}' ({build.source})")))
     lacks = f"{build.name} does not carry the fix ({build.source}); newer: {build.newer}"
     return Known(True, (*text.evidence, Evidence(lacks)))
@@ -163,7 +163,7 @@ def commits(bug: str) -> tuple[tuple[Commit, ...], frozenset[str]]:
         for part in reference.split("; ") if "brought it" not in reference else ():
             if hashes := _HASH.findall(part):
                 found.append(Commit(frozenset(hashes), part.partition(": ")[2]))
-    pulls = _PULL.findall(opened(bug)) if "brought it" not in opened(bug) else []
+    pulls = _PULL.findall(references(bug)) if "brought it" not in references(bug) else []
     return tuple(found), frozenset(pulls if len(pulls) == 1 else ())
 
 
@@ -304,7 +304,7 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
         changelog = Changelog.of(text, facts)
         here = [fix for fix in here if not changelog.names(Commit(frozenset(), fix.subject))]
     if release[:2] not in releases.ENDED:
-        here = [fix for fix in here if not any(fix.subject in opened(bug) for bug in BUGS)]
+        here = [fix for fix in here if not any(fix.subject in references(bug) for bug in BUGS)]
     fixed_later = [fix for fix in here if release[:2] in releases.ENDED or fix.fixed_in_line(release)]
     unfixed = [fix for fix in here if fix not in fixed_later and (not fix.unreleased or releases.fixes_cover(release))]
     strange = releases.nature(releases.version(str(text.value), releases.spelt(release)))

@@ -64,7 +64,7 @@ def volatile_cache(disk: Subject, facts: Facts) -> Judged:
         case Known(str(kind)) as made if kind in IN_MEMORY:
             return _in_memory(disk, made, facts)
         case _:
-            return _seen(disk, facts, _said(disk, facts))
+            return _unless_virtual(disk, facts, _report(disk, facts))
 
 
 def _in_memory(disk: Subject, made: Known, facts: Facts) -> Judged:
@@ -80,7 +80,7 @@ def _in_memory(disk: Subject, made: Known, facts: Facts) -> Judged:
     return Known(False, about_each(syncs))
 
 
-def _seen(disk: Subject, facts: Facts, said: Judged) -> Judged:
+def _unless_virtual(disk: Subject, facts: Facts, said: Judged) -> Judged:
     """What was said, unless it is a denial or silence of something that is not a drive."""
     if is_true(said):
         return said
@@ -93,7 +93,7 @@ def _seen(disk: Subject, facts: Facts, said: Judged) -> Judged:
             return said
 
 
-def _said(disk: Subject, facts: Facts) -> Judged:
+def _report(disk: Subject, facts: Facts) -> Judged:
     """What the drive and the kernel say."""
     nvme = disk.name.startswith("nvme")  # not by which facts there are: one fact less must not change who is asked
     said = _nvme(disk, facts) if nvme else _scsi(disk, facts)

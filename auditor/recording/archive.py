@@ -45,7 +45,7 @@ class TarError(Exception):
     """What is wrong with an archive, in one sentence without its name."""
 
 
-def damaged(how: str) -> TarError:
+def damage(how: str) -> TarError:
     """An archive that is none, or no longer whole."""
     return TarError(f"not a whole .tar.gz ({how})")
 
@@ -91,7 +91,7 @@ class Archive:
             kind, size = block[156:157], _number(block[124:136])
             # its check sum is that of all its bytes, with blanks for the sum itself
             if sum(block) - sum(block[148:156]) + 8 * ord(" ") != _number(block[148:156]):
-                raise damaged("not a tar archive, or a header in it is damaged")
+                raise damage("not a tar archive, or a header in it is damaged")
             if kind in (_NEXT, _ALL, _LONG_NAME, _LONG_LINK):
                 self._extended(kind, size, named)
                 continue
@@ -99,7 +99,7 @@ class Archive:
             named.clear()
             if kind == _FOLDER or (kind in _FILE and header.name.endswith("/")):
                 if header.size:
-                    raise damaged("a folder in it has a size")
+                    raise damage("a folder in it has a size")
                 continue
             if kind not in _FILE:
                 what = _OTHERS.get(kind, "of an unknown kind")
@@ -108,7 +108,7 @@ class Archive:
             yield header
         while rest := self._stream.read(PIECE):
             if rest.strip(b"\0"):
-                raise damaged("something else follows its last member")
+                raise damage("something else follows its last member")
 
     def _extended(self, kind: bytes, size: int, named: dict[str, Any]) -> None:
         """What an extended header says of the next member; none may speak of all that follow."""
@@ -120,15 +120,15 @@ class Archive:
             return
         said = {"name": _text(data)} if kind == _LONG_NAME else _records(data)
         if said and kind == _ALL:
-            raise damaged("one header names several members")
+            raise damage("one header names several members")
         if said.keys() & named.keys():
-            raise damaged("two headers name one member")
+            raise damage("two headers name one member")
         named.update(said)
 
     def _exactly(self, size: int) -> bytes:
         data = self._stream.read(size)
         if len(data) < size:
-            raise damaged("its end is missing")
+            raise damage("its end is missing")
         return data
 
 
@@ -152,14 +152,14 @@ class _Unpacked(io.RawIOBase):
             try:
                 data = self._zlib.decompress(packed, min(len(buffer), PIECE))
             except zlib.error:
-                raise damaged("not a gzip file, or its data are damaged") from None
+                raise damage("not a gzip file, or its data are damaged") from None
             if not data and not packed:
-                raise damaged("its end is missing")
+                raise damage("its end is missing")
             self._out -= len(data)
             if self._out < 0 or self._in < 0:
                 raise TarError(f"unpacks to more than a recording may hold ({self._limit >> 20} MiB)")
         if not data and (self._zlib.unused_data or self._file.read(1)):
-            raise damaged("something else follows its gzip data")
+            raise damage("something else follows its gzip data")
         buffer[: len(data)] = data
         return len(data)
 
@@ -170,7 +170,7 @@ def _number(field: bytes) -> int:
         return int.from_bytes(field[1:], "big")
     found = _NUMBER.fullmatch(field)
     if not found:
-        raise damaged("not a tar archive, or a header in it is damaged")
+        raise damage("not a tar archive, or a header in it is damaged")
     return int(found[1] or b"0", 8)
 
 
@@ -194,7 +194,7 @@ def _records(data: bytes) -> dict[str, Any]:
         length = data[at:blank] if blank > at else b""
         end = at + int(length) if length.isdigit() else 0
         if not blank < end <= len(data) or data[end - 1 : end] != b"\n":
-            raise damaged("an extended header in it is damaged")
+            raise damage("an extended header in it is damaged")
         key, _, value = data[blank + 1 : end - 1].partition(b"=")
         if key.startswith(b"GNU.sparse."):
             raise TarError("a member is a sparse file, not a plain file (pack it without --sparse)")
@@ -202,7 +202,7 @@ def _records(data: bytes) -> dict[str, Any]:
             said["name"] = _text(value)
         elif key == b"size":
             if not value.isdigit() or len(value) > _DIGITS:
-                raise damaged("an extended header in it is damaged")
+                raise damage("an extended header in it is damaged")
             said["size"] = int(value)
         at = end
     return said
@@ -454,7 +454,7 @@ def put_folder(path: Path, members: Iterable[tuple[str, bytes]]) -> None:
                     _move(new, names, path, folder, old)
                 else:
                     os.rename(scratch, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-                    user_files.arrived(path, folder, new)
+                    user_files.check_arrival(path, folder, new)
         user_files.sync(folder)
 
 
@@ -489,7 +489,7 @@ def _old(path: Path, folder: int) -> set[str]:
     refusal = RecordingError(f"{path} exists and is not a recording; zaudit does not overwrite it")
     if not (stat.S_ISREG if is_archive(path) else stat.S_ISDIR)(found.st_mode):
         raise refusal
-    user_files.owned(path, found, folder)
+    user_files.check_owner(path, found, folder)
     try:
         manifest = _manifest_of_archive(path, folder) if is_archive(path) else _manifest_of_folder(path, folder)
         return set(_members_of(manifest)) if manifest else set()

@@ -89,7 +89,7 @@ class Answers:
         files: Mapping[tuple[str, ...], Files],
         allowed: frozenset[str],
     ) -> None:
-        self._unkept = tuple(sorted(configuration.allowed() - allowed))
+        self._unkept = tuple(sorted(configuration.allow_list() - allowed))
         self._commands, self._files = answers(commands), files
         self._left = COMPARED
 
@@ -239,7 +239,7 @@ _OTHERS = (
     "$ETCD_CONFIG_FILE $ETCD_DATA_DIR $ETCD_UNSAFE_NO_FSYNC $ETCD_WAL_DIR $HOME $MARIADB_GROUP_SUFFIX "
     "$MARIADB_HOME $MYSQL_GROUP_SUFFIX $MYSQL_HOME $PGDATA "
 )
-# after :func:`auditor.databases.configuration.allowed`
+# after :func:`auditor.databases.configuration.allow_list`
 KEPT = frozenset(
     (*(f"{engine} {name}" for engine, names in _SETTINGS.items() for name in names.split()), *_OTHERS.split())
 )

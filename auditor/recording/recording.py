@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from auditor import text
-from auditor.databases.configuration import allowed
+from auditor.databases.configuration import allow_list
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import archive, lookup
@@ -50,7 +50,7 @@ def members(recording: Recording) -> Iterator[tuple[str, bytes]]:
     yield from ((name, data) for name, data, _ in _laid(recording))
 
 
-def fitted(recording: Recording) -> tuple[Recording, list[str]]:
+def fit(recording: Recording) -> tuple[Recording, list[str]]:
     """The recording without the answers that are too large for one, the largest first, and a sentence for each of them.
 
     They are replaced by a note that they were not kept: what depends on them is unknown in a replay. Raises RecordingError
@@ -197,7 +197,7 @@ class Recording:
     files: Mapping[tuple[str, ...], Files] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
     trial: bytes = b""
-    kept: frozenset[str] = field(default_factory=allowed)
+    kept: frozenset[str] = field(default_factory=allow_list)
     rules: str = ""
     edited: str = ""
 
@@ -280,7 +280,7 @@ def write(recording: Recording, path: Path) -> list[str]:
     A recording that was written can be read back, always: an answer for which there is no room is not kept, and a replay
     knows that. Returns what was not kept, a sentence each. Raises RecordingError, NoPlace or CannotWrite.
     """
-    kept, left_out = fitted(recording)
+    kept, left_out = fit(recording)
     if archive.is_archive(path):
         text = path.name.endswith(archive.ENDING)
         archive.put_archive(path, partial(archive.write_text, list(members(kept))) if text else partial(_pack, kept))

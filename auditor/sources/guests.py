@@ -66,7 +66,7 @@ def keep_command_line(text: str) -> str | None:
     """A line ``guest NAME``, one ``by WHO`` where it shows who started it, then one for each disk; None where it is no
     virtual machine. What was kept is kept again."""
     if text.startswith(GUEST):
-        return text if all(map(_was_kept, text.splitlines())) else f"{GUEST}{WITHHELD}\n{UNSURE}\n"
+        return text if all(map(_is_kept_form, text.splitlines())) else f"{GUEST}{WITHHELD}\n{UNSURE}\n"
     words = text[:CHARACTERS].rstrip("\0").split("\0")
     if not (program := PROGRAM.fullmatch(words[0])):
         return None
@@ -87,7 +87,7 @@ def keep_command_line(text: str) -> str | None:
     return "".join(f"{each}\n" for each in (GUEST + name, *_starter(given), *found))
 
 
-def _was_kept(line: str) -> bool:
+def _is_kept_form(line: str) -> bool:
     found = _KEPT.fullmatch(line)
     if not found:
         return False
@@ -288,7 +288,7 @@ def _storages(lines: list[str]) -> Iterator[str]:
 LINES = "/proc/*/cmdline"
 FIRST = "/proc/1/cmdline"  # readable by everybody, unless processes of others are hidden (hidepid)
 _PATH = re.compile(r"/proc/(\d+)/cmdline")
-TOLD = 20  # by name in the evidence
+NAMED = 20  # by name in the evidence
 NOT_READ = "(unread)"  # in place of a name
 UNREAD = (*UNANSWERED, "more than ")
 ENDED = ("no such file", "no such process")
@@ -312,13 +312,13 @@ def running(reply: Files, host: Subject) -> Iterator[Fact]:
     """
     if FIRST not in reply.text:
         raise ValueError(f"{FIRST}: {reply.errors.get(FIRST, 'was not read')}")
-    guests = told(reply).guests
-    text = ", ".join(each.name for each in guests[:TOLD]) or "no virtual machine runs"
-    text += f" and {len(guests) - TOLD:,} more" if len(guests) > TOLD else ""
+    guests = command_lines(reply).guests
+    text = ", ".join(each.name for each in guests[:NAMED]) or "no virtual machine runs"
+    text += f" and {len(guests) - NAMED:,} more" if len(guests) > NAMED else ""
     yield Fact(HOST, "guests", known(tuple(guests), text, COMMAND))
 
 
-class Told(NamedTuple):
+class CommandLines(NamedTuple):
     """none: numbers of those that are no virtual machine, or have ended."""
 
     guests: list[Guest]
@@ -327,9 +327,9 @@ class Told(NamedTuple):
     none: set[str]
 
 
-def told(reply: Files) -> Told:
+def command_lines(reply: Files) -> CommandLines:
     """What the command lines say. Raises ValueError where one of them may not be read."""
-    found = Told([], [], [], set())
+    found = CommandLines([], [], [], set())
     for path, error in sorted(reply.errors.items()):
         if not (process := _PATH.fullmatch(path)):
             continue
@@ -424,7 +424,7 @@ def open_files(reply: Files, host: Subject) -> Iterator[Fact]:
     }
     if (why := reply.errors.get(f"{NUMBERS}*", "")) and why != UNASKED:
         raise ValueError(f"{NUMBERS}*: {why}")
-    said = told(reply)
+    lines = command_lines(reply)
     closed: dict[str, str] = {}
     for path, error in sorted(reply.errors.items()):
         if (match := _ASKED.fullmatch(path)) and not error.startswith(ENDED) and error != UNASKED:
@@ -439,18 +439,22 @@ def open_files(reply: Files, host: Subject) -> Iterator[Fact]:
     found: dict[GuestFile, None] = {}
     for path, target in sorted(named.items()):
         where = _where(reply.devices.get(path, ""), target, nodes)
-        if where and (match := _OPEN_FILES_PATH.fullmatch(path)) and match[1] not in said.none:
+        if where and (match := _OPEN_FILES_PATH.fullmatch(path)) and match[1] not in lines.none:
             found[GuestFile(match[1], *where, target)] = None
     generic = {path.split("/")[2]: None for path in named if reply.devices.get(path) == GENERIC}
-    generic = {number: None for number in generic if number not in said.none}
+    generic = {number: None for number in generic if number not in lines.none}
     text = f"{len(generic)} have a generic SCSI device open"
     yield Fact(HOST, "generic_guests", known(tuple(generic), text, "ls -l /proc/PID/fd"))
     if all(path in reply.devices or path in reply.errors for path in named):
         yield Fact(HOST, "guest_files", known(tuple(found), f"{len(found)} files are open", "ls -l /proc/PID/fd"))
     text = f"{len(closed)} of them could not be looked into"
-    unseen = tuple(ClosedGuest(number, why) for number, why in closed.items() if number not in said.none)
+    unseen = tuple(ClosedGuest(number, why) for number, why in closed.items() if number not in lines.none)
     yield Fact(HOST, "closed_guests", known(unseen, text, "ls -l /proc/PID/fd"))
-    for name, those in (("open_guests", said.guests), ("guest_starters", said.starters), ("guest_disks", said.disks)):
+    for name, those in (
+        ("open_guests", lines.guests),
+        ("guest_starters", lines.starters),
+        ("guest_disks", lines.disks),
+    ):
         yield Fact(HOST, name, known(tuple(those), f"{len(those)} of virtual machines", COMMAND))
 
 

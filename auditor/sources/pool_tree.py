@@ -62,7 +62,7 @@ class Row(NamedTuple):
             yield from child.leaves(replacing or self.type == "replacing")
 
 
-class Told(NamedTuple):
+class LeafRow(NamedTuple):
     """A leaf as one command tells it, to be compared with another: names as ``zpool status`` has them, or empty.
 
     top: the name of its top-level vdev. allocation: normal, log, special, dedup, cache or spare; "not log" from a command
@@ -80,7 +80,7 @@ class Told(NamedTuple):
         return "\t".join(each.replace("\t", " ") for each in self)
 
     @classmethod
-    def of_line(cls, line: str) -> Told:
+    def of_line(cls, line: str) -> LeafRow:
         """The reverse."""
         return cls(*line.split("\t"))
 

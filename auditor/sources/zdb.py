@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from auditor.facts import Fact, Subject, Value, known, number
 from auditor.host.request import NAME, Output, Run, command
-from auditor.sources.pool_tree import ASHIFT, GUID, PATH, TREE, Told, display_name
+from auditor.sources.pool_tree import ASHIFT, GUID, PATH, TREE, LeafRow, display_name
 from auditor.sources.source import source
 
 _LINE = re.compile(r"( *)([^\s:][^\[\]]*?)(?:\[(\d+)\])?:(?: (.*)|)")
@@ -98,17 +98,17 @@ def config(reply: Output, pool: Subject) -> Iterator[Fact]:
     tops = [each for each in found[0].lists["vdev_tree"][0].children if each.values.get("type") not in _GONE]
     for top in tops:
         yield from _top(top, pool, reply.command)
-    told = [_told(top, leaf) for top in tops for leaf in _leaves(top)]
-    text = f"{len(tops)} top-level vdevs, {len(told)} leaves"
-    yield Fact(pool, "zdb_tree", known(tuple(each.line() for each in told), text, reply.command))
+    leaf_rows = [_leaf_row(top, leaf) for top in tops for leaf in _leaves(top)]
+    text = f"{len(tops)} top-level vdevs, {len(leaf_rows)} leaves"
+    yield Fact(pool, "zdb_tree", known(tuple(each.line() for each in leaf_rows), text, reply.command))
 
 
-def _told(top: Node, leaf: Node) -> Told:
+def _leaf_row(top: Node, leaf: Node) -> LeafRow:
     """is_log is told, special and dedup are not: a leaf is of class log, or of one that is not said."""
     log = top.values.get("is_log")
     path = "" if "not_present" in leaf.values else leaf.values.get("path", "")
     allocation = {"1": "log", "0": "not log"}.get(log or "", "")
-    return Told(vdev_name(top), vdev_name(leaf), leaf.values.get("guid", ""), path, allocation)
+    return LeafRow(vdev_name(top), vdev_name(leaf), leaf.values.get("guid", ""), path, allocation)
 
 
 def _top(top: Node, pool: Subject, command: str) -> Iterator[Fact]:

@@ -19,7 +19,7 @@ from auditor.sources.pool_tree import (
     PATH,
     POOL_STATES,
     TREE,
-    Told,
+    LeafRow,
     before,
     count,
     speaks,
@@ -258,9 +258,9 @@ def vdev_properties(reply: Output, pool: Subject) -> Iterator[Fact]:
         if missing := [each for each in _VDEV_PROPERTIES_PROPERTIES if each not in vdev]:
             raise ValueError(f"{name[:80]} has no {missing[0]}: cut off")
         yield from _vdev(name, vdev, pool)
-    if told := _tree(vdevs, pool):
-        text = f"{len({each.top for each in told})} top-level vdevs, {len(told)} leaves"
-        yield Fact(pool, "get_tree", known(tuple(each.line() for each in told), text, reply.command))
+    if leaf_rows := _tree(vdevs, pool):
+        text = f"{len({each.top for each in leaf_rows})} top-level vdevs, {len(leaf_rows)} leaves"
+        yield Fact(pool, "get_tree", known(tuple(each.line() for each in leaf_rows), text, reply.command))
 
 
 def _leaf(vdev: dict[str, str]) -> bool:
@@ -268,7 +268,7 @@ def _leaf(vdev: dict[str, str]) -> bool:
     return vdev["numchildren"] == "0" and vdev["path"] != "-"
 
 
-def _tree(vdevs: dict[str, dict[str, str]], pool: Subject) -> list[Told]:
+def _tree(vdevs: dict[str, dict[str, str]], pool: Subject) -> list[LeafRow]:
     """All leaves, each with its top-level vdev; none where a vdev has other children than it says: then some are lost.
 
     parent is the kernel's name, which leaves out parity and layout: raidz-0 is raidz2-0, draid-0 is draid1:4d:11c:1s-0
@@ -280,15 +280,15 @@ def _tree(vdevs: dict[str, dict[str, str]], pool: Subject) -> list[Told]:
     children = Counter(above.values())
     if any(str(children[name]) != vdev["numchildren"] for name, vdev in vdevs.items()):
         return []
-    told = []
+    leaf_rows = []
     for name, vdev in vdevs.items():
         if _leaf(vdev):
             way = [name]
             while above[way[-1]] not in ("root-0", "", *way):
                 way.append(above[way[-1]])
             path = "" if name == vdev["guid"] else vdev["path"]
-            told.append(Told(way[-1], name, vdev["guid"], path))
-    return told
+            leaf_rows.append(LeafRow(way[-1], name, vdev["guid"], path))
+    return leaf_rows
 
 
 def _vdev(name: str, vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:

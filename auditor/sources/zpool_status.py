@@ -19,11 +19,11 @@ from auditor.sources.pool_tree import (
     ROW_STATES,
     TOP_TYPES,
     TREE,
+    LeafRow,
     Paths,
     PoolStatus,
     Row,
     Scan,
-    Told,
     before,
     count,
     leaf_type,
@@ -317,17 +317,17 @@ def paths(reply: Output, pool: Subject) -> Iterator[Fact]:
     found = [each for each in pools_of_text(reply.text) if each.name == pool.name]
     if len(found) != 1 or not found[0].complete or found[0].root is None:
         raise ValueError(f"pool {pool.name} is not there from beginning to end")
-    told = [
-        Told(top.name, leaf.name, "", leaf.path, allocation)
+    leaf_rows = [
+        LeafRow(top.name, leaf.name, "", leaf.path, allocation)
         for allocation, top in found[0].tops
         for leaf, _ in top.leaves()
     ]
     for allocation, rows in (("cache", found[0].cache), ("spare", found[0].spares)):
-        told += [Told("", row.name, "", row.path, allocation) for row in rows]
-    paths = tuple(dict.fromkeys(each.path for each in told if each.path))
+        leaf_rows += [LeafRow("", row.name, "", row.path, allocation) for row in rows]
+    paths = tuple(dict.fromkeys(each.path for each in leaf_rows if each.path))
     yield Fact(pool, "leaf_paths", known(paths, ", ".join(paths), reply.command))
-    text = f"{len(told)} leaves, cache devices and spares"
-    yield Fact(pool, "path_tree", known(tuple(each.line() for each in told), text, reply.command))
+    text = f"{len(leaf_rows)} leaves, cache devices and spares"
+    yield Fact(pool, "path_tree", known(tuple(each.line() for each in leaf_rows), text, reply.command))
 
 
 def join(facts: Facts) -> Iterator[Fact]:

@@ -19,7 +19,7 @@ from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
 from auditor.selftest import faults, law
 from auditor.sources import machine, zpool_history
-from auditor.sources.pool_tree import Told
+from auditor.sources.pool_tree import LeafRow
 from tests import golden, second_looks, shared
 from tests.model.test_model_pools import POOL, World, leaf, vdev
 from tests.shared import name_of
@@ -314,7 +314,7 @@ def test_a_pool_that_one_of_them_does_not_name(
     facts.put(Fact(HOST, "imported_pools", names))
     for name, said in (("kstat_pools", kernel), ("zfs_mounts", mounted)):
         facts.put(Fact(HOST, name, unknown("not in the recording") if said is None else known(said, "")))
-    assert witnesses.imported(facts) == pools
+    assert witnesses.pool_names(facts) == pools
     found = facts.get(HOST, "imported_pools")
     assert isinstance(found, Unknown) == bool(why)
     assert not isinstance(found, Unknown) or why in found.reasons[0].text
@@ -507,7 +507,7 @@ def test_the_losses_find_something_to_spoil() -> None:
 # -- what is no difference --------------------------------------------------------------------------------------------------
 
 
-def compared(world: World, *rows: Told) -> World:
+def compared(world: World, *rows: LeafRow) -> World:
     world.put(POOL, zdb_tree=tuple(row.line() for row in rows))
     witnesses.compare(world.facts, witnesses.compare_vdevs)
     return world
@@ -516,8 +516,8 @@ def compared(world: World, *rows: Told) -> World:
 def test_a_spare_in_use_stands_in_two_places() -> None:
     world = World(("mirror-0", "mirror", "normal", ("a", "b", "s")), ("mirror-1", "mirror", "normal", ("c", "d")))
     world.facts.replace(Fact(leaf("s"), "vdev", unknown("it stands in two places")))
-    rows = [Told("mirror-0", each, allocation="not log") for each in "abs"]
-    compared(world, *rows, Told("mirror-1", "c"), Told("mirror-1", "d"), Told("", "s", allocation="spare"))
+    rows = [LeafRow("mirror-0", each, allocation="not log") for each in "abs"]
+    compared(world, *rows, LeafRow("mirror-1", "c"), LeafRow("mirror-1", "d"), LeafRow("", "s", allocation="spare"))
     assert world.get(vdev("mirror-0"), "legs") == 3
     assert isinstance(world.facts.get(POOL, "spare_leaves"), Unknown)  # which only the other one lists
     assert len(world.facts.linked(POOL, "leaves")) == 5
@@ -525,29 +525,31 @@ def test_a_spare_in_use_stands_in_two_places() -> None:
 
 def test_a_missing_device_is_called_by_its_guid_or_by_its_path() -> None:
     world = World(("mirror-0", "mirror", "normal", ("a", "1234567890")))
-    compared(world, Told("mirror-0", "a", "77", "/dev/a"), Told("mirror-0", "nvme9n1", "1234567890", "/dev/nvme9n1p1"))
+    compared(
+        world, LeafRow("mirror-0", "a", "77", "/dev/a"), LeafRow("mirror-0", "nvme9n1", "1234567890", "/dev/nvme9n1p1")
+    )
     assert world.get(vdev("mirror-0"), "legs") == 2
 
 
 def test_a_single_disk_is_called_by_its_name_or_by_its_path() -> None:
     world = World(("lv0", "disk", "normal", ("lv0",)))
     world.put(leaf("lv0"), path="/dev/vg0/lv0")
-    compared(world, Told("/dev/vg0/lv0", "/dev/vg0/lv0", "", "/dev/vg0/lv0", "normal"))
+    compared(world, LeafRow("/dev/vg0/lv0", "/dev/vg0/lv0", "", "/dev/vg0/lv0", "normal"))
     assert world.get(vdev("lv0"), "allocation_class") == "normal"
 
 
 def test_a_whole_disk_is_called_without_its_partition_where_no_path_is_known() -> None:
     world = World(("mirror-0", "mirror", "normal", ("nvme-X", "nvme-Y")))
-    rows = [Told("mirror-0", path, "", path, "normal") for path in ("/dev/disk/by-id/nvme-X-part1", "/dev/nvme-Y")]
+    rows = [LeafRow("mirror-0", path, "", path, "normal") for path in ("/dev/disk/by-id/nvme-X-part1", "/dev/nvme-Y")]
     compared(world, *rows)
     assert world.get(vdev("mirror-0"), "legs") == 2
 
 
 def test_special_is_not_log() -> None:
     world = World(("a", "disk", "special", ("a",)), ("b", "disk", "log", ("b",)))
-    compared(world, Told("a", "a", allocation="not log"), Told("b", "b", allocation="log"))
+    compared(world, LeafRow("a", "a", allocation="not log"), LeafRow("b", "b", allocation="log"))
     assert world.get(vdev("a"), "allocation_class") == "special"
-    compared(world, Told("a", "a", allocation="normal"), Told("b", "b", allocation="log"))
+    compared(world, LeafRow("a", "a", allocation="normal"), LeafRow("b", "b", allocation="log"))
     assert "of another class" in world.why(vdev("a"), "allocation_class")
     assert world.get(vdev("b"), "allocation_class") == "log"
 
@@ -555,5 +557,5 @@ def test_special_is_not_log() -> None:
 def test_another_guid_under_the_same_name_is_another_device() -> None:
     world = World(("mirror-0", "mirror", "normal", ("a", "b")))
     world.put(leaf("a"), guid="1")
-    compared(world, Told("mirror-0", "a", "2"), Told("mirror-0", "b", "3"))
+    compared(world, LeafRow("mirror-0", "a", "2"), LeafRow("mirror-0", "b", "3"))
     assert "a (GUID 2): missing from the first; a: missing from the second" in world.why(vdev("mirror-0"), "legs")

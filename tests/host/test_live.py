@@ -32,7 +32,7 @@ from auditor.facts import (
     Value,
     known,
 )
-from auditor.gather.answer import fault_of, unread
+from auditor.gather.answer import fault_of, unread_reasons
 from auditor.host import kmsg, libraries, process, request
 from auditor.host import live as seam
 from auditor.host.children.reader import matches
@@ -421,9 +421,9 @@ def test_what_was_not_asked_is_unknown_and_says_what_helps() -> None:
     late = "not asked: the deadline of 900 s was over"
     reason = fault_of(VERSION, Capture(None, fault=late), "zfs version", 0)
     assert reason == Reason(f"zfs version: {late}", "--deadline", True)
-    assert unread(Files({}, errors={"/proc/x": late}), "/proc/x", ReplayHost(Recording(0.0, 0, ()))).reasons == (
-        Reason(f"/proc/x: {late}", "--deadline", True),
-    )
+    assert unread_reasons(
+        Files({}, errors={"/proc/x": late}), "/proc/x", ReplayHost(Recording(0.0, 0, ()))
+    ).reasons == (Reason(f"/proc/x: {late}", "--deadline", True),)
 
 
 def test_without_a_deadline_there_is_none(tools: Callable[[str, str], None]) -> None:

@@ -201,7 +201,7 @@ def test_of_an_error_its_kind_alone_is_told(error: Exception, says: str) -> None
 # -- the child ----------------------------------------------------------------------------------------------------------
 
 
-def run(monkeypatch: pytest.MonkeyPatch, script: str) -> sql_watch.Said:
+def run(monkeypatch: pytest.MonkeyPatch, script: str) -> sql_watch.Answer:
     """What comes of a child that runs this in the place of the questions."""
     monkeypatch.setattr(sql, "importable", lambda engine: True)
     monkeypatch.setattr(sql_watch, "script_of", lambda: f"from __future__ import annotations\n{script}")

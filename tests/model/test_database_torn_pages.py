@@ -9,7 +9,7 @@ import pytest
 
 from auditor.data import torn_pages
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, Value, known
-from auditor.model.database import unsplit, whole_pages
+from auditor.model.database import whole_write, whole_pages
 from tests.lab.power import matrix, report, results
 
 DATABASE, DATA, POOL = Subject("database", "mysql 7"), Subject("dataset", "tank/db"), Subject("pool", "tank")
@@ -141,12 +141,12 @@ def test_outside_of_the_table_the_bound_of_the_source_is_the_reason() -> None:
     found = {each.name: each.value for each in whole_pages.derive(DATABASE, facts)}["log_splits_page"]
     assert isinstance(found, Unknown)
     assert "not tried on OpenZFS 2.3.42" in str(found.reasons)
-    assert f"{unsplit((2, 3, 42)):,} bytes" in str(found.reasons)
+    assert f"{whole_write((2, 3, 42)):,} bytes" in str(found.reasons)
 
 
 @pytest.mark.parametrize(("version", "most"), [((2, 1, 11), 16152), ((2, 2, 0), 7976), ((2, 4, 4), 7976)])
 def test_the_largest_write_that_no_log_block_splits(version: tuple[int, ...], most: int) -> None:
-    assert unsplit(version) == most
+    assert whole_write(version) == most
 
 
 def test_files_keep_the_blocks_with_which_they_were_written() -> None:

@@ -140,7 +140,7 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
             kernel_log.KEEP,
             zpool_history.KEEP,
             zpool_history.ALL_EVENTS_KEEP,
-            *map(redis.keep, redis.FAMILY),
+            *map(redis.unit_lines, redis.FAMILY),
             servers.KEEP,
         )
         for each in branches(keep)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from auditor.data import torn_pages
 from auditor.data.torn_pages import KIB, Way
-from auditor.model.database import HALF_A_BLOCK, unsplit
+from auditor.model.database import HALF_A_BLOCK, whole_write
 from tests.lab.points.explore import Points, Program, UserSpace
 from tests.lab.points.recording import MARKS, Entry, log_blocks
 from tests.lab.points.run import build
@@ -137,7 +137,7 @@ def formula(setting: Setting, version: tuple[int, ...]) -> bool:
     pointed = not setting.slog and setting.page >= torn_pages.CONDITIONS["zfs_immediate_write_sz"]
     if version >= HALF_A_BLOCK and setting.how != "fsync":
         pointed = pointed and setting.page >= setting.record // 2
-    return setting.logbias == "latency" and not pointed and setting.page > unsplit(version)
+    return setting.logbias == "latency" and not pointed and setting.page > whole_write(version)
 
 
 def row(program: Program, work: Path, setting: Setting) -> tuple[dict[str, Any], int]:
