@@ -9,7 +9,7 @@ import pytest
 
 from auditor.data import torn_pages
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, Value, known
-from auditor.model.database import whole_write, whole_pages
+from auditor.model.database import whole_pages, whole_write
 from tests.lab.power import matrix, report, results
 
 DATABASE, DATA, POOL = Subject("database", "mysql 7"), Subject("dataset", "tank/db"), Subject("pool", "tank")
