@@ -55,9 +55,8 @@ def form(name: str) -> tuple[Form, dict[str, Shape]] | None:
 
 
 def command_line(text: str) -> str:
-    """Of /proc/PID/cmdline: as many words, those that say where files are and how they are written as they stand. What does
-    not begin with the name of a server is withheld. Of the title of a process of PostgreSQL what it does, where it names
-    nobody."""
+    """Of /proc/PID/cmdline: as many words, those that say where files are and how they are written as they stand. What does not
+    begin with the name of a server is withheld. Of the title of a process of PostgreSQL what it does, where it names nobody."""
     if not text:
         return text
     if said := postgres.task(text):

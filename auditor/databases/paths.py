@@ -127,8 +127,7 @@ def unseen(
     """The folders on the way to where its links lead that were not looked at, after the first look or, with more, the second.
 
     The way to a mount point has no link: the kernel names it as it is. Raises ValueError where they are too many or no plain
-    paths.
-    """
+    paths."""
     starts = [path for _, path in folders(directories)]
     if len(symlinks) > MOST:
         raise ValueError(f"{len(symlinks):,} of its folders are links")

@@ -190,8 +190,7 @@ def question_text(title: str, request: Run | Read, subject: Subject, datasets: i
 def fill(gatherer: Gatherer, facts: Facts) -> None:
     """Every fact that a source could have given and did not becomes Unknown, with that source's reason.
 
-    Where several could have given it, the reason of one that applies to the subject is the better one.
-    """
+    Where several could have given it, the reason of one that applies to the subject is the better one."""
     roots: dict[Subject, dict[Subject, None]] = {}  # by pool: of many pools no dataset is compared with all roots
     for name, subject in gatherer.answers:
         if gatherer.sources[name].per == "target":

@@ -28,9 +28,8 @@ def resolve(host: Host, target: str, pools: Sequence[str] | None, held: Held, fa
     """The dataset that a target means; of another file system or block device the zvols, or the dataset of the file, that it
     lies on. pools: those that are imported, or None when nobody could list them. facts: of the host.
 
-    Raises TargetError when there is surely no such thing; what merely could not be looked up passes, and its facts
-    will be unknown.
-    """
+    Raises TargetError when there is surely no such thing; what merely could not be looked up passes, and its facts will be
+    unknown."""
     names = _of_path(host, target, held, facts) if target.startswith("/") else (target.rstrip("/"),)
     for name in names:
         for mark, what in (("@", "snapshot"), ("#", "bookmark")):
@@ -84,8 +83,7 @@ def _of_path(host: Host, path: str, held: Held, facts: Facts) -> tuple[str, ...]
 def _instead(mount: mounts.Mount) -> str:
     """Where the question what fsync means there is decided; empty where nothing more can be said.
 
-    (man 5 nfs, soft; man 8 mount, overlay; Linux Documentation/filesystems/overlayfs.rst)
-    """
+    (man 5 nfs, soft; man 8 mount, overlay; Linux Documentation/filesystems/overlayfs.rst)"""
     if mount.fstype in ("nfs", "nfs4"):
         soft = "; mounted soft, so a server that is slow to answer costs writes" if "soft" in mount.options else ""
         return f": run zaudit on the server, where its commits become durable or not{soft}"

@@ -221,8 +221,7 @@ GRAVEST = ("zfs_get", "zfs_list", "zpool_status")
 def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     """All files that are read once: releases, parameters, kstats, block devices. Starts no command.
 
-    facts of block devices go to the inventory: a host has more of them than the audit is about.
-    """
+    facts of block devices go to the inventory: a host has more of them than the audit is about."""
     first = [
         name for name in of(gatherer.sources, "host") if isinstance(gatherer.sources[name].request(HOST, facts), Read)
     ]

@@ -427,8 +427,7 @@ def pool_names(facts: Facts) -> list[str] | None:
     """All that any of them names, or None when none could say.
 
     Where they differ, which pools are imported is unknown, and so is what zpool list did not say of one; the pool itself is
-    looked at like any other.
-    """
+    looked at like any other."""
     listed, kernel = facts.get(HOST, "imported_pools"), _names(facts, "kstat_pools")
     names = [pool.name for pool in facts.linked(HOST, "imported_pools")]
     mounted = sorted({name.rpartition("=")[0].partition("/")[0] for name in _names(facts, "zfs_mounts") or ()})

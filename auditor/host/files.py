@@ -37,8 +37,7 @@ def read_files(
 
     others: what was seen of the processes whose files are asked for. owner: the folder whose owner's rights are taken below
     /proc/self/root. blocks: of these nothing but the sizes of blocks is asked. trusted: of the machine's own files only those
-    that nobody but root and this user could have put there or changed.
-    """
+    that nobody but root and this user could have put there or changed."""
     found: Answers = {}, {}, {}, {}, {}
     seen = others or Others()
     mine: list[str] = []

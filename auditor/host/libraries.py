@@ -101,9 +101,8 @@ return answer
 def read_properties(pool: str, root: str, properties: list[str]) -> str:
     """The text of ``zfs get -Hp -r -o name,property,value,source`` for root and all below it, in order of name.
 
-    Raises what libzfs_core raises (no such pool, not root, out of memory: the program may use 64 MiB and the most
-    instructions that the kernel grants) and ValueError for a pool whose name the answer could not be told from.
-    """
+    Raises what libzfs_core raises (no such pool, not root, out of memory: the program may use 64 MiB and the most instructions
+    that the kernel grants) and ValueError for a pool whose name the answer could not be told from."""
     import libzfs_core
 
     if pool in ("default", "temporary", "$recvd"):

@@ -57,9 +57,8 @@ class Time(NamedTuple):
 def slices(seconds: float) -> Iterator[float]:
     """The time-outs of waits, one after the other, that are so many seconds together.
 
-    A wait counts for no longer than it was meant to take: who was stopped meanwhile (Ctrl-Z, a virtual machine that was
-    frozen) or got no processor still hears what was said.
-    """
+    A wait counts for no longer than it was meant to take: who was stopped meanwhile (Ctrl-Z, a virtual machine that was frozen)
+    or got no processor still hears what was said."""
     while seconds > 0:
         wait, began = min(seconds, SLICE_S), time.monotonic()
         yield wait
@@ -295,8 +294,7 @@ def find_program(names: Iterable[str], path: tuple[str, ...] = PATH) -> tuple[st
 def refusal(program: str) -> str:
     """Why a program is not run; empty where it may be.
 
-    It is started by its own name, links and all, since many programs look at what they are called.
-    """
+    It is started by its own name, links and all, since many programs look at what they are called."""
     try:
         node, _ = trust.locate(program)
     except OSError as error:

@@ -36,8 +36,7 @@ def judge(number: int, path: str, names: tuple[str, ...], account: str) -> Any:
     """What is at the other end of a socket: ({"process": N, "name": of its command} or {"unseen": why}, whether a password may
     be sent that it can read). Raises UntrustedServer.
 
-    path: that was connected to, for a unix socket. names: that a server may have. account: that runs it.
-    """
+    path: that was connected to, for a unix socket. names: that a server may have. account: that runs it."""
     peer = peer_of(number)
     if peer is None:
         return {"unseen": "the connection leaves this host, or this network namespace"}, True
@@ -318,8 +317,7 @@ def fault(engine: str, dsn: str) -> str:
 def answer(engine: str, dsn: str) -> str:
     """JSON: engine, version, the settings, and "process" (a number) with its "name", or "unseen" (why there is none).
 
-    Raises what the driver raises; no error shows more than the driver's own words.
-    """
+    Raises what the driver raises; no error shows more than the driver's own words."""
     import json
 
     return json.dumps((postgres if engine == "postgres" else mysql)(dsn), indent=1, sort_keys=True) + "\n"
@@ -353,10 +351,9 @@ def postgres_at(dsn: str) -> Any:
     """(a connection, the process of :func:`.sql_peer.judge`). In its first transaction nothing is written, and nothing takes
     long; each further one begins with :func:`bounded`.
 
-    libpq connects step by step, and sends nothing on a socket before the step after the one that connected it. A server of
-    this host that anybody may run gets no password in clear or as MD5, unless the DSN asks for that (require_auth); where
-    libpq is too old to refuse it, it has no password to send. (PostgreSQL manual, PQconnectStartParams; libpq 16, require_auth)
-    """
+    libpq connects step by step, and sends nothing on a socket before the step after the one that connected it. A server of this
+    host that anybody may run gets no password in clear or as MD5, unless the DSN asks for that (require_auth); where libpq is
+    too old to refuse it, it has no password to send. (PostgreSQL manual, PQconnectStartParams; libpq 16, require_auth)"""
     import os
     import select
     import time

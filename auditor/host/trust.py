@@ -92,8 +92,7 @@ def by(descriptor: int) -> str:
 def resolve(path: str) -> str:
     """The path without links, where nobody else can have put anything on the way. What it leads to may be anybody's.
 
-    Raises Exchangeable, and OSError for what is not there.
-    """
+    Raises Exchangeable, and OSError for what is not there."""
     node, real = walk(_absolute(path), strict=True)
     os.close(node)
     return real
@@ -102,8 +101,7 @@ def resolve(path: str) -> str:
 def locate(path: str) -> tuple[int, str]:
     """(descriptor that opens nothing, path without links) of what nobody else can have put there or can change.
 
-    Raises as :func:`resolve`.
-    """
+    Raises as :func:`resolve`."""
     node, real = walk(_absolute(path), strict=True)
     try:
         if why := _fault(os.fstat(node), real):
@@ -128,8 +126,7 @@ def locate_folder(path: str) -> str:
 def reach(name: str | os.PathLike[str], folder: int | None = None) -> int:
     """A descriptor that opens nothing of what somebody named, whoever put it there. Raises Served or OSError.
 
-    folder: in which a name is looked up, where a link is not followed.
-    """
+    folder: in which a name is looked up, where a link is not followed."""
     if folder is None:
         return walk(os.fspath(name), strict=False, links=False)[0]
     node = os.open(name, _PART, dir_fd=folder)
@@ -149,8 +146,7 @@ def walk(
 
     strict: nobody else can have put any part there, and what lies in a folder of others is not even looked at. Otherwise that
     holds for links, and for the way to them; without links for nothing. make: makes a folder that is not there. Raises
-    Exchangeable or OSError.
-    """
+    Exchangeable or OSError."""
     at, real, why = _start(path)
     rest, followed = deque(path.split("/")), 0
     try:
@@ -336,8 +332,7 @@ class NoPlace(Stop):
 def held(path: str, *, make: bool = False) -> Iterator[int]:
     """A descriptor of the folder, for as long as the block runs. make: the folders that are not there, for their owner alone.
 
-    Raises NoPlace.
-    """
+    Raises NoPlace."""
     try:
         node, _ = walk(path, strict=False, make=make_folder if make else None)
         try:

@@ -38,8 +38,7 @@ class WrongKind(OSError):
 def open_as(name: str | Path, *kinds: int, folder: int | None = None, flags: int = os.O_RDONLY) -> int:
     """A descriptor of what a name leads to, where it is one of these kinds. Raises WrongKind or OSError.
 
-    folder: in which a name is looked up, where a link is not followed.
-    """
+    folder: in which a name is looked up, where a link is not followed."""
     node = trust.reach(name, folder)
     try:
         return _open_node(node, str(name), *kinds, flags=flags)
@@ -112,9 +111,8 @@ def private(file: BinaryIO) -> bool:
 def read(path: Path, limit: int, *, trusted: bool = False) -> bytes:
     """The whole of a plain file; nothing of /dev/null. Raises OSError with the name and what is wrong.
 
-    limit: bytes. trusted: nobody but root and this user can have put it there, or can change it: for what is read without
-    being named.
-    """
+    limit: bytes. trusted: nobody but root and this user can have put it there, or can change it: for what is read without being
+    named."""
     node = trust.locate(str(path))[0] if trusted else trust.reach(path)
     try:
         found = os.fstat(node)
@@ -178,9 +176,8 @@ class CannotWrite(Stop):
 def replace(path: Path, content: Content, mode: int = 0o600) -> None:
     """Write a file, or put the new one in place of the old one. content: all of it, or what writes it. mode: who may read it.
 
-    /dev/null takes everything; what is open already (``-``, /dev/stdout, /dev/stderr, /dev/fd/N) is written to as it is.
-    Raises NoPlace or CannotWrite; BrokenPipeError where nobody reads the stream.
-    """
+    /dev/null takes everything; what is open already (``-``, /dev/stdout, /dev/stderr, /dev/fd/N) is written to as it is. Raises
+    NoPlace or CannotWrite; BrokenPipeError where nobody reads the stream."""
     if (number := stream(path)) is not None:
         with complaining(path), os.fdopen(os.dup(number), "wb") as file:
             _fill(file, content)
@@ -251,8 +248,7 @@ def complaining(path: Path, old: object = None) -> Iterator[None]:
 def scratch(name: str, folder: int, make: Callable[[str, int], int]) -> Iterator[tuple[str, int]]:
     """(name, descriptor) of something new beside ``name``, which is removed at the end, unless it was renamed.
 
-    make: :func:`create` or :func:`create_folder`. Raises OSError.
-    """
+    make: :func:`create` or :func:`create_folder`. Raises OSError."""
     start = f".{name[:50]}.zaudit-"  # at most 200 bytes of the name: a name has 255
     _sweep(start, folder)
     new, made = start + os.urandom(8).hex(), list[int]()

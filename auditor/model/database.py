@@ -38,12 +38,10 @@ from auditor.text import harmless
 
 @derivation("host", databases=links("database", "the databases that the audit is about"))
 def databases(host: Subject, facts: Facts) -> Judged:
-    """Which of the databases of this host the audit is about: those that keep something on a dataset that is audited,
-    or on a pool whose datasets nobody could list, those of which nobody knows where they keep it, and the one that
-    the user named.
+    """Which of the databases of this host the audit is about: those that keep something on a dataset that is audited, or on a
+    pool whose datasets nobody could list, those of which nobody knows where they keep it, and the one that the user named.
 
-    Unknown where nobody could see the processes.
-    """
+    Unknown where nobody could see the processes."""
     processes = need(facts.get(HOST, "database_processes"))
     pools = facts.linked(HOST, "pools")
     audited = {each for pool in pools for each in facts.linked(pool, "datasets")}
@@ -70,12 +68,10 @@ def databases(host: Subject, facts: Facts) -> Judged:
     ),
 )
 def named_database(dataset: Subject, facts: Facts) -> Iterator[Fact]:
-    """What is known of the database of a dataset: that which the policy names, or the user for all (``--db``), or
-    which was found to keep its data there (SQLite by its locks); and the page size that its data files are written
-    in.
+    """What is known of the database of a dataset: that which the policy names, or the user for all (``--db``), or which was
+    found to keep its data there (SQLite by its locks); and the page size that its data files are written in.
 
-    db_page_bytes of one that was named is the default of that database; a server built otherwise is not seen here.
-    """
+    db_page_bytes of one that was named is the default of that database; a server built otherwise is not seen here."""
     named, engine, page = _of(facts, dataset)
     yield Fact(dataset, "db_named", named)
     yield Fact(dataset, "db_engine", engine)
@@ -153,11 +149,9 @@ SAME = {"mariadb": "mysql"}  # a server of one is often asked for by the name of
     database_seen=flag("of each database that is named, a server or a data directory was found"),
 )
 def database_seen(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether the databases that the user or the policy names were found: where none was, nobody has looked at its
-    settings.
+    """Whether the databases that the user or the policy names were found: where none was, nobody has looked at its settings.
 
-    Unknown, never false: what was not found may run elsewhere, later, or out of sight.
-    """
+    Unknown, never false: what was not found may run elsewhere, later, or out of sight."""
     expected = dict(_expected(facts))
     named = tuple(Evidence(f"{ENGINES[name].title} is named", command) for name, command in expected.items())
     yield Fact(HOST, "database_expected", Known(bool(expected), named or _NOBODY))
@@ -195,11 +189,10 @@ def _unseen(name: str) -> Reason:
     log_apart=flag("its log is written to other datasets than its data"),
 )
 def placement(database: Subject, facts: Facts) -> Iterator[Fact]:
-    """How the files of a database are spread: whether one pool holds all, which a crash takes back to one moment, and
-    whether its log is apart from its data, so that each has the settings that it needs.
+    """How the files of a database are spread: whether one pool holds all, which a crash takes back to one moment, and whether
+    its log is apart from its data, so that each has the settings that it needs.
 
-    Unknown where its datasets are.
-    """
+    Unknown where its datasets are."""
     places = facts.get(database, "datasets")
     if isinstance(places, Known):
         all_of_it = facts.linked(database, "datasets")
@@ -219,17 +212,13 @@ def placement(database: Subject, facts: Facts) -> Iterator[Fact]:
     "host", **{"dataset.db_temporary": flag("the databases here keep nothing on it that they need after a crash")}
 )
 def temporary(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether what a database keeps on a dataset is temporary: removed at each of its starts, so that a crash may take
-    it.
+    """Whether what a database keeps on a dataset is temporary: removed at each of its starts, so that a crash may take it.
 
-    PostgreSQL removes the files of sorts and of temporary tables in all tablespaces when it starts, and writes none
-    of them to its log. But nothing keeps lasting tables out of a tablespace that temp_tablespaces names, and which
-    folder belongs to which name only the server knows: of a dataset with nothing but tablespaces that is not told.
-    (postgres/postgres src/backend/storage/file/fd.c RemovePgTempFiles, src/backend/catalog/storage.c
-    smgrGetPendingDeletes)
-
-    False, or unknown; never true. Several databases may keep files on one dataset.
-    """
+    PostgreSQL removes the files of sorts and of temporary tables in all tablespaces when it starts, and writes none of them to
+    its log. But nothing keeps lasting tables out of a tablespace that temp_tablespaces names, and which folder belongs to which
+    name only the server knows: of a dataset with nothing but tablespaces that is not told. (postgres/postgres
+    src/backend/storage/file/fd.c RemovePgTempFiles, src/backend/catalog/storage.c smgrGetPendingDeletes) False, or unknown;
+    never true. Several databases may keep files on one dataset."""
     databases = list(facts.subjects("database"))
     found: dict[Subject, list[Judged]] = {}
     for database in databases:
@@ -312,17 +301,13 @@ BINARY_LOG = "sync_binlog"  # any value but 1
     "host", **{"dataset.flushes_omitted": words("DATABASE: SETTING of the databases on it that leave out flushes")}
 )
 def flushes_omitted(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Which databases on a dataset leave out flushes of what they have written: then sync=always is what keeps their
-    commits.
+    """Which databases on a dataset leave out flushes of what they have written: then sync=always is what keeps their commits.
 
-    With sync=always each write is in the log before write(2) returns, and these servers write before they
-    acknowledge. It does not help where a server acknowledges what it has not written (synchronous_commit off,
-    innodb_flush_log_at_trx_commit 0).
+    With sync=always each write is in the log before write(2) returns, and these servers write before they acknowledge. It does
+    not help where a server acknowledges what it has not written (synchronous_commit off, innodb_flush_log_at_trx_commit 0).
 
-    (OpenZFS module/zfs/zfs_vnops.c zfs_write: zil_commit with ZFS_SYNC_ALWAYS, 2.1.11, 2.3.9, 2.4.4)
-
-    Unknown where a database, its place or its settings were not seen and none that was seen leaves them out.
-    """
+    Unknown where a database, its place or its settings were not seen and none that was seen leaves them out. (OpenZFS
+    module/zfs/zfs_vnops.c zfs_write: zil_commit with ZFS_SYNC_ALWAYS, 2.1.11, 2.3.9, 2.4.4)"""
     databases = facts.linked(HOST, "databases")
     unseen = gaps((facts.get(HOST, "databases"), *(facts.get(each, "datasets") for each in databases)))
     omitted: dict[Subject, list[Evidence]] = {}
@@ -379,16 +364,13 @@ def whole_write(version: tuple[object, ...]) -> int:
 def whole_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether a crash may leave a page of a database half old, half new, where nothing but ZFS keeps it whole.
 
-    A transaction group writes a block as a whole, so that it keeps a page which lies within one. The intent log is
-    another matter: what is fsynced is copied into log blocks, a write that does not fit into the rest of one is
-    split, and replay applies the first part alone where the second never reached the device. Which pages come apart
-    was tried (data/torn_pages.toml); of what was not, nothing is said.
+    A transaction group writes a block as a whole, so that it keeps a page which lies within one. The intent log is another
+    matter: what is fsynced is copied into log blocks, a write that does not fit into the rest of one is split, and replay
+    applies the first part alone where the second never reached the device. Which pages come apart was tried
+    (data/torn_pages.toml); of what was not, nothing is said.
 
-    (OpenZFS module/zfs/zil.c zil_lwb_commit of 2.1, zil_lwb_assign since 2.2, zil_max_waste_space; zfs_log.c
-    zfs_log_write, zil_write_state of 2.4; tests/lab/points/README.md)
-
-    Of one whose pages have no known size both are unknown.
-    """
+    Of one whose pages have no known size both are unknown. (OpenZFS module/zfs/zil.c zil_lwb_commit of 2.1, zil_lwb_assign
+    since 2.2, zil_max_waste_space; zfs_log.c zfs_log_write, zil_write_state of 2.4; tests/lab/points/README.md)"""
     page, blocks = number_of(need(facts.get(database, "page_bytes"))), facts.get(database, "data_blocks")
     small = any(_bytes(each) < page for each in words_of(blocks))
     yield Fact(database, "page_within_block", blocks._replace(value=not small) if isinstance(blocks, Known) else blocks)

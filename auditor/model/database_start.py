@@ -61,25 +61,22 @@ class Start(NamedTuple):
     begins_anew=flag("on an empty folder it, or its service, begins a new database"),
 )
 def service_start(database: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether the service of a database waits for the file systems of ZFS that its files are on, and what the database
-    makes of the empty folder that is there where one of them was not mounted.
+    """Whether the service of a database waits for the file systems of ZFS that its files are on, and what the database makes of
+    the empty folder that is there where one of them was not mounted.
 
-    Ordinary services start after local-fs.target, and zfs-mount.service before it: that is an order, and holds
-    nothing back where the pool was not imported (zfs mount -a then has nothing to do, and succeeds) or a mount
-    failed. What holds a service back is a mount unit that a file makes, which it requires (RequiresMountsFor=,
-    Requires=, BindsTo=) or without which the host does not get so far; a condition or assertion that the place is a
-    mount point; mountpoint(1) before it starts; or the units that import and mount, required together.
-    RequiresMountsFor= of what ``zfs mount -a`` mounts holds nothing back: systemd knows no such mount when the host
-    starts.
+    Ordinary services start after local-fs.target, and zfs-mount.service before it: that is an order, and holds nothing back
+    where the pool was not imported (zfs mount -a then has nothing to do, and succeeds) or a mount failed. What holds a service
+    back is a mount unit that a file makes, which it requires (RequiresMountsFor=, Requires=, BindsTo=) or without which the
+    host does not get so far; a condition or assertion that the place is a mount point; mountpoint(1) before it starts; or the
+    units that import and mount, required together. RequiresMountsFor= of what ``zfs mount -a`` mounts holds nothing back:
+    systemd knows no such mount when the host starts.
 
-    The initramfs mounts the root file system; whether also what lies below it by its name depends on which one it
-    is (that of initramfs-tools does, that of dracut only what it needs itself).
+    The initramfs mounts the root file system; whether also what lies below it by its name depends on which one it is (that of
+    initramfs-tools does, that of dracut only what it needs itself).
 
-    (man 5 systemd.unit; systemd 257 src/core/unit.c, units/sysinit.target, units/local-fs.target; OpenZFS 2.4.4
-    etc/systemd/system/zfs-mount.service.in, zfs-import-cache.service.in; man 8 zfs-mount-generator)
-
-    What is on no file system of ZFS itself is not among the mount points.
-    """
+    What is on no file system of ZFS itself is not among the mount points. (man 5 systemd.unit; systemd 257 src/core/unit.c,
+    units/sysinit.target, units/local-fs.target; OpenZFS 2.4.4 etc/systemd/system/zfs-mount.service.in,
+    zfs-import-cache.service.in; man 8 zfs-mount-generator)"""
     yield Fact(database, "starts_at_boot", _starts(database, facts))
     yield Fact(database, "unguarded", _unguarded(database, facts))
     yield Fact(database, "begins_anew", _begins_anew(database, facts))

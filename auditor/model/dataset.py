@@ -84,10 +84,9 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
     """How the next boot mounts what is mounted now. ``zfs mount -a`` mounts a file system with canmount=on at its mountpoint,
     fstab one with mountpoint=legacy; what was mounted otherwise is by hand, by a program, or from before a change (zfs set -u).
 
-    Of two with one mount point the last one covers the other. Where a manager of containers has a volume on a mount point,
-    it makes the folder and starts without it. By the mounts of the first process of the host. (man 7 zfsprops, canmount,
-    mountpoint; man 8 zfs-set -u)
-    """
+    Of two with one mount point the last one covers the other. Where a manager of containers has a volume on a mount point, it
+    makes the folder and starts without it. By the mounts of the first process of the host. (man 7 zfsprops, canmount,
+    mountpoint; man 8 zfs-set -u)"""
     subjects = tuple(facts.subjects("dataset"))
     claims: dict[str, list[str]] = {}
     for dataset in subjects:
@@ -184,16 +183,13 @@ _NO = known(False, "no boot environment")
     of_the_system=flag("its name is that of a boot environment or of a part of one, and no database was seen on it"),
 )
 def of_the_system(dataset: Subject, facts: Facts) -> Judged:
-    """Datasets on which installers put the system: what is usual there (a root that the initramfs mounts, parts that
-    take no writes) would be a fault where a database lies.
+    """Datasets on which installers put the system: what is usual there (a root that the initramfs mounts, parts that take no
+    writes) would be a fault where a database lies.
 
-    Boot environments are POOL/ROOT/NAME and what is below it; of two pools all is of the system. (OpenZFS
-    documentation, Getting Started, Debian, Root on ZFS; truenas/scale-build truenas_install/fhs.py, whose datasets
-    conf, opt and usr are read-only; truenas/middleware boot.pool_name; ubuntu's zsys-setup, which makes bpool for
-    /boot)
-
-    From the name; a database that lies there is what counts.
-    """
+    Boot environments are POOL/ROOT/NAME and what is below it; of two pools all is of the system. (OpenZFS documentation,
+    Getting Started, Debian, Root on ZFS; truenas/scale-build truenas_install/fhs.py, whose datasets conf, opt and usr are
+    read-only; truenas/middleware boot.pool_name; ubuntu's zsys-setup, which makes bpool for /boot) From the name; a database
+    that lies there is what counts."""
     if not _NAME.fullmatch(dataset.name):
         return _NO
     databases = facts.linked(HOST, "databases")
@@ -210,13 +206,12 @@ COMMAND = "cat /etc/fstab"
     "host", **{"dataset.fstab_too_early": words("mount points of fstab that need it mounted, and do not wait for that")}
 )
 def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Which mounts of fstab come before the file system of ZFS that they need: systemd orders those of fstab by their
-    paths, and does not know those that ``zfs mount -a`` mounts. Of a pool with a list for zfs-mount-generator it
-    does. (man 5 systemd.mount, man 8 zfs-mount-generator; OpenZFS etc/systemd/system/zfs-mount.service.in)
+    """Which mounts of fstab come before the file system of ZFS that they need: systemd orders those of fstab by their paths,
+    and does not know those that ``zfs mount -a`` mounts. Of a pool with a list for zfs-mount-generator it does. (man 5
+    systemd.mount, man 8 zfs-mount-generator; OpenZFS etc/systemd/system/zfs-mount.service.in)
 
     The root file system, and what lies below it by its name, is mounted by the initramfs before all of them. A line of fstab
-    needs the nearest file system alone.
-    """
+    needs the nearest file system alone."""
     needs, systemd, *_ = values(facts, HOST, "fstab_needs", "systemd", "generated_pools", "mount_table")
     if not systemd.value:
         raise Missing(unknown(f"{systemd.evidence[0].text}: in which order it mounts is not looked at"))
@@ -261,14 +256,11 @@ def _nearest(path: str, places: Mapping[str, str]) -> str:
 def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
     """Whether something loads the key of an encryption root when the host starts.
 
-    zfs-mount.service mounts without -l, so that it loads no key. The initramfs loads that of the root file system;
-    where /etc/zfs/zfs-list.cache has a list of a pool, zfs-mount-generator makes a unit for each key; a site may
-    have a unit of its own, which is found by its name (zfs...key...): what it loads is not read, so that then it is
-    not known. (OpenZFS etc/systemd/system-generators/zfs-mount-generator.c,
-    etc/systemd/system/zfs-mount.service.in, contrib/initramfs/scripts/zfs)
-
-    Unknown of datasets that are not encrypted, or have no keylocation of their own.
-    """
+    zfs-mount.service mounts without -l, so that it loads no key. The initramfs loads that of the root file system; where
+    /etc/zfs/zfs-list.cache has a list of a pool, zfs-mount-generator makes a unit for each key; a site may have a unit of its
+    own, which is found by its name (zfs...key...): what it loads is not read, so that then it is not known. (OpenZFS
+    etc/systemd/system-generators/zfs-mount-generator.c, etc/systemd/system/zfs-mount.service.in, contrib/initramfs/scripts/zfs)
+    Unknown of datasets that are not encrypted, or have no keylocation of their own."""
     cipher, location = values(facts, dataset, "encryption", "keylocation")
     if cipher.value == "off" or location.value == "none":
         return unknown(f"{dataset.name} has no separate key")
@@ -288,11 +280,9 @@ def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
 def key_inside(dataset: Subject, facts: Facts) -> Judged:
     """Whether the file of a dataset's key lies where only that key leads: after a restart nobody can load it.
 
-    The key of a dataset is that of its encryption root: of the nearest one from it upwards that has a keylocation
-    (those below an encryption root say "none"). (man 7 zfsprops, encryptionroot, keylocation; man 8 zfs-load-key)
-
-    False where the way from the file to the next key ends: not on ZFS, not encrypted, a key that somebody types.
-    """
+    The key of a dataset is that of its encryption root: of the nearest one from it upwards that has a keylocation (those below
+    an encryption root say "none"). (man 7 zfsprops, encryptionroot, keylocation; man 8 zfs-load-key) False where the way from
+    the file to the next key ends: not on ZFS, not encrypted, a key that somebody types."""
     return _leads_to(dataset, dataset, facts, set())
 
 
@@ -347,12 +337,9 @@ def _root_of(holder: Subject, from_: Subject, facts: Facts) -> Subject | Unknown
 def key_unit(dataset: Subject, facts: Facts) -> Judged:
     """Whether systemd knows that its key is loaded, where mounts are bound to the unit that loads it.
 
-    Where it does not, systemd unmounts what is bound to it: what is mounted by hand at once, what was mounted
-    before the mount was made a unit with the next daemon-reload, and what is in use as soon as it is not. (seen in
-    guests of the lab, OpenZFS 2.1.11 and 2.4.4; openzfs/zfs issues 11248, 12418)
-
-    By the name of the dataset, whether it is an encryption root or not.
-    """
+    Where it does not, systemd unmounts what is bound to it: what is mounted by hand at once, what was mounted before the mount
+    was made a unit with the next daemon-reload, and what is in use as soon as it is not. (seen in guests of the lab, OpenZFS
+    2.1.11 and 2.4.4; openzfs/zfs issues 11248, 12418) By the name of the dataset, whether it is an encryption root or not."""
     bound = need(facts.get(HOST, "keys_bound"))
     if dataset.name not in words_of(bound):
         return Known("none", bound.evidence)

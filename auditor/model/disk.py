@@ -70,11 +70,9 @@ SAYS = {
 def identity(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """What a disk is: model, serial number, whether it is a drive at all, and what drives.toml says of it.
 
-    A virtual disk is one whose write cache and power-loss protection are decided elsewhere: by a hypervisor, a
-    cloud, a storage network or a RAID controller. A drive that is passed through into a virtual machine is not: the
-    table knows its model. A model that the table does not know proves nothing in a virtual machine (QEMU lets a
-    SATA disk have any name).
-    """
+    A virtual disk is one whose write cache and power-loss protection are decided elsewhere: by a hypervisor, a cloud, a storage
+    network or a RAID controller. A drive that is passed through into a virtual machine is not: the table knows its model. A
+    model that the table does not know proves nothing in a virtual machine (QEMU lets a SATA disk have any name)."""
     model = _model(disk, facts)
     drive = drives.match(str(model.value)) if isinstance(model, Known) else None
     table = _table(model, drive, disk, facts)
@@ -335,8 +333,7 @@ def shingled_family(disk: Subject, facts: Facts) -> Judged:
     """Whether shingled.toml names its model, or it is a hard disk that takes TRIM, for which only shingled ones have a use.
     (Western Digital, white paper of June 2020: Trim Command, General Benefits for Hard Disk Drives)
 
-    Of a model that is not in the table, and takes no TRIM, nothing is known here.
-    """
+    Of a model that is not in the table, and takes no TRIM, nothing is known here."""
     model = need(facts.get(disk, "model"))
     if found := drives.match_shingled(str(model.value)):
         return Known(found.family, (Evidence(f"{found.family} ({found.source})"), *model.evidence))
@@ -419,12 +416,10 @@ WITNESSES = (
 def unreadable(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """What a drive counts of its own errors: what it could not read.
 
-    The counters differ by protocol: SMART attributes of SATA drives, which count only where smartctl knows what the
-    model means by them (198 is "Offline_Uncorrectable" of a hard disk and "Host_Reads_GiB" of some SSDs), the error
-    counter log of SAS drives, the health log of NVMe drives. A drive that keeps no such counter is not asked:
-    counts_unreadable is false then. (smartmontools drivedb.h, smartd.conf(5) -C, -U; NVM Express Base
-    Specification, Media and Data Integrity Errors)
-    """
+    The counters differ by protocol: SMART attributes of SATA drives, which count only where smartctl knows what the model means
+    by them (198 is "Offline_Uncorrectable" of a hard disk and "Host_Reads_GiB" of some SSDs), the error counter log of SAS
+    drives, the health log of NVMe drives. A drive that keeps no such counter is not asked: counts_unreadable is false then.
+    (smartmontools drivedb.h, smartd.conf(5) -C, -U; NVM Express Base Specification, Media and Data Integrity Errors)"""
     witnesses = [facts.get(disk, name) for name in WITNESSES]
     answered = next((each for each in witnesses if isinstance(each, Known)), None)
     found = [each for each in (_counter(disk, facts, counter) for counter in COUNTERS) if each is not None]

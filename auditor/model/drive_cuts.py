@@ -53,8 +53,7 @@ def power_cuts(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Of each disk, from the records of runs on drives: of a run on a pool nobody knows which drive kept it.
 
     A record that could not be read may be one of a loss. Where a recording was made before zaudit asked for records, there are
-    none.
-    """
+    none."""
     read = _read(facts)
     models = dict[str, list[DriveCuts]]()
     for each in rows_of(facts.get(HOST, "power_cuts"), DriveCuts):

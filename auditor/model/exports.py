@@ -52,12 +52,11 @@ class Share(NamedTuple):
     },
 )
 def exports(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Which datasets are given to clients in a way that answers before data is on stable storage (NFS async, SMB
-    without strict sync), and which are exported now.
+    """Which datasets are given to clients in a way that answers before data is on stable storage (NFS async, SMB without strict
+    sync), and which are exported now.
 
-    An export belongs to the dataset with the longest mount point that holds its path; with crossmnt or nohide also
-    to those mounted below. A property that says so counts even while the share is not active: it will be.
-    """
+    An export belongs to the dataset with the longest mount point that holds its path; with crossmnt or nohide also to those
+    mounted below. A property that says so counts even while the share is not active: it will be."""
     for each in facts.subjects("dataset"):
         if word_of(kind := facts.get(each, "type")) == "volume":
             yield Fact(each, "nfs_exported_now", _false(kind))
@@ -213,10 +212,9 @@ class Unit(NamedTuple):
     targets_not_kept=words("those of them that nothing creates again when the host starts"),
 )
 def volume_targets(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether what this host offers to initiators is offered again after its next start: the kernel keeps nothing of
-    its targets, a unit makes them anew of a file. Judged for volumes of ZFS that LIO or NVMe over Fabrics offers,
-    whoever audits them.
-    """
+    """Whether what this host offers to initiators is offered again after its next start: the kernel keeps nothing of its
+    targets, a unit makes them anew of a file. Judged for volumes of ZFS that LIO or NVMe over Fabrics offers, whoever audits
+    them."""
     asked = values(facts, HOST, "block_targets", "nvme_targets")
     pools = {pool.name for pool in facts.linked(HOST, "imported_pools")}
     rows = [row for each in asked for row in rows_of(each, TargetUnit)]

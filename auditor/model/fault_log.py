@@ -106,19 +106,16 @@ class Log(NamedTuple):
     },
 )
 def logged_faults(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """What the kernel logged of each disk since it booted: faults of it, its link and its controller, failed flushes,
-    and a cache that it guessed.
+    """What the kernel logged of each disk since it booted: faults of it, its link and its controller, failed flushes, and a
+    cache that it guessed.
 
-    What is there counts even where the beginning of the log is gone; that nothing is there counts only where it is
-    whole. The log names a disk by its name, its ATA port, its NVMe controller, the path of a leaf, its SCSI address
-    or a PCI function on the way to it. A name may have gone to another drive since: what is logged is of whatever
-    had it then. mpt3sas gives controllers numbers that stand in no path: what they log is of every SCSI disk that
-    libata, USB, iSCSI, Fibre Channel or virtio does not attach.
-
-    A flush that fails on one path of dm-multipath is repeated on another, unless the error is the target's own
-    (dm-mpath.c multipath_end_io); where no path is left, the request of the dm device fails, and that is logged
-    under its name.
-    """
+    What is there counts even where the beginning of the log is gone; that nothing is there counts only where it is whole. The
+    log names a disk by its name, its ATA port, its NVMe controller, the path of a leaf, its SCSI address or a PCI function on
+    the way to it. A name may have gone to another drive since: what is logged is of whatever had it then. mpt3sas gives
+    controllers numbers that stand in no path: what they log is of every SCSI disk that libata, USB, iSCSI, Fibre Channel or
+    virtio does not attach. A flush that fails on one path of dm-multipath is repeated on another, unless the error is the
+    target's own (dm-mpath.c multipath_end_io); where no path is left, the request of the dm device fails, and that is logged
+    under its name."""
     counted: dict[Subject, dict[Source, Judged]] = {}
     for disk, source, times in of_disks((*FAULTS, FLUSHES, ASSUMED), facts):
         counted.setdefault(disk, {})[source] = times
@@ -305,11 +302,9 @@ USUAL = 100  # corrected errors of memory; a few a year are nothing
     hardware_faults=tally("WHAT=TIMES of errors of memory and processors since boot"),
 )
 def host_faults(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Threads of OpenZFS that stopped or hung, and faults of memory and processors, each from several questions to the
-    kernel.
+    """Threads of OpenZFS that stopped or hung, and faults of memory and processors, each from several questions to the kernel.
 
-    Machine checks and counters of memory errors count on bare metal alone, the counters where the memory has ECC.
-    """
+    Machine checks and counters of memory errors count on bare metal alone, the counters where the memory has ECC."""
     threads = {name: facts.get(HOST, name) for name in THREADS}
     version = value_of(facts.get(HOST, "zfs_version"))
     if isinstance(version, tuple) and version >= ONE_MODULE and isinstance(threads["zfs_faults_beside"], Unknown):
@@ -336,11 +331,10 @@ def _hardware(facts: Facts) -> Judged:
 
 @derivation("host", memory_ecc=flag("errors of memory are corrected and noticed (ECC)"))
 def memory_ecc(host: Subject, facts: Facts) -> Judged:
-    """Whether errors of memory are corrected: the kernel's driver for the memory controller knows, the firmware's
-    tables say so.
+    """Whether errors of memory are corrected: the kernel's driver for the memory controller knows, the firmware's tables say
+    so.
 
-    In a virtual machine neither says anything: QEMU's tables claim "Multi-bit ECC" whatever its host has.
-    """
+    In a virtual machine neither says anything: QEMU's tables claim "Multi-bit ECC" whatever its host has."""
     machine = need(facts.get(HOST, "virtualization"))
     if machine.value != "none":
         return unknown(f"in {machine.value}: what memory the machine below has is not seen")

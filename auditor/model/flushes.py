@@ -53,14 +53,11 @@ CACHES = frozenset({"bcache", "bcache-writeback", "cache", "cache-writeback", "w
     stack_caches=flag("one of them may keep the only copy of what was flushed"),
 )
 def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether what lies between a leaf and its disks only passes writes and flushes on, or moves them about or keeps
-    them.
+    """Whether what lies between a leaf and its disks only passes writes and flushes on, or moves them about or keeps them.
 
-    Layers come from sysfs; what an LVM or other device-mapper device does stands in its table, which only root may
-    read. A layer that only its name is known of ("dm", "lvm") is therefore unknown without the table. A cache that
-    writes through, or around itself, holds no write that its disk has not; one whose mode is not known is taken for
-    one that writes back.
-    """
+    Layers come from sysfs; what an LVM or other device-mapper device does stands in its table, which only root may read. A
+    layer that only its name is known of ("dm", "lvm") is therefore unknown without the table. A cache that writes through, or
+    around itself, holds no write that its disk has not; one whose mode is not known is taken for one that writes back."""
     layers, targets = need(facts.get(leaf, "layers")), facts.get(leaf, "dm_targets")
     named, made_of = words_of(layers), words_of(targets)
     others = [each for each in (*named, *made_of) if each not in LAYERS | TARGETS | TOLD_BY_TARGETS]
@@ -85,12 +82,10 @@ def flush_path(leaf: Subject, facts: Facts) -> Judged:
     """Whether a device-mapper or md device above the disks keeps flushes from them.
 
     The kernel drops a flush where ``queue/write_cache`` says "write through" (kernel:
-    Documentation/block/writeback_cache_control.rst): such a device ends an empty flush itself then
-    (submit_bio_noacct() in block/blk-core.c). Before Linux 6.11 a device-mapper device took the word of the disks
-    over when its table was loaded (dm_table_set_restrictions() in drivers/md/dm-table.c), and keeps it.
-
-    Unknown where a disk or its cache could not be seen.
-    """
+    Documentation/block/writeback_cache_control.rst): such a device ends an empty flush itself then (submit_bio_noacct() in
+    block/blk-core.c). Before Linux 6.11 a device-mapper device took the word of the disks over when its table was loaded
+    (dm_table_set_restrictions() in drivers/md/dm-table.c), and keeps it. Unknown where a disk or its cache could not be
+    seen."""
     disks = linked(facts, leaf, "disks")
     caches = need(facts.get(leaf, "stack_write_cache"))
     through = [name for name in words_of(caches) if name.endswith("=write through")]
@@ -136,18 +131,14 @@ def flushes_reach_disk(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     """Has the kernel counted the flushes that OpenZFS must have sent since boot?
 
     OpenZFS sends at least one flush to every leaf that it wrote to in a transaction group (vdev_config_sync() in
-    module/zfs/vdev_label.c), and one to a log device after each block of commits (zil_lwb_write_done() in
-    module/zfs/zil.c). A leaf with thousands of writes and next to no flushes has lost them on the way, whatever the
-    settings say now: OpenZFS 2.3 and later can remember that a device needs no flush (``vdev_nowritecache`` in
-    module/os/linux/zfs/vdev_disk.c), after a flush that was refused as unsupported, and on kernels before 6.11 also
-    when the queue said "write through" at vdev open. On 6.12 setting the queue back was measured to bring the
-    flushes back; what was written meanwhile had not been flushed.
+    module/zfs/vdev_label.c), and one to a log device after each block of commits (zil_lwb_write_done() in module/zfs/zil.c). A
+    leaf with thousands of writes and next to no flushes has lost them on the way, whatever the settings say now: OpenZFS 2.3
+    and later can remember that a device needs no flush (``vdev_nowritecache`` in module/os/linux/zfs/vdev_disk.c), after a
+    flush that was refused as unsupported, and on kernels before 6.11 also when the queue said "write through" at vdev open. On
+    6.12 setting the queue back was measured to bring the flushes back; what was written meanwhile had not been flushed.
 
-    Counters since boot refute; they prove little. They say "yes" only where the flushes are as many as all writes
-    since boot need and nobody else flushes the disk.
-
-    Unknown where a disk or its counters could not be seen, or count something else.
-    """
+    Counters since boot refute; they prove little. They say "yes" only where the flushes are as many as all writes since boot
+    need and nobody else flushes the disk. Unknown where a disk or its counters could not be seen, or count something else."""
     results = [_disk(leaf, disk, facts) for disk in linked(facts, leaf, "disks")]
     found = _all(results) if results else unknown(f"leaf {leaf}: no disks are known")
     yield Fact(leaf, "flushes_reach_disk", found)
@@ -171,10 +162,9 @@ def counted_elsewhere(leaf: Subject, disk: Subject, facts: Facts) -> str:
     """The files in which the kernel counts the flushes of a disk, as a pattern; empty where that is the file of the disk.
 
     NVMe multipath: the head has no request queue. nvme_mpath_start_request() counts its writes (Linux 6.3 and later; none
-    before), and blk_account_io_flush() counts flushes at the hidden paths (drivers/nvme/host/multipath.c,
-    block/blk-flush.c). dm-multipath gives clones to its paths, past their flush machinery: flushes are counted at the map
-    (drivers/md/dm-rq.c), or at the paths with queue_mode bio.
-    """
+    before), and blk_account_io_flush() counts flushes at the hidden paths (drivers/nvme/host/multipath.c, block/blk-flush.c).
+    dm-multipath gives clones to its paths, past their flush machinery: flushes are counted at the map (drivers/md/dm-rq.c), or
+    at the paths with queue_mode bio."""
     match facts.get(disk, "sysfs_path"):
         case Known(str(path)) if path.startswith(MULTIPATH_HEADS):
             head, _, namespace = disk.name.rpartition("n")
@@ -289,8 +279,7 @@ BY_DATASET = (2, 2)  # the release from which on each dataset has counters of it
 def expected_writes(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """What OpenZFS must have written to the vdevs of a pool: what ``flushes_reach_disk`` asks for each leaf.
 
-    Unknown where the vdevs are; the blocks also where the kernel counts those of several pools together.
-    """
+    Unknown where the vdevs are; the blocks also where the kernel counts those of several pools together."""
     classes = [value_of(facts.get(each, "allocation_class")) for each in linked(facts, pool, "vdevs")]
     logs = classes.count("log")
     others = len(classes) - logs

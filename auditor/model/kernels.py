@@ -45,12 +45,10 @@ _PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
 def kernels_without_zfs(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Which installed kernels have no zfs module although the kernel that runs has one of a package, an image or dkms.
 
-    A module that dkms could not build is told once, in the middle of an upgrade, and one that an image lacks not at
-    all; the host then starts without its pools. Only of kernels newer than the one that runs is it told: one of
-    them starts next, unless somebody chooses another.
-
-    Where the running kernel has its module from neither, as where it is built in, nothing is said of others.
-    """
+    A module that dkms could not build is told once, in the middle of an upgrade, and one that an image lacks not at all; the
+    host then starts without its pools. Only of kernels newer than the one that runs is it told: one of them starts next, unless
+    somebody chooses another. Where the running kernel has its module from neither, as where it is built in, nothing is said of
+    others."""
     by_dkms, by_depmod = _by_dkms(facts), _by_depmod(facts)
     yield Fact(HOST, "zfs_by_dkms", by_dkms)
     yield Fact(HOST, "zfs_by_depmod", by_depmod)
@@ -159,11 +157,8 @@ def _parts(kernel: str) -> list[str]:
 def older_modules(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the zfs module of a kernel that may start next is of an older release than the loaded one.
 
-    Where dkms could not build the release that runs, the one that comes with a kernel is loaded instead, whatever
-    that is.
-
-    Of kernels that are older than the one that runs nothing is said.
-    """
+    Where dkms could not build the release that runs, the one that comes with a kernel is loaded instead, whatever that is. Of
+    kernels that are older than the one that runs nothing is said."""
     loaded = need(facts.get(HOST, "zfs_version"))
     running, at, versions = values(facts, HOST, "kernel_release", "zfs_modules", "zfs_module_versions")
     version_of = {path: version for path, version, _ in (row.split(" ") for row in words_of(versions))}
@@ -229,11 +224,8 @@ def untested(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What nobody tests together: a module that is of no release, a kernel outside those that META of its release names, a
     kernel with PREEMPT_RT, a module that is not the one of its file on disk, commands of another line.
 
-    Where a distribution built the module as a part of the kernel (it lies in none of the folders for additions), or is a
-    system of one piece (NixOS, TrueNAS), it has tested the two together: this relies on it.
-
-    Known as soon as one is found.
-    """
+    Where a distribution built the module as a part of the kernel (it lies in none of the folders for additions), or is a system
+    of one piece (NixOS, TrueNAS), it has tested the two together: this relies on it. Known as soon as one is found."""
     found = [check(facts) for check in (_no_release, _of_kernel, _realtime, _on_disk, _commands)]
     bad = [each for each in found if isinstance(each, _Untested) and each.text]
     seen = tuple(piece for each in found if isinstance(each, _Untested) for piece in each.seen)

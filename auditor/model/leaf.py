@@ -172,8 +172,7 @@ def shared_disks(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Leaves on one physical device: mirrors that are none, and logs that die with the data.
 
     Each leaf is compared with all others. Two share a device when they end at the same whole disk, or at disks that are one
-    device by their names (``disk.names``): namespaces of one NVMe drive, paths of one LUN.
-    """
+    device by their names (``disk.names``): namespaces of one NVMe drive, paths of one LUN."""
     groups = Groups(facts)
     for subject in groups.subjects:
         leaf = groups.leaves[subject]
@@ -217,16 +216,12 @@ WRITES, SERVED = "w", "/dev/nbd"
 
 @derivation("leaf", open_in_guest=word("the virtual machine that has it open for writing, or empty"))
 def open_in_guest(leaf: Subject, facts: Facts) -> Judged:
-    """Whether a virtual machine of this host has the device of a leaf open for writing: two kernels then write to one
-    pool.
+    """Whether a virtual machine of this host has the device of a leaf open for writing: two kernels then write to one pool.
 
-    What it has open is told by the number of the device. It counts where that is the leaf's device or anything that
-    this lies on; a partition beside it is another one. What a guest reaches by SCSI commands (/dev/sgN) is not told
-    by a number: who has such a device open may have any drive. Who serves a network block device to this host has
-    that open as well, and writes nothing there.
-
-    Known to be none only where all that guests have open was seen, and the way from the leaf to its disks.
-    """
+    What it has open is told by the number of the device. It counts where that is the leaf's device or anything that this lies
+    on; a partition beside it is another one. What a guest reaches by SCSI commands (/dev/sgN) is not told by a number: who has
+    such a device open may have any drive. Who serves a network block device to this host has that open as well, and writes
+    nothing there. Known to be none only where all that guests have open was seen, and the way from the leaf to its disks."""
     guests = need(facts.get(HOST, "guests"))
     if not guests.value:
         return Known("", guests.evidence)
@@ -252,14 +247,11 @@ def open_in_guest(leaf: Subject, facts: Facts) -> Judged:
 def resilver_still(pool: Subject, facts: Facts) -> Judged:
     """For how long a resilver that runs has not read a byte.
 
-    One look has only the sum of what a pass has read. That is 0 for one that never began to move; one that moved
-    and stands still now is not told apart from a slow one. A pass begins with the scan or with the import of the
-    pool. (OpenZFS module/zfs/spa_misc.c spa_scan_stat_init, spa_scan_get_stats; cmd/zpool/zpool_main.c
-    print_scan_scrub_resilver_status)
-
-    It counts since the pass began; where only the scan has a time, since that or the import, whichever is later.
-    Unknown where no scan runs.
-    """
+    One look has only the sum of what a pass has read. That is 0 for one that never began to move; one that moved and stands
+    still now is not told apart from a slow one. A pass begins with the scan or with the import of the pool. (OpenZFS
+    module/zfs/spa_misc.c spa_scan_stat_init, spa_scan_get_stats; cmd/zpool/zpool_main.c print_scan_scrub_resilver_status) It
+    counts since the pass began; where only the scan has a time, since that or the import, whichever is later. Unknown where no
+    scan runs."""
     moved = need(facts.get(pool, "scan_moved"))
     if moved.value is True:
         return Known(0.0, moved.evidence)
@@ -281,14 +273,10 @@ NOT_REDUNDANT = "0"
 
 @derivation("leaf", survives_drive_loss=flag("RAID below it keeps it whole when one drive dies"))
 def survives_drive_loss(leaf: Subject, facts: Facts) -> Judged:
-    """Whether what a leaf lies on survives the death of a drive: RAID of the kernel, or of a controller that says its
-    level.
+    """Whether what a leaf lies on survives the death of a drive: RAID of the kernel, or of a controller that says its level.
 
-    It says nothing of bad blocks: OpenZFS sees one copy, and cannot tell what lies below which half of a mirror is
-    right.
-
-    A RAID of the kernel is enough; without one, every disk must be a redundant volume.
-    """
+    It says nothing of bad blocks: OpenZFS sees one copy, and cannot tell what lies below which half of a mirror is right. A
+    RAID of the kernel is enough; without one, every disk must be a redundant volume."""
     kernel = facts.get(leaf, "redundant_below")
     if is_true(kernel):
         return _apart(leaf, facts) or kernel

@@ -68,17 +68,14 @@ def pool_at_boot(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether a pool comes back by itself when the host starts: imported, and its file systems mounted.
 
     The initramfs imports the pool of the root file system. Of the others those of the cache file are imported by
-    zfs-import-cache.service; where that file is empty or missing, whatever is found by zfs-import-scan.service; and
-    one by a unit of its own, as Proxmox VE, NixOS and the guides for a boot pool have it. zfs-mount.service mounts,
-    or the generator of mounts. What else a site has written to do so is not seen. (OpenZFS
-    etc/systemd/system/zfs-import-cache.service.in, zfs-import-scan.service.in: ConditionFileNotEmpty;
-    zfs-mount.service.in)
+    zfs-import-cache.service; where that file is empty or missing, whatever is found by zfs-import-scan.service; and one by a
+    unit of its own, as Proxmox VE, NixOS and the guides for a boot pool have it. zfs-mount.service mounts, or the generator of
+    mounts. What else a site has written to do so is not seen. (OpenZFS etc/systemd/system/zfs-import-cache.service.in,
+    zfs-import-scan.service.in: ConditionFileNotEmpty; zfs-mount.service.in)
 
-    Since 0.7.4 zfs-mount.service comes after zfs-import.target, and no longer after the units that import: where
-    nothing starts that target, it does not wait for them, and finds no pool yet. Hosts whose links are of before,
-    or made by hand, have it so. (OpenZFS commits 1c4f5e7d92, 5c2552c564: systemd zfs-import.target and
-    documentation; systemd.unit.5 After=)
-    """
+    Since 0.7.4 zfs-mount.service comes after zfs-import.target, and no longer after the units that import: where nothing starts
+    that target, it does not wait for them, and finds no pool yet. Hosts whose links are of before, or made by hand, have it so.
+    (OpenZFS commits 1c4f5e7d92, 5c2552c564: systemd zfs-import.target and documentation; systemd.unit.5 After=)"""
     units = reached(facts)
     yield Fact(pool, "scanned_at_boot", _scanned(units, facts))
     yield Fact(pool, "imported_at_boot", _root(pool, facts) or _imported(pool, units, facts))
@@ -191,14 +188,12 @@ class Times(NamedTuple):
     initrd_outdated=words("files that were changed after the initrd that should hold them was written"),
 )
 def initrd(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether the initrd that starts next, where the root file system is on ZFS, holds what was installed and set
-    since.
+    """Whether the initrd that starts next, where the root file system is on ZFS, holds what was installed and set since.
 
-    There the zfs module is loaded from the initrd, with the copies in it of modprobe.d and of /etc/hostid. Which
-    files it holds is not looked at, only when it was written: what is newer cannot be in it. Judged of the newest
-    kernels with a zfs module: one of them starts next, unless somebody chooses another. (mkinitramfs(8), dracut(8);
-    OpenZFS contrib/initramfs/hooks/zfs.in)
-    """
+    There the zfs module is loaded from the initrd, with the copies in it of modprobe.d and of /etc/hostid. Which files it holds
+    is not looked at, only when it was written: what is newer cannot be in it. Judged of the newest kernels with a zfs module:
+    one of them starts next, unless somebody chooses another. (mkinitramfs(8), dracut(8); OpenZFS
+    contrib/initramfs/hooks/zfs.in)"""
     yield Fact(HOST, "root_on_zfs", _root_on_zfs(facts))
     yield Fact(HOST, "initrd_outdated", _outdated(facts))
 
@@ -307,12 +302,9 @@ class Boot(NamedTuple):
 def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Module parameters: as they are, as the next boot will set them, and what the release would have them be.
 
-    The value after the next boot is that of modprobe.d or the kernel's command line, else the default; where the
-    module is loaded from an initramfs that may hold older files than modprobe.d, that of the command line or none.
-    What a service writes to /sys later is not seen.
-
-    A list that is not empty may be short of parameters that could not be read.
-    """
+    The value after the next boot is that of modprobe.d or the kernel's command line, else the default; where the module is
+    loaded from an initramfs that may hold older files than modprobe.d, that of the command line or none. What a service writes
+    to /sys later is not seen. A list that is not empty may be short of parameters that could not be read."""
     table = releases.load_tunables()
     release = facts.get(HOST, "release")
     boot = Boot(facts.get(HOST, "zfs_boot_options"), options_in_doubt(facts))

@@ -60,8 +60,7 @@ GONE = ("DEGRADED", "FAULTED", "UNAVAIL", "REMOVED", "UNKNOWN")
 def legs_in_use(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """Which legs of a pool are not in use, by name, whatever the pool says of itself: its state may lag behind theirs.
 
-    Of log devices another rule speaks.
-    """
+    Of log devices another rule speaks."""
     leaves = linked(facts, pool, "leaves")
     legs = [
         (leaf, facts.get(leaf, "state")) for leaf in leaves if value_of(facts.get(leaf, "allocation_class")) != "log"
@@ -101,10 +100,9 @@ COUNTS = ("read_errors", "write_errors", "checksum_errors")
 def status_paragraph(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """What the status: paragraph of ``zpool status`` says of a pool beyond its devices.
 
-    It tells one thing at a time, the first of a fixed order: where it tells of something earlier, what comes later
-    is not known to be absent. (lib/libzfs/libzfs_status.c check_status(), the texts from cmd/zpool/zpool_main.c,
-    the same in 2.1.11 and 2.4.4)
-    """
+    It tells one thing at a time, the first of a fixed order: where it tells of something earlier, what comes later is not known
+    to be absent. (lib/libzfs/libzfs_status.c check_status(), the texts from cmd/zpool/zpool_main.c, the same in 2.1.11 and
+    2.4.4)"""
     status = need(facts.get(pool, "status_text"))
     text = str(status.value)
     yield Fact(pool, "sequential_unverified", _first_says(SEQUENTIAL, (RESILVERING,), status))
@@ -135,11 +133,9 @@ def _first_says(what: str, earlier: tuple[str, ...], status: Known) -> Judged:
     "pool", leaves_with_checksum_errors=words("its devices that have delivered wrong data since import or zpool clear")
 )
 def checksum_errors(pool: Subject, facts: Facts) -> Judged:
-    """Which devices of a pool have had checksum errors: of several at once, what they share is likelier the cause than
-    each.
+    """Which devices of a pool have had checksum errors: of several at once, what they share is likelier the cause than each.
 
-    At least these where some could not be seen; none only where all were.
-    """
+    At least these where some could not be seen; none only where all were."""
     counts = [(leaf, facts.get(leaf, "checksum_errors")) for leaf in linked(facts, pool, "leaves")]
     wrong = [(leaf, count) for leaf, count in counts if isinstance(count, Known) and count.value]
     unseen = gaps(count for _, count in counts)
@@ -182,11 +178,9 @@ def _beyond(vdev: Subject, facts: Facts) -> Judged:
     "pool", suspensions=number("times that it was suspended because I/O failed, at least, as far as anything remembers")
 )
 def suspensions(pool: Subject, facts: Facts) -> Judged:
-    """How often a pool was suspended, by its events and by the kernel's log: each forgets, and somebody may have
-    cleared one.
+    """How often a pool was suspended, by its events and by the kernel's log: each forgets, and somebody may have cleared one.
 
-    What one of them has seen counts; that there was none is the word of the events, which all suspensions are.
-    """
+    What one of them has seen counts; that there was none is the word of the events, which all suspensions are."""
     events, log = facts.get(pool, "events_io_failure"), facts.get(HOST, "kernel_log_suspended")
     if not (isinstance(events, Known) and events.value) and isinstance(log, Known):
         for (name, times), seen in zip(pairs_of(log), log.evidence, strict=False):
@@ -201,11 +195,8 @@ def suspensions(pool: Subject, facts: Facts) -> Judged:
 def txg_unfinished(pool: Subject, facts: Facts) -> Judged:
     """For how long the oldest TXG of a pool that is not committed has been quiescing or syncing.
 
-    Both times are of one clock, gethrtime(). That of the look is read before the list of TXGs, so what comes out is
-    rather too short than too long, by milliseconds.
-
-    Unknown where there is such a TXG and no clock.
-    """
+    Both times are of one clock, gethrtime(). That of the look is read before the list of TXGs, so what comes out is rather too
+    short than too long, by milliseconds. Unknown where there is such a TXG and no clock."""
     since = need(facts.get(pool, "txg_unfinished_since_ns"))
     if since.value == 0:
         return Known(0.0, since.evidence)
@@ -229,14 +220,11 @@ LEAST = 1 << 20  # bytes: of a dataset without a snapshot it is not quite zero
 def snapshot_space(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """How much of a pool snapshots hold, at least, and on which datasets.
 
-    OpenZFS tells it in one property each (usedbysnapshots); it follows from those that are read anyway: what a
-    dataset uses beyond what it refers to and beyond what its children use or have reserved is held by its
-    snapshots, or reserved for itself, as of a volume: so much less they hold at least. Of a clone, which refers to
-    what it shares with its origin and does not use it, it is all that can be told. (man 7 zfsprops: used,
-    referenced, refreservation; module/zfs/dsl_dir.c dd_used_breakdown)
-
-    Unknown unless the whole pool was looked at.
-    """
+    OpenZFS tells it in one property each (usedbysnapshots); it follows from those that are read anyway: what a dataset uses
+    beyond what it refers to and beyond what its children use or have reserved is held by its snapshots, or reserved for itself,
+    as of a volume: so much less they hold at least. Of a clone, which refers to what it shares with its origin and does not use
+    it, it is all that can be told. (man 7 zfsprops: used, referenced, refreservation; module/zfs/dsl_dir.c dd_used_breakdown)
+    Unknown unless the whole pool was looked at."""
     found = _held(pool, facts)
     root = Subject("dataset", pool.name)
     space = _bytes(facts, root, "used") + _bytes(facts, root, "available")
@@ -302,8 +290,7 @@ def next_snapshot(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     (module/zfs/dsl_dataset.c dsl_dataset_snapshot_reserve_space)
 
     AVAIL of the dataset includes what is reserved for it and not yet written (dsl_dataset_space). What it alone holds is what
-    it refers to, unless snapshots or a clone's origin hold part of it: then it uses more than that, or less.
-    """
+    it refers to, unless snapshots or a clone's origin hold part of it: then it uses more than that, or less."""
     names = ("used", "available", "referenced", "refreservation")
     found = every(facts.get(dataset, name) for name in (*names, "origin"))
     used, available, referenced, reserved = (int(number_of(each)) for each in found[:4])
@@ -333,16 +320,12 @@ COMMAND = "zpool import"
     pool_names_twice=words("the same of those that are called like a pool that is imported"),
 )
 def pools_not_imported(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Pools whose labels drives of this host bear, and that are not imported; those apart that are called like one
-    that is.
+    """Pools whose labels drives of this host bear, and that are not imported; those apart that are called like one that is.
 
-    What udev knows of a device that a pool was made on later may be the label of before: no leaf of an imported
-    pool counts. Nor does a device that a virtual machine has open: only who may open it can do so, and it is told
-    by its number. Where the label has the name of an imported pool it does: at the next start that machine does not
-    run yet. An old leg of an imported pool bears that pool's GUID.
-
-    Known where no label is of another pool, whatever else is not known.
-    """
+    What udev knows of a device that a pool was made on later may be the label of before: no leaf of an imported pool counts.
+    Nor does a device that a virtual machine has open: only who may open it can do so, and it is told by its number. Where the
+    label has the name of an imported pool it does: at the next start that machine does not run yet. An old leg of an imported
+    pool bears that pool's GUID. Known where no label is of another pool, whatever else is not known."""
     labels, pools, loaded = (facts.get(HOST, name) for name in ("zfs_labels", "imported_pools", "zfs_loaded"))
     none_imported = isinstance(loaded, Known) and not loaded.value
     every((labels,) if none_imported else (labels, pools))

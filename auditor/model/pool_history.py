@@ -43,8 +43,7 @@ DAY_S = 86400.0
 def age(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """How long ago a pool was scrubbed and created, at the moment when the host was looked at.
 
-    zpool status remembers the last scan only: after a resilver nothing is known of the scrub before it.
-    """
+    zpool status remembers the last scan only: after a resilver nothing is known of the scrub before it."""
     yield Fact(pool, "ever_scrubbed", _ever(pool, facts))
     yield Fact(pool, "scrub_age_days", _scrub(pool, facts))
     yield Fact(pool, "unscrubbed_days", _without(pool, facts))

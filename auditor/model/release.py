@@ -58,15 +58,14 @@ REMEDIES = (
     **{releases.build_fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
 )
 def release(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """What can be said of a release from its number: whether its line is one that zaudit knows, and which of the known
-    bugs of that release the build has.
+    """What can be said of a release from its number: whether its line is one that zaudit knows, and which of the known bugs of
+    that release the build has.
 
-    Distributions fix bugs without a new number: "2.1.11-1+deb12u1" is 2.1.11 with some fixes of later releases. Which they
-    are is in builds.toml for those builds whose patches were read; of others the changelog of the package names some. What
-    OpenZFS tags builds as "2.3.9-1" (Release: 1 in META), and so do distributions that change nothing. NixOS and TrueNAS
-    keep that form where they add patches (nixpkgs gave 2.1.13 the fix of 2.1.14; truenas/zfs#384 gave 2.4.2 commits of the
-    line to come), so their builds are unknown.
-    """
+    Distributions fix bugs without a new number: "2.1.11-1+deb12u1" is 2.1.11 with some fixes of later releases. Which they are
+    is in builds.toml for those builds whose patches were read; of others the changelog of the package names some. What OpenZFS
+    tags builds as "2.3.9-1" (Release: 1 in META), and so do distributions that change nothing. NixOS and TrueNAS keep that form
+    where they add patches (nixpkgs gave 2.1.13 the fix of 2.1.14; truenas/zfs#384 gave 2.4.2 commits of the line to come), so
+    their builds are unknown."""
     version, text = facts.get(HOST, "zfs_version"), facts.get(HOST, "zfs_version_text")
     if isinstance(version, Known) and isinstance(version.value, tuple) and version.value[:2] not in LINES:
         version = unknown(f"OpenZFS {'.'.join(map(str, version.value))} is of no line that zaudit knows (2.1 to 2.4)")
@@ -292,8 +291,7 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
     builds.toml or the changelog of the package tells which; of the others nothing is said here, but a mark in the log is named
     all the same: there it has happened. What has an advisory is left to it, but no advisory speaks of lines that have ended. Of
     those the bugs of the release as it was published are named, whoever built it, and what was not seen counts as used. Of a
-    version that is no release none is named.
-    """
+    version that is no release none is named."""
     text = need(facts.get(HOST, "zfs_version_text"))
     if (release := releases.of(str(text.value))) is None:
         raise Missing(unknown(f"{text.value} is not a release"))

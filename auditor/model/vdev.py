@@ -46,12 +46,9 @@ PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
 def failures_tolerated(vdev: Subject, facts: Facts) -> Judged:
     """How many devices a top-level vdev can lose before its data is gone. (zpoolconcepts.7, Virtual Devices)
 
-    As it is built, not as it is now: a degraded mirror is still a mirror, and ``pool-degraded`` says that it is
-    degraded. A hot spare that stands in for a disk adds no leg, and a raidz survives no more failures with one than
-    without.
-
-    vdev.failures_tolerated; unknown for a vdev without data (indirect, hole).
-    """
+    As it is built, not as it is now: a degraded mirror is still a mirror, and ``pool-degraded`` says that it is degraded. A hot
+    spare that stands in for a disk adds no leg, and a raidz survives no more failures with one than without.
+    vdev.failures_tolerated; unknown for a vdev without data (indirect, hole)."""
     found = values(facts, vdev, "type", "leaves")
     kind, leaves = found
     tolerated = _tolerated(str(kind.value), vdev, facts)
@@ -85,16 +82,13 @@ THERE = ("ONLINE", "DEGRADED")
     failures_left=number("devices that it can lose from now on without losing data; 0 where too many are gone"),
 )
 def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
-    """How many more devices a top-level vdev can lose, and whether more are gone than it can do without: then its pool
-    cannot work, whatever its state says.
+    """How many more devices a top-level vdev can lose, and whether more are gone than it can do without: then its pool cannot
+    work, whatever its state says.
 
-    OpenZFS learns that a device is gone from an I/O error or from zed. Until then leaf and pool stay ONLINE while
-    writers hang (seen for minutes with failmode=wait). A disk that is being replaced, or that a spare stands in
-    for, is not missed. A leg that is still resilvered lacks what is older than its absence, though it is ONLINE:
-    without it a mirror has one copy of that.
-
-    Known where those that are seen decide it; else unknown, with why the others were not seen.
-    """
+    OpenZFS learns that a device is gone from an I/O error or from zed. Until then leaf and pool stay ONLINE while writers hang
+    (seen for minutes with failmode=wait). A disk that is being replaced, or that a spare stands in for, is not missed. A leg
+    that is still resilvered lacks what is older than its absence, though it is ONLINE: without it a mirror has one copy of
+    that. Known where those that are seen decide it; else unknown, with why the others were not seen."""
     known = values(facts, vdev, "leaves", "failures_tolerated")
     leaves = facts.linked(vdev, "leaves")
     spare = int(known[1].value) if isinstance(known[1].value, int) else 0
@@ -161,11 +155,10 @@ MEMORY = ("tmpfs", "ramfs")
 
 @derivation("vdev", outlives_memory=flag("no more of its leaves lie in memory than it can lose"))
 def outlives_memory(vdev: Subject, facts: Facts) -> Judged:
-    """Whether it is whole after a crash: of leaves that lie in memory (a file, or a loop device, on
-    tmpfs) nothing is left then, and it can lose as many as its redundancy bears, less those that are gone already.
+    """Whether it is whole after a crash: of leaves that lie in memory (a file, or a loop device, on tmpfs) nothing is left
+    then, and it can lose as many as its redundancy bears, less those that are gone already.
 
-    Known where those that are seen decide it.
-    """
+    Known where those that are seen decide it."""
     leaves = need(facts.get(vdev, "leaves"))
     below = [(leaf, facts.get(leaf, "below")) for leaf in facts.linked(vdev, "leaves")]
     in_memory = [(leaf, each) for leaf, each in below if isinstance(each, Known) and each.value in MEMORY]
@@ -188,9 +181,8 @@ def outlives_memory(vdev: Subject, facts: Facts) -> Judged:
 def native_ashift(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """The block size that the disks of a vdev are built for, to compare its ashift with.
 
-    As OpenZFS reports it of a leaf, else as the kernel does of the disks. A virtual disk of 512-byte blocks says nothing of
-    the device below it: native_ashift is unknown there.
-    """
+    As OpenZFS reports it of a leaf, else as the kernel does of the disks. A virtual disk of 512-byte blocks says nothing of the
+    device below it: native_ashift is unknown there."""
     need(facts.get(vdev, "leaves"))
     for name in ("least_ashift", "native_ashift"):
         found = every(_leaf(leaf, facts, name == "least_ashift") for leaf in facts.linked(vdev, "leaves"))
@@ -233,11 +225,8 @@ def shared_controller(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """What all legs of a mirror are attached to: a controller, a carrier card or a PCIe switch.
 
     The kernel's device tree names every PCI function on the way to a disk
-    (``/devices/pci0000:00/0000:00:1c.0/0000:02:00.0/nvme/nvme0/nvme0n1``). What the paths of all legs share below
-    the host bridge is a single point of failure.
-
-    Unknown for a virtual disk, and for a vdev of one disk, which has no legs.
-    """
+    (``/devices/pci0000:00/0000:00:1c.0/0000:02:00.0/nvme/nvme0/nvme0n1``). What the paths of all legs share below the host
+    bridge is a single point of failure. Unknown for a virtual disk, and for a vdev of one disk, which has no legs."""
     leaves = facts.linked(vdev, "leaves")
     every([facts.get(vdev, "leaves"), *(facts.get(leaf, "disks") for leaf in leaves)])
     disks = sorted({disk for leaf in leaves for disk in facts.linked(leaf, "disks")})
@@ -295,13 +284,11 @@ def slow_leg(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """How much longer one leg of a mirror, raidz or draid takes for its writes and flushes than the fastest, by the kernel's
     counters since boot.
 
-    All legs of a vdev get as many writes and flushes, and a commit returns when all have answered, so that one slow leg
-    decides for all. The counters are those of the whole disk: legs whose numbers of writes differ much do
-    not do the same work, and are not compared. (Linux Documentation/block/stat.rst: write I/Os, write ticks, flush
-    I/Os, flush ticks; OpenZFS module/zfs/vdev_mirror.c vdev_mirror_io_start, vdev_raidz.c vdev_raidz_io_start)
-
-    Of a vdev of one leg, or whose legs did too little, only that is known.
-    """
+    All legs of a vdev get as many writes and flushes, and a commit returns when all have answered, so that one slow leg decides
+    for all. The counters are those of the whole disk: legs whose numbers of writes differ much do not do the same work, and are
+    not compared. (Linux Documentation/block/stat.rst: write I/Os, write ticks, flush I/Os, flush ticks; OpenZFS
+    module/zfs/vdev_mirror.c vdev_mirror_io_start, vdev_raidz.c vdev_raidz_io_start) Of a vdev of one leg, or whose legs did too
+    little, only that is known."""
     legs = _legs(vdev, facts)
     worked = len(legs) > 1 and all(leg.writes >= ENOUGH for leg in legs)
     counts = ", ".join(f"{leg.disk} {leg.writes:,}" for leg in legs) or "it has one leg"

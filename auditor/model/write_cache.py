@@ -46,20 +46,16 @@ IN_MEMORY = frozenset({"zvol", "loop"})
 def volatile_cache(disk: Subject, facts: Facts) -> Judged:
     """Whether a disk has a volatile write cache that is on: what it acknowledged can be lost until it is flushed.
 
-    The drive's own word decides (NVMe: VWC and Feature 6; SATA: IDENTIFY DEVICE through hdparm and smartctl). The
-    kernel's ``write_cache`` counts only when it says "write back": "write through" can be written there by anyone,
-    and is what the kernel assumes of a SCSI disk without a caching mode page. What a virtual disk denies proves
-    nothing: its host may cache. So True needs one witness, False needs the word of a drive that can be seen, and a
-    drive that contradicts itself is unknown. (Linux Documentation/ABI/stable/sysfs-block; drivers/scsi/sd.c; NVM
-    Express Base Specification, VWC)
+    The drive's own word decides (NVMe: VWC and Feature 6; SATA: IDENTIFY DEVICE through hdparm and smartctl). The kernel's
+    ``write_cache`` counts only when it says "write back": "write through" can be written there by anyone, and is what the
+    kernel assumes of a SCSI disk without a caching mode page. What a virtual disk denies proves nothing: its host may cache. So
+    True needs one witness, False needs the word of a drive that can be seen, and a drive that contradicts itself is unknown.
+    (Linux Documentation/ABI/stable/sysfs-block; drivers/scsi/sd.c; NVM Express Base Specification, VWC)
 
-    A zvol and a loop device keep what they get in memory until they are flushed, whatever their queue says: unless
-    what is below them has sync=always. (OpenZFS module/os/linux/zfs/zvol_os.c zvol_write; Linux
-    drivers/block/loop.c)
-
-    Held by a property test: with fewer facts a known answer stays, becomes unknown, or turns from False to True,
-    never from True to False; an unknown becomes False only where the fact that went was half of a contradiction.
-    """
+    A zvol and a loop device keep what they get in memory until they are flushed, whatever their queue says: unless what is
+    below them has sync=always. (OpenZFS module/os/linux/zfs/zvol_os.c zvol_write; Linux drivers/block/loop.c) Held by a
+    property test: with fewer facts a known answer stays, becomes unknown, or turns from False to True, never from True to
+    False; an unknown becomes False only where the fact that went was half of a contradiction."""
     match facts.get(disk, "transport"):
         case Known(str(kind)) as made if kind in IN_MEMORY:
             return _in_memory(disk, made, facts)
@@ -142,8 +138,7 @@ def _scsi(disk: Subject, facts: Facts) -> Judged:
 def cache_switched_off(disk: Subject, facts: Facts) -> Judged:
     """Whether a drive has a volatile write cache that somebody switched off, which a drive without one has not.
 
-    NVMe: VWC says whether there is one, Feature 6 whether it is on. SATA: IDENTIFY DEVICE, asked in two ways.
-    """
+    NVMe: VWC says whether there is one, Feature 6 whether it is on. SATA: IDENTIFY DEVICE, asked in two ways."""
     if disk.name.startswith("nvme"):
         present = need(facts.get(disk, "nvme_vwc_present"))
         if present.value is False:
@@ -313,10 +308,8 @@ DECLARED = 3  # of plp_grade
 
 @derivation("disk", keeps_acknowledged=flag("what it has acknowledged outlives the power, flushed or not"))
 def keeps_acknowledged(disk: Subject, facts: Facts) -> Judged:
-    """Whether a disk keeps what it has acknowledged when the power goes: it has no volatile cache that is on, or its
-    cache is known or declared to be protected (:mod:`.plp_grade`). A hard disk and a virtual disk are judged by
-    this like any other.
-    """
+    """Whether a disk keeps what it has acknowledged when the power goes: it has no volatile cache that is on, or its cache is
+    known or declared to be protected (:mod:`.plp_grade`). A hard disk and a virtual disk are judged by this like any other."""
     cache, grade = (facts.get(disk, name) for name in ("volatile_cache", "plp_grade"))
     if isinstance(cache, Known) and cache.value is False:
         return Known(True, cache.evidence)
@@ -331,11 +324,10 @@ FAMILY = "volume of a RAID controller"
 
 @derivation("disk", raid_volume=flag("a volume of a RAID controller, with drives behind it that cannot be seen"))
 def raid_volume(disk: Subject, facts: Facts) -> Judged:
-    """Whether a disk is the volume of a RAID controller: by its model, which names the controller, by how it is
-    attached, or because the controller's own tool lists it.
+    """Whether a disk is the volume of a RAID controller: by its model, which names the controller, by how it is attached, or
+    because the controller's own tool lists it.
 
-    A "scsi" disk whose model says nothing may be such a volume: controllers can give theirs any name.
-    """
+    A "scsi" disk whose model says nothing may be such a volume: controllers can give theirs any name."""
     model, transport = facts.get(disk, "model"), facts.get(disk, "transport")
     bus = str(transport.value) if isinstance(transport, Known) else ""
     if isinstance(transport, Known) and bus in HYPERVISOR | NETWORK | SOFTWARE:
@@ -364,13 +356,10 @@ GOOD = ("Optimal", "Optl")
 def raid_cache(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the caches behind a RAID volume survive a power cut: the controller's, and those of its drives.
 
-    ssacli says it of the volume's controller itself, storcli and perccli of the controller by its number. A battery
-    keeps what the controller holds, not what a drive holds. Linux completes the flush of a volume itself where the
-    firmware of a MegaRAID controller does not take it (megaraid_sas: fw_sync_cache_support), so that the drives may
-    never be told to empty theirs.
-
-    Of the battery the tool that knows the volume decides.
-    """
+    ssacli says it of the volume's controller itself, storcli and perccli of the controller by its number. A battery keeps what
+    the controller holds, not what a drive holds. Linux completes the flush of a volume itself where the firmware of a MegaRAID
+    controller does not take it (megaraid_sas: fw_sync_cache_support), so that the drives may never be told to empty theirs. Of
+    the battery the tool that knows the volume decides."""
     yield Fact(disk, "raid_cache_protected", first_known((facts.get(disk, "raid_battery_ok"), _storcli(disk, facts))))
     yield Fact(disk, "raid_drive_cache", _drive_cache(disk, facts))
 

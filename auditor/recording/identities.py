@@ -100,8 +100,7 @@ COMMON = frozenset(
 def identities(texts: Iterable[tuple[tuple[str, ...], bytes]]) -> tuple[set[bytes], set[bytes], set[re.Pattern[bytes]]]:
     """What is to be replaced wherever it stands; what only where it is spelt; and the patterns that found the latter.
 
-    texts: (command or nothing, text).
-    """
+    texts: (command or nothing, text)."""
     found: set[bytes] = set()
     short: set[bytes] = set()
     guesses: set[bytes] = set()
@@ -228,8 +227,7 @@ class StandIns:
 def _made(value: bytes, key: bytes, attempt: int) -> bytes:
     """A decimal number keeps its first digit, so that a 64-bit GUID stays one, and so does a WWN, where it says the kind.
 
-    A letter that may be a hexadecimal digit becomes another, so that what is a number stays one.
-    """
+    A letter that may be a hexadecimal digit becomes another, so that what is a number stays one."""
     import hashlib
 
     stream = hashlib.shake_256(key + value.lower() + bytes([attempt])).digest(len(value))

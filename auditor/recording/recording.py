@@ -54,8 +54,7 @@ def fit(recording: Recording) -> tuple[Recording, list[str]]:
     """The recording without the answers that are too large for one, the largest first, and a sentence for each of them.
 
     They are replaced by a note that they were not kept: what depends on them is unknown in a replay. Raises RecordingError
-    where that does not help.
-    """
+    where that does not help."""
     left_out: dict[Question, int] = {}
     while True:
         sizes: dict[Question, int] = {}
@@ -277,9 +276,8 @@ def write(recording: Recording, path: Path) -> list[str]:
     """Write a folder, or a .tar.gz or text archive (.zaudit) when the name ends so. Refuses to overwrite what is not a
     recording, and leaves the one that was there until the new one is whole.
 
-    A recording that was written can be read back, always: an answer for which there is no room is not kept, and a replay
-    knows that. Returns what was not kept, a sentence each. Raises RecordingError, NoPlace or CannotWrite.
-    """
+    A recording that was written can be read back, always: an answer for which there is no room is not kept, and a replay knows
+    that. Returns what was not kept, a sentence each. Raises RecordingError, NoPlace or CannotWrite."""
     kept, left_out = fit(recording)
     if archive.is_archive(path):
         text = path.name.endswith(archive.ENDING)

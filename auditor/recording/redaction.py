@@ -73,8 +73,7 @@ def redact(recording: Recording, key: bytes = b"") -> Recording:
 
     key: of a fleet, whose recordings are to have the same stand-in for the same identity: whoever has it can try all serials.
     Names and serials of a few characters have few stand-ins, so different ones may have the same. Empty: one is made for this
-    recording and thrown away.
-    """
+    recording and thrown away."""
     import secrets
 
     recording = _cut(_with_other_hostids(recording))

@@ -78,10 +78,9 @@ _PATHS = tuple(
 def transport(path: str, name: str, *, ata: bool = False) -> str:
     """One of TRANSPORTS, or empty when the path does not tell.
 
-    path: the device's place under /sys, with or without what leads to ``/devices``. name: its kernel name. ata: the
-    drive itself speaks ATA (vendor "ATA", ID_ATA=1), which a SAS controller hides from the path. Behind a virtual NVMe
-    device (multipath, fabrics) only its controllers know: empty.
-    """
+    path: the device's place under /sys, with or without what leads to ``/devices``. name: its kernel name. ata: the drive
+    itself speaks ATA (vendor "ATA", ID_ATA=1), which a SAS controller hides from the path. Behind a virtual NVMe device
+    (multipath, fabrics) only its controllers know: empty."""
     for pattern, transport in _NAMES:
         if pattern.fullmatch(name):
             return transport
@@ -173,8 +172,7 @@ def sysfs(reply: Files, host: Subject) -> Iterator[Fact]:
 
     ``stat`` counts since boot: field 5 completed writes, 7 sectors of 512 bytes written, 8 milliseconds that writes took, 16
     flushes and 17 milliseconds that these took (since Linux 5.5; older kernels have 11 or 15 fields). ``queue/write_cache`` is
-    what the kernel acts on: "write through" means that it sends no flush at all. All of it is readable without root.
-    """
+    what the kernel acts on: "write through" means that it sends no flush at all. All of it is readable without root."""
     paths, slaves = _links(reply.links)
     if not paths:
         raise ValueError("/sys/class/block names no block device")
@@ -325,9 +323,7 @@ def stacked(reply: Files, host: Subject) -> Iterator[Fact]:
 
     A bcache device names all its modes and puts the one that counts in brackets; what it wrote back stays in its cache for a
     while after the mode has changed, and its state says so. (Linux Documentation/admin-guide/md.rst, admin-guide/bcache.rst)
-
-    What is no whole line, or none of the words that are known, is left out.
-    """
+    What is no whole line, or none of the words that are known, is left out."""
     for path, content in reply.text.items():
         found = _FILE.fullmatch(path)
         if not found or not content.endswith("\n"):
@@ -363,11 +359,9 @@ FOLDERS = (
 def dev_links(reply: Files, host: Subject) -> Iterator[Fact]:
     """/dev/disk and /dev/mapper: which block device a path means now, as the kernel resolves it. (udev(7), SYMLINK)
 
-    udev's database may give one name to several devices; only the link itself says which of them has it. And a path that is
-    not there although its folder is, is the path of a device that is gone.
-
-    One fact; raises ValueError when not one link could be read.
-    """
+    udev's database may give one name to several devices; only the link itself says which of them has it. And a path that is not
+    there although its folder is, is the path of a device that is gone. One fact; raises ValueError when not one link could be
+    read."""
     pairs = tuple(DeviceName(path, target.rpartition("/")[2]) for path, target in sorted(reply.links.items()))
     if not pairs:
         raise ValueError("no link in /dev/disk or /dev/mapper")
@@ -407,8 +401,7 @@ def dmsetup(reply: Output, host: Subject) -> Iterator[Fact]:
     One line: ``NAME,UUID,MINOR,FLAGS,TABLE[,TABLE...]`` of each device, joined by semicolons, with a backslash before what is
     none of these. A table line is ``START LENGTH TARGET ...``; the kernel calls the device dm-MINOR. Needs root. A cache says
     how it writes among its features, ``cache METADATA CACHE ORIGIN BLOCK NUMBER FEATURE...``, and RAID its level in the word
-    after ``raid``. (Linux Documentation/admin-guide/device-mapper/cache.rst, dm-raid.rst)
-    """
+    after ``raid``. (Linux Documentation/admin-guide/device-mapper/cache.rst, dm-raid.rst)"""
     line = reply.text.removesuffix("\n")
     if line == reply.text or "\n" in line:
         raise ValueError("not one whole line")

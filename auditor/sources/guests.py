@@ -305,11 +305,8 @@ def running(reply: Files, host: Subject) -> Iterator[Fact]:
     What is kept of a command line is said in ``keep_command_line``. Anybody may give a process any name and any arguments: what
     such a process has open (``guest_files``) decides whether its disks are what it says. There is no bound on their number but
     the share of a user in what is read at all (``host/owner.py``): over a bound on all of them, a user with a thousand such
-    processes would hide the guests of the others.
-
-    Raises ValueError where processes are hidden, or one of them may not be read. One that lets its reader wait, or
-    has an endless line, may be a virtual machine.
-    """
+    processes would hide the guests of the others. Raises ValueError where processes are hidden, or one of them may not be read.
+    One that lets its reader wait, or has an endless line, may be a virtual machine."""
     if FIRST not in reply.text:
         raise ValueError(f"{FIRST}: {reply.errors.get(FIRST, 'was not read')}")
     guests = command_lines(reply).guests
@@ -412,11 +409,9 @@ def open_files(reply: Files, host: Subject) -> Iterator[Fact]:
     Anybody may call his processes QEMU, and may make any number of them hard to read: that one could not be looked into says
     nothing of the others. Nor does a name say what is open: in mounts of his own any user can call any file of his
     ``/dev/zd0``, and in a container a volume has a name that this host does not know. What counts is the number of the device.
-    (man 7 user_namespaces; Linux Documentation/ABI/testing/sysfs-dev)
-
-    Raises ValueError where none of them could be looked into, or block devices have no numbers. Of an older recording, which
-    has the names alone, nothing is said of what is open.
-    """
+    (man 7 user_namespaces; Linux Documentation/ABI/testing/sysfs-dev) Raises ValueError where none of them could be looked
+    into, or block devices have no numbers. Of an older recording, which has the names alone, nothing is said of what is
+    open."""
     nodes = {
         path.removeprefix(NUMBERS): target.rpartition("/")[2]
         for path, target in reply.links.items()
@@ -493,11 +488,8 @@ def configs(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/etc/pve/qemu-server``, ``/etc/libvirt/qemu``: disks of guests that are set to drop flushes when these start, whether
     they run now or not. (Proxmox VE, man 5 qm.conf, pvesm: ``STORAGE:VOLUME``; libvirt, Domain XML format)
 
-    /etc/pve is a file system of Proxmox VE's own and shows the
-    guests of this node. What other hypervisors and front ends keep elsewhere is not seen.
-
-    Raises ValueError where one of them could not be read, or is not understood.
-    """
+    /etc/pve is a file system of Proxmox VE's own and shows the guests of this node. What other hypervisors and front ends keep
+    elsewhere is not seen. Raises ValueError where one of them could not be read, or is not understood."""
     reply.witness()
     for path, error in reply.errors.items():
         asked = path in (GUEST_SETTINGS_PROXMOX, STORAGES, GUEST_SETTINGS_LIBVIRT) or GUEST_FILE.fullmatch(path)

@@ -192,10 +192,8 @@ def log(reply: Output, host: Subject) -> Iterator[Fact]:
     cache now is in sysfs.
 
     Recordings with the answer to ``dmesg -k`` were kept without the lines of ATA, of pages and of OpenZFS: their silence says
-    nothing of these, and they answer nothing here.
-
-    What it holds, and that it is whole where it is; raises ValueError for a line that is none of these, or half of one.
-    """
+    nothing of these, and they answer nothing here. What it holds, and that it is whole where it is; raises ValueError for a
+    line that is none of these, or half of one."""
     found, whole = log_lines(reply.text, _LINES)
     if whole:
         yield Fact(HOST, "kernel_log_whole", Known(True, (WHOLE,)))
@@ -279,9 +277,7 @@ def hangs(reply: Output, host: Subject) -> Iterator[Fact]:
     another question: what chooses the lines of that one cannot change without its recordings becoming worthless. Only its name
     shows that a thread is one of OpenZFS, and any user can give that name to a program: that adds a finding. The kernel warns
     ten times at most of tasks (``kernel_traces``). (Linux kernel/hung_task.c check_hung_task; arch/x86/kernel/cpu/mce/core.c)
-
-    What is there; that nothing is, where the log is whole. Raises ValueError for an unexpected line.
-    """
+    What is there; that nothing is, where the log is whole. Raises ValueError for an unexpected line."""
     found, whole = log_lines(reply.text, _HANGS_LINES)
     none = "nothing of the kind in the kernel's log, which reaches back to its start"
     for fact, kind in (("hung_tasks", "hung"), ("machine_checks", "check")):
@@ -355,9 +351,7 @@ def faults(reply: Output, host: Subject) -> Iterator[Fact]:
 
     Every disk reports its power-on once when it is attached; before it is a disk ("scsi 0:0:1:0") it is not counted. Commands
     that a program sends by itself (smartctl) time out sooner than the 30 s of the block layer, and are not counted, either.
-
-    What is there; of disks also where the beginning is gone, which ``faults_whole`` then says by its absence.
-    """
+    What is there; of disks also where the beginning is gone, which ``faults_whole`` then says by its absence."""
     lines, whole = log_lines(reply.text, _FAULTS_LINES)
     if whole:
         yield Fact(HOST, "faults_whole", Known(True, (WHOLE,)))
@@ -417,11 +411,8 @@ def traces(reply: Output, host: Subject) -> Iterator[Fact]:
     Each line is a record, and records of other threads may come between. A frame counts for the last such warning if it was
     logged within two seconds of it. So no line between them takes it away; a frame that is not the task's adds a finding. The
     kernel warns ten times (kernel.hung_task_warnings), and any user can use that up with a FUSE file system that does not
-    answer: after ten warnings silence means nothing. The name of a task is its user's choice.
-
-    The tasks that hang; that there is none, where the log is whole and no frame is left over. Raises ValueError for a line
-    that was not asked for.
-    """
+    answer: after ten warnings silence means nothing. The name of a task is its user's choice. The tasks that hang; that there
+    is none, where the log is whole and no frame is left over. Raises ValueError for a line that was not asked for."""
     found, whole = log_lines(reply.text, _TRACES_LINES)
     tasks = [each for each in found if each.kind == "task"]
     traces, unsure = _traces(found)
@@ -533,10 +524,8 @@ def buses(reply: Output, host: Subject) -> Iterator[Fact]:
     __ghes_print_estatus, drivers/firmware/efi/cper.c cper_estatus_print_section; two records at most in five seconds). A
     section of PCI Express counts as an error of the link that it names; one that was not corrected also as one of hardware,
     whatever it names. What firmware says of itself, and what it only tells ("info"), is left out; so is what it kept of the
-    time before this boot.
-
-    What is there, also where the beginning of the log is gone, which ``buses_whole`` then says by its absence.
-    """
+    time before this boot. What is there, also where the beginning of the log is gone, which ``buses_whole`` then says by its
+    absence."""
     lines, whole = log_lines(reply.text, _BUSES_LINES)
     if whole:
         yield Fact(HOST, "buses_whole", Known(True, (WHOLE,)))

@@ -61,8 +61,7 @@ COMPUTED = {  # without a default that a release has: not in tunables.toml
 def parameters(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/sys/module/{zfs,spl}/parameters``: the tunables as they are now. (man 4 zfs, man 4 spl)
 
-    A number that is none is left out.
-    """
+    A number that is none is left out."""
     for path, text in sorted(reply.text.items()):
         name = path.rpartition("/")[2]
         if name in parameters.facts and text.endswith("\n") and (found := _known(name, text.strip(), path)) is not None:
@@ -98,14 +97,12 @@ _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 def modprobe(reply: Files, host: Subject) -> Iterator[Fact]:
     """modprobe.d and ``/proc/cmdline``: the options with which the zfs module is loaded at the next boot.
 
-    Folders stand in order of precedence: a file hides those of its name in later ones; all files are read in the order of
-    their names, the kernel's command line after them; of several values of one parameter the last counts. (man 5 modprobe.d;
-    kmod libkmod/libkmod-config.c kmod_config_new, kmod_config_parse_kcmdline)
+    Folders stand in order of precedence: a file hides those of its name in later ones; all files are read in the order of their
+    names, the kernel's command line after them; of several values of one parameter the last counts. (man 5 modprobe.d; kmod
+    libkmod/libkmod-config.c kmod_config_new, kmod_config_parse_kcmdline)
 
-    An initramfs may hold an older copy of these files.
-
-    Of the options only when nothing was kept from us: a file that cannot be read may hold any option.
-    """
+    An initramfs may hold an older copy of these files. Of the options only when nothing was kept from us: a file that cannot be
+    read may hold any option."""
     line = reply.text.get(CMDLINE, "")
     if not reply.complete(*PATTERNS, CMDLINE) or CMDLINE not in reply.text:
         return
@@ -187,10 +184,8 @@ def installed(reply: Files, host: Subject) -> Iterator[Fact]:
 
     Whoever brings a module, a package, an image or dkms, runs depmod after it; modprobe finds what is listed there, whichever
     folder it is in: kernel, extra, updates, weak-updates (man 5 modules.dep, man 8 depmod). A folder whose list names no module
-    of the kernel itself is what is left of a kernel that was removed.
-
-    Both, where every list was read. Raises ValueError for a name that is no kernel's.
-    """
+    of the kernel itself is what is left of a kernel that was removed. Both, where every list was read. Raises ValueError for a
+    name that is no kernel's."""
     reply.witness()
     if STATE in reply.text or reply.absent(STATE):
         seen = reply.text.get(STATE, "").strip() or "it is not there"
@@ -264,10 +259,8 @@ def modinfo(reply: Output, host: Subject) -> Iterator[Fact]:
     """``modinfo``: of which release the zfs module of each installed kernel is, and for which kernel it was built.
 
     The last line, ``vermagic``, begins with the release of that kernel. A module that tracks a stable interface of kernels is
-    built once and linked to from the folders of others. (man 8 modinfo; kmod tools/modinfo.c)
-
-    Raises ValueError where a module says one of the three twice or not at all, and where it is cut off.
-    """
+    built once and linked to from the folders of others. (man 8 modinfo; kmod tools/modinfo.c) Raises ValueError where a module
+    says one of the three twice or not at all, and where it is cut off."""
     modules: list[dict[str, str]] = []
     if not reply.text.endswith("\n"):
         raise ValueError("cut off")
@@ -306,10 +299,8 @@ def dkms(reply: Files, host: Subject) -> Iterator[Fact]:
 
     dkms keeps a link ``kernel-KERNEL-ARCHITECTURE`` for each kernel that it has installed a module for (dkms(8); dkms.in
     do_install). A kernel for which modules can be built has a link ``build`` to its headers, as Debian, Ubuntu and Fedora
-    package them (Linux scripts/package/builddeb, Makefile modules_install). Only links are looked at.
-
-    What there is; that there is none, where it could have been seen. Raises ValueError for a name that is no kernel's.
-    """
+    package them (Linux scripts/package/builddeb, Makefile modules_install). Only links are looked at. What there is; that there
+    is none, where it could have been seen. Raises ValueError for a name that is no kernel's."""
     reply.witness()
     for fact, pattern in (("dkms_zfs_kernels", BUILT), ("kernels_with_headers", HEADERS)):
         before, after = pattern.split("*")
@@ -366,11 +357,8 @@ def initrds(reply: Output, host: Subject) -> Iterator[Fact]:
     """``stat``: when the initrds of the kernels that start next were written, and what they hold copies of.
 
     ``%Y`` is when the content was changed last, ``%Z`` when anything of the file was: a package gives its files the times at
-    which they were made elsewhere, and only the second tells when they came. (man 1 stat, man 7 inode)
-
-    What is there; what is not has a line on stderr. Raises ValueError where a file could not be looked at, and where one
-    is in neither.
-    """
+    which they were made elsewhere, and only the second tells when they came. (man 1 stat, man 7 inode) What is there; what is
+    not has a line on stderr. Raises ValueError where a file could not be looked at, and where one is in neither."""
     if why := next((line for line in reply.stderr.splitlines() if not line.endswith("No such file or directory")), ""):
         raise ValueError(why[:200])
     lines = reply.text.splitlines()

@@ -144,8 +144,7 @@ def zil(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/zil``: what the ZIL of all pools together has done since the module was loaded.
 
     2.1 has the counts only; ``*_write`` and ``*_alloc`` came with 2.2, error, stall and suspend with 2.3, crash with 2.4.
-    (OpenZFS include/sys/zil.h, zil_stats)
-    """
+    (OpenZFS include/sys/zil.h, zil_stats)"""
     return counts(reply, ZIL_PATH, HOST, {row: row for row in zil.facts})
 
 
@@ -156,11 +155,8 @@ def pools(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/*/state``: the imported pools as the kernel lists them, beside ``zpool list``.
 
     A pool that ``zpool import`` is looking for at that moment is listed as ``$import``; it is not imported. (OpenZFS
-    module/zfs/spa_stats.c, spa_state_init; TRYIMPORT_NAME in include/sys/spa.h)
-
-    The folders that hold such a file; raises ValueError when there is none (that may also mean no permission), or when
-    one of them was kept back.
-    """
+    module/zfs/spa_stats.c, spa_state_init; TRYIMPORT_NAME in include/sys/spa.h) The folders that hold such a file; raises
+    ValueError when there is none (that may also mean no permission), or when one of them was kept back."""
     folders = (path.removeprefix(f"{ROOT}/").removesuffix("/state") for path in reply.text)
     names = tuple(sorted(name for name in folders if not name.startswith("$")))
     if not names or not reply.complete(f"{ROOT}/*/state"):
@@ -180,8 +176,7 @@ STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL", "SUS
 def state(reply: Files, pool: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/POOL/state``: the state of the pool without asking it anything, so never hangs.
 
-    SUSPENDED shows here; ``zpool status`` says so in its text only. (OpenZFS module/zfs/spa_misc.c, spa_state_to_name)
-    """
+    SUSPENDED shows here; ``zpool status`` says so in its text only. (OpenZFS module/zfs/spa_misc.c, spa_state_to_name)"""
     path = f"{ROOT}/{pool.name}/state"
     for text in only(reply, path):
         state = text.removesuffix("\n")
@@ -205,10 +200,7 @@ def iostats(reply: Files, pool: Subject) -> Iterator[Fact]:
 
     Its header has the times at which the pool was imported and at which it was read, by the clock that stamps TXGs
     (``kstat_txgs``): /proc/uptime goes on while the machine sleeps, and may be another one in a container. (OpenZFS
-    module/os/linux/spl/spl-kstat.c, ks_crtime, ks_snaptime)
-
-    2.1 and 2.2 do not have the row.
-    """
+    module/os/linux/spl/spl-kstat.c, ks_crtime, ks_snaptime) 2.1 and 2.2 do not have the row."""
     path = f"{ROOT}/{pool.name}/iostats"
     for text in only(reply, path):
         created, now = clocks(text, path)
@@ -242,13 +234,11 @@ COLUMNS = ["txg", "birth", "state", "ndirty", "nread", "nwritten", "reads", "wri
 def txgs(reply: Files, pool: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/POOL/txgs``: the last zfs_txg_history transaction groups (100 by default; empty with 0).
 
-    Times in nanoseconds: birth (since boot), otime open, qtime quiescing, wtime waiting, stime syncing. The states are
-    B(orn), O(pen), Q(uiescing), W(aiting), S(yncing), C(ommitted); a pool that can be written to always has a TXG that is
-    not committed yet, so a list that ends with a committed one is cut off. A time is 0 until its state is over.
-    (OpenZFS module/zfs/spa_stats.c; spa_txg_history_init_io() stamps the beginning of S)
-
-    Statistics of the committed TXGs; nothing when the list is empty.
-    """
+    Times in nanoseconds: birth (since boot), otime open, qtime quiescing, wtime waiting, stime syncing. The states are B(orn),
+    O(pen), Q(uiescing), W(aiting), S(yncing), C(ommitted); a pool that can be written to always has a TXG that is not committed
+    yet, so a list that ends with a committed one is cut off. A time is 0 until its state is over. (OpenZFS
+    module/zfs/spa_stats.c; spa_txg_history_init_io() stamps the beginning of S) Statistics of the committed TXGs; nothing when
+    the list is empty."""
     path = f"{ROOT}/{pool.name}/txgs"
     for text in only(reply, path):
         lines = [line.split() for line in text.split("\n")]
@@ -329,11 +319,9 @@ def objset(reply: Files, target: Subject) -> Facts:
 
     An unmounted dataset has no such file. Counted since it was mounted. (OpenZFS module/zfs/dataset_kstats.c)
 
-    The rows of the datasets at and below the target, under their own names. Raises ValueError where not all
-    files could be read: whose one is stands in it, and a list that lacks a dataset is none.
-
-    What reads alike is shared, for thousands of datasets.
-    """
+    The rows of the datasets at and below the target, under their own names. Raises ValueError where not all files could be
+    read: whose one is stands in it, and a list that lacks a dataset is none. What reads alike is shared, for thousands of
+    datasets."""
     files = quoted(f"{ROOT}/{target.name.partition('/')[0]}") + "/objset-*"
     for path, error in reply.errors.items():
         of_counters = path.startswith(ROOT) and "/objset-" in path

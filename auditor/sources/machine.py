@@ -28,8 +28,7 @@ LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": 
 def identity(reply: Files, host: Subject) -> Iterator[Fact]:
     """Which host, which kernel, which distribution, and whether it has an ``/etc/hostid`` (which multihost=on needs).
 
-    One line each; os-release is a list of shell assignments. (man 5 os-release)
-    """
+    One line each; os-release is a list of shell assignments. (man 5 os-release)"""
     for path, name in LINES.items():
         if path in reply.text:
             line = re.fullmatch(r"(\S+)\n", reply.text[path])
@@ -58,8 +57,7 @@ BUILD = "/proc/sys/kernel/version"
 def kernel_build(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/sys/kernel/version``: number, kind of preemption and day of the build of the running kernel. (man 2 uname)
 
-    One line.
-    """
+    One line."""
     if BUILD in reply.text:
         line, newline, rest = reply.text[BUILD].partition("\n")
         if not line.isprintable() or not line or not newline or rest:
@@ -96,8 +94,7 @@ def cluster(reply: Files, host: Subject) -> Iterator[Fact]:
     """``cib.xml`` of Pacemaker: the pools of its resources of type ZFS, which it exports here and imports on another host.
     (ClusterLabs resource-agents heartbeat/ZFS: parameter pool)
 
-    That there is no such file means that it manages none only where files could be read at all.
-    """
+    That there is no such file means that it manages none only where files could be read at all."""
     reply.witness()
     if CIB in reply.text or reply.absent(CIB):
         pools = tuple(_POOL.findall(keep_cib(reply.text.get(CIB, ""))))
@@ -137,10 +134,8 @@ HYPERVISORS = (  # beginning of any of the three names -> hypervisor
 def dmi(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/sys/class/dmi/id``: who made this machine, as its firmware says; a second witness of virtualization.
 
-    The names are those that systemd matches too (systemd src/basic/virt.c, detect_vm_dmi_vendor).
-
-    What they betray, once all three are there.
-    """
+    The names are those that systemd matches too (systemd src/basic/virt.c, detect_vm_dmi_vendor). What they betray, once all
+    three are there."""
     names = {}
     for name in FILES:
         path = f"{FOLDER}/{name}"
@@ -185,8 +180,7 @@ CONTAINERS = frozenset(
 def virtualization(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemd-detect-virt``: the hypervisor or container that we run in; "none" (with exit code 1) on bare metal.
 
-    Prints the innermost: inside a container on a virtual machine it names the container.
-    """
+    Prints the innermost: inside a container on a virtual machine it names the container."""
     if re.fullmatch(r"[a-z][a-z0-9-]*\n", reply.text) is None:
         raise ValueError("it is not one word")
     word = reply.text.rstrip("\n")
@@ -209,10 +203,7 @@ def pid_namespace(reply: Files, host: Subject) -> Iterator[Fact]:
     container.
 
     The kernel gives the first namespace of processes a number that is always the same. (Linux include/linux/proc_ns.h
-    PROC_PID_INIT_INO; man 7 pid_namespaces)
-
-    Raises ValueError for a link that leads to no such namespace.
-    """
+    PROC_PID_INIT_INO; man 7 pid_namespaces) Raises ValueError for a link that leads to no such namespace."""
     if OWN not in reply.links:
         return
     found = re.fullmatch(r"pid:\[([0-9]{1,10})\]", reply.links[OWN])
@@ -236,10 +227,7 @@ def dmidecode(reply: Output, host: Subject) -> Iterator[Fact]:
     """``dmidecode -t memory``: whether the firmware says that memory is ECC memory. Needs root. (SMBIOS, types 16 and 17)
 
     Type 16 is an array of memory with its "Error Correction Type", type 17 a module: with ECC its total width is more than its
-    data width.
-
-    True when array and modules agree; nothing where the firmware does not say it of all of them.
-    """
+    data width. True when array and modules agree; nothing where the firmware does not say it of all of them."""
     arrays = [each for each in _records(reply.text, "Physical Memory Array") if each.get("Use") == "System Memory"]
     types = {each.get("Error Correction Type", "") for each in arrays}
     widths = [
@@ -291,9 +279,7 @@ def edac(reply: Files, host: Subject) -> Iterator[Fact]:
 
     Without a controller nothing is known: its driver may be missing. Some drivers register memory without correction, so the
     mode of every module counts. (Linux Documentation/admin-guide/RAS/main.rst, dimm_edac_mode; drivers/edac/edac_mc_sysfs.c)
-
-    The modes of all modules together, and sums over all controllers; nothing where there is none.
-    """
+    The modes of all modules together, and sums over all controllers; nothing where there is none."""
     modes = {text.strip() for path, text in reply.text.items() if path.endswith("/dimm_edac_mode")}
     whole = reply.complete(*PATTERNS)
     if modes and whole and not modes - CORRECTS - DOES_NOT:
@@ -316,8 +302,7 @@ def edac(reply: Files, host: Subject) -> Iterator[Fact]:
 def memory(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/meminfo``: how much memory. (man 5 proc)
 
-    kB there means 1024 bytes.
-    """
+    kB there means 1024 bytes."""
     if found := re.search(r"^MemTotal: +(\d+) kB\n", reply.text.get("/proc/meminfo", ""), re.M):
         if (count := integer(found[1]) * 1024) > LARGEST:
             raise ValueError(f"{found[1]} kB is more than any machine has")
@@ -335,8 +320,7 @@ _ESCAPE = re.compile(r"\\([0-3][0-7]{2})")
 def swaps(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/swaps``: what the host swaps to. (man 5 proc; Linux mm/swapfile.c swap_show)
 
-    A heading, and a line for each. Raises ValueError for anything else.
-    """
+    A heading, and a line for each. Raises ValueError for anything else."""
     if PATH not in reply.text:
         return
     heading, *rows = reply.text[PATH].splitlines()[:1000] or [""]
@@ -366,8 +350,7 @@ def hibernation(reply: Files, host: Subject) -> Iterator[Fact]:
     Documentation/admin-guide/pm/sleep-states.rst; kernel/power/main.c state_show, kernel/power/hibernate.c resume_show)
 
     "disk" in ``state`` is left out where hibernation is not available, as in a kernel that is locked down. ``resume`` is 0:0
-    until the command line or the initramfs has named a device. A kernel without hibernation has no such files.
-    """
+    until the command line or the initramfs has named a device. A kernel without hibernation has no such files."""
     reply.witness()
     if STATE in reply.text:
         states = reply.text[STATE]
@@ -400,10 +383,8 @@ def taint(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/sys/kernel/tainted``: what has befallen the kernel since it started, which stays when its log is overwritten.
 
     A mask. Only what says that memory, a processor or the kernel itself has failed is told; modules that are not the kernel's
-    own, OpenZFS among them, set bits as well. (Linux Documentation/admin-guide/tainted-kernels.rst)
-
-    One mask, in decimal. Raises ValueError for anything else.
-    """
+    own, OpenZFS among them, set bits as well. (Linux Documentation/admin-guide/tainted-kernels.rst) One mask, in decimal.
+    Raises ValueError for anything else."""
     if TAINT_PATH in reply.text:
         if not re.fullmatch(r"\d{1,19}\n", reply.text[TAINT_PATH], re.ASCII):
             raise ValueError(f"{TAINT_PATH} is no mask")

@@ -98,9 +98,8 @@ def mount_of(table: Sequence[Mount], path: str) -> Mount | None:
     """The mount that an absolute path without symbolic links is on, as the kernel walks there; None: no mount holds it, or more
     are on the way than zaudit follows.
 
-    A later mount over the same folder, or over one above it, hides what was there, so the longest mount point alone
-    does not decide: from the root, each step goes to the mount that covers the first folder on the way.
-    """
+    A later mount over the same folder, or over one above it, hides what was there, so the longest mount point alone does not
+    decide: from the root, each step goes to the mount that covers the first folder on the way."""
     table = table if isinstance(table, Table) else Table(table)
     on_the_way = [each for folder in _folders(path) if folder in table.at for each in table.at[folder]]
     if len(on_the_way) > DEEP:
@@ -172,12 +171,9 @@ def zfs_mounts(reply: Files, host: Subject) -> Iterator[Fact]:
 
     The commands of ZFS overlay what a dataset is set to with the options of the mount that they find in their own mount
     namespace, and call the source "temporary" (get_numeric_property() in lib/libzfs/libzfs_dataset.c). A sandbox or container
-    whose mounts are read-only so turns readonly into "on" for itself alone. What stands after the dash of a line is of the
-    file system, and so the same in every namespace: ro there means that nobody writes. (man 5 proc_pid_mountinfo, man 7
-    mount_namespaces)
-
-    Either table is enough: both name what is mounted. Raises ValueError for what is no table of mounts.
-    """
+    whose mounts are read-only so turns readonly into "on" for itself alone. What stands after the dash of a line is of the file
+    system, and so the same in every namespace: ro there means that nobody writes. (man 5 proc_pid_mountinfo, man 7
+    mount_namespaces) Either table is enough: both name what is mounted. Raises ValueError for what is no table of mounts."""
     first, own = (reply.links.get(path, "") for path in NAMESPACES)
     if all(re.fullmatch(r"mnt:\[\d+\]", each) for each in (first, own)):
         text = f"{NAMESPACES[1]} is {own}, {NAMESPACES[0]} {first}"
@@ -242,10 +238,8 @@ def fstab(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/etc/fstab``: what systemd mounts by it when the host starts without waiting for the file systems of ZFS, and which
     folders that needs. (man 5 fstab, man 5 systemd.mount)
 
-    That there is no such file means that nothing is mounted by it only where files could be read at all.
-
-    Of the lines as they are kept.
-    """
+    That there is no such file means that nothing is mounted by it only where files could be read at all. Of the lines as they
+    are kept."""
     reply.witness()
     if PATH not in reply.text and not reply.absent(PATH):
         return

@@ -55,9 +55,8 @@ def devices(reply: Output, host: Subject) -> Iterator[Fact]:
     """``nvme list``: model, serial number and firmware of every NVMe namespace, from sysfs, without root. (man nvme-list;
     nvme-cli src/nvme-print-json.c json_simple_list, json_detail_list)
 
-    Three shapes: a flat list of devices, one nested by host, subsystem, controller and namespace (2.x with -v, and early
-    2.x without), and a table.
-    """
+    Three shapes: a flat list of devices, one nested by host, subsystem, controller and namespace (2.x with -v, and early 2.x
+    without), and a table."""
     text = reply.text.strip()
     if not text or text.startswith("No NVMe devices detected"):
         return
@@ -137,12 +136,11 @@ COMMAND = "nvme id-ctrl /dev/{subject}"
     form="json",
 )
 def id_ctrl(reply: Output, disk: Subject) -> Iterator[Fact]:
-    """``nvme id-ctrl``: what an NVMe controller is, and whether it has a volatile write cache. (NVM Express Base
-    Specification, Identify Controller; nvme-cli src/nvme-print-json.c, nvme-print-stdout.c)
+    """``nvme id-ctrl``: what an NVMe controller is, and whether it has a volatile write cache. (NVM Express Base Specification,
+    Identify Controller; nvme-cli src/nvme-print-json.c, nvme-print-stdout.c)
 
-    VWC bit 0: a volatile write cache is present. Bits 2:1 only say whether FLUSH takes the broadcast namespace, so 0x6 is
-    "no cache". A cache that survives a power cut does not count as volatile. QEMU's controller always reports 0x7.
-    """
+    VWC bit 0: a volatile write cache is present. Bits 2:1 only say whether FLUSH takes the broadcast namespace, so 0x6 is "no
+    cache". A cache that survives a power cut does not count as volatile. QEMU's controller always reports 0x7."""
     fields = _fields(reply.text, "NVME Identify Controller", "an Identify Controller listing")
     if not any(isinstance(fields.get(key), str) for key in TEXTS.values()):
         raise ValueError("no Identify Controller data in it")
@@ -169,13 +167,12 @@ def id_ctrl(reply: Output, disk: Subject) -> Iterator[Fact]:
     form="json",
 )
 def namespace_cache(reply: Output, disk: Subject) -> Iterator[Fact]:
-    """``nvme cmdset-ind-id-ns``: whether a namespace has no volatile write cache though its controller has one. (NVM
-    Express Base Specification, I/O Command Set Independent Identify Namespace, NSFEAT bit 5 VWCNP; Linux
-    drivers/nvme/host/core.c nvme_ns_info_from_id_cs_indep; nvme-cli 2.0 and later)
+    """``nvme cmdset-ind-id-ns``: whether a namespace has no volatile write cache though its controller has one. (NVM Express
+    Base Specification, I/O Command Set Independent Identify Namespace, NSFEAT bit 5 VWCNP; Linux drivers/nvme/host/core.c
+    nvme_ns_info_from_id_cs_indep; nvme-cli 2.0 and later)
 
     Only controllers of NVMe 2.0 and later know the question; others refuse it (Invalid Field in Command). nvme-cli's ``-v``
-    text for the bit is the wrong way round ("is Present" when it is set): only the number counts.
-    """
+    text for the bit is the wrong way round ("is Present" when it is set): only the number counts."""
     title = "Command Set Independent Namespace"
     fields = _fields(reply.text, f"NVME Identify {title}", f"a {title} listing")
     features = non_negative(fields.get("nsfeat"))
@@ -214,9 +211,8 @@ def write_cache(reply: Output, disk: Subject) -> Iterator[Fact]:
     """``nvme get-feature -f 6 -H``: whether the volatile write cache of an NVMe drive is switched on. (NVM Express Base
     Specification, Features: Volatile Write Cache; nvme-cli src/nvme-print-stdout.c)
 
-    Only here does a cache that was switched off show: VWC and sysfs keep saying that there is one. Drives without a
-    volatile cache refuse the question (Invalid Field in Command).
-    """
+    Only here does a cache that was switched off show: VWC and sysfs keep saying that there is one. Drives without a volatile
+    cache refuse the question (Invalid Field in Command)."""
     fields = first_object(reply.text)
     if fields is not None:
         said = _from_json(fields)
@@ -284,8 +280,7 @@ def smart_log(reply: Output, disk: Subject) -> Iterator[Fact]:
 
     Critical warning: bit 0 spare low, 1 temperature, 2 reliability degraded, 3 read-only, 4 volatile memory backup device
     failed, 5 persistent memory region unreliable. Bit 4 means something only where there is such a backup: 0 proves no
-    power-loss protection.
-    """
+    power-loss protection."""
     fields = _fields(reply.text, "Smart Log for NVME device", "a SMART log listing")
     if "critical_warning" not in fields:
         raise ValueError("no critical_warning in it")
@@ -355,9 +350,7 @@ def ocp_smart_log(reply: Output, disk: Subject) -> Iterator[Fact]:
     A drive that does not know the log answers with an error, and many count it and the kernel logs it. So only drives are asked
     whose model the table calls protected; the plugins of single vendors read nothing of capacitors that this does not (Intel's
     has none). Two ways of naming the fields are in use: "Capacitor health", and capacitor_health in the second output format.
-
-    What it keeps of the two; raises ValueError for anything that is not this log.
-    """
+    What it keeps of the two; raises ValueError for anything that is not this log."""
     fields = first_object(reply.text)
     if fields is None:  # releases that print text whatever they are asked for
         fields = dict(_names(reply.text))

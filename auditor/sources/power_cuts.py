@@ -69,8 +69,7 @@ def _row(found: object) -> DriveCuts:
 def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/var/lib/zaudit/cuts``: a record of each run that was checked on this host, or copied there from another one.
 
-    What could be read counts although another record could not: a loss in it is one.
-    """
+    What could be read counts although another record could not: a loss in it is one."""
     reply.witness()
     records = {path: text for path, text in reply.text.items() if path != WITNESS}
     if len(records) > LARGEST:

@@ -23,8 +23,7 @@ LINKS = tuple(f"/sys/bus/pci/drivers/{name}/*:*" for name in DRIVERS)
 def drivers(reply: Files, host: Subject) -> Iterator[Fact]:
     """/sys/bus/pci/drivers: which RAID controllers have a driver bound to them, so that only their own tool is asked.
 
-    That none is there counts only where files could be read at all: /proc/filesystems is the witness.
-    """
+    That none is there counts only where files could be read at all: /proc/filesystems is the witness."""
     reply.witness()
     if not reply.complete(*LINKS):
         return
@@ -60,11 +59,8 @@ _STORCLI = command("storcli64", others=re.compile(r"/call(/vall)?|show|all|J|nol
 def battery(reply: Output, host: Subject) -> Iterator[Fact]:
     """``storcli64 /call show all``: the battery or CacheVault behind the cache of each MegaRAID or PERC controller.
 
-    ``BBU_Info`` and ``Cachevault_Info`` are lists with a ``State``; a controller without either has neither. (Broadcom,
-    StorCLI Reference Manual)
-
-    One fact; raises ValueError for a controller of which too little is said to conclude from absence.
-    """
+    ``BBU_Info`` and ``Cachevault_Info`` are lists with a ``State``; a controller without either has neither. (Broadcom, StorCLI
+    Reference Manual) One fact; raises ValueError for a controller of which too little is said to conclude from absence."""
     found = []
     for controller, data in controllers(reply.text):
         if "Basics" not in data or "HwCfg" not in data:
@@ -135,8 +131,7 @@ def volumes(reply: Output, host: Subject) -> Iterator[Fact]:
     perccli is the same tool under Dell's name. ``Cache`` is read ahead (R, NR, Ra), write policy (WT; WB, which falls back to
     write through while the battery is not good; AWB and FWB, which do not) and C or D for cached or direct. ``Disk Cache
     Policy`` is that of the drives behind the volume: Enabled, Disabled, or Disk's Default, which leaves it to each drive.
-    ``nolog`` keeps the tool from writing a log file. (Its own legend; Broadcom, StorCLI Reference Manual)
-    """
+    ``nolog`` keeps the tool from writing a log file. (Its own legend; Broadcom, StorCLI Reference Manual)"""
     for controller, data in controllers(reply.text):
         for key, rows in data.items():
             volume = re.fullmatch(r"/c\d+/v(\d+)", key)

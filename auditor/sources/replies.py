@@ -95,8 +95,7 @@ def first_object(text: str) -> Document | None:
 def key_values(text: str) -> Iterator[tuple[str, str]]:
     """(key in lower case with single underscores, value) of every whole ``key : value`` line, first of each key only.
 
-    The last line counts only when it ends: "vwc : 0" may be the beginning of "vwc : 0x7".
-    """
+    The last line counts only when it ends: "vwc : 0" may be the beginning of "vwc : 0x7"."""
     seen: set[str] = set()
     for line in text.split("\n")[:-1]:
         key, colon, value = line.partition(":")

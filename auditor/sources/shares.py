@@ -48,12 +48,10 @@ def nfs(reply: Files, host: Subject) -> Iterator[Fact]:
     """What the NFS server of the kernel exports: /etc/exports, /etc/exports.d and /var/lib/nfs/etab. (man 5 exports, man 8
     exportfs)
 
-    etab is the table in force, with every option spelt out; the other files are what it is made of at the next start.
-    OpenZFS writes the shares of its sharenfs property to /etc/exports.d/zfs.exports. That none of these files is there means
-    that nothing is exported only where files could be read at all: /proc/filesystems is the witness.
-
-    All exports where each of the tables could be read; those in force where that one could.
-    """
+    etab is the table in force, with every option spelt out; the other files are what it is made of at the next start. OpenZFS
+    writes the shares of its sharenfs property to /etc/exports.d/zfs.exports. That none of these files is there means that
+    nothing is exported only where files could be read at all: /proc/filesystems is the witness. All exports where each of the
+    tables could be read; those in force where that one could."""
     reply.witness()
     if ETAB in reply.text or reply.absent(ETAB):
         now = tuple(dict.fromkeys(exports(reply.text.get(ETAB, ""))))
@@ -111,11 +109,9 @@ def samba(reply: Files, host: Subject) -> Iterator[Fact]:
     """/etc/samba/smb.conf: shares that ignore the flushes of their clients. (man 5 smb.conf: strict sync)
 
     "yes" is the default since Samba 4.7.0; a share has the value of [global] unless it says otherwise, and so have the
-    usershares that OpenZFS makes of the sharesmb property. Names of sections and parameters are read without regard to case
-    and spaces. That the file is not there means that nothing is shared only where files could be read at all.
-
-    Both facts; raises ValueError where the file says that it is not all.
-    """
+    usershares that OpenZFS makes of the sharesmb property. Names of sections and parameters are read without regard to case and
+    spaces. That the file is not there means that nothing is shared only where files could be read at all. Both facts; raises
+    ValueError where the file says that it is not all."""
     reply.witness()
     if PATH not in reply.text:
         if reply.absent(PATH):
@@ -250,10 +246,7 @@ def block_targets(reply: Files, host: Subject) -> Iterator[Fact]:
     write is FUA or O_DSYNC. (SCST scst/src/dev_handlers/scst_vdisk.c vdisk_caching_pg, vdev_open_fd, blockio_exec_write)
 
     tgt is a process; whether one was started its lock file tells (tgt usr/mgmt.c ipc_init), what it offers its own tool
-    (``tgt_targets``).
-
-    Raises ValueError where one of these files could not be read.
-    """
+    (``tgt_targets``). Raises ValueError where one of these files could not be read."""
     reply.witness()
     if reply.complete(TGT):
         locks = tuple(sorted(each for each in reply.text if each.startswith("/run/tgtd/")))
@@ -339,10 +332,7 @@ def nvme_targets(reply: Files, host: Subject) -> Iterator[Fact]:
     Its initiators are always told of a volatile cache. A flush of theirs is one of the block device, where that has a cache, or
     an fsync of the file, whatever buffered_io says: that chooses between O_DIRECT and the page cache. So what lies on them is
     as stable as the dataset is. (admin-cmd.c nvmet_execute_identify_ctrl vwc, io-cmd-bdev.c nvmet_bdev_execute_flush,
-    io-cmd-file.c nvmet_file_flush)
-
-    Raises ValueError where one of these files could not be read.
-    """
+    io-cmd-file.c nvmet_file_flush) Raises ValueError where one of these files could not be read."""
     reply.witness()
     reply.check_below(ROOT)
     if not all(reply.complete(each) for each in (NVME_TARGETS_PATHS, ENABLED)):
@@ -397,10 +387,8 @@ def tgt(reply: Output, host: Subject) -> Iterator[Fact]:
     Its backing store "rdwr", the default, answers SYNCHRONIZE CACHE with fdatasync, and syncs each write where write-cache is
     off. "aio" skips SYNCHRONIZE CACHE and says that it was done, and writes with O_DIRECT and nothing else: what an initiator
     was told is stable waits in the memory of OpenZFS. The others have no path on this host, or pass commands on to a SCSI
-    device. (tgt usr/bs_rdwr.c bs_rdwr_request; usr/bs_aio.c bs_aio_cmd_submit, bs_aio_open)
-
-    Raises ValueError for what is no whole list of targets.
-    """
+    device. (tgt usr/bs_rdwr.c bs_rdwr_request; usr/bs_aio.c bs_aio_cmd_submit, bs_aio_open) Raises ValueError for what is no
+    whole list of targets."""
     lines = [_LINE.fullmatch(line) for line in reply.text.splitlines()]
     said = [(str(line.lastgroup), line[str(line.lastgroup)]) for line in lines if line]
     if len(said) < len(lines) or not _WHOLE.fullmatch("".join(kind for kind, _ in said)):
@@ -450,8 +438,7 @@ def none_offered(facts: Facts) -> Skip | None:
 def units(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemctl show``: which units make targets when the host starts.
 
-    In the order in which they were asked for. Raises ValueError where not all of them were answered.
-    """
+    In the order in which they were asked for. Raises ValueError where not all of them were answered."""
     names = (*UNITS, CLUSTER)
     texts = reply.text.rstrip("\n").split("\n\n")
     blocks = [dict(line.split("=", 1) for line in text.splitlines()) for text in texts]
@@ -490,8 +477,7 @@ def saved(reply: Files, host: Subject) -> Iterator[Fact]:
     again when the host starts. The kernel keeps nothing of its targets. (man 8 targetctl, man 5 saveconfig.json, nvmetcli
     restore)
 
-    Raises ValueError for a file in another form.
-    """
+    Raises ValueError for a file in another form."""
     reply.witness()
     if damaged := next((path for path in PATHS if reply.text.get(path) == DAMAGED), ""):
         raise ValueError(f"{damaged} has no form that is known here")

@@ -168,11 +168,10 @@ def health(reply: Output, disk: Subject) -> Iterator[Fact]:
     """``smartctl -j -x``: health, write cache and capacitors of any drive. (man smartctl; smartmontools ataprint.cpp,
     nvmeprint.cpp, scsiprint.cpp, drivedb.h)
 
-    The exit code is a bit mask: bit 0 wrong arguments, bit 1 device not opened; the others (4 on many healthy drives) leave
-    a whole answer, and the reason stands in the JSON. Attributes count by name, never by number: 175 is Power_Loss_Cap_Test
-    on an Intel drive and Program_Fail_Count_Chip where smartctl's database does not know the drive. The write cache of a
-    SAS drive is in the text of ``smartctl -x`` ("Writeback Cache is:"), not in its JSON; scsi_cache_type has it.
-    """
+    The exit code is a bit mask: bit 0 wrong arguments, bit 1 device not opened; the others (4 on many healthy drives) leave a
+    whole answer, and the reason stands in the JSON. Attributes count by name, never by number: 175 is Power_Loss_Cap_Test on an
+    Intel drive and Program_Fail_Count_Chip where smartctl's database does not know the drive. The write cache of a SAS drive is
+    in the text of ``smartctl -x`` ("Writeback Cache is:"), not in its JSON; scsi_cache_type has it."""
     root = first_object(reply.text)
     if root is None:
         raise ValueError("no JSON in it")
@@ -333,9 +332,8 @@ def _ask_hdparm(disk: Subject, facts: Facts) -> Run | Skip:
 def hdparm(reply: Output, disk: Subject) -> Iterator[Fact]:
     """``hdparm -W``: the write cache of a SATA drive, as the drive says. (man hdparm; hdparm.c get_wcache)
 
-    On NVMe and virtio it prints the device's name and nothing else, with exit code 0. "not supported" is no answer either:
-    a SAS drive that does not speak ATA may cache all the same.
-    """
+    On NVMe and virtio it prints the device's name and nothing else, with exit code 0. "not supported" is no answer either: a
+    SAS drive that does not speak ATA may cache all the same."""
     text = reply.text[: reply.text.rfind("\n") + 1]  # a line that does not end may be cut off
     if _DEVICE.findall(text) != [disk.name]:
         raise ValueError(f"it does not speak of /dev/{disk.name} alone")

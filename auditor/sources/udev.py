@@ -115,9 +115,8 @@ def devices(reply: Output, host: Subject) -> Iterator[Fact]:
     """``udevadm info --export-db``: the names, paths and identities of block devices. (man udevadm; systemd udevadm-info.c)
 
     Records are ``P: device path``, ``N: node``, ``L: link priority``, ``S: link`` and ``E: KEY=value`` lines, a blank line
-    after each. Several devices may claim the same link (all members of a pool claim ``disk/by-label/POOL``); the one with
-    the highest priority has it, and between equals nobody can tell from here.
-    """
+    after each. Several devices may claim the same link (all members of a pool claim ``disk/by-label/POOL``); the one with the
+    highest priority has it, and between equals nobody can tell from here."""
     found = devices_devices(reply.text)
     if not found:
         raise ValueError("no block device in it")
@@ -188,11 +187,8 @@ def contents(reply: Output, host: Subject) -> Iterator[Fact]:
 
     A cache device or spare has a label without a pool. Not of this host: zvols, and what is mapped for others or by any local
     user (loop, nbd, rbd, volumes of LVM, which are disks of guests for the most part). Paths of a multipath device and legs of
-    md are below what bears the label.
-
-    All facts; none where blkid found nothing on any device, as where it was not asked. Raises ValueError where the database
-    is cut off or empty, as in a container.
-    """
+    md are below what bears the label. All facts; none where blkid found nothing on any device, as where it was not asked.
+    Raises ValueError where the database is cut off or empty, as in a container."""
     found = devices_devices(reply.text)
     if not found:
         raise ValueError("no block device in it")

@@ -97,8 +97,7 @@ def boot(reply: Files, host: Subject) -> Iterator[Fact]:
 
     A unit is enabled by a link to it in a folder of the unit that wants it, and masked by a link to /dev/null. Only names are
     read. That there is no link counts only where files could be read at all. (man 5 systemd.unit; OpenZFS etc/systemd/system;
-    man 8 zfs-mount-generator)
-    """
+    man 8 zfs-mount-generator)"""
     reply.witness()
     if FIRST in reply.text:
         name = reply.text[FIRST].removesuffix("\n")
@@ -142,10 +141,7 @@ def changes(reply: Files, host: Subject) -> Iterator[Fact]:
 
     Such a file counts in place of the one of the package, and one in the folder NAME.d besides it. Only names are read; links
     to /dev/null, which mask a unit, are those of ``boot_units``. A question of its own, as the recordings of that one do not
-    answer it. (man 5 systemd.unit, "Unit File Load Path")
-
-    Where all names could be seen.
-    """
+    answer it. (man 5 systemd.unit, "Unit File Load Path") Where all names could be seen."""
     reply.witness()
     if reply.complete(UNITS, PARTS):
         paths = [path for path in (*reply.text, *reply.links) if reply.links.get(path) != "/dev/null"]
@@ -197,8 +193,7 @@ def rows(reply: Output) -> tuple[str, ...]:
 )
 def failed(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemctl list-units --state=failed``: units of ZFS that failed since the host started: an import, a mount over files
-    that somebody wrote first, a scrub or a snapshot. (man 1 systemctl; OpenZFS etc/systemd/system)
-    """
+    that somebody wrote first, a scrub or a snapshot. (man 1 systemctl; OpenZFS etc/systemd/system)"""
     units = rows(reply)
     if strange := [each for each in units if not each.startswith("zfs")]:
         raise ValueError(f"{strange[0][:40]} is no unit of ZFS")
@@ -223,10 +218,8 @@ def failed_upkeep(reply: Output, host: Subject) -> Iterator[Fact]:
     last.
 
     Each is known by the names of its units: sanoid and syncoid (jimsalterjrs/sanoid packages), zrepl, znapzend, pyznap,
-    zettarepl (TrueNAS), pvesr (Proxmox VE storage replication), zpool-* (NixOS zpool-trim, Ubuntu's scrubs).
-
-    Raises ValueError for an unexpected unit.
-    """
+    zettarepl (TrueNAS), pvesr (Proxmox VE storage replication), zpool-* (NixOS zpool-trim, Ubuntu's scrubs). Raises ValueError
+    for an unexpected unit."""
     units = rows(reply)
     if strange := [each for each in units if not each.startswith(tuple(name[:-1] for name in NAMES))]:
         raise ValueError(f"{strange[0][:40]} is unexpected")
@@ -248,10 +241,7 @@ def key_mounts(reply: Files, host: Subject) -> Iterator[Fact]:
     """Mounts of encrypted file systems that zfs-mount-generator has made: which encryption roots' units they are bound to.
 
     systemd stops a mount that is bound to a unit which is not active. (man 5 systemd.unit, BindsTo=; OpenZFS
-    etc/systemd/system-generators/zfs-mount-generator.c)
-
-    One, where all units were read.
-    """
+    etc/systemd/system-generators/zfs-mount-generator.c) One, where all units were read."""
     reply.witness()
     if not reply.complete(KEY_MOUNTS_UNITS):
         return
@@ -288,10 +278,8 @@ def _ask_keys(host: Subject, facts: Facts) -> Run | Skip:
 def keys(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemctl list-units --state=active``: the units that have loaded a key, as far as systemd knows. (man 1 systemctl)
 
-    A key that was loaded by hand is loaded for OpenZFS, and its unit is not active.
-
-    Raises ValueError for another line than that of an active unit of a key.
-    """
+    A key that was loaded by hand is loaded for OpenZFS, and its unit is not active. Raises ValueError for another line than
+    that of an active unit of a key."""
     rows = [_KEYS_ROW.fullmatch(line.strip()) for line in reply.text.splitlines()]
     units = [UNIT.fullmatch(row[1]) if row else None for row in rows]
     roots = tuple(encryption_root(each[1]) for each in units if each)
@@ -344,8 +332,7 @@ ZED = "zfs-zed.service"  # etc/systemd/system/zfs-zed.service.in; zed.service is
 def zed(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemctl show zfs-zed.service``: whether the ZFS Event Daemon runs, which tells people and replaces failed disks.
 
-    All three must be there.
-    """
+    All three must be there."""
     found = dict(re.findall(r"^(LoadState|ActiveState|UnitFileState)=(\S*)\n", reply.text, re.M))
     if len(found) != 3:
         raise ValueError("it does not say all three properties")
@@ -384,10 +371,7 @@ def zed_rc(reply: Files, host: Subject) -> Iterator[Fact]:
     zed_notify; man 8 zed)
 
     Of zed.rc is kept which of the settings that name somebody are set, and not to what: they are addresses and tokens. A script
-    that OpenZFS did not bring may tell anybody.
-
-    Both the scripts and the settings must have been seen.
-    """
+    that OpenZFS did not bring may tell anybody. Both the scripts and the settings must have been seen."""
     reply.witness()
     if not reply.complete(SCRIPTS) or not (ZED_RC in reply.text or reply.absent(ZED_RC)):
         return
@@ -423,11 +407,9 @@ def trim_timers(reply: Files, host: Subject) -> Iterator[Fact]:
     """Which pools are trimmed on a schedule: OpenZFS' systemd timers, and Debian's monthly cron job. (man 8 zpool-trim,
     PERIODIC TRIM; Debian zfsutils-linux /usr/lib/zfs-linux/trim)
 
-    Debian's job trims pools that lie on NVMe drives only, unless their property org.debian:periodic-trim says otherwise.
-    That there is no timer counts only where files could be read at all: /proc/filesystems is the witness.
-
-    Instance names are pool names, escaped as systemd does it ("-" stands for "/", which no pool has).
-    """
+    Debian's job trims pools that lie on NVMe drives only, unless their property org.debian:periodic-trim says otherwise. That
+    there is no timer counts only where files could be read at all: /proc/filesystems is the witness. Instance names are pool
+    names, escaped as systemd does it ("-" stands for "/", which no pool has)."""
     reply.witness()
     links = [path.rpartition("/")[2] for path in sorted((*reply.links, *reply.text))]
     timers = [found[1] for name in links if (found := _TIMER.fullmatch(name))]
@@ -467,8 +449,7 @@ def trim_nixos(reply: Files, host: Subject) -> Iterator[Fact]:
     """``zpool-trim.timer``: NixOS trims all pools by a unit of its own. (nixpkgs nixos/modules/tasks/filesystems/zfs.nix,
     services.zfs.trim)
 
-    That there is no such link counts only where files could be read at all.
-    """
+    That there is no such link counts only where files could be read at all."""
     reply.witness()
     there = TIMER in reply.text or TIMER in reply.links
     if there or reply.absent(TIMER):

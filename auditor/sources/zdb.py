@@ -35,8 +35,7 @@ class Node(NamedTuple):
 def configs(text: str) -> list[Node]:
     """All configurations in the text (``zdb`` without arguments prints those of all pools in the cache file).
 
-    ValueError when one is cut off: fewer vdevs than vdev_children says, or no features_for_read after them.
-    """
+    ValueError when one is cut off: fewer vdevs than vdev_children says, or no features_for_read after them."""
     top: list[Node] = []
     stack: list[tuple[int, Node]] = []
     for line in text.split("\n"):
@@ -88,8 +87,7 @@ def config(reply: Output, pool: Subject) -> Iterator[Fact]:
 
     The names are made of type, id and path as zpool makes them. is_log is in it; special and dedup are not (they are in the
     vdev's ZAP), so the class of other vdevs is not told from here. Without root zdb dies in an ASSERT; on a pool whose only
-    disk is gone it aborts. (man 8 zdb; dump_nvlist() in lib/libnvpair)
-    """
+    disk is gone it aborts. (man 8 zdb; dump_nvlist() in lib/libnvpair)"""
     found = [each for each in configs(reply.text) if each.values.get("name") == pool.name]
     if len(found) != 1:
         raise ValueError(f"not one configuration of {pool.name}")

@@ -88,9 +88,8 @@ IMPOSSIBLE = 1 << 63  # an unsigned counter that went below 0, or "no limit"
 def known_to(facts: Facts, version: str) -> tuple[str, ...]:
     """The properties to ask for: one unknown name makes ``zfs get`` refuse them all ("bad property list").
 
-    version: the fact of the host that says who must know the names: zfs_userland_version for the zfs command,
-    zfs_version for the kernel module. When it is unknown, only what every release from 2.1 on has.
-    """
+    version: the fact of the host that says who must know the names: zfs_userland_version for the zfs command, zfs_version for
+    the kernel module. When it is unknown, only what every release from 2.1 on has."""
     match facts.get(HOST, version):
         case Known(tuple() as release):
             there = tuple(int(part) for part in release[:2] if isinstance(part, int))
@@ -110,9 +109,8 @@ def records(text: str, ours: Callable[[str], bool]) -> tuple[dict[str, list[tupl
     """(dataset -> (property, record) of each of its records, the datasets that are not believed).
 
     ours: whether a name is one of the datasets that were asked for. What reads alike is shared, for thousands of datasets. A
-    cut output ends in an incomplete record, which is left out; a value that may go on in the next line counts as complete
-    only when another record follows. Raises ValueError where a line begins no record and is part of no value.
-    """
+    cut output ends in an incomplete record, which is left out; a value that may go on in the next line counts as complete only
+    when another record follows. Raises ValueError where a line begins no record and is part of no value."""
     every: dict[str, list[tuple[str, str]]] = {}
     doubted: set[str] = set()
     shared: dict[str, tuple[str, str]] = {}  # record -> its property, empty where it is none
@@ -255,10 +253,8 @@ def _ask_channel_program(target: Subject, facts: Facts) -> Request:
 def channel_program(reply: Output, target: Subject) -> Facts:
     """The properties of a whole subtree as they were at one moment (``--consistent``).
 
-    Asked only when the host fact ``consistent`` is true; what it answers reads like ``zfs get``. See ``host/libraries.py``.
-
-    The same lines as those of ``zfs get``; a property that a program cannot tell is none of its own.
-    """
+    Asked only when the host fact ``consistent`` is true; what it answers reads like ``zfs get``. See ``host/libraries.py``. The
+    same lines as those of ``zfs get``; a property that a program cannot tell is none of its own."""
     return of_subtree(reply, target, channel_program.facts)
 
 
@@ -271,8 +267,7 @@ _GET = command(
 def _ask_properties(target: Subject, facts: Facts) -> Request:
     """target: the dataset at the top of the subtree; a pool's name is its root dataset. One that was not named stands alone.
 
-    With --consistent only what the channel program cannot say: nothing else may come from another moment.
-    """
+    With --consistent only what the channel program cannot say: nothing else may come from another moment."""
     names = [name for name in known_to(facts, "zfs_userland_version") if name in properties.facts]
     if consistent(facts):
         names = [name for name in names if name in libraries.LZC_CANNOT_SAY]
@@ -311,8 +306,7 @@ def properties(reply: Output, target: Subject) -> Facts:
     """``zfs get -r``: the properties of a dataset and of all below it, in one call; those whose values may hold lines of any
     kind are asked for apart (:mod:`.zfs_get_text`). (man 8 zfs-get)
 
-    Text, not ``-j``: the JSON of 10,000 datasets is many times larger, and 2.1 and 2.2 have none.
-    """
+    Text, not ``-j``: the JSON of 10,000 datasets is many times larger, and 2.1 and 2.2 have none."""
     return of_subtree(reply, target, properties.facts)
 
 
@@ -355,10 +349,8 @@ def _ask_datasets(target: Subject, facts: Facts) -> Request:
 def datasets(reply: Output, target: Subject) -> Iterator[Fact]:
     """``zfs list``: which datasets exist, to notice one of which ``zfs get`` says nothing. (man 8 zfs-list)
 
-    Only the name is asked for, and to be sorted by: then zfs reads no properties at all.
-
-    One fact a dataset; what is cut off in mid-line is left out.
-    """
+    Only the name is asked for, and to be sorted by: then zfs reads no properties at all. One fact a dataset; what is cut off in
+    mid-line is left out."""
     listed = known(True, "listed", "zfs list {subject}")
     names = reply.text.split("\n")[:-1]
     if not names:
@@ -496,9 +488,8 @@ def _ask_changelog(host: Subject, facts: Facts) -> Read | Skip:
 def changelog(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/usr/share/doc``: what a distribution says that its builds of OpenZFS change. (man 5 deb-changelog)
 
-    Asked only of a build whose fixes nobody has read. Only root can put a file there, as it can any module. A change is
-    all that follows one ``*``, whatever is below it.
-    """
+    Asked only of a build whose fixes nobody has read. Only root can put a file there, as it can any module. A change is all
+    that follows one ``*``, whatever is below it."""
     reply.witness()
     changes: dict[str, None] = {}
     for path in CHANGELOGS:
@@ -531,8 +522,7 @@ def changelog(reply: Files, host: Subject) -> Iterator[Fact]:
 def userland(reply: Output, host: Subject) -> Iterator[Fact]:
     """``zfs version``: the release of the zfs command (first line) and of the loaded module (second line).
 
-    The first line only: the module speaks for itself in /sys.
-    """
+    The first line only: the module speaks for itself in /sys."""
     first, newline, _ = reply.text.partition("\n")
     if not newline or not first.startswith("zfs-"):
         raise ValueError("it does not begin with the version of zfs")
@@ -556,8 +546,7 @@ def bookmarks(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zfs list -t bookmark``: the marks from which the next incremental send goes on. zrepl moves its cursor, and syncoid
     makes one (--create-bookmark), once a snapshot has been received. (man 8 zfs-bookmark)
 
-    One line each, its creation that of the snapshot. Raises ValueError for anything else.
-    """
+    One line each, its creation that of the snapshot. Raises ValueError for anything else."""
     if reply.text and not reply.text.endswith("\n"):
         raise ValueError("the last line is cut off")
     found = [_BOOKMARK.fullmatch(line) for line in reply.text.splitlines()]

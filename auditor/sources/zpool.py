@@ -69,10 +69,8 @@ def _ask_pools(host: Subject, facts: Facts) -> Request:
 def pools(reply: Output, host: Subject) -> Iterator[Fact]:
     """``zpool list -Hp``: which pools are imported, and size, fill and health of each in one cheap line.
 
-    Prints nothing when no pool is imported. (man 8 zpool-list, man 7 zpoolprops)
-
-    One line a pool. "-": the pool does not know (it is unavailable).
-    """
+    Prints nothing when no pool is imported. (man 8 zpool-list, man 7 zpoolprops) One line a pool. "-": the pool does not know
+    (it is unavailable)."""
     text = "" if reply.text == "no pools available\n" else reply.text
     if text and not text.endswith("\n"):
         raise ValueError("the last line is cut off")
@@ -166,10 +164,8 @@ def _ask_properties(pool: Subject, facts: Facts) -> Request:
 def properties(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool get``: the properties of a pool. (man 7 zpoolprops, man 7 zpool-features)
 
-    -p prints exact numbers; "-" is "no value", and the only value that most properties of an unavailable pool have.
-
-    One property a line, name TAB property TAB value TAB source; properties that we do not use are passed over.
-    """
+    -p prints exact numbers; "-" is "no value", and the only value that most properties of an unavailable pool have. One
+    property a line, name TAB property TAB value TAB source; properties that we do not use are passed over."""
     if not reply.text:
         raise ValueError("no property in it")
     measured = False
@@ -235,12 +231,9 @@ def _ask_vdev_properties(pool: Subject, facts: Facts) -> Request:
 def vdev_properties(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool get ... POOL all-vdevs``: properties of vdevs, from OpenZFS 2.2 on. (man 7 vdevprops)
 
-    Without root, and also on a pool whose labels zdb cannot read. Cache devices and spares have none: zpool says so on
-    stderr and ends with 0. "all-vdevs" needs the name of the pool before it. The ashift of a leaf is that of its top-level
-    vdev, so it is read there only.
-
-    The rows of each vdev follow each other; a vdev of which rows are missing is cut off.
-    """
+    Without root, and also on a pool whose labels zdb cannot read. Cache devices and spares have none: zpool says so on stderr
+    and ends with 0. "all-vdevs" needs the name of the pool before it. The ashift of a leaf is that of its top-level vdev, so it
+    is read there only. The rows of each vdev follow each other; a vdev of which rows are missing is cut off."""
     vdevs: dict[str, dict[str, str]] = {}
     for line in reply.text.split("\n")[:-1]:
         cells = line.split("\t")
@@ -272,8 +265,7 @@ def _tree(vdevs: dict[str, dict[str, str]], pool: Subject) -> list[LeafRow]:
     """All leaves, each with its top-level vdev; none where a vdev has other children than it says: then some are lost.
 
     parent is the kernel's name, which leaves out parity and layout: raidz-0 is raidz2-0, draid-0 is draid1:4d:11c:1s-0
-    (vdev_name() in module/zfs/vdev.c).
-    """
+    (vdev_name() in module/zfs/vdev.c)."""
     named = {_LAYOUT.sub(r"\1", name): name for name in vdevs}
     above = {name: named.get(vdev["parent"], "") for name, vdev in vdevs.items()}
     above |= {name: "root-0" for name, vdev in vdevs.items() if vdev["parent"] == pool.name}
@@ -343,8 +335,7 @@ def latencies(reply: Output, pool: Subject) -> Iterator[Fact]:
     has it, and 37 rows: the longest time of a power of two in nanoseconds, and how often total_wait, disk_wait, syncq_wait and
     asyncq_wait (each read and write), scrub, trim and rebuild took that long; the pool first. -H leaves out titles and has
     tabs, -p exact counts; so from 2.1.11 to 2.4.4. disk_wait counts all writes, syncq_wait those of commits alone; flushes are
-    in neither. (OpenZFS module/zfs/vdev.c vdev_stat_update; cmd/zpool/zpool_main.c print_iostat_histo, 2.2.11)
-    """
+    in neither. (OpenZFS module/zfs/vdev.c vdev_stat_update; cmd/zpool/zpool_main.c print_iostat_histo, 2.2.11)"""
     vdevs = _histograms(reply.text)
     if not vdevs or vdevs[0][0] != pool.name:
         raise ValueError(f"the first histogram is not that of {pool.name}")

@@ -65,10 +65,7 @@ def history(reply: Output, pool: Subject) -> Iterator[Fact]:
     The history of an old pool has 100,000 lines and more; only lines of these commands are kept, and recorded, and of the first
     line its time: older ones are overwritten when the ring is full (spa_history_write() in module/zfs/spa_history.c). Nobody
     can forge that time: it is the kernel's, of the record that comes first. Times are in UTC, because commands are run with
-    TZ=UTC. Needs root.
-
-    How often, and when last; raises ValueError when the beginning or the end of the history is missing.
-    """
+    TZ=UTC. Needs root. How often, and when last; raises ValueError when the beginning or the end of the history is missing."""
     seen = lines(reply.text, pool)
     if seen:
         yield Fact(pool, "history_since_s", known(seconds(seen[0][:STAMP]), seen[0][:STAMP], reply.command))
@@ -138,10 +135,8 @@ def internal_history(reply: Output, pool: Subject) -> Iterator[Fact]:
     and each time that a host takes it up, with the name of that host (spa_history_log_version() in module/zfs/spa_history.c;
     "open" in spa_load_impl(), "import" in spa_import()). No name leaves this module: hosts are numbered. A pool that is taken
     up before the host has its name (in an initrd) tells nothing so. Not ``-l``: for it the C library looks up the names of
-    users, and may ask a daemon or another host for them. Needs root.
-
-    Raises ValueError when the beginning or the end of the history is missing.
-    """
+    users, and may ask a daemon or another host for them. Needs root. Raises ValueError when the beginning or the end of the
+    history is missing."""
     text = reply.text.split("\n")
     hosts = {line: hit[1].lower() for line in text if (hit := _BY.match(line))}
     seen = lines("\n".join(line for line in text if line not in hosts), pool)
@@ -191,11 +186,9 @@ def events(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool events -H POOL``: what the kernel reported of a pool, as far as it still remembers. Needs root.
 
     One line an event, time TAB class (zpool_do_events_short() in cmd/zpool/zpool_main.c). The kernel keeps the newest
-    zfs_zevent_len_max of all pools (512) since boot or since somebody cleared them, so that none is there proves nothing of
-    the time before the oldest that is. What came before the pool was created belongs to another pool of that name.
-
-    Counts; raises ValueError when there is no event at all: the import of the pool is one, so they were cleared.
-    """
+    zfs_zevent_len_max of all pools (512) since boot or since somebody cleared them, so that none is there proves nothing of the
+    time before the oldest that is. What came before the pool was created belongs to another pool of that name. Counts; raises
+    ValueError when there is no event at all: the import of the pool is one, so they were cleared."""
     seen: list[str] = []
     for line in reply.text.splitlines():
         if found := LINE.fullmatch(line):
@@ -247,11 +240,8 @@ def all_events(reply: Output, host: Subject) -> Iterator[Fact]:
 
     The kernel numbers the events of all pools one after the other, from 1 when its module is loaded (zevent_eid in
     module/zfs/fm.c); the oldest are forgotten, so what it remembers has no gap. Only time, class, pool and number of each are
-    kept, and recorded: the rest says what was done with which dataset. Needs root.
-
-    Raises ValueError for an event without a number, with two of them, or with two pools. Some events have no pool: they
-    are told of each (zpool_do_events_next()).
-    """
+    kept, and recorded: the rest says what was done with which dataset. Needs root. Raises ValueError for an event without a
+    number, with two of them, or with two pools. Some events have no pool: they are told of each (zpool_do_events_next())."""
     seen: list[tuple[str, list[str], list[str]]] = []
     for line in reply.text.splitlines():
         if found := LINE.fullmatch(line):

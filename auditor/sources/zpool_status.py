@@ -121,11 +121,10 @@ def pools(text: str) -> list[PoolStatus]:
 def status(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool status``: the tree of vdevs, their states and errors, the last scan. JSON from OpenZFS 2.3 on, text before.
 
-    Names are those that ``zpool status`` shows, so neither -P nor -L: with -P a whole disk (``nvme-X``) and its first
-    partition (``nvme-X-part1``) would read the same; ``zpool_status_paths`` gives the paths where this one does not. Not
-    -v: listing damaged files reads the damaged pool, and nothing shows where such a list is cut off. -p: exact counts; -s:
-    slow I/Os. A text without its ``errors:`` line is cut off and gives nothing. (man 8 zpool-status)
-    """
+    Names are those that ``zpool status`` shows, so neither -P nor -L: with -P a whole disk (``nvme-X``) and its first partition
+    (``nvme-X-part1``) would read the same; ``zpool_status_paths`` gives the paths where this one does not. Not -v: listing
+    damaged files reads the damaged pool, and nothing shows where such a list is cut off. -p: exact counts; -s: slow I/Os. A
+    text without its ``errors:`` line is cut off and gives nothing. (man 8 zpool-status)"""
     found = [each for each in pools(reply.text) if each.name == pool.name]
     if len(found) != 1:
         raise ValueError(f"no pool {pool.name} in it" if not found else f"pool {pool.name} comes twice")
@@ -309,11 +308,9 @@ def paths(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool status -P``: the paths of the leaves, where ``zpool status`` has no JSON (before OpenZFS 2.3).
 
     Text shows either names or paths, and a path alone does not tell whether ``nvme-X-part1`` is called ``nvme-X`` (OpenZFS
-    partitioned the whole disk) or ``nvme-X-part1`` (somebody else did). So the names come from ``zpool_status``, the paths
-    from here, and :func:`join` puts them together. (man 8 zpool-status)
-
-    One fact. A missing device shows as its GUID here too: it has no path, and is left out.
-    """
+    partitioned the whole disk) or ``nvme-X-part1`` (somebody else did). So the names come from ``zpool_status``, the paths from
+    here, and :func:`join` puts them together. (man 8 zpool-status) One fact. A missing device shows as its GUID here too: it
+    has no path, and is left out."""
     found = [each for each in pools_of_text(reply.text) if each.name == pool.name]
     if len(found) != 1 or not found[0].complete or found[0].root is None:
         raise ValueError(f"pool {pool.name} is not there from beginning to end")
@@ -347,8 +344,7 @@ def join(facts: Facts) -> Iterator[Fact]:
 def adopt(facts: Facts) -> Iterator[Fact]:
     """What zdb says of a vdev or leaf that zpool status calls otherwise, for the one that it can only be.
 
-    ``zpool status`` of 2.1 shortens ``/dev/vg0/lv0`` to ``lv0``, later releases and zdb's paths to ``vg0/lv0``.
-    """
+    ``zpool status`` of 2.1 shortens ``/dev/vg0/lv0`` to ``lv0``, later releases and zdb's paths to ``vg0/lv0``."""
     named_by: dict[Kind, tuple[str, ...]] = {"vdev": ("vdevs",), "leaf": ("leaves", "cache_leaves", "spare_leaves")}
     for kind, names in named_by.items():
         every = list(facts.subjects(kind))
