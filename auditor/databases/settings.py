@@ -200,16 +200,18 @@ def database_includes(reply: Files, database: Subject) -> Iterator[Fact]:
     yield Fact(database, "includes", known(paths, "; ".join(found[each] for each in paths) or "no more files"))
 
 
-NOT_SAID = (
-    "standalone",
-    "commit_interval_ms",
-    "journal",
-    "no_fsync",
-    "appendonly",
-    "appendfsync",
-    "configured",
-    "decided",
-    "loaded",
+NOT_SAID = frozenset(
+    [
+        "standalone",
+        "commit_interval_ms",
+        "journal",
+        "no_fsync",
+        "appendonly",
+        "appendfsync",
+        "configured",
+        "decided",
+        "loaded",
+    ]
 )
 SQL_FACTS = {
     **{name: spec for name, spec in SETTINGS_FACTS.items() if name not in NOT_SAID},

@@ -48,7 +48,9 @@ def answer_of(source: Source, subject: Subject, request: Run | Read, reply: Capt
             )
             missing = unknown(f"{text}: does not report it", root_if(host, said.stderr))
             facts = {name.rpartition(".")[2] for name in source.facts}
-            if any(_of_word(source, each) not in facts for each in capture.lacks):  # more than properties and columns
+            if any(
+                source.words.get(each, each) not in facts for each in capture.lacks
+            ):  # more than properties and columns
                 missing = Unknown((unasked_reason(older),))
         case Read(), Files() as said:
             text = request.patterns[0]
@@ -104,14 +106,9 @@ def _parsed(source: Source, said: Reply, subject: Subject) -> Facts:
     return store
 
 
-def _of_word(source: Source, word: str) -> str:
-    """What a property or column is called among the facts."""
-    return source.words.get(word, word)
-
-
 def _lacking(source: Source, found: Facts, lacks: Sequence[str], older: str) -> Iterator[Fact]:
     """The facts that an older question did not ask for, of all that its answer is about."""
-    names = {_of_word(source, word) for word in lacks}
+    names = {source.words.get(word, word) for word in lacks}
     why = Unknown((unasked_reason(older),))
     for fact in source.facts if names else ():
         kind, _, bare = fact.rpartition(".")

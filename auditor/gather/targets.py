@@ -158,17 +158,17 @@ def _by_databases(
         if _concerns(database, facts, names, found):
             used = [each for each in facts.linked(database, "datasets") if not _below(each, names)]
             if len(used) > MOST:
-                _withdraw(database, len(used), facts)
+                text = f"{database.name} keeps files on {len(used):,} datasets that were not named, more than are looked at"
+                for name in paths.PROVIDES:
+                    facts.replace(
+                        Fact(database, name.partition(".")[2], unknown(text, "zaudit check of the whole pools"))
+                    )
                 continue
             for dataset in used:
                 if dataset not in found and _NAME.fullmatch(dataset.name):
-                    yield dataset, _why(database, dataset, facts)
-
-
-def _withdraw(database: Subject, count: int, facts: Facts) -> None:
-    text = f"{database.name} keeps files on {count:,} datasets that were not named, more than are looked at"
-    for name in paths.PROVIDES:
-        facts.replace(Fact(database, name.partition(".")[2], unknown(text, "zaudit check of the whole pools")))
+                    log, data = (dataset in facts.linked(database, name) for name in ("log_datasets", "data_datasets"))
+                    what = "its log and its data" if log and data else "its log" if log else "data"
+                    yield dataset, f"{database.name} keeps {what} there"
 
 
 def _by_leaves(facts: Facts, roots: Collection[Subject], found: Collection[Subject]) -> Iterator[tuple[Subject, str]]:
@@ -191,9 +191,3 @@ def _concerns(database: Subject, facts: Facts, names: Collection[str], found: Co
 def _below(dataset: Subject, names: Collection[str]) -> bool:
     parts = dataset.name.split("/")
     return any("/".join(parts[:end]) in names for end in range(1, len(parts) + 1))
-
-
-def _why(database: Subject, dataset: Subject, facts: Facts) -> str:
-    log, data = (dataset in facts.linked(database, name) for name in ("log_datasets", "data_datasets"))
-    what = "its log and its data" if log and data else "its log" if log else "data"
-    return f"{database.name} keeps {what} there"

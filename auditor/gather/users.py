@@ -33,6 +33,7 @@ from auditor.facts import (
     known,
     rows_of,
     unknown,
+    value_of,
     word,
     words,
     words_of,
@@ -231,17 +232,13 @@ class _Users:
                 continue
             lost.add((one.process, one.where))
             text = f"{_guest(one.process, names)} has {one.path} open: {place.how}"
-            if self._is_volume(one.where):
+            _, disk = self.holders.nodes.get(one.where, ("", ""))
+            if value_of(self.holders.inventory.get(Subject("disk", disk), "transport")) == "zvol":
                 volumes = [each for each in self.facts.subjects("dataset") if layers.is_volume(each, self.facts)]
                 self._doubt((each.name for each in volumes), text)
             elif len(lost) <= NAMED:
                 self.unseen.append(unknown(harmless(text)))
         return held
-
-    def _is_volume(self, path: str) -> bool:
-        _, disk = self.holders.nodes.get(path, ("", ""))
-        kind = self.holders.inventory.get(Subject("disk", disk), "transport")
-        return isinstance(kind, Known) and kind.value == "zvol"
 
     def _doubt(self, datasets: Iterable[str], text: str) -> None:
         why = unknown(harmless(text))

@@ -511,7 +511,7 @@ def _dataset_lost(database: Subject, table: Sequence[mounts.Mount], points: Mapp
     files = [path for _, path in folders(words_of(facts.get(database, "directories")))]
     files += [each.target for each in rows_of(facts.get(database, "symlinks"), SymbolicLink)]
     for name, point in points.items():
-        if name not in there and any(_inside(path, point) for path in files):
+        if name not in there and any(mounts.inside(path, point) for path in files):
             return f"zfs get says that {harmless(name)} is mounted, the process's table of mounts lacks it"
     return ""
 
@@ -526,10 +526,6 @@ def _another_root(table: Sequence[mounts.Mount], points: Mapping[str, str]) -> b
         return True
     at_root = {name for name, point in points.items() if point == "/"}
     return points.get(root.source, "/") != "/" or (bool(at_root) and root.source not in at_root)
-
-
-def _inside(path: str, point: str) -> bool:
-    return path == point or path.startswith(point.rstrip("/") + "/")
 
 
 COMPARERS: tuple[Comparer, ...] = (

@@ -28,7 +28,7 @@ from auditor.facts import (
     words_of,
 )
 from auditor.model.derivation import catch_missing, derivation, every, evidence, gaps, need, values
-from auditor.sources.mounts import plain
+from auditor.sources.mounts import inside, plain
 from auditor.text import harmless
 
 
@@ -154,22 +154,18 @@ def _hit(datasets: list[Subject], shares: Iterable[Share], facts: Facts) -> dict
     wanted = list(shares)
     mounted = {word_of(facts.get(each, "mountpoint")): each for each in datasets} if wanted else {}
     for share in wanted:
-        holders = [point for point in mounted if point.startswith("/") and _inside(share.path, point)]
+        holders = [point for point in mounted if point.startswith("/") and inside(share.path, point)]
         if holders:
             found.setdefault(mounted[max(holders, key=len)], _shared(share))
         if share.below:
             for point, dataset in mounted.items():
-                if _inside(point, share.path):
+                if inside(point, share.path):
                     found.setdefault(dataset, _shared(share))
     return found
 
 
 def _shared(share: Share) -> Known:
     return Known(True, (Evidence(share.text, share.command),))
-
-
-def _inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 # -- targets -------------------------------------------------------------------------------------------------------

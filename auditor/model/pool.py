@@ -109,15 +109,10 @@ def status_paragraph(pool: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(pool, "hostid_mismatch", _first_says(HOSTID, (RESILVERING, SEQUENTIAL), status))
     explained = not text or text.startswith(EXPLAINED)
     if not explained and text.startswith(OF_A_DEVICE):
-        explained = any(_has_errors(leaf, facts) for leaf in facts.linked(pool, "leaves"))
+        leaves = facts.linked(pool, "leaves")
+        counts = [value_of(facts.get(leaf, name)) for leaf in leaves for name in COUNTS]
+        explained = any(counts) or any(word_of(facts.get(leaf, "state"), "ONLINE") != "ONLINE" for leaf in leaves)
     yield Fact(pool, "unexplained_status", Known("" if explained else text, status.evidence))
-
-
-def _has_errors(leaf: Subject, facts: Facts) -> bool:
-    """Or is not ONLINE: a rule says so."""
-    state = facts.get(leaf, "state")
-    counts = [value_of(facts.get(leaf, name)) for name in COUNTS]
-    return (isinstance(state, Known) and state.value != "ONLINE") or any(counts)
 
 
 def _first_says(what: str, earlier: tuple[str, ...], status: Known) -> Judged:

@@ -34,30 +34,8 @@ from auditor.sources import (
 from auditor.sources.source import Keep, Source
 
 MODULES: tuple[ModuleType, ...] = (
-    block_devices,
-    guests,
-    kernel_log,
-    kernel_module,
-    kstat,
-    machine,
-    mounts,
-    nvme,
-    paths,
-    power_cuts,
-    raid,
-    redis,
-    servers,
-    settings,
-    shares,
-    smartctl,
-    sqlite,
-    udev,
-    units,
-    zdb,
-    zfs,
-    zpool,
-    zpool_history,
-    zpool_status,
+    *(block_devices, guests, kernel_log, kernel_module, kstat, machine, mounts, nvme, paths, power_cuts, raid, redis),
+    *(servers, settings, shares, smartctl, sqlite, udev, units, zdb, zfs, zpool, zpool_history, zpool_status),
 )
 
 

@@ -100,13 +100,8 @@ TRIM_COMMANDS = ("SEND FPDMA QUEUED", "DATA SET MANAGEMENT")
 # blk_errors; "critical nexus" is "reservation conflict" before 6.4)
 NO_PATH_ERROR = frozenset(
     {
-        "operation not supported",
-        "critical space allocation",
-        "critical target",
-        "critical nexus",
-        "reservation conflict",
-        "critical medium",
-        "protection",
+        *("operation not supported", "critical space allocation", "critical target", "critical nexus"),
+        *("reservation conflict", "critical medium", "protection"),
     }
 )
 FAILURES = frozenset(

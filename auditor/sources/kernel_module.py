@@ -64,14 +64,10 @@ def parameters(reply: Files, host: Subject) -> Iterator[Fact]:
     A number that is none is left out."""
     for path, text in sorted(reply.text.items()):
         name = path.rpartition("/")[2]
-        if name in parameters.facts and text.endswith("\n") and (found := _known(name, text.strip(), path)) is not None:
-            yield Fact(HOST, name, found)
-
-
-def _known(name: str, value: str, path: str) -> Known | None:
-    if name not in TEXTS and not is_integer(value):
-        return None
-    return known(value if name in TEXTS else int(value), f"{name}={value}", f"cat {argument(path)}")
+        value = text.strip()
+        if name in parameters.facts and text.endswith("\n") and (name in TEXTS or is_integer(value)):
+            typed = value if name in TEXTS else int(value)
+            yield Fact(HOST, name, known(typed, f"{name}={value}", f"cat {argument(path)}"))
 
 
 FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")

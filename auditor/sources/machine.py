@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Subject, flag, known, number, word, words
 from auditor.host.request import WITNESS, Files, Output, Read, Run, command
+from auditor.sources.mounts import plain
 from auditor.sources.replies import LARGEST, integer
 from auditor.sources.source import source
 
@@ -149,7 +150,7 @@ def dmi(reply: Files, host: Subject) -> Iterator[Fact]:
 
 
 CONTAINERS = frozenset(
-    {
+    [
         "container-other",
         "docker",
         "lxc",
@@ -161,7 +162,7 @@ CONTAINERS = frozenset(
         "rkt",
         "systemd-nspawn",
         "wsl",
-    }
+    ]
 )
 
 
@@ -311,7 +312,6 @@ def memory(reply: Files, host: Subject) -> Iterator[Fact]:
 
 PATH = "/proc/swaps"
 _ROW = re.compile(r"(\S+)\s+(?:partition|file)\s+\d+\s+\d+\s+-?\d+")
-_ESCAPE = re.compile(r"\\([0-3][0-7]{2})")
 
 
 @source(
@@ -329,7 +329,7 @@ def swaps(reply: Files, host: Subject) -> Iterator[Fact]:
     found = [_ROW.fullmatch(row.rstrip()) for row in rows]
     if not all(found):
         raise ValueError(f"a line of {PATH} is not understood")
-    paths = tuple(_ESCAPE.sub(lambda code: chr(int(code[1], 8)), row[1]) for row in found if row)
+    paths = tuple(plain(row[1]) for row in found if row)
     yield Fact(HOST, "swaps", known(paths, ", ".join(paths) or "no swap", f"cat {PATH}"))
 
 
@@ -396,16 +396,6 @@ def taint(reply: Files, host: Subject) -> Iterator[Fact]:
 
 
 SOURCES = (
-    identity,
-    kernel_build,
-    cluster,
-    dmi,
-    virtualization,
-    pid_namespace,
-    dmidecode,
-    edac,
-    memory,
-    swaps,
-    hibernation,
-    taint,
+    *(identity, kernel_build, cluster, dmi, virtualization, pid_namespace),
+    *(dmidecode, edac, memory, swaps, hibernation, taint),
 )

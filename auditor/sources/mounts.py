@@ -142,6 +142,11 @@ def _mount(line: str) -> Mount:
     return Mount(plain(first[4]), last[0], plain(last[1]), first[2], options, *numbers, shared, plain(first[3]))
 
 
+def inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or lies in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
 def plain(field: str) -> str:
     """Space, TAB, newline and backslash come as three octal digits, in an option the comma, too."""
     return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), field)

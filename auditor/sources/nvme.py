@@ -183,6 +183,7 @@ def namespace_cache(reply: Output, disk: Subject) -> Iterator[Fact]:
     yield Fact(disk, "nvme_ns_vwc_absent", known(bool(features & 0x20), f"nsfeat : {features:#x}", command))
 
 
+_FEATURE = ("get-feature", "-f", "6", "-H")
 WRITE_CACHE_COMMAND = "nvme get-feature -f 6 -H /dev/{subject}"
 
 
@@ -194,15 +195,10 @@ _WORDS = re.compile(r"^[^\S\n]*+Volatile Write Cache Enable \(WCE\)\s*+: (Enable
 _KEY = re.compile(r"(?i)feature: ?(?:0x)?0*6")
 
 
-def _ask_write_cache(disk: Subject, facts: Facts) -> Request:
-    argv = ("nvme", "get-feature", "-f", "6", "-H", f"/dev/{disk.name}")
-    return only_nvme(disk, facts) or Run(argv, package="nvme-cli")
-
-
 @source(
     "nvme_write_cache",
     "disk",
-    ask=_ask_write_cache,
+    ask=lambda disk, facts: only_nvme(disk, facts) or Run(("nvme", *_FEATURE, f"/dev/{disk.name}"), package="nvme-cli"),
     runs=(_command("get-feature", "-f 6 -H"),),
     facts={"nvme_write_cache": flag("the volatile write cache is switched on (Feature 6, WCE)")},
     form="json",

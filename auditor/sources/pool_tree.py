@@ -182,16 +182,8 @@ class Paths:
 
 
 def count(text: object) -> int:
-    """A count as it is printed: 12, "12", "4.11K" (about 4208: zfs_nicenum has units of 1024). -1 when it is none."""
-    return _scaled(text)
-
-
-def size(text: object) -> int:
-    """Bytes as they are printed: 4096, "0B", "66.5M" (units of 1024). -1 when it is none, or one that cannot be."""
-    return _scaled(text)
-
-
-def _scaled(text: object) -> int:
+    """A count as it is printed: 12, "12", "4.11K" (about 4208: zfs_nicenum has units of 1024); and bytes: 4096, "0B", "66.5M".
+    -1 when it is none, or one that cannot be."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTPE]?)B?", str(text), re.ASCII)
     if not found or isinstance(text, bool):
         return -1
@@ -199,6 +191,9 @@ def _scaled(text: object) -> int:
     scale = 1024 ** " KMGTPE".find(found[2] or " ")
     value = int(whole) * scale + int(fraction or 0) * scale // 10 ** len(fraction)
     return value if value < 1 << 63 else -1  # an underflowed counter of 64 bits
+
+
+size = count
 
 
 def speaks(facts: Facts, major: int, minor: int) -> bool:

@@ -318,22 +318,8 @@ def of_subtree(reply: Output, target: Subject, wanted: Container[str]) -> Facts:
 
 def _ask_datasets(target: Subject, facts: Facts) -> Request:
     """target: the dataset at the top of the subtree."""
-    return Run(
-        (
-            "zfs",
-            "list",
-            "-H",
-            *below(target, facts),
-            "-t",
-            "filesystem,volume",
-            "-o",
-            "name",
-            "-s",
-            "name",
-            target.name,
-        ),
-        package="zfsutils-linux",
-    )
+    form = ("-t", "filesystem,volume", "-o", "name", "-s", "name")
+    return Run(("zfs", "list", "-H", *below(target, facts), *form, target.name), package="zfsutils-linux")
 
 
 @source(

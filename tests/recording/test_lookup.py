@@ -263,13 +263,11 @@ def test_a_setting_that_was_not_kept_has_no_default() -> None:
 @pytest.mark.parametrize("engine", ["postgres", "mysql"])
 def test_doubt_spreads_to_facts_that_are_made_of_several_settings(engine: str) -> None:
     known = ENGINES[engine]
-    own = configuration.doubtful(known, (f"{engine} {next(each.name for each in known.settings if each.fact)}",))
+    own = configuration.doubts(known, (f"{engine} {next(each.name for each in known.settings if each.fact)}",))
     fact = next(each.fact for each in known.settings if each.fact)
     assert own(fact)
     assert not own("directories")
-    several = configuration.doubtful(
-        known, (f"{engine} {next(each.name for each in known.settings if not each.fact)}",)
-    )
+    several = configuration.doubts(known, (f"{engine} {next(each.name for each in known.settings if not each.fact)}",))
     assert several("directories")
     assert several("torn_page_guard")
     assert not several(fact)

@@ -48,9 +48,9 @@ def test_who_holds_his_memory_hides_no_guest_of_another() -> None:
         found = read(*question.patterns(guests.running))
         assert found.errors[f"/proc/{number}/cmdline"].startswith(UNANSWERED)
         assert [path for path in found.errors if "*" in path] == []
-    told = guests.told(found)
-    assert {(f"{number}", "(unread)"), (f"{other}", "db1")} <= {*told.guests}
-    assert {(f"{number}", "unsure", ""), (f"{other}", "drops", "/dev/zd0")} <= {*told.disks}
+    lines = guests.command_lines(found)
+    assert {(f"{number}", "(unread)"), (f"{other}", "db1")} <= {*lines.guests}
+    assert {(f"{number}", "unsure", ""), (f"{other}", "drops", "/dev/zd0")} <= {*lines.disks}
 
 
 @pytest.mark.parametrize("how", [MEMORY, PROGRAM], ids=["memory", "program"])
