@@ -210,7 +210,7 @@ def _around() -> dict[tuple[str, ...], Files]:
         patterns(mounts.fstab): Files(filesystems | {mounts.PATH: "- / - defaults\n"}),
         patterns(kernel_module.dkms): Files(filesystems, kernels),
         patterns(kernel_module.installed): modules(KERNEL),
-        patterns(unit_source.key_mounts): Files(filesystems, errors={unit_source.KEY_MOUNTS_UNITS: "no such file"}),
+        patterns(unit_source.key_mounts): Files(filesystems, errors={unit_source.MOUNT_UNITS: "no such file"}),
         (machine_source.OWN,): Files({}, {machine_source.OWN: f"pid:[{machine_source.FIRST}]"}),
     }
 

@@ -89,8 +89,7 @@ def database_processes(reply: Files, host: Subject) -> Iterator[Fact]:
     subjects = []
     for number, name in servers:
         subjects.append(Subject("database", f"{SERVERS[name].name} {number}"))
-        yield Fact(subjects[-1], "engine", known(SERVERS[name].name, f"process {number} is {name}", f"ps {number}"))
-        yield Fact(subjects[-1], "process", known(number, f"process {number}", f"ps {number}"))
+        yield from _server_facts(subjects[-1], number, name)
     text = ", ".join(each.name for each in subjects) or "no database server runs"
     yield Fact(HOST, "database_processes", known(tuple(subjects), text, command))
 
@@ -219,7 +218,10 @@ def choose(facts: Facts, read: Callable[[Read], Files]) -> Mapping[Subject, Unkn
             chosen.append(each)
         else:
             rest[each.name, each.user] += 1
-    subjects = [_examined(facts, each) for each in sorted(chosen, key=lambda each: int(each.process))]
+    subjects = list[Subject]()
+    for each in sorted(chosen, key=lambda each: int(each.process)):
+        subjects.append(Subject("database", f"{SERVERS[each.name].name} {each.process}"))
+        facts.put_all(_server_facts(subjects[-1], each.process, each.name))
     groups = dict(_group(facts, name, user, count) for (name, user), count in _merged(rest).items())
     facts.put(Fact(HOST, "database_processes", Known((*subjects, *groups), seen.evidence)))
     return groups
@@ -246,12 +248,9 @@ def _merged(rest: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
     return merged
 
 
-def _examined(facts: Facts, server: Server) -> Subject:
-    process, name = server.process, server.name
-    subject = Subject("database", f"{SERVERS[name].name} {process}")
-    facts.put(Fact(subject, "engine", known(SERVERS[name].name, f"process {process} is {name}", f"ps {process}")))
-    facts.put(Fact(subject, "process", known(process, f"process {process}", f"ps {process}")))
-    return subject
+def _server_facts(subject: Subject, process: str, name: str) -> Iterator[Fact]:
+    yield Fact(subject, "engine", known(SERVERS[name].name, f"process {process} is {name}", f"ps {process}"))
+    yield Fact(subject, "process", known(process, f"process {process}", f"ps {process}"))
 
 
 def _group(facts: Facts, name: str, user: str, count: int) -> tuple[Subject, Unknown]:

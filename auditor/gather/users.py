@@ -42,7 +42,6 @@ from auditor.gather import layers
 from auditor.gather.layers import Paths
 from auditor.gather.witnesses import HERE
 from auditor.sources import block_tree, guests, mounts
-from auditor.sources import guests as guest_source
 from auditor.sources.block_tree import Holders, Place
 from auditor.text import argument, harmless
 
@@ -220,7 +219,7 @@ class _Users:
                 continue
             for each in place.datasets:
                 held[one.process][one.what] = place.datasets
-                if names.get(one.process) != guest_source.NOT_READ:
+                if names.get(one.process) != guests.NOT_READ:
                     seen = Evidence(harmless(_guest(one.process, names)), f"ls -l /proc/{one.process}/fd")
                     self.by[each][seen] = _called("guest", names.get(one.process, one.process))
                     if not one.where.startswith("/dev/"):
@@ -319,8 +318,8 @@ class _Users:
         found: dict[str, dict[Evidence, str]] = defaultdict(dict)
         lines = disks.evidence if isinstance(disks, Known) else ()
         for (who, _, where), seen in zip(rows_of(disks, GuestSetting), lines, strict=False):
-            if where.startswith(guest_source.LVM):
-                place = self._group(where.removeprefix(guest_source.LVM))
+            if where.startswith(guests.LVM):
+                place = self._group(where.removeprefix(guests.LVM))
             else:
                 place = self._place(where) if where.startswith("/") else Place((where,))
             if not place.datasets and not place.off:

@@ -131,11 +131,7 @@ def _firmware(disk: Subject, facts: Facts) -> Judged:
 
 
 def _vendor(disk: Subject, facts: Facts, source: str) -> str:
-    match facts.get(disk, source.replace("_model", "_vendor")):
-        case Known(str(vendor)):
-            return vendor.strip()
-        case _:
-            return ""
+    return word_of(facts.get(disk, source.replace("_model", "_vendor"))).strip()
 
 
 @catch_missing

@@ -29,6 +29,7 @@ from auditor.facts import (
 )
 from auditor.model.derivation import catch_missing, derivation, every, evidence, gaps, need, values
 from auditor.sources.mounts import inside, plain
+from auditor.sources.shares import UNOFFERED
 from auditor.text import harmless
 
 
@@ -180,7 +181,6 @@ NVME, LIO = "NVMe-", "LIO-"
 OFF = ("disabled", "masked", "masked-runtime")
 _VOLUME = re.compile(r"/dev/(?:zvol/.+|zd\d+(?:p\d+)?)")
 _ELSEWHERE = ("disk", "mapper", "md")  # folders below /dev that are no pool's
-UNOFFERED = "unoffered "  # in front of what is saved, and given to no initiator
 
 
 class Target(NamedTuple):

@@ -62,14 +62,10 @@ def _tolerated(kind: str, vdev: Subject, facts: Facts) -> int | None:
         return PARITY[kind]
     if kind in ("disk", "file", "replacing", "spare"):
         return 0
-    if kind == "mirror":
-        match facts.get(vdev, "legs"):
-            case Known(int(legs)) if legs > 0:
-                return legs - 1
-    if kind == "draid":
-        match facts.get(vdev, "parity"):
-            case Known(int(parity)) if parity > 0:
-                return parity
+    if kind in ("mirror", "draid"):
+        match facts.get(vdev, "legs" if kind == "mirror" else "parity"):
+            case Known(int(count)) if count > 0:
+                return count - 1 if kind == "mirror" else count
     return None
 
 

@@ -22,6 +22,7 @@ from auditor.facts import (
     unknown,
     value_of,
     word,
+    word_of,
     words,
     words_of,
 )
@@ -281,14 +282,9 @@ def _own_redundancy(disk: Subject, legs: list[Way], inventory: Facts) -> bool | 
 def _layer(disk: Subject, transport: str, inventory: Facts) -> str:
     """crypt, lvm, multipath, raid1, ...: dm says it in the prefix of its UUID, md in its level, bcache in its mode."""
     if transport == "dm":
-        match inventory.get(disk, "dm_uuid"):
-            case Known(str(uuid)):
-                return _DM.get(uuid.partition("-")[0], "dm")
-        return "dm"
-    if transport == "md":
-        match inventory.get(disk, "md_level"):
-            case Known(str(level)):
-                return f"md-{level}"
+        return _DM.get(word_of(inventory.get(disk, "dm_uuid")).partition("-")[0], "dm")
+    if transport == "md" and (level := word_of(inventory.get(disk, "md_level"))):
+        return f"md-{level}"
     if transport == "bcache":
         match inventory.get(disk, "bcache_mode"), inventory.get(disk, "bcache_state"):
             case _, Known("no cache"):
@@ -399,8 +395,8 @@ class Holders:
 
     def loop_file(self, name: str) -> str:
         """The path of the file behind a loop device; empty where it is not known."""
-        file = self.inventory.get(Subject("disk", name), "loop_backing_file")
-        return str(file.value) if isinstance(file, Known) and str(file.value).startswith("/") else ""
+        file = word_of(self.inventory.get(Subject("disk", name), "loop_backing_file"))
+        return file if file.startswith("/") else ""
 
     def _loop(self, disk: Subject, depth: int) -> Place:
         path = self.loop_file(disk.name)

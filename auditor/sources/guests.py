@@ -196,16 +196,15 @@ def _disk(path: str, *, drops: bool, depth: int = 0) -> Iterator[str]:
         yield UNSURE
 
 
-GUEST_SETTINGS_PROXMOX, STORAGES, GUEST_SETTINGS_LIBVIRT = (
+PROXMOX_CONFIGS, STORAGES, LIBVIRT_CONFIGS = (
     "/etc/pve/qemu-server/*.conf",
     "/etc/pve/storage.cfg",
     "/etc/libvirt/qemu/*.xml",
 )
-GUEST_SETTINGS_DROPS, GUEST_SETTINGS_UNSURE = "drops ", "unsure"
 GUEST_FILE = re.compile(r"/etc/(?:pve/qemu-server/[^/]+\.conf|libvirt/qemu/[^/]+\.xml)")
 # of storages that lie on this host, and what says where. (Proxmox VE, man 1 pvesm)
 KINDS = {"zfspool": "pool", "dir": "path", "lvm": "vgname", "lvmthin": "vgname"}
-_GUEST_SETTINGS_KEPT = re.compile(r"drops .+|unsure|(?:zfspool|dir|lvm|lvmthin) [\w.-]+ .+")
+_CONFIG_LINES = re.compile(r"drops .+|unsure|(?:zfspool|dir|lvm|lvmthin) [\w.-]+ .+")
 _DISK = re.compile(r"((?:ide|sata|scsi|virtio)\d{1,2}):\s*(.*)")
 _STORAGE = re.compile(r"([a-z]+):\s+([\w.-]{1,100})")
 LONGEST, NAME = 1 << 17, 1000  # of a file, and of what it calls a disk or a place
@@ -222,7 +221,7 @@ def _keep(find: Callable[[list[str]], Iterable[str]]) -> Keep:
         lines = (
             text.removesuffix("\n").split("\n") if text else []
         )  # no other line ends here: Proxmox reads lines of Perl
-        if all(map(_GUEST_SETTINGS_KEPT.fullmatch, lines)):
+        if all(map(_CONFIG_LINES.fullmatch, lines)):
             return text
         return "".join(f"{each}\n" for each in dict.fromkeys(find(lines)))
 
@@ -241,7 +240,7 @@ def _proxmox(lines: list[str]) -> Iterator[str]:
     for options in disks.values():
         volume, *given = options.strip().split(",")
         if "cache=unsafe" in given and "media=cdrom" not in given:
-            yield _guest_settings_disk(volume.removeprefix("file="))
+            yield _config_disk(volume.removeprefix("file="))
 
 
 def _libvirt(lines: list[str]) -> Iterator[str]:
@@ -250,12 +249,12 @@ def _libvirt(lines: list[str]) -> Iterator[str]:
     text = "\n".join(lines)
     # entities of a document type could grow without bound
     if len(text) > LONGEST or "<!DOCTYPE" in text or "<!ENTITY" in text:
-        yield GUEST_SETTINGS_UNSURE
+        yield UNSURE
         return
     try:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError):
-        yield GUEST_SETTINGS_UNSURE
+        yield UNSURE
         return
     for disk in root.findall("./devices/disk"):
         driver, source = disk.find("driver"), disk.find("source")
@@ -263,16 +262,16 @@ def _libvirt(lines: list[str]) -> Iterator[str]:
             continue
         if disk.get("device", "disk") in ("disk", "lun"):
             place = source is not None and (source.get("dev") or source.get("file"))
-            yield _guest_settings_disk(place or "")
+            yield _config_disk(place or "")
 
 
 def _plain(name: str) -> bool:
     return bool(name) and name.isprintable() and len(name) <= NAME
 
 
-def _guest_settings_disk(volume: str) -> str:
+def _config_disk(volume: str) -> str:
     """A path of this host, or a volume of a storage."""
-    return f"{GUEST_SETTINGS_DROPS}{volume}" if _plain(volume) and _NAMED.fullmatch(volume) else GUEST_SETTINGS_UNSURE
+    return f"{DROPS}{volume}" if _plain(volume) and _NAMED.fullmatch(volume) else UNSURE
 
 
 def _storages(lines: list[str]) -> Iterator[str]:
@@ -365,7 +364,7 @@ ELSEWHERE = re.compile(
 MEMORY = re.compile(r"/(?:dmabuf:[^/]*|[^/]* \(deleted\))", re.DOTALL)
 NAMELESS = "-"
 BTRFS = "btrfs"  # whose subvolumes have numbers that no table of mounts names (man 2 stat, st_dev)
-_OPEN_FILES_PATH = re.compile(r"/proc/(\d+)/fd/\d+")
+_DESCRIPTOR = re.compile(r"/proc/(\d+)/fd/\d+")
 _ASKED = re.compile(r"/proc/(\d+)/fd/.+")
 _OPEN = re.compile(rf"(?P<how>[rw]) (?:{BLOCK} (?P<node>\d+:\d+)|{FILE} (?P<on>\d+:\d+) (?P<kind>[\w.-]+))", re.ASCII)
 
@@ -425,16 +424,14 @@ def open_files(reply: Files, host: Subject) -> Iterator[Fact]:
         if (match := _ASKED.fullmatch(path)) and not error.startswith(ENDED) and error != UNASKED:
             closed.setdefault(match[1], f"{path}: {error}")
     named = {
-        path: target
-        for path, target in reply.links.items()
-        if _OPEN_FILES_PATH.fullmatch(path) and target.startswith("/")
+        path: target for path, target in reply.links.items() if _DESCRIPTOR.fullmatch(path) and target.startswith("/")
     }
     if closed and not named:
         raise ValueError(next(iter(closed.values())))
     found: dict[GuestFile, None] = {}
     for path, target in sorted(named.items()):
         where = _where(reply.devices.get(path, ""), target, nodes)
-        if where and (match := _OPEN_FILES_PATH.fullmatch(path)) and match[1] not in lines.none:
+        if where and (match := _DESCRIPTOR.fullmatch(path)) and match[1] not in lines.none:
             found[GuestFile(match[1], *where, target)] = None
     generic = {path.split("/")[2]: None for path in named if reply.devices.get(path) == GENERIC}
     generic = {number: None for number in generic if number not in lines.none}
@@ -476,11 +473,11 @@ MOST, LVM = 1000, "lvm:"
 @source(
     "guest_configs",
     "host",
-    ask=Read((GUEST_SETTINGS_PROXMOX, STORAGES, GUEST_SETTINGS_LIBVIRT, WITNESS)),
+    ask=Read((PROXMOX_CONFIGS, STORAGES, LIBVIRT_CONFIGS, WITNESS)),
     keeps={
-        GUEST_SETTINGS_PROXMOX: _keep(_proxmox),
+        PROXMOX_CONFIGS: _keep(_proxmox),
         STORAGES: _keep(_storages),
-        GUEST_SETTINGS_LIBVIRT: _keep(_libvirt),
+        LIBVIRT_CONFIGS: _keep(_libvirt),
     },
     facts={"guests_set_to_drop": rows(GuestSetting, "each disk that drops flushes from its guest's next start on")},
 )
@@ -492,10 +489,10 @@ def configs(reply: Files, host: Subject) -> Iterator[Fact]:
     elsewhere is not seen. Raises ValueError where one of them could not be read, or is not understood."""
     reply.witness()
     for path, error in reply.errors.items():
-        asked = path in (GUEST_SETTINGS_PROXMOX, STORAGES, GUEST_SETTINGS_LIBVIRT) or GUEST_FILE.fullmatch(path)
+        asked = path in (PROXMOX_CONFIGS, STORAGES, LIBVIRT_CONFIGS) or GUEST_FILE.fullmatch(path)
         if asked and not error.startswith("no such"):
             raise ValueError(f"{path}: {error}")
-    if not all(reply.complete(each) for each in (GUEST_SETTINGS_PROXMOX, GUEST_SETTINGS_LIBVIRT)):
+    if not all(reply.complete(each) for each in (PROXMOX_CONFIGS, LIBVIRT_CONFIGS)):
         return
     rows = (line.split(" ", 2) for line in _lines(reply, STORAGES))
     storages = {name: (kind, place) for kind, name, place in rows}
@@ -503,9 +500,9 @@ def configs(reply: Files, host: Subject) -> Iterator[Fact]:
     for path in sorted(each for each in reply.text if GUEST_FILE.fullmatch(each)):
         guest = path.rpartition("/")[2].rpartition(".")[0]
         for line in _lines(reply, path):
-            if line == GUEST_SETTINGS_UNSURE or not line.startswith(GUEST_SETTINGS_DROPS):
+            if line == UNSURE or not line.startswith(DROPS):
                 raise ValueError(f"{path}: not all of its disks are understood")
-            volume = line.removeprefix(GUEST_SETTINGS_DROPS)
+            volume = line.removeprefix(DROPS)
             text = f"guest {guest}: {volume} is set to cache=unsafe"
             who = LIBVIRT if path.endswith(".xml") else PROXMOX
             found[GuestSetting(who, guest, _place(volume, storages))] = Evidence(text, f"grep unsafe {path}")
@@ -513,7 +510,7 @@ def configs(reply: Files, host: Subject) -> Iterator[Fact]:
         raise ValueError(f"more than {MOST} disks")
     none = Evidence(
         "no guest that Proxmox VE or libvirt knows is set to drop flushes",
-        f"grep unsafe {GUEST_SETTINGS_PROXMOX} {GUEST_SETTINGS_LIBVIRT}",
+        f"grep unsafe {PROXMOX_CONFIGS} {LIBVIRT_CONFIGS}",
     )
     yield Fact(HOST, "guests_set_to_drop", Known(tuple(found), tuple(found.values()) or (none,)))
 

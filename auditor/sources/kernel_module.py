@@ -313,8 +313,8 @@ def dkms(reply: Files, host: Subject) -> Iterator[Fact]:
 
 STAT = ("stat", "-L", "-c", "%Y %Z %n")
 _STATED = re.compile(r"/boot/init[\w.+~-]+|(?:/usr)?/lib/modules/[\w./+~-]+|/etc/(?:hostid|modprobe\.d(?:/[\w.+~-]+)?)")
-INITRDS_MOST = 200  # files that are asked for
-_INITRDS_LINE = re.compile(r"(\d{1,12}) (\d{1,12}) (/[\w./+~-]{1,300})", re.ASCII)
+MOST_FILES = 200  # files that are asked for
+_TIMES = re.compile(r"(\d{1,12}) (\d{1,12}) (/[\w./+~-]{1,300})", re.ASCII)
 
 
 def _ask_initrds(host: Subject, facts: Facts) -> Run | Skip:
@@ -333,7 +333,7 @@ def _ask_initrds(host: Subject, facts: Facts) -> Run | Skip:
         return pairs
     initrds = [name for kernel, _ in pairs for name in initrd_paths(kernel)]
     asked = dict.fromkeys((*initrds, *(path for _, path in pairs), OPTIONS, *options, HOSTID))
-    if not pairs or len(asked) > INITRDS_MOST:
+    if not pairs or len(asked) > MOST_FILES:
         return Skip(f"{len(pairs)} kernels with a zfs module and {len(options)} files of options were found")
     return Run((*STAT, *asked), accept=frozenset({0, 1}), package="coreutils")
 
@@ -358,7 +358,7 @@ def initrds(reply: Output, host: Subject) -> Iterator[Fact]:
     if why := next((line for line in reply.stderr.splitlines() if not line.endswith("No such file or directory")), ""):
         raise ValueError(why[:200])
     lines = reply.text.splitlines()
-    wrong = [line for line in lines if not _INITRDS_LINE.fullmatch(line)]
+    wrong = [line for line in lines if not _TIMES.fullmatch(line)]
     if wrong or not reply.text.endswith("\n"):
         raise ValueError(f"not times and a path: {wrong[0][:80] if wrong else 'cut off'}")
     asked = len(shlex.split(reply.command)) - len(STAT)

@@ -184,7 +184,7 @@ def namespace_cache(reply: Output, disk: Subject) -> Iterator[Fact]:
 
 
 _FEATURE = ("get-feature", "-f", "6", "-H")
-WRITE_CACHE_COMMAND = "nvme get-feature -f 6 -H /dev/{subject}"
+CACHE_COMMAND = "nvme get-feature -f 6 -H /dev/{subject}"
 
 
 _VALUE = re.compile(
@@ -219,9 +219,7 @@ def write_cache(reply: Output, disk: Subject) -> Iterator[Fact]:
         raise ValueError("no current value of feature 6 in it")
     if len(set(said)) > 1:
         raise ValueError("it says both Enabled and Disabled")
-    yield Fact(
-        disk, "nvme_write_cache", known(said[0], f"Volatile Write Cache Enable: {said[0]:d}", WRITE_CACHE_COMMAND)
-    )
+    yield Fact(disk, "nvme_write_cache", known(said[0], f"Volatile Write Cache Enable: {said[0]:d}", CACHE_COMMAND))
 
 
 def _from_json(fields: Document) -> list[bool]:
@@ -247,7 +245,7 @@ NUMBERS = {
     "nvme_media_errors": ("media_errors", "media_errors", 1 << 63),
     "nvme_power_on_hours": ("power_on_hours", "power_on_hours", 1 << 63),
 }
-SMART_LOG_COMMAND = "nvme smart-log /dev/{subject}"
+LOG_COMMAND = "nvme smart-log /dev/{subject}"
 
 
 @source(
@@ -282,7 +280,7 @@ def smart_log(reply: Output, disk: Subject) -> Iterator[Fact]:
         raise ValueError("no critical_warning in it")
 
     def fact(name: str, value: Scalar, text: str) -> Fact:
-        return Fact(disk, name, known(value, text, SMART_LOG_COMMAND))
+        return Fact(disk, name, known(value, text, LOG_COMMAND))
 
     warning = _warning(fields["critical_warning"])
     if warning is not None:
@@ -310,7 +308,7 @@ def _warning(value: object) -> int | None:
 
 FIELDS = {"ocp_capacitor_health": "Capacitor health", "ocp_incomplete_shutdowns": "Incomplete shutdowns"}
 ABSENT = {"ocp_capacitor_health": 0xFFFF, "ocp_incomplete_shutdowns": 0xFFFFFFFF}  # all ones: not kept
-OCP_SMART_LOG_COMMAND = "nvme ocp smart-add-log /dev/{subject}"
+OCP_COMMAND = "nvme ocp smart-add-log /dev/{subject}"
 
 
 def _ask_ocp_smart_log(disk: Subject, facts: Facts) -> Request:
@@ -356,7 +354,7 @@ def ocp_smart_log(reply: Output, disk: Subject) -> Iterator[Fact]:
     for name, field in FIELDS.items():
         value = non_negative(named.get("_".join(field.lower().split())))
         if value is not None and value < ABSENT[name]:
-            yield Fact(disk, name, known(value, f"{field}: {value}", OCP_SMART_LOG_COMMAND))
+            yield Fact(disk, name, known(value, f"{field}: {value}", OCP_COMMAND))
 
 
 def _names(text: str) -> Iterator[tuple[str, str]]:

@@ -213,14 +213,14 @@ def _tables(found: Any) -> list[dict[str, Any]]:
     return found
 
 
-BLOCK_TARGETS_LIO, SCST = "/sys/kernel/config/target/core/", "/sys/kernel/scst_tgt/devices/"
+LIO_CORE, SCST = "/sys/kernel/config/target/core/", "/sys/kernel/scst_tgt/devices/"
 _FILES = (
-    *(f"{BLOCK_TARGETS_LIO}*/*/{name}" for name in ("info", "udev_path", "enable", "attrib/emulate_write_cache")),
+    *(f"{LIO_CORE}*/*/{name}" for name in ("info", "udev_path", "enable", "attrib/emulate_write_cache")),
     *(f"{SCST}*/{name}" for name in ("filename", "nv_cache")),
 )
 TGT = "/run/tgtd/*.lock"
 _FILE, _SIZE, _MODE = "        File: ", "  Size: ", "  Mode: "
-_FOLDER = re.compile(rf"({BLOCK_TARGETS_LIO}[^/]+/[^/]+|{SCST}[^/]+)/")
+_FOLDER = re.compile(rf"({LIO_CORE}[^/]+/[^/]+|{SCST}[^/]+)/")
 _NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
@@ -251,27 +251,21 @@ def block_targets(reply: Files, host: Subject) -> Iterator[Fact]:
     if reply.complete(TGT):
         locks = tuple(sorted(each for each in reply.text if each.startswith("/run/tgtd/")))
         yield Fact(HOST, "tgt_daemons", known(locks, f"{len(locks)} daemons of tgt", f"ls {TGT}"))
-    reply.check_below(BLOCK_TARGETS_LIO, SCST)
-    if not all(
-        any(each.startswith(root) for each in (*reply.text, *reply.errors)) for root in (BLOCK_TARGETS_LIO, SCST)
-    ):
+    reply.check_below(LIO_CORE, SCST)
+    if not all(any(each.startswith(root) for each in (*reply.text, *reply.errors)) for root in (LIO_CORE, SCST)):
         return
     folders = {match[1]: None for path in reply.text if (match := _FOLDER.match(path))}
     if unread := [each for each in folders if not {f"{each}/info", f"{each}/filename"} & {*reply.text}]:
         raise ValueError(f"{unread[0]} was read in part")
     found = {**dict(_lio(reply)), **dict(_scst(reply))}
-    none = Evidence("no target of LIO or SCST", f"ls {BLOCK_TARGETS_LIO} {SCST}")
+    none = Evidence("no target of LIO or SCST", f"ls {LIO_CORE} {SCST}")
     yield Fact(HOST, "block_targets", Known(tuple(found), tuple(found.values()) or (none,)))
 
 
 def _lio(reply: Files) -> Iterator[tuple[TargetUnit, Evidence]]:
     for path, info in sorted(reply.text.items()):
         folder = path.removesuffix("/info")
-        if (
-            not path.startswith(BLOCK_TARGETS_LIO)
-            or folder == path
-            or reply.text.get(f"{folder}/enable", "1\n") == "0\n"
-        ):
+        if not path.startswith(LIO_CORE) or folder == path or reply.text.get(f"{folder}/enable", "1\n") == "0\n":
             continue
         name = _plain(folder.rpartition("/")[2])
         head, _, rest = info.partition(_FILE)
@@ -312,17 +306,15 @@ def _plain(name: str) -> str:
 
 
 ROOT = "/sys/kernel/config/nvmet/subsystems/"
-NVME_TARGETS_PATHS, ENABLED = (f"{ROOT}*/namespaces/*/{name}" for name in ("device_path", "enable"))
-_NVME_TARGETS_PATH = re.compile(rf"({ROOT}([^/]+)/namespaces/(\d+))/device_path")
-_NVME_TARGETS_NAME = re.compile(
-    r"[\w.:-]{1,223}", re.ASCII
-)  # of an NQN (NVM Express Base Specification, 4.7 NVMe Qualified Names)
+DEVICE_PATHS, ENABLED = (f"{ROOT}*/namespaces/*/{name}" for name in ("device_path", "enable"))
+_DEVICE_PATH = re.compile(rf"({ROOT}([^/]+)/namespaces/(\d+))/device_path")
+_NQN = re.compile(r"[\w.:-]{1,223}", re.ASCII)  # of an NQN (NVM Express Base Specification, 4.7 NVMe Qualified Names)
 
 
 @source(
     "nvme_targets",
     "host",
-    ask=Read((NVME_TARGETS_PATHS, ENABLED, WITNESS)),
+    ask=Read((DEVICE_PATHS, ENABLED, WITNESS)),
     facts={"nvme_targets": rows(TargetUnit, "each namespace that is enabled")},
 )
 def nvme_targets(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -335,12 +327,12 @@ def nvme_targets(reply: Files, host: Subject) -> Iterator[Fact]:
     io-cmd-file.c nvmet_file_flush) Raises ValueError where one of these files could not be read."""
     reply.witness()
     reply.check_below(ROOT)
-    if not all(reply.complete(each) for each in (NVME_TARGETS_PATHS, ENABLED)):
+    if not all(reply.complete(each) for each in (DEVICE_PATHS, ENABLED)):
         return
     found: dict[TargetUnit, Evidence] = {}
     for path, text in sorted(reply.text.items()):
-        if (match := _NVME_TARGETS_PATH.fullmatch(path)) and reply.text.get(f"{match[1]}/enable", "1\n") == "1\n":
-            name = f"NVMe-{match[2] if _NVME_TARGETS_NAME.fullmatch(match[2]) else 'unnamed'}/{match[3]}"
+        if (match := _DEVICE_PATH.fullmatch(path)) and reply.text.get(f"{match[1]}/enable", "1\n") == "1\n":
+            name = f"NVMe-{match[2] if _NQN.fullmatch(match[2]) else 'unnamed'}/{match[3]}"
             if (file := text.removesuffix("\n")).startswith("/"):
                 seen = Evidence(
                     f"namespace {match[3]} of {match[2]}: {file}", f"grep . {ROOT}*/namespaces/*/device_path"

@@ -46,7 +46,7 @@ class Device(NamedTuple):
     properties: Mapping[str, str]
 
 
-def devices_devices(text: str) -> dict[str, Device]:
+def block_devices(text: str) -> dict[str, Device]:
     """All block devices by name, in the order of the database; raises ValueError when it is cut off inside a record."""
     *records, rest = re.split(r"\n{2,}", text)
     if rest.strip():
@@ -117,7 +117,7 @@ def devices(reply: Output, host: Subject) -> Iterator[Fact]:
     Records are ``P: device path``, ``N: node``, ``L: link priority``, ``S: link`` and ``E: KEY=value`` lines, a blank line
     after each. Several devices may claim the same link (all members of a pool claim ``disk/by-label/POOL``); the one with the
     highest priority has it, and between equals nobody can tell from here."""
-    found = devices_devices(reply.text)
+    found = block_devices(reply.text)
     if not found:
         raise ValueError("no block device in it")
     paths: dict[str, list[DeviceName]] = {}
@@ -189,7 +189,7 @@ def contents(reply: Output, host: Subject) -> Iterator[Fact]:
     user (loop, nbd, rbd, volumes of LVM, which are disks of guests for the most part). Paths of a multipath device and legs of
     md are below what bears the label. All facts; none where blkid found nothing on any device, as where it was not asked.
     Raises ValueError where the database is cut off or empty, as in a container."""
-    found = devices_devices(reply.text)
+    found = block_devices(reply.text)
     if not found:
         raise ValueError("no block device in it")
     if not any("ID_FS_TYPE" in device.properties for device in found.values()):

@@ -227,13 +227,13 @@ def failed_upkeep(reply: Output, host: Subject) -> Iterator[Fact]:
     yield Fact(HOST, "upkeep_tools_failed", known(units, said, "systemctl --failed"))
 
 
-KEY_MOUNTS_UNITS = f"{FOLDER}*.mount"
+MOUNT_UNITS = f"{FOLDER}*.mount"
 
 
 @source(
     "mount_units",
     "host",
-    ask=Read((KEY_MOUNTS_UNITS, WITNESS)),
+    ask=Read((MOUNT_UNITS, WITNESS)),
     keeps={f"{FOLDER}*": keep_mount_unit},
     facts={"keys_bound": words("encryption roots whose unit zfs-load-key@ the mount of a file system is bound to")},
 )
@@ -243,18 +243,16 @@ def key_mounts(reply: Files, host: Subject) -> Iterator[Fact]:
     systemd stops a mount that is bound to a unit which is not active. (man 5 systemd.unit, BindsTo=; OpenZFS
     etc/systemd/system-generators/zfs-mount-generator.c) One, where all units were read."""
     reply.witness()
-    if not reply.complete(KEY_MOUNTS_UNITS):
+    if not reply.complete(MOUNT_UNITS):
         return
     lines = [line.removeprefix(BOUND) for text in reply.text.values() for line in text.splitlines() if BOUND in line]
     found = [UNIT.fullmatch(unit) for line in lines for unit in line.split(" ")]
     roots = tuple(sorted({encryption_root(each[1]) for each in found if each}))
-    yield Fact(
-        HOST, "keys_bound", known(roots, ", ".join(roots) or "none", f"grep {BOUND}zfs-load-key {KEY_MOUNTS_UNITS}")
-    )
+    yield Fact(HOST, "keys_bound", known(roots, ", ".join(roots) or "none", f"grep {BOUND}zfs-load-key {MOUNT_UNITS}"))
 
 
 KEY_UNITS = "zfs-load-key@*"
-_KEYS_ROW = re.compile(r"(\S{1,300}) +loaded +active +\w+( .*)?", re.ASCII)
+_ACTIVE = re.compile(r"(\S{1,300}) +loaded +active +\w+( .*)?", re.ASCII)
 
 
 def _ask_keys(host: Subject, facts: Facts) -> Run | Skip:
@@ -280,7 +278,7 @@ def keys(reply: Output, host: Subject) -> Iterator[Fact]:
 
     A key that was loaded by hand is loaded for OpenZFS, and its unit is not active. Raises ValueError for another line than
     that of an active unit of a key."""
-    rows = [_KEYS_ROW.fullmatch(line.strip()) for line in reply.text.splitlines()]
+    rows = [_ACTIVE.fullmatch(line.strip()) for line in reply.text.splitlines()]
     units = [UNIT.fullmatch(row[1]) if row else None for row in rows]
     roots = tuple(encryption_root(each[1]) for each in units if each)
     if len(roots) < len(rows):

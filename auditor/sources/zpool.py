@@ -199,7 +199,7 @@ def _value(fact: str, text: str, measured: bool) -> Value | None:
     return text if text.isdigit() else None
 
 
-_VDEV_PROPERTIES_PROPERTIES = ("ashift", "guid", "parity", "path", "parent", "numchildren")
+_OF_VDEVS = ("ashift", "guid", "parity", "path", "parent", "numchildren")
 _LAYOUT = re.compile(r"^(raidz|draid)[\d:a-z]+")
 
 
@@ -207,9 +207,7 @@ def _ask_vdev_properties(pool: Subject, facts: Facts) -> Request:
     """Not before 2.2, whose kernel module has to have it too."""
     if not speaks(facts, 2, 2):
         return Skip("properties of vdevs need OpenZFS 2.2 or later", applies=False)
-    return zpool(
-        "get", "-Hp", "-o", "name,property,value,source", ",".join(_VDEV_PROPERTIES_PROPERTIES), pool.name, "all-vdevs"
-    )
+    return zpool("get", "-Hp", "-o", "name,property,value,source", ",".join(_OF_VDEVS), pool.name, "all-vdevs")
 
 
 @source(
@@ -239,7 +237,7 @@ def vdev_properties(reply: Output, pool: Subject) -> Iterator[Fact]:
         cells = line.split("\t")
         if len(cells) < 4:
             raise ValueError(f"not name, property, value and source: {line[:80]}")
-        if cells[1] in _VDEV_PROPERTIES_PROPERTIES:
+        if cells[1] in _OF_VDEVS:
             vdev = vdevs.setdefault(cells[0], {})
             if cells[1] in vdev:
                 raise ValueError(f"{cells[0][:80]} comes twice")
@@ -248,7 +246,7 @@ def vdev_properties(reply: Output, pool: Subject) -> Iterator[Fact]:
         raise ValueError("no root-0: not the vdevs of a pool")
     for name, vdev in vdevs.items():
         vdev |= dict.fromkeys((each for each in reply.lacks if each not in vdev), "-")
-        if missing := [each for each in _VDEV_PROPERTIES_PROPERTIES if each not in vdev]:
+        if missing := [each for each in _OF_VDEVS if each not in vdev]:
             raise ValueError(f"{name[:80]} has no {missing[0]}: cut off")
         yield from _vdev(name, vdev, pool)
     if leaf_rows := _tree(vdevs, pool):

@@ -572,7 +572,7 @@ def test_a_guest_and_a_target_on_one_volume_have_no_one_fix() -> None:
 
 
 def lio(wce: str, name: str = "d1") -> Edit:
-    folder = f"{shares.BLOCK_TARGETS_LIO}fileio_0/{name}/"
+    folder = f"{shares.LIO_CORE}fileio_0/{name}/"
     info = "Status: ACTIVATED\n        TCM FILEIO ID: 0        File: /mnt/volume/pg  Size: 1  Mode: Buffered-WCE Async: 0\n"
     texts = {f"{folder}info": info, f"{folder}enable": "1\n", f"{folder}udev_path": "/mnt/volume/pg\n"}
     texts |= {f"{folder}attrib/emulate_write_cache": f"{wce}\n", WITNESS: "nodev\tsysfs\n"}

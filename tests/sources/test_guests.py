@@ -69,7 +69,7 @@ def test_disks_and_nothing_else_are_kept(path: str, text: str, kept: str) -> Non
 def configured(text: str, **errors: str) -> Edit:
     """libvirt knows one guest, and nobody knows Proxmox VE."""
     patterns = question.patterns(guest_source.configs)
-    none = dict.fromkeys((guest_source.GUEST_SETTINGS_PROXMOX, guest_source.STORAGES), "no such file")
+    none = dict.fromkeys((guest_source.PROXMOX_CONFIGS, guest_source.STORAGES), "no such file")
     found = files(patterns, {WITNESS: "nodev\tsysfs\n", XML: text}, errors={**none, **errors})
     guests = running("keeps", "/dev/zd0")
     return lambda past: found(guests(past))
@@ -104,7 +104,7 @@ STORAGES = "lvmthin local-lvm guest\nlvm other pve\nzfspool local-zfs tank\n"
 def test_a_storage_on_lvm_is_where_its_volume_group_is(disk: str, below: str, outcome: str) -> None:
     patterns = question.patterns(guest_source.configs)
     texts = {WITNESS: "nodev\tsysfs\n", PVE: f"drops {disk}\n", guest_source.STORAGES: STORAGES}
-    found = files(patterns, texts, errors={guest_source.GUEST_SETTINGS_LIBVIRT: "no such file"})
+    found = files(patterns, texts, errors={guest_source.LIBVIRT_CONFIGS: "no such file"})
     past = recorded(ON_ZVOL, running("keeps", "/dev/zd0"), found, mapping("LVM-cMg1rMsS", below))
     assert judged(past, RULE).outcome == outcome
     if disk.startswith("other"):
@@ -113,7 +113,7 @@ def test_a_storage_on_lvm_is_where_its_volume_group_is(disk: str, below: str, ou
 
 def test_settings_that_were_not_read_are_not_known() -> None:
     assert judged(recorded(ON_ZVOL, running("keeps", "/dev/zd0")), RULE).outcome == "unknown"
-    denied = configured("", **{guest_source.GUEST_SETTINGS_LIBVIRT: "permission denied"})
+    denied = configured("", **{guest_source.LIBVIRT_CONFIGS: "permission denied"})
     assert judged(recorded(ON_ZVOL, denied), RULE).outcome == "unknown"
 
 

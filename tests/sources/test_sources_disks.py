@@ -179,8 +179,8 @@ def test_one_name_one_collector() -> None:
 def test_names_of_several_devices() -> None:
     """A link that several devices claim denotes the one with the highest priority, and nothing when none has."""
     text = pairs.output("udev", "zoo")
-    names = udev.names(udev.devices_devices(text))
+    names = udev.names(udev.block_devices(text))
     assert names["/dev/disk/by-id/wwn-0x5000c500a1b2c3d4"] == "dm-0"
     assert "/dev/disk/by-partlabel/zlog" not in names
     assert names["/dev/zvol/tank/my+vol-part1"] == "zd0p1"
-    assert udev.devices_devices(text)["cciss/c0d0p1"].disk == "cciss/c0d0"
+    assert udev.block_devices(text)["cciss/c0d0p1"].disk == "cciss/c0d0"
