@@ -198,18 +198,18 @@ def judge(
         verdicts, night = baseline.apply(known, seen.facts, verdicts, rules)
     found = finding.findings(verdicts, seen.facts)
     return Report.make(
+        seen.facts,
+        found,
+        failed_only=failed_only,
         zaudit=__version__,
-        facts=seen.facts,
         targets=tuple(names) or tuple(root.name for root in seen.roots),
         verdicts=verdicts,
-        found=found,
-        covered=finding.coverage(rules, verdicts),
+        coverage=finding.coverage(rules, verdicts),
         threshold=threshold,
         policy=seen.policy.path,
         left_out=tuple(left_out),
         columns=table.columns(verdicts, answers),
         events=table.events,
-        failed_only=failed_only,
         rules=digest(rules),
         recorder=seen.recorder,
         unasked=seen.unasked,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.facts import HOST, Evidence, Facts, Known, Subject, is_true, word_of, words_of
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
@@ -131,65 +131,32 @@ class Report(NamedTuple):
     unseen: Finding | None = None
 
     @classmethod
-    def make(
-        cls,
-        *,
-        zaudit: str,
-        facts: Facts,
-        targets: tuple[str, ...],
-        verdicts: Verdicts,
-        found: Sequence[Finding],
-        covered: Coverage,
-        threshold: Severity,
-        policy: str = "",
-        left_out: tuple[LeftOut, ...] = (),
-        columns: tuple[Column, ...] = (),
-        events: tuple[Event, ...] = EVENTS,
-        failed_only: bool = False,
-        rules: str = "",
-        recorder: str = "",
-        unasked: tuple[str, ...] = (),
-        edited: str = "",
-        night: Night | None = None,
-    ) -> Report:
+    def make(cls, facts: Facts, found: Sequence[Finding], *, failed_only: bool, **others: Any) -> Report:
+        """others: the fields that follow neither from the facts nor from the findings."""
+        columns, threshold, targets = (others[name] for name in ("columns", "threshold", "targets"))
         counted = tuple(each for each in found if not each.waiver)
-        waived = tuple(each for each in found if each.waiver)
         fresh = tuple(each for each in counted if not each.known)
-        unseen = next(
-            (each for each in counted if each.rule.damage and not each.failed and RANK[each.severity] >= RANK["high"]),
-            None,
+        grave = (
+            each for each in counted if each.rule.damage and not each.failed and RANK[each.severity] >= RANK["high"]
         )
-        power = event_words.of_a_cut(columns).outcome
+        unseen, power = next(grave, None), event_words.of_a_cut(columns).outcome
         lead = opening(found, cut=power == "lost", other=event_words.loses(columns), calm=power == "kept")
         return cls(
-            zaudit=zaudit,
+            **others,
             hostname=word_of(facts.get(HOST, "hostname"), "unknown"),
             release=word_of(facts.get(HOST, "zfs_version_text"), "unknown"),
             taken=facts.now,
-            targets=targets,
             findings=counted,
-            waived=waived,
-            verdicts=verdicts,
-            coverage=covered,
-            threshold=threshold,
+            waived=tuple(each for each in found if each.waiver),
             standing=_standing(columns, lead, unseen),
             next_step=_next_step(targets, fresh or counted),
             lead=lead,
             unseen=unseen,
             exit_code=exit_code(((each.severity, each.failed) for each in fresh), threshold, failed_only=failed_only),
-            policy=policy,
-            left_out=left_out,
             seen_from=_seen_from(facts),
-            columns=columns,
-            events=events,
             pools=_pools(facts),
             brought=tuple(_brought(facts)),
             used=tuple(_used(facts)),
-            rules=rules,
-            recorder=recorder,
-            unasked=unasked,
-            edited=edited,
-            night=night,
             identities=identities(facts),
         )
 
