@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -386,7 +385,7 @@ def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any],
     yield from map(_cause, causes)
     for first, alike in groupby(alone, _finding):  # subjects for which a change is the same are shown together
         where = ", ".join(each.shown.subject for each in alike)
-        yield replace(first, where=f"{where}   {doc.plain(first.where)}")
+        yield first._replace(where=f"{where}   {doc.plain(first.where)}")
     last = [doc.Say(f"Only OLD could decide, and found nothing: {', '.join(dict.fromkeys(then))}.")] if then else []
     if found.decided:
         last.append(doc.Say(f"Only NEW could decide, and found nothing: {found.decided} that OLD did not answer."))

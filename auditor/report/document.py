@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from auditor.report.markup import Element
@@ -50,24 +50,21 @@ def command(text: str) -> Run:
     return Run(text, "command")
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(NamedTuple):
     """A paragraph."""
 
     line: Line
     look: Look = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A word in the margin, and what it says."""
 
     word: Run
     line: Line
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(NamedTuple):
     """Words in the margin, each with what it says. at: the column of what they say; right: the words end there."""
 
     rows: tuple[Entry, ...]
@@ -84,8 +81,7 @@ def labelled(rows: Iterable[tuple[Run | str, Line]], at: int = 10, *, right: boo
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What was found: CRITICAL  sync-disabled  tank, a sentence, and rows as of Entries."""
 
     word: Run
@@ -96,8 +92,7 @@ class Finding:
     tone: Tone | Literal["dim"] = "bad"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """Of a table. number: ends at the right; aside: below the first column where there is little room, if it
     has a head; most: its width."""
 
@@ -107,8 +102,7 @@ class Column:
     most: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows of cells."""
 
     columns: tuple[Column, ...]
@@ -120,30 +114,26 @@ def table(columns: Sequence[Column | str], rows: Iterable[Sequence[Line]]) -> Ta
     return Table(heads, tuple(tuple(row) for row in rows))
 
 
-@dataclass(frozen=True, slots=True)
-class Events:
+class Events(NamedTuple):
     """(where, (what happens, what that costs) ...) ...: the costs of all groups stand below each other."""
 
     groups: tuple[tuple[str, tuple[tuple[str, Line], ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """A line of a tree, and what is below it."""
 
     line: Line
     below: tuple[Item, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """Lines with lines below them."""
 
     items: tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A link of a chain. side: it lies side by side with its neighbours of this kind; figures: (what, number)."""
 
     name: str
@@ -155,15 +145,13 @@ class Link:
     side: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(NamedTuple):
     """What an fsync passes, from the application down."""
 
     links: tuple[Link, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """A file, or a command whose words may stand in lines of their own."""
 
     lines: tuple[str, ...]
@@ -171,24 +159,21 @@ class Code:
     continued: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(NamedTuple):
     """Lines of a picture, and how to read it."""
 
     lines: tuple[str, ...]
     says: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(NamedTuple):
     """Drawn by whoever knows its room. lines: by a width; drawn: for a page, with what is below it; None: nothing."""
 
     lines: Callable[[int], Drawing | None]
     drawn: Callable[[], Element | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """A line of a checklist. sign, letter: what is in its box, on a page and on a terminal; list: that it is on, where the
     list is not said above."""
 
@@ -201,24 +186,21 @@ class Box:
     why: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Boxes:
+class Boxes(NamedTuple):
     """Lines of a checklist. cut: on a terminal each reason is one line, as far as there is room."""
 
     boxes: tuple[Box, ...]
     cut: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(NamedTuple):
     """What a page opens when it is asked to, and a terminal shows at once."""
 
     summary: Line
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The answer, and what belongs to it."""
 
     tone: Tone
@@ -226,8 +208,7 @@ class Verdict:
     blocks: tuple[Block, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """Blocks below a title, if they have one; nothing without blocks."""
 
     title: str
@@ -242,8 +223,7 @@ def section(title: str, blocks: Iterable[Block]) -> Section:
     return Section(title, tuple(blocks))
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A page. title: of the window; facts: of what, by whom and when; signed: with room for a name, a date and a signature."""
 
     title: str

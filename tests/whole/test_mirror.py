@@ -21,7 +21,6 @@ APART = {  # folders of tests that are named by what they hold
 LONG = 250  # lines; a module that is longer has a test of its own, or is imported by one of its room
 ELSEWHERE = {
     "model/exports.py": "sources/test_shares.py",
-    "report/document.py": "verify/test_verify_page.py",
     "verify/device_flushes.py": "verify/test_chain.py",
 }
 
