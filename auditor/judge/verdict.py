@@ -7,8 +7,10 @@ each gives one verdict "unknown" on the pool itself.
 from __future__ import annotations
 
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.durability.events import Question
@@ -153,29 +155,26 @@ class _Reached:
         self.subjects, self.holes = _reach(kind, facts)
         self._own = [facts.of(subject) for subject in self.subjects]
         self._all: dict[str, tuple[Judged | None, ...]] = {}
-        self._columns: dict[str, list[int]] = {}
-        self._alike: dict[tuple[str, ...], list[list[int]]] = {}
+        self._columns: dict[str, array[int]] = {}
 
     def alike(self, names: tuple[str, ...]) -> list[list[int]]:
         """For each subject, the places of all whose facts of these names are the same objects."""
-        if names not in self._alike:
-            every = list(range(len(self.subjects)))
-            groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
-            keys = zip(*map(self._column, names), strict=True) if names else (() for _ in every)
-            found = self._alike[names] = [groups[key] for key in keys]
-            for place, group in zip(every, found, strict=True):
-                group.append(place)
-        return self._alike[names]
+        groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+        keys = zip(*map(self._column, names), strict=True) if names else (() for _ in self.subjects)
+        found = [groups[key] for key in keys]
+        for place, group in enumerate(found):
+            group.append(place)
+        return found
 
-    def _column(self, name: str) -> list[int]:
+    def _column(self, name: str) -> array[int]:
         if name not in self._columns:
-            if not self._all and self._own:
+            if not self._columns and self._own:
                 # all that the last one has, of each at once: to come back to 10,000 stores for each name costs more
                 names = tuple(self._own[-1])
                 rows = [tuple(map(own.get, names)) for own in self._own]
                 self._all = dict(zip(names, zip(*rows, strict=True), strict=True))
-            column = self._all[name] if name in self._all else [own.get(name) for own in self._own]
-            self._columns[name] = list(map(id, column))
+            column = self._all.pop(name, None) or [own.get(name) for own in self._own]
+            self._columns[name] = array("Q", map(id, column))
         return self._columns[name]
 
 
@@ -207,12 +206,13 @@ def _judge_rule(rule: Rule, facts: Facts, reached: _Reached) -> _Part:
     # Where what was read is the same objects, the verdict is the same: thousands of datasets share a few. The store is
     # not written to while rules are judged, so the identities hold.
     rests: list[Rest] = [()] * len(reached.subjects)
+    alike_by = cache(reached.alike)  # which no other rule asks for again
     open, budget = list[int](), Budget()
     for place, subject in enumerate(reached.subjects):
         if not rests[place]:
             scope = Scope(facts, subject, budget)
             rests[place] = rest = _judge(rule, scope)[2:]
-            alike = (place,) if "" in scope.read else reached.alike(tuple(scope.read))[place]
+            alike = (place,) if "" in scope.read else alike_by(tuple(scope.read))[place]
             for like in alike:
                 rests[like] = rest
             if rest[0] in ("fail", "unknown"):
