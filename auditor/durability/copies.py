@@ -7,8 +7,7 @@ its data, and the log only where the next import finds it and replays it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 from auditor.durability.answers import (
     SAFE,
@@ -28,7 +27,6 @@ from auditor.durability.host import Dataset, Host, Pool, Vdev
 from auditor.durability.legs import Legs
 
 Class = Literal["data", "normal", "log"]  # data: all that the pool cannot do without
-CLASSES: tuple[Class, ...] = get_args(Class)
 
 
 class Copies:
@@ -152,15 +150,8 @@ class Copies:
         sent = holds(pool.txg_flush, "txg flush", pool.name) if old else holds(pool.zil_flush, "zil flush", pool.name)
         if not event.device:
             return self._keep(_vdevs(pool, which), event, sent, old)
-        found = [self._class(pool, which, event.harm, old)]
-        for drive in (event.device, *event.alike):
-            # what the first of them may take with it, the others may, too: of these their own vdevs are enough
-            first = drive == event.device
-            struck = self._struck(pool, which, drive) if first else self.touched(pool, which).get(drive, ())
-            found.append(self._keep(struck, replace(event, device=drive), sent, old))
-            if found[1] is SAFE:
-                break  # and so are all that are like it
-        return all_of(found)
+        struck = self._keep(self._struck(pool, which, event.device), event, sent, old)
+        return all_of((self._class(pool, which, event.harm, old), struck))
 
     def _struck(self, pool: Pool, which: Class, drive: str) -> Iterable[Vdev]:
         """Vdevs that may lose something with a drive: one that shares a physical drive may take any."""

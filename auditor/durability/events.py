@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -19,8 +19,8 @@ Class = Literal["data", "log"]
 @dataclass(frozen=True)
 class Event:
     """stops: the kernel ends, and the pool is imported again. memory: what this host's memory holds is gone. takes: one
-    physical drive of this class goes, with all that lies on it at any depth; device: which one; alike: others that take the
-    same with them, any of which may go in its place. everything: the pools go with all that is on them."""
+    physical drive of this class goes, with all that lies on it at any depth; device: which one. everything: the pools go with
+    all that is on them."""
 
     name: EventName | Literal["gone"]
     process: bool = False
@@ -31,12 +31,11 @@ class Event:
     everything: bool = False
     takes: Class | Literal[""] = ""
     device: str = ""
-    alike: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def harm(self) -> Event:
         """The same without its name and its drive."""
-        return replace(self, name="process", takes="", device="", alike=())
+        return replace(self, name="process", takes="", device="")
 
     def empties(self, place: Place | None, virtual: bool | None) -> bool | None:
         """Is a volatile cache at this place gone? The power cut of a virtual machine leaves the hypervisor and its devices."""

@@ -38,6 +38,7 @@ class Legs:
     def __init__(self, host: Host, keeps: Keeps, opens: Opens) -> None:
         self._host, self._dataset_keeps, self._dataset_opens = host, keeps, opens
         self._drives: dict[str, dict[str, None]] = {}
+        self._known: dict[tuple[object, ...], Answer] = {}
         self.judged = 0
 
     def drives(self, leg: Leg) -> Collection[str]:
@@ -89,6 +90,16 @@ class Legs:
         return Answer(answer.rank, answer.relies, (*answer.why, Reason("redundancy", vdev.name)))
 
     def _leg_keeps(self, leg: Leg, event: Event, sent: Answer, old: bool, struck: bool) -> Answer:
+        """Evaluated once for all drives that are not below it."""
+        if not event.device:
+            return self._leg(leg, event, sent, old, struck)
+        below = event.device in self.drives(leg)
+        key = (leg.name, event.device if below else self._host.store(event.device).alone, event.harm, sent, old, struck)
+        if key not in self._known:
+            self._known[key] = self._leg(leg, event, sent, old, struck)
+        return self._known[key]
+
+    def _leg(self, leg: Leg, event: Event, sent: Answer, old: bool, struck: bool) -> Answer:
         """Errors of its own make a leg doubtful where it is the one that is left, and for log blocks, which nobody has read."""
         self.judged += 1
         parts = [self._content(leg, event, sent)]

@@ -6,16 +6,14 @@ of a smallest set carries the cell. An answer improves only if one of its reason
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from auditor.durability.answers import Answer, Rank, Reason
 from auditor.durability.elements import broken, repair
 from auditor.durability.events import EventName, Question
-from auditor.durability.host import Host, Vdev
-from auditor.durability.table import Judge, leg_shape
+from auditor.durability.host import Host
+from auditor.durability.table import Judge
 
 LARGEST = 3  # elements of a set
 Elements = frozenset[str]
@@ -38,49 +36,11 @@ class Carried(NamedTuple):
     rank: Rank
 
 
-def folded(host: Host) -> tuple[Host, Mapping[str, Sequence[str]]]:
-    """The host with two of the vdevs that are alike and share no store with others: what hangs on the first, hangs on all. Two,
-    as a drive of one may share a physical drive with the other.
-
-    Returns the names of what was left out, by the name of its like."""
-    used = Counter(name for pool in host.pools.values() for vdev in pool.data + pool.log for name in _names(vdev))
-    alike: dict[str, list[str]] = {}
-
-    def kept(vdevs: Sequence[Vdev]) -> tuple[Vdev, ...]:
-        kinds: dict[tuple[object, ...], list[Vdev]] = {}
-        for vdev in vdevs:
-            shared = any(leg.on for leg in vdev.legs) or any(used[name] > 1 for name in _names(vdev))
-            shape = (vdev.name,) if shared else (vdev.needed, *(leg_shape(host, leg) for leg in vdev.legs))
-            kinds.setdefault(shape, []).append(vdev)
-        for first, *others in kinds.values():
-            for other in others[1:]:
-                for mine, its in zip(_names(first), _names(other), strict=True):
-                    alike.setdefault(mine, []).append(its)
-        return tuple(vdev for each in kinds.values() for vdev in each[:2])
-
-    pools = {
-        name: replace(
-            pool,
-            normal=kept(pool.normal),
-            special=kept(pool.special),
-            dedup=kept(pool.dedup),
-            log=kept(pool.log),
-        )
-        for name, pool in host.pools.items()
-    }
-    return replace(host, pools=pools), alike
-
-
-def _names(vdev: Vdev) -> list[str]:
-    """Of a vdev, its legs and their stores; of two that are alike in the same order."""
-    return [vdev.name, *(name for leg in vdev.legs for name in (leg.name, *leg.layers, *leg.drives))]
-
-
 class Repairs:
     """Of one program on one host. Repaired hosts are evaluated once for all cells."""
 
     def __init__(self, host: Host, name: str) -> None:
-        self._host, self._alike = folded(host.path_of(host.programs[name]))
+        self._host = host.path_of(host.programs[name])
         self._name = name
         self._judges: dict[Elements, Judge] = {}
         self._cells: dict[tuple[Elements, EventName, Question], Answer | None] = {}
@@ -102,9 +62,7 @@ class Repairs:
         for event, question in self._judge(NONE).table(self._host.programs[self._name]):
             for level in self.levels(event, question):
                 for member in level.members:
-                    for name in (member.subject, *self._alike.get(member.subject, ())):
-                        carried = found.setdefault(Reason(member.element, name), [])
-                        carried.append(Carried(event, question, level.rank))
+                    found.setdefault(member, []).append(Carried(event, question, level.rank))
         return {member: tuple(cells) for member, cells in found.items()}
 
     def _smallest(self, base: Elements, event: EventName, question: Question) -> list[Elements]:

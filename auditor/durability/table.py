@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
-from auditor.durability.answers import Answer, Rank, all_of
-from auditor.durability.copies import CLASSES, Copies
-from auditor.durability.events import ALL, EVENTS, QUESTIONS, Class, Event, EventName, Question
-from auditor.durability.host import Host, Leg, Pool, Program, Vdev
+from auditor.durability.answers import Answer, Choice, Promise, Rank, Reason, Relies, all_of, promises
+from auditor.durability.copies import Copies
+from auditor.durability.events import ALL, EVENTS, QUESTIONS, Event, EventName, Question
+from auditor.durability.host import Host, Program, Vdev
 from auditor.durability.questions import answer
 
 Table = Mapping[tuple[EventName, Question], Answer]
+KEPT = 2  # vdevs of a kind
+_LEG = attrgetter("state", "in_sync", "clean", "opens", "answers", "needed")
+_STORE = attrgetter(
+    "party", "place", "cache", "passes", "completes", "counted", "honours", "tried", "redundant", "alone"
+)
 
 
 def table(host: Host, program: Program) -> Table:
@@ -19,14 +26,107 @@ def table(host: Host, program: Program) -> Table:
     return Judge(host).table(program)
 
 
-class Judge:
-    """One host with what was found of it already; of several programs the pools are evaluated once."""
+class Folded:
+    """A host with two of the vdevs that are alike and share no store with others: what is true of the first is true of all.
+    Two, as a drive of one may share a physical drive with another."""
 
     def __init__(self, host: Host) -> None:
-        self.copies = Copies(host)
-        self._shapes: dict[int, tuple[list[int], list[tuple[Leg, int]]]] = {}
-        self._numbers: dict[object, int] = {}  # of kinds of legs
-        self._groups: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+        self._others: dict[
+            str, list[dict[str, str]]
+        ] = {}  # a name -> by it and its like, those of each that is left out
+        self._spread: dict[Relies, Relies] = {}
+        every = [vdev for pool in host.pools.values() for vdev in pool.data + pool.log]
+        used = Counter(name for vdev in every for leg in vdev.legs for name in (*leg.layers, *leg.drives))
+        kinds: dict[tuple[object, ...], list[Vdev]] = {}
+
+        def kept(vdevs: Sequence[Vdev], *of: str) -> tuple[Vdev, ...]:
+            return tuple(
+                vdev for vdev in vdevs if self._kept(vdev, kinds.setdefault((*of, *_shape(host, vdev, used)), []))
+            )
+
+        pools = {
+            name: replace(
+                pool,
+                normal=kept(pool.normal, name, "normal"),
+                special=kept(pool.special, name, "special"),
+                dedup=kept(pool.dedup, name, "dedup"),
+                log=kept(pool.log, name, "log"),
+            )
+            for name, pool in host.pools.items()
+        }
+        self.host = replace(host, pools=pools)
+
+    def _kept(self, vdev: Vdev, alike: list[Vdev]) -> bool:
+        if len(alike) < KEPT:
+            alike.append(vdev)
+            return True
+        first = _names(alike[0])
+        others = self._others.setdefault(first[0], [])
+        others.append(dict(zip(first, _names(vdev), strict=True)))
+        self._others |= dict.fromkeys(first, others) if len(others) == 1 else {}
+        return False
+
+    def names(self, name: str) -> Iterator[str]:
+        """The name, and those of its like that were left out."""
+        yield name
+        for each in self._others.get(name, ()):
+            yield each[name]
+
+    def spread(self, found: Answer) -> Answer:
+        """The answer for the whole host."""
+        if not self._others or found.rank is Rank.SAFE:
+            return found
+        why = (Reason(each.element, name) for each in found.why for name in self.names(each.subject))
+        return Answer(found.rank, self._relies(found.relies), tuple(dict.fromkeys(why)))
+
+    def _relies(self, relies: Relies) -> Relies:
+        if relies not in self._spread:
+            self._spread[relies] = frozenset(one for each in relies for one in self._promised(each))
+        return self._spread[relies]
+
+    def _promised(self, each: Promise | Choice) -> Iterator[Promise | Choice]:
+        """A choice between legs of one vdev arises in each of its like; another one is made once, of more."""
+        others = [self._others.get(name, []) for name in _promised(each)]
+        if isinstance(each, Promise) or all(one is others[0] for one in others):
+            yield each
+            yield from (_renamed(each, names) for names in others[0])
+        else:
+            yield Choice(each.needed, tuple(sorted(map(self._relies, each.sets), key=promises)))
+
+
+def _shape(host: Host, vdev: Vdev, used: Mapping[str, int]) -> tuple[object, ...]:
+    """All of it but names; one that shares a store, or lies in memory of this host, is like no other."""
+    stores = [(leg, [host.store(name) for name in (*leg.layers, *leg.drives)]) for leg in vdev.legs]
+    if any(leg.on or any(used[each.name] > 1 or each.place == "host" for each in below) for leg, below in stores):
+        return (vdev.name,)
+    return vdev.needed, *((*_LEG(leg), len(leg.layers), *map(_STORE, below)) for leg, below in stores)
+
+
+def _names(vdev: Vdev) -> list[str]:
+    """Of a vdev, its legs and their stores; of two that are alike in the same order."""
+    return [vdev.name, *(name for leg in vdev.legs for name in (leg.name, *leg.layers, *leg.drives))]
+
+
+def _promised(each: Promise | Choice) -> Iterator[str]:
+    if isinstance(each, Promise):
+        yield each.name
+    else:
+        yield from (name for one in each.sets for promise in one for name in _promised(promise))
+
+
+def _renamed(each: Promise | Choice, names: Mapping[str, str]) -> Promise | Choice:
+    if isinstance(each, Promise):
+        return Promise(each.party, names[each.name])
+    return Choice(each.needed, tuple(frozenset(_renamed(one, names) for one in found) for found in each.sets))
+
+
+class Judge:
+    """One host with what was found of it already; of several programs the pools are evaluated once, and so are vdevs that
+    are alike."""
+
+    def __init__(self, host: Host) -> None:
+        self.folded = Folded(host)
+        self.copies = Copies(self.folded.host)
 
     def table(self, program: Program) -> Table:
         found: dict[tuple[EventName, Question], Answer] = {}
@@ -54,72 +154,16 @@ class Judge:
         rank = min((each.rank for each in answers), default=Rank.SAFE)
         if len(answers) < len(found) and rank is not Rank.LOST:
             return None  # the worst choice leaves nothing to ask about
-        return all_of(each for each in answers if each.rank is rank)
+        return self.folded.spread(all_of(each for each in answers if each.rank is rank))
 
-    def choices(self, program: Program, name: EventName) -> Mapping[Event, tuple[str, ...]]:
-        """The event with each drive that may go, and the drives that are like it: one of them is tried for all."""
+    def choices(self, program: Program, name: EventName) -> Sequence[Event]:
+        """The event with each drive that may go."""
         event, host = ALL[name], self.copies.host
         if name == "below" and host.virtual is False:
-            return {}
+            return ()
         if not event.takes:
-            return {event: ()}
-        return {replace(event, device=each[0], alike=each[1:]): each for each in self._alike(program, event.takes)}
-
-    def _alike(self, program: Program, takes: Class) -> Sequence[tuple[str, ...]]:
-        """Drives of this class, those that are alike together."""
-        pools = tuple(self.copies.host.pools_below(program))
-        key = (takes, *(pool.name for pool in self.copies.host.pools_of(program)))
-        if key not in self._groups:
-            alike: dict[object, dict[str, None]] = {}
-            for pool in self.copies.host.pools_of(program):
-                for drive in self.copies.touched(pool, takes):
-                    alike.setdefault(self._kind(drive, pools), {})[drive] = None
-            self._groups[key] = [tuple(drives) for drives in alike.values()]
-        return self._groups[key]
-
-    def _kind(self, drive: str, pools: tuple[Pool, ...]) -> tuple[object, ...]:
-        """What two drives have in common that take the same with them: the shape of each vdev that lies on them. A part
-        of a log, or of a pool below, is one of a kind."""
-        touched = [
-            (pool.name, which, vdev)
-            for pool in pools
-            for which in CLASSES
-            for vdev in self.copies.touched(pool, which).get(drive, ())
-        ]
-        if any(which == "log" or any(leg.on for leg in vdev.legs) for _, which, vdev in touched):
-            return (drive,)
-        return store_shape(self.copies.host, drive), *(
-            (name, which, *self._shape(vdev, drive)) for name, which, vdev in touched
+            return (event,)
+        drives = dict.fromkeys(
+            drive for pool in host.pools_of(program) for drive in self.copies.touched(pool, event.takes)
         )
-
-    def _shape(self, vdev: Vdev, drive: str) -> tuple[object, ...]:
-        """All of it but names and order, and those of its legs that go with the drive."""
-        if id(vdev) not in self._shapes:
-            numbers = [
-                self._numbers.setdefault(leg_shape(self.copies.host, leg), len(self._numbers)) for leg in vdev.legs
-            ]
-            self._shapes[id(vdev)] = sorted(numbers), list(zip(vdev.legs, numbers, strict=True))
-        whole, legs = self._shapes[id(vdev)]
-        return vdev.needed, *whole, "without", *sorted(number for leg, number in legs if drive in leg.drives)
-
-
-def leg_shape(host: Host, leg: Leg) -> tuple[object, ...]:
-    """All of a leg but names: what two legs have in common that keep the same."""
-    states = (leg.state, leg.in_sync, leg.clean, leg.opens, leg.answers, leg.needed)
-    return (*states, *(store_shape(host, name) for name in (*leg.layers, "", *leg.drives)))
-
-
-def store_shape(host: Host, name: str) -> tuple[object, ...]:
-    """All of a store but its name."""
-    each = host.store(name)
-    return (
-        each.party,
-        each.place,
-        each.cache,
-        each.passes,
-        each.completes,
-        each.counted,
-        each.honours,
-        each.redundant,
-        each.alone,
-    )
+        return [replace(event, device=drive) for drive in drives]

@@ -341,14 +341,17 @@ class EventTable:
                 datasets.setdefault(each, []).append(name)
         for side in self._sides:
             for name, program in side.host.programs.items():
-                for reason, cells in self._hang_on(side.host, name):
+                for reason, cells in self._hang_on(side.judge.copies.host, name):
                     matter = [cell for cell in cells if self._matters(side, name, cell)]
                     costs = {_Cost(*cell, _severity(cell, program)) for cell in matter}
                     if costs:
                         of_element = found.setdefault(reason.element, {})
-                        for subject in self._about(side, reason, program, datasets.get(name, ())):
-                            for related in self._relations.of(subject):
-                                of_element.setdefault(related, set()).update(costs)
+                        for each in side.judge.folded.names(reason.subject):
+                            for subject in self._about(
+                                side, Reason(reason.element, each), program, datasets.get(name, ())
+                            ):
+                                for related in self._relations.of(subject):
+                                    of_element.setdefault(related, set()).update(costs)
         return found
 
     @staticmethod

@@ -189,7 +189,7 @@ def test_drive_below_a_file_vdev() -> None:
     given = nested({})
     cells = table(given, given.programs[NAME])
     assert cells["drive", "pool"].rank.name == "SAFE"
-    assert {drive for each in Judge(given).choices(given.programs[NAME], "drive").values() for drive in each} == {
+    assert {each.device for each in Judge(given).choices(given.programs[NAME], "drive")} == {
         "d0",
         "d1",
     }
