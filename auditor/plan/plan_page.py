@@ -57,6 +57,11 @@ def _needs(step: Step) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fix.needs for fix in fixes if fix.needs))
 
 
+def _person(step: Step) -> str:
+    """Why a person has to make it, where what it needs does not say so."""
+    return "" if step.person.lower() in map(str.lower, _needs(step)) else step.person
+
+
 def _title(finding: Finding) -> str:
     return f"{finding.rule.title} ({finding.severity})"
 
@@ -106,10 +111,9 @@ def _markdown(plan: Plan) -> Iterator[str]:
 def _step(plan: Plan, step: Step) -> Iterator[str]:
     for each in step.findings:
         yield f"- {code(each.rule.id)} at {code(finding_words.where(each))}: {text(finding_words.sentence(each))}"
-    needs = list(_needs(step))
-    yield from (f"- First: {text(each)}" for each in needs)
-    if step.person and step.person.lower() not in map(str.lower, needs):
-        yield f"- By hand: {text(harmless(step.person))}"
+    yield from (f"- First: {text(each)}" for each in _needs(step))
+    if person := _person(step):
+        yield f"- By hand: {text(harmless(person))}"
     actions = _action(step)
     yield from (f"- Do: {code(harmless(each))}" for each in actions[:COMMANDS_SHOWN])
     if len(actions) > COMMANDS_SHOWN:
@@ -246,7 +250,7 @@ def _lines(number: int, step: Step) -> Iterator[str]:
 
 
 def _by_hand(step: Step) -> Iterator[str]:
-    yield from _comment(f"BY HAND: {step.person}")
+    yield from _comment(f"BY HAND: {_person(step)}".rstrip(": "))
     for each in (*_needs(step), *_action(step), *_texts(step)):
         yield from _comment(f"  {each}")
 

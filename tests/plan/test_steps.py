@@ -423,6 +423,14 @@ def test_steps_that_rebuild_destroy_or_restart_are_comments(name: str) -> None:
 HOSTILE = "t/'; touch PASTED; $(touch PASTED) `touch PASTED`\nrm -rf x\n# \x1b[2J\u202e&&"
 
 
+def test_a_precondition_stands_once() -> None:
+    """Also where it is why a person makes the step."""
+    found = plan_of("2.3-sync-disabled-local")
+    needs = found.steps[0].findings[0].fix.needs.lower().partition("_")[0]  # Markdown escapes what follows
+    assert found.steps[0].person.startswith(needs)
+    assert plan_page.script(found).lower().count(needs) == plan_page.markdown(found).lower().count(needs) == 1
+
+
 def test_no_name_is_more_than_a_word(tmp_path: Path) -> None:
     """Of datasets, pools and hosts, in the page, too."""
     seen = look("2.3-sync-disabled-local")
