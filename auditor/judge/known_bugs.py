@@ -246,7 +246,7 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     affected = " or ".join(map(_within, ranges))
     return {
         **{key: entry[key] for key in ("title", "harm", *sorted(COUNTS)) if key in entry},
-        **({} if "elements" in entry else {"outside": OUTSIDE}),
+        **({} if "elements" in entry else {"outside": entry.get("outside", OUTSIDE)}),
         "subject": "host",
         "expect": f"not (({affected}) and host.{releases.build_fact(name)}{condition})",
         "message": f"{entry['title']}: OpenZFS {{host.zfs_version_text}} is affected ({releases.in_words(ranges)})",

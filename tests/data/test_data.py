@@ -63,7 +63,7 @@ PAGES = {"page": NUMBER, "logbias": one_of("latency", "throughput"), "write": on
 SCHEMAS = {
     "advisories.toml": by_name({**table({
         "title": TEXT, "harm": TEXT, "affected": TEXT, "impact": TEXT, "why": TEXT, "until": TEXT, "references": TEXTS},
-        exposed=TEXT, exposing={"type": "object"}, spared={"type": "object"}, remedy=TEXT, unprovoked=TEXT, severity=TEXT,
+        exposed=TEXT, exposing={"type": "object"}, spared={"type": "object"}, remedy=TEXT, unprovoked=TEXT, outside=TEXT, severity=TEXT,
         elements=TEXTS, answer=TEXT), "dependentRequired": {"exposed": ["exposing", "spared"], "spared": ["exposed"],
         "exposing": ["exposed"]}, "propertyNames": {"pattern": "^[a-z_]+$"}}),
     "advice.toml": table({"advice": table({
