@@ -35,6 +35,7 @@ ANSWERS: Mapping[Rank, str] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.
 UNSEEN = {  # what decides a cell and has no rule
     "circle": "pool {} lies on itself",
     "dataset": "the dataset of {} was not seen",
+    "defect": "InnoDB pages were lost with logbias=throughput, as on {}, and the cause is not known (openzfs/zfs#18996)",
 }
 DAYS_FROM = 72  # hours
 IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name tells their pool
@@ -200,9 +201,10 @@ class EventTable:
         verdicts, amounts, unseen = dict[int, Verdict](), dict[str, None](), dict[str, None]()
         for each in deciding:
             for reason in each.answer.why:
-                if worst is Rank.UNKNOWN and reason.element in UNSEEN:
+                explained = list(behind.of(reason.element, self._about(side, reason, each.program, names)))
+                if worst is Rank.UNKNOWN and reason.element in UNSEEN and not explained:
                     unseen[UNSEEN[reason.element].format(reason.subject.removeprefix("the files of "))] = None
-                for found in behind.of(reason.element, self._about(side, reason, each.program, names)):
+                for found in explained:
                     verdicts[id(found)] = found
                     if each.question == "commits" and _outcome(found) == "fail":
                         amounts[found.amount] = None
