@@ -63,9 +63,9 @@ PAGES = {"page": NUMBER, "logbias": one_of("latency", "throughput"), "write": on
 SCHEMAS = {
     "advisories.toml": by_name({**table({
         "title": TEXT, "harm": TEXT, "affected": TEXT, "impact": TEXT, "why": TEXT, "until": TEXT, "references": TEXTS},
-        exposed=TEXT, exposing={"type": "object"}, spared={"type": "object"}, remedy=TEXT, unprovoked=TEXT, outside=TEXT, severity=TEXT,
-        elements=TEXTS, answer=TEXT), "dependentRequired": {"exposed": ["exposing", "spared"], "spared": ["exposed"],
-        "exposing": ["exposed"]}, "propertyNames": {"pattern": "^[a-z_]+$"}}),
+        exposed=TEXT, exposing={"type": "object"}, spared={"type": "object"}, remedy=TEXT, unprovoked=TEXT, outside=TEXT,
+        severity=TEXT, elements=TEXTS, answer=TEXT), "dependentRequired": {"exposed": ["exposing", "spared"],
+        "spared": ["exposed"], "exposing": ["exposed"]}, "propertyNames": {"pattern": "^[a-z_]+$"}}),
     "advice.toml": table({"advice": table({
         "engines": LINES, "parts": PARTS, "type": one_of("filesystem", "volume", "any"), "property": TEXT, "value": TEXT,
         "also": LINES, "reason": TEXT, "cost": TEXT, "source": TEXT, "dispute": LINE})}),
