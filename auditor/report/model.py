@@ -169,7 +169,7 @@ class Report(NamedTuple):
             fault = _capital(self.lead)
             answer = f"{fault}. {answer}" if power.outcome == "lost" else fault
         elif self.unseen and self.standing == "cannot tell" and power.outcome != "unknown":
-            answer = f"UNKNOWN WHETHER {_capital(self.unseen)}"
+            answer = f"UNKNOWN: {_capital(self.unseen)}"
         out = [each for each in self.left_out if not each.counts_as]
         if not out:
             return answer
