@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from auditor.durability.answers import Answer, Rank, Reason
+from auditor.durability.answers import SAFE, Answer, Rank, Reason
 from auditor.durability.elements import broken, repair
 from auditor.durability.events import EventName, Question
 from auditor.durability.host import Host
@@ -51,7 +51,7 @@ class Repairs:
         """From the cell as it is upwards: what a loss hides is found in what is left when the first set is repaired."""
         base = NONE
         while sets := self._smallest(base, event, question):
-            rank = self._rank(base, event, question)
+            rank = self._cell(base, event, question).rank
             members = frozenset(each for one in sets for each in self._members(base, one, event, question))
             yield Level(rank, tuple(sets), members)
             base |= sets[0]
@@ -67,7 +67,7 @@ class Repairs:
 
     def _smallest(self, base: Elements, event: EventName, question: Question) -> list[Elements]:
         """Sets of up to three, none of which includes another."""
-        before = self._rank(base, event, question)
+        before = self._cell(base, event, question).rank
         found, tried = list[Elements](), {NONE}
         grown = [NONE] if before is not Rank.SAFE else []
         for _ in range(LARGEST):
@@ -76,35 +76,24 @@ class Repairs:
             for one in sorted(larger, key=sorted):
                 if one not in tried and not any(smaller <= one for smaller in found):
                     tried.add(one)
-                    improves = self._rank(base | one, event, question) > before
+                    improves = self._cell(base | one, event, question).rank > before
                     (found if improves else grown).append(one)
         return found
 
     def _reasons(self, repaired: Elements, event: EventName, question: Question) -> set[str]:
-        return {each.element for each in self._why(repaired, event, question) if each.element in self._candidates}
+        return {each.element for each in self._cell(repaired, event, question).why if each.element in self._candidates}
 
     def _members(self, base: Elements, one: Elements, event: EventName, question: Question) -> Iterator[Reason]:
         """The subjects of each element that matter when the others of the set are repaired."""
         for name in one:
-            for reason in self._why(base | (one - {name}), event, question):
+            for reason in self._cell(base | (one - {name}), event, question).why:
                 if reason.element == name and reason in self._broken:
                     yield reason
 
-    def _rank(self, repaired: Elements, event: EventName, question: Question) -> Rank:
+    def _cell(self, repaired: Elements, event: EventName, question: Question) -> Answer:
         """A question that does not arise has nothing to improve."""
-        cell = self._cell(repaired, event, question)
-        return cell.rank if cell else Rank.SAFE
-
-    def _why(self, repaired: Elements, event: EventName, question: Question) -> tuple[Reason, ...]:
-        cell = self._cell(repaired, event, question)
-        return cell.why if cell else ()
-
-    def _cell(self, repaired: Elements, event: EventName, question: Question) -> Answer | None:
-        key = repaired, event, question
-        if key not in self._cells:
-            judge = self._judge(repaired)
-            self._cells[key] = judge.cell(judge.copies.host.programs[self._name], event, question)
-        return self._cells[key]
+        judge = self._judge(repaired)
+        return judge.cell(judge.copies.host.programs[self._name], event, question) or SAFE
 
     def _judge(self, repaired: Elements) -> Judge:
         if repaired not in self._judges:

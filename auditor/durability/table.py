@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from typing import Any
 
 from auditor.durability.answers import Answer, Choice, Promise, Rank, Reason, Relies, all_of, promises
 from auditor.durability.copies import Copies
 from auditor.durability.events import ALL, EVENTS, QUESTIONS, Event, EventName, Question
-from auditor.durability.host import Host, Program, Vdev
+from auditor.durability.host import Host, Pool, Program, Vdev
 from auditor.durability.questions import answer
 
 Table = Mapping[tuple[EventName, Question], Answer]
+CLASSES = ("normal", "special", "dedup", "log")
 KEPT = 2  # vdevs of a kind
 _LEG = attrgetter("state", "in_sync", "clean", "opens", "answers", "needed")
 _STORE = attrgetter(
@@ -44,16 +46,10 @@ class Folded:
                 vdev for vdev in vdevs if self._kept(vdev, kinds.setdefault((*of, *_shape(host, vdev, used)), []))
             )
 
-        pools = {
-            name: replace(
-                pool,
-                normal=kept(pool.normal, name, "normal"),
-                special=kept(pool.special, name, "special"),
-                dedup=kept(pool.dedup, name, "dedup"),
-                log=kept(pool.log, name, "log"),
-            )
-            for name, pool in host.pools.items()
-        }
+        pools = dict[str, Pool]()
+        for name, pool in host.pools.items():
+            two: Mapping[str, Any] = {each: kept(getattr(pool, each), name, each) for each in CLASSES}
+            pools[name] = replace(pool, **two)
         self.host = replace(host, pools=pools)
 
     def _kept(self, vdev: Vdev, alike: list[Vdev]) -> bool:
