@@ -117,7 +117,8 @@ class Guest:
             except OSError as error:
                 raise Dead(str(error)) from None
             if not part:
-                raise Dead(self.vm.result().log[-400:] + self.vm.result().console[-400:])
+                found = self.vm.wait(10)
+                raise Dead(found.log[-400:] + found.console[-400:])
             self.left += part
         line, _, self.left = self.left.partition(b"\n")
         found: dict[str, Any] = json.loads(line)
@@ -243,7 +244,8 @@ class Run(user.Results):
             try:
                 entries = kernel.record(**PARAMETERS.get(control, {}))
             except Dead as error:
-                self.void.append(f"{plan.name}: not recorded: {error}")
+                self.void.append(f"{plan.name}{f' ({control})' if control else ''}: not recorded: {error}")
+                print(self.line, self.void[-1], flush=True)
                 return
             if not kernel.exact(entries):
                 self.void.append(f"{plan.name}: the recording is not what is on the drives")
