@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from tests.lab.machine import available, release
 from tests.lab.points import run as user
@@ -26,9 +28,11 @@ from tests.lab.vm import VM, clean_up_on_signals, scratch
 
 HERE = Path(__file__).parent
 SIZE = 192 << 20
+BLANK = one_partition(SIZE) + bytes(SIZE - 512)
 DISKS = ("d0", "d1", "l0")
 GUEST_FILES = ("__init__.py", "commit.py", "postgres.py", "stage.py", "walk.py", "workloads.py")
 BOOT_S, RECORD_S, CHECK_S = 600.0, 600.0, 300.0
+BOOTS = 5  # in a row: on a busy machine an emulated kernel may find no clock
 LABELS = (1 << 20) + (512 << 10)  # the first two lie behind the start of the partition
 NOWHERE = Slot("", 0, 0)
 
@@ -54,8 +58,9 @@ class Plan(NamedTuple):
         bias = "throughput" if "throughput" in self.data else "latency"
         return modelled.Plan(self.name, layout, logbias=bias, how="always" if "sync=always" in self.data else "fsync")
 
-    def words(self, **parameters: int) -> dict[str, Any]:
+    def words(self, control: str = "") -> dict[str, Any]:
         volume = f"{self.volume}M" if self.volume else ""
+        parameters = {name: int(name == control) for name in PARAMETERS}
         return {**self._asdict(), "volume": volume, "disks": DISKS, "parameters": parameters}
 
 
@@ -79,7 +84,7 @@ PLANS = (
     Plan("PostgreSQL with a checkpoint", "postgres", commits=44, stride=16, width=2),
 )
 QUICK = PLANS[0]
-PARAMETERS = {"zil_nocacheflush": {"zil_nocacheflush": 1}, "zfs_nocacheflush": {"zfs_nocacheflush": 1}}
+PARAMETERS = {"zil_nocacheflush": 0, "zfs_nocacheflush": 0}  # a control sets its own to 1
 
 
 class Dead(Exception):
@@ -87,104 +92,110 @@ class Dead(Exception):
 
 
 class Guest:
-    """One boot. ask(): a line of JSON there, one back."""
+    """Of one line, booted when it is needed and again when it is gone. ask(): a line of JSON there, one back."""
 
     def __init__(self, line: str, drives: Drives) -> None:
-        self.vm = VM(zfs=line, disks=[f"vblk:nbd={drives.sockets[name]}" for name in (MARKS, *DISKS)], mem="2G")
+        self.line, self.drives = line, drives
+        self.vm: VM | None = None
+        self.port: socket.socket | None = None
+        self.left = b""
+
+    def _boot(self) -> None:
+        """Raises Dead."""
+        self.vm = VM(zfs=self.line, disks=[f"vblk:nbd={self.drives.sockets[name]}" for name in (MARKS, *DISKS)])
         power = HERE.parent / "power"
         files: dict[str, str | bytes] = {f"power/{name}": (power / name).read_bytes() for name in GUEST_FILES}
         self.vm.start("cd /lab && exec python3 -m power.walk", {**files, "plan.json": '{"settings": []}'})
         self.port = self.vm.connect("ack")
-        self.left = b""
         self._line(BOOT_S)
 
+    def boot(self) -> None:
+        """Unless it runs. Raises Dead."""
+        for attempt in range(BOOTS):
+            if self.vm is not None:
+                return
+            try:
+                self._boot()
+            except Dead:
+                self.close()
+                if attempt == BOOTS - 1:
+                    raise
+
     def ask(self, seconds: float, **words: Any) -> dict[str, Any]:
-        """Raises Dead."""
+        """Raises Dead; then it is gone."""
+        self.boot()
+        assert self.port
         try:
             self.port.sendall(json.dumps(words).encode() + b"\n")
-        except OSError as error:
+            return self._line(seconds)
+        except (OSError, Dead) as error:
+            self.close()
             raise Dead(str(error)) from None
-        return self._line(seconds)
 
     def _line(self, seconds: float) -> dict[str, Any]:
+        assert self.vm
+        assert self.port
         end = time.monotonic() + seconds
         while b"\n" not in self.left:
             self.port.settimeout(max(end - time.monotonic(), 0.01))
             try:
                 part = self.port.recv(1 << 16)
-            except TimeoutError:
-                raise Dead(f"no answer in {seconds:.0f} s") from None
             except OSError as error:
-                raise Dead(str(error)) from None
+                raise Dead(f"no answer in {seconds:.0f} s: {error}") from None
             if not part:
                 found = self.vm.wait(10)
                 raise Dead(found.log[-400:] + found.console[-400:])
             self.left += part
         line, _, self.left = self.left.partition(b"\n")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        found_line: dict[str, Any] = json.loads(line)
+        return found_line
 
     def close(self) -> None:
-        self.vm.close()
+        if self.port:
+            self.port.close()
+        if self.vm:
+            self.vm.close()
+        self.vm, self.port, self.left = None, None, b""
 
 
 class Kernel(Explorer):
-    """One plan in a guest that is booted again when it is gone."""
+    """One plan in a guest."""
 
-    def __init__(self, line: str, drives: Drives, plan: Plan, *, prune: bool = True) -> None:
+    def __init__(self, guest: Guest, plan: Plan, *, prune: bool = True) -> None:
         super().__init__(DISKS, prune=prune)
-        self.line, self.drives, self.plan = line, drives, plan
-        self.guest: Guest | None = None
-        self.base = {name: bytes(data) for name, data in drives.images.items() if name != MARKS}
+        self.guest, self.drives, self.plan = guest, guest.drives, plan
+        self.images: dict[str, bytes] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.guest:
-            self.guest.close()
-
-    def ask(self, seconds: float, **words: Any) -> dict[str, Any]:
-        if self.guest is None:
-            self.guest = Guest(self.line, self.drives)
-        try:
-            return self.guest.ask(seconds, **words)
-        except Dead:
-            self.guest.close()
-            self.guest = None
-            raise
-
-    def record(self, **parameters: int) -> list[Entry]:
+    def record(self, control: str = "") -> list[Entry]:
         """All requests until the last commit. Raises Dead."""
-        for name, data in self.base.items():
-            self.drives.write(name, 0, data)
-        self.guest = self.guest or Guest(self.line, self.drives)
+        for name in DISKS:
+            self.drives.write(name, 0, BLANK)
+        self.guest.boot()
         self.drives.take()
         self.drives.lag = LAG_S
-        self.ask(RECORD_S, do="record", **self.plan.words(**parameters))
+        self.guest.ask(RECORD_S, do="record", **self.plan.words(control))
         entries = [each for each in self.drives.take() if each.kind != Kind.READ]
         self.drives.lag = 0.0
-        self.images = {name: bytes(self.drives.images[name]) for name in self.base}
-        self.ask(RECORD_S, do="export")
+        self.images = {name: bytes(self.drives.images[name]) for name in DISKS}
+        self.guest.ask(RECORD_S, do="export")
         return entries
 
     def exact(self, entries: Sequence[Entry]) -> bool:
         """The last prefix of the recording is what was on the drives."""
-        found = {name: bytearray(data) for name, data in self.base.items()}
+        found = {name: bytearray(BLANK) for name in DISKS}
         for each in entries:
             if to_device(each):
                 found[each.device][each.offset : each.end] = each.data
         return all(self.images[name] == data for name, data in found.items())
 
     def disks(self, durable: Mapping[str, bytes | bytearray] | None = None) -> Disks:
-        return Disks(self.drives.write, durable or self.base)
+        return Disks(self.drives.write, durable or dict.fromkeys(DISKS, BLANK))
 
     def check(self) -> tuple[dict[str, Any], list[Entry]]:
-        if self.guest is None:
-            self.guest = Guest(self.line, self.drives)
+        self.guest.boot()
         self.drives.take()
         try:
-            seen = self.ask(CHECK_S, do="check", **self.plan.words())
+            seen = self.guest.ask(CHECK_S, do="check", **self.plan.words())
         except Dead as error:
             seen = {"dead": str(error)}
         return seen, [each for each in self.drives.take() if each.kind != Kind.FLUSH and each.device != MARKS]
@@ -236,25 +247,24 @@ class Run(user.Results):
 
     def __init__(self, line: str, release: str, folder: Path) -> None:
         super().__init__(line, release)
-        blank = {name: one_partition(SIZE) + bytes(SIZE - 512) for name in DISKS}
-        self.drives = Drives(folder, {MARKS: bytes(1 << 20), **blank})
+        self.guest = Guest(line, Drives(folder, {MARKS: bytes(1 << 20), **dict.fromkeys(DISKS, BLANK)}))
 
     def walk(self, plan: Plan, control: user.Control = "", *, thorough: bool = False) -> None:
-        with Kernel(self.line, self.drives, plan) as kernel:
-            try:
-                entries = kernel.record(**PARAMETERS.get(control, {}))
-            except Dead as error:
-                self.void.append(f"{plan.name}{f' ({control})' if control else ''}: not recorded: {error}")
-                print(self.line, self.void[-1], flush=True)
-                return
-            if not kernel.exact(entries):
-                self.void.append(f"{plan.name}: the recording is not what is on the drives")
-            lying = control == "lying drives"
-            points = Points(entries, width=8 if lying else plan.width, cut=0 if control else plan.cut, lying=lying,
-                            stride=0 if lying else plan.stride)  # fmt: skip
-            self.add(plan.model(), control, kernel.explore(entries, points))
-            if thorough:
-                self.add_omissions(plan.name, *omissions(kernel, entries))
+        kernel = Kernel(self.guest, plan)
+        try:
+            entries = kernel.record(control)
+        except Dead as error:
+            self.void.append(f"{plan.name}{f' ({control})' if control else ''}: not recorded: {error}")
+            print(self.line, self.void[-1], flush=True)
+            return
+        if not kernel.exact(entries):
+            self.void.append(f"{plan.name}: the recording is not what is on the drives")
+        lying = control == "lying drives"
+        points = Points(entries, width=8 if lying else plan.width, cut=0 if control else plan.cut, lying=lying,
+                        stride=0 if lying else plan.stride)  # fmt: skip
+        self.add(plan.model(), control, kernel.explore(entries, points))
+        if thorough:
+            self.add_omissions(plan.name, *omissions(kernel, entries))
 
 
 def main() -> int:
@@ -276,6 +286,8 @@ def main() -> int:
             found.walk(plan, control, thorough=plan is QUICK and not control)
             if options.results:  # hours: what is known is kept
                 user.keep(found.rows, options.results)
+        found.guest.close()
+        shutil.rmtree(folder, ignore_errors=True)
         status = max(status, found.report())
     return status
 
