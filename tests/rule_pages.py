@@ -86,7 +86,7 @@ def _markdown_page(rule: Rule, lab: str) -> Iterator[str]:
     yield f"# {rule.id}\n\n**{_plain(rule.title)}**\n"
     for label, text, code in fields(rule):
         shown = f"`{text}`" if code else _plain(" ".join(text.split()))
-        yield f"- *{label}:* {shown}" if label else f"  - {shown}"
+        yield f"- *{label}:* {shown}" if label else f"    - {shown}"  # four: Python-Markdown nests none with fewer
     yield f"- *Lab:* {lab}"
     yield f"\n[All rules](../../rules/README.md). Made of `{_source(rule)}`."
 

@@ -15,4 +15,6 @@ cp --parents ./*.md LICENSE docs/*.md docs/*.png docs/upstream/*.md tests/lab/*.
     grep -v INFO "$work/log" >&2
     exit 1
 }
+flat=$(grep -LPz '</li>\n</ul>\n</li>' "$out"/docs/rules/*-*.html || true)  # their sources are a list in a list
+[ -z "$flat" ] || { echo "flat lists: $flat" >&2; exit 1; }
 echo "$out: $(find "$out" -name '*.html' | wc -l) pages"

@@ -193,7 +193,7 @@ def test_a_page_says_everything_of_its_rule() -> None:
 def test_explain_prints_what_the_page_says() -> None:
     """Word by word, for every rule: what one of them has the other has, too, but for the lab."""
     pages_of = pages()
-    marks = re.compile(r"(?<!\\)`|^- \*([\w ]+):\*|^  - |\*\*(?!\*)", re.MULTILINE)
+    marks = re.compile(r"(?<!\\)`|^- \*([\w ]+):\*|^    - |\*\*(?!\*)", re.MULTILINE)
     for rule in ALL:
         shown = rule_page.page(rule, 100).removeprefix(f"{rule.id}:")
         said = pages_of[rule.id].removeprefix(f"# {rule.id}").partition("\n- *Lab:*")[0]
