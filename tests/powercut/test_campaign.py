@@ -36,6 +36,7 @@ from auditor.verify import ledger, place
 from auditor.verify.ledger import PlaceError
 from tests.fake import CommandLine
 from tests.powercut.test_witness import Server, logged, until
+from tests.shared import briefly
 from tests.verify.fake_zfs import FakeZfs
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for namespaces and loop devices")
@@ -317,6 +318,7 @@ def test_a_drive_from_start_to_report(host: Host, loop: Loop, tmp_path: Path) ->
 
 
 @root
+@pytest.mark.slow
 def test_a_reset_is_no_cut_and_an_end_in_order_neither(host: Host, loop: Loop) -> None:
     part = str(loop.part)
     host.write(*host.start, "--raw", part)
@@ -368,7 +370,9 @@ def test_a_drive_that_is_gone(host: Host, tmp_path: Path) -> None:
 
 
 @root
-@pytest.mark.parametrize("profile", ["fsync", "dsync", "direct", "mmap", "pages16"])
+@pytest.mark.parametrize(
+    "profile", briefly([(each,) for each in ("fsync", "dsync", "direct", "mmap", "pages16")], quick=1)
+)
 def test_a_folder_from_start_to_report(profile: str, host: Host) -> None:
     data = host.folder / "data"
     os.chown(data, 1234, 1234)

@@ -43,6 +43,7 @@ from auditor.powercut.wire import COMMIT, Frame, Kind, encoded
 from tests.fake import CommandLine
 from tests.lab.power.disks import BLOCK, Disk
 from tests.powercut.test_wire import MANIFEST, RUN, commits
+from tests.shared import briefly
 
 SCHEMA = Draft202012Validator(
     json.loads((Path(report.__file__).parents[1] / "report" / "powercut_schema.json").read_text())
@@ -242,7 +243,7 @@ def of(left: list[Remains], committed: int) -> Trial:
     return Trial(1, POWER, committed, left[0].missing, damage, (), (left[1].checked, left[1].missing))
 
 
-@pytest.mark.parametrize("rate", [10, 1000])
+@pytest.mark.parametrize("rate", briefly([(1000,), (10,)], quick=1))
 @pytest.mark.parametrize(
     ("model", "words"),
     [
@@ -261,6 +262,7 @@ def test_the_verdict_on_each_model_of_a_drive(model: str, words: set[str], rate:
         assert found.word == "REORDERED", "what was written after a flush is there, and what it flushed is not"
 
 
+@pytest.mark.slow
 def test_a_flush_that_comes_late_shows_by_the_rate_of_commits(tmp_path: Path) -> None:
     """10 ms late: at ten commits a second a cut falls into it once in ten, at a thousand always. Twelve cuts may hold."""
     slow = judge([cut(tmp_path, "late", 10, seed) for seed in range(40)])
