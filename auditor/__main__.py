@@ -49,7 +49,7 @@ def main() -> None:
     if interrupt := sys.modules.get("auditor.interrupt"):
         interrupt.ignore()
     _kill_children()
-    os._exit(_said(text, code))
+    os._exit(_print(text, code))
 
 
 def _import_no_strangers() -> None:
@@ -85,7 +85,7 @@ def _kill_children() -> None:
         started.kill_all()
 
 
-def _said(text: str, code: int) -> int:
+def _print(text: str, code: int) -> int:
     """The exit code, once everything is written; not 0 where it did not arrive."""
     wrong = _written(sys.stdout, text)
     if wrong and not isinstance(wrong, BrokenPipeError) and not code:

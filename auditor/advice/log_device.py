@@ -51,7 +51,7 @@ def page(pool: Subject, facts: Facts, before: Facts | None = None) -> Iterator[d
     helps, answer = _whether(pool, found, facts)
     more = f"zaudit verify {quoted(pool.name)} measures what commits take now; --ab slog, what a log device is worth."
     yield doc.Say(f"Log device for pool {pool.name}, by what was counted. Nothing is changed by this.")
-    yield doc.section("", [doc.labelled((*_seen(pool, found), _txgs(pool, facts)), at=13)])
+    yield doc.section("", [doc.labelled((*_figures(pool, found), _txgs(pool, facts)), at=13)])
     yield doc.section("", [doc.Say(answer), doc.Say(more)])
     if found.commits:
         yield doc.section("", [*_size(pool, found, facts), *(_which(pool, found, facts) if helps else ())])
@@ -114,7 +114,7 @@ def _why_not(pool: Subject, unseen: Sequence[str], facts: Facts, before: Facts |
     return f"no counters of the log of {unseen[0]}{reason} (OpenZFS 2.2 and later have them, for what is mounted)"
 
 
-def _seen(pool: Subject, found: Measured) -> Iterator[tuple[str, str]]:
+def _figures(pool: Subject, found: Measured) -> Iterator[tuple[str, str]]:
     span = _span(found.seconds)
     over = f"in the {span} since the earlier look" if found.between else f"the mean of {span} and more since the mount"
     yield "commits", f"{_rate(found.commits)} a second on {_several(found.counted)}, {over}"

@@ -197,7 +197,7 @@ def of_audit(line: Line, seen: Audited, runs: Runs | None, verify: str) -> Itera
             yield Statement("open", "check", f"{id} was left out by {harmless(by[0])}", f"zaudit explain {id}", id)
             continue
         verdicts = [each for each in judged.verdicts.get(id, ()) if _concerned(each, only) and _is_here(each, seen)]
-        said = _said(rule, verdicts, verify)
+        said = _statement(rule, verdicts, verify)
         if id in line.against and said.answer == "yes":
             said = said._replace(text=f"{id} {PASSES}")
         if line.on == "log" and said.answer == "yes" and any(each.outcome == "not applicable" for each in verdicts):
@@ -229,7 +229,7 @@ def _no_database(seen: Audited) -> Statement:
     )
 
 
-def _said(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Statement:
+def _statement(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Statement:
     """The worst of the verdicts. verify: what measures again."""
     by: dict[str, list[Verdict]] = {}
     for each in verdicts:

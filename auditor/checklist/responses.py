@@ -331,7 +331,7 @@ def checklist(lists: Sequence[lists.List], seen: Looks, evidence: tuple[Evidence
 
 
 def _answered(line: Line, list_: str, seen: Looks) -> LineAnswer:
-    said = tuple(_current(each, line, seen) for each in _said(line, seen))
+    said = tuple(_current(each, line, seen) for each in _statements(line, seen))
     answer = decide(line, said)
     ordered = sorted(
         said, key=lambda each: (each.answer != answer, each.rule in line.against, answer == "yes" and bool(each.rule))
@@ -351,7 +351,7 @@ def decide(line: Line, said: Sequence[Statement]) -> Answer:
     return "does not apply" if said and not any(each.rule for each in said) else "open"
 
 
-def _said(line: Line, seen: Looks) -> Iterator[Statement]:
+def _statements(line: Line, seen: Looks) -> Iterator[Statement]:
     target = seen.audit.target.name
     if line.on == "log":
         devices = lists.log_devices(seen.audit.facts)

@@ -136,10 +136,10 @@ def spelt(release: Release) -> str:
 
 def in_words(bounds: tuple[Range, ...]) -> str:
     """``all of 2.1, 2.2.1 and later of 2.2, 2.3.0 to 2.3.3``."""
-    return ", ".join(map(_told, bounds))
+    return ", ".join(map(_spell, bounds))
 
 
-def _told(bounds: Range) -> str:
+def _spell(bounds: Range) -> str:
     first, last = bounds
     if len(last) == 2:
         return f"all of {spelt(last)}" if first[2:] == (0,) else f"{spelt(first)} and later of {spelt(last)}"

@@ -183,10 +183,10 @@ def _upgrade(bugs: Sequence[Bug], now: Release) -> str:
         best = next(((left, each) for left, _, each in ranked if (each[:2] == now[:2]) is of_line), None)
         if best and best[0] < (chosen[-1][0] if chosen else len(bugs)):
             chosen.append(best)
-    return _told(chosen, len(bugs)) if chosen else "No release is known to fix what this host can meet."
+    return _spell(chosen, len(bugs)) if chosen else "No release is known to fix what this host can meet."
 
 
-def _told(chosen: Sequence[tuple[int, Release]], of: int) -> str:
+def _spell(chosen: Sequence[tuple[int, Release]], of: int) -> str:
     """chosen: how many of the bugs are left, and the release."""
     fixed = [(releases.spelt(release), "all" if not left else f"{of - left} of") for left, release in chosen]
     (first, most), *others = fixed

@@ -81,7 +81,7 @@ def from_table(
     _keys(table, REQUIRED | SAID | {"example"}, OPTIONAL | SAID_IF, "a rule")
     thresholds = _thresholds(table, decided)
     compilers = AT_ONCE.knowing(thresholds)
-    said = cache(partial(_said, table, _kind(table), registry, compilers))
+    said = cache(partial(_read_texts, table, _kind(table), registry, compilers))
     _check_sets(said(ANY).fix, _kind(table), registry)
     rule = _judged(id, path, table, registry, compilers, said)
     if rule.origin and (rule.subject, rule.origin) not in registry:
@@ -107,7 +107,7 @@ def trusted(
 
     @cache
     def said(platform: str) -> Texts:
-        return _said(whole(), _kind(table), registry, compilers, platform)
+        return _read_texts(whole(), _kind(table), registry, compilers, platform)
 
     rule = _judged(id, path, table, registry, compilers, said)
     found = _examples(whole()["example"], with_when=rule.when is not None) if examples else ()
@@ -172,7 +172,9 @@ def _kind(table: Mapping[str, Any]) -> Kind:
     return cast(Kind, _one_of(table, "subject", KINDS))
 
 
-def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, compilers: _Compilers, platform: str) -> Texts:
+def _read_texts(
+    table: Mapping[str, Any], kind: Kind, registry: Registry, compilers: _Compilers, platform: str
+) -> Texts:
     """In words of a platform, which are not known when the rule is loaded."""
     return Texts(
         impact=_text(table, "impact"),

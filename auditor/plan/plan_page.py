@@ -22,7 +22,7 @@ SCHEMA = "zaudit-plan/1"
 COLUMNS_SHOWN = 3
 COMMANDS_SHOWN = 6
 WIDTH = 110
-NOTHING = "Nothing of it was run. Make the steps in this order, and check after each."
+NOTHING = "zaudit ran none of it. Take the steps in this order, and check after each."
 HEAD = """\
 set -euo pipefail
 export LC_ALL=C
@@ -86,12 +86,12 @@ def _markdown(plan: Plan) -> Iterator[str]:
     yield f"Now: {text(harmless(now.headline))}\n"
     yield from _table(now)
     if not plan.steps:
-        yield "There is no step to make."
+        yield "No step to take."
     for number, step in enumerate(plan.steps, 1):
         yield f"\n## Step {number}: {'; '.join(text(_title(each)) for each in step.findings)}\n"
         yield from _step(plan, step)
         if step.report is None:
-            yield "- Not simulated: what it changes cannot be told from here."
+            yield "- Not simulated: zaudit cannot predict its effect."
         elif step.better:
             yield f"- Then: {text(harmless(step.report.headline))}\n"
             yield from _table(step.report)
@@ -209,7 +209,7 @@ def _script(plan: Plan) -> Iterator[str]:
     yield ""
     by_hand = sum(bool(step.person) for step in plan.steps)
     done = "Nothing was changed" if by_hand == len(plan.steps) else "Done"
-    left = f"; {by_hand} steps are by hand, and stand above as comments" if by_hand else ""
+    left = f"; {by_hand} manual steps are comments above" if by_hand else ""
     yield f"printf '%s\\n' {quoted(f'{done}{left}. Now run: {_check(plan)}')}"
 
 

@@ -182,7 +182,7 @@ def must_be_report(document: Mapping[str, Any]) -> None:
 def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> dict[tuple[str, Element], Outcome]:
     """(rule, element) -> what was found. shared: what is known by more than its name."""
     must_be_report(document)
-    found = (_seen(finding, each) for finding, each in unfolded(document))
+    found = (_outcome(finding, each) for finding, each in unfolded(document))
     return {
         (seen.rule, element): seen._replace(element=element)
         for seen in found
@@ -190,7 +190,7 @@ def _index(document: Mapping[str, Any], shared: Mapping[Element, Element]) -> di
     }
 
 
-def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Outcome:
+def _outcome(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Outcome:
     severity = each.get("severity", finding["severity"])  # of known bugs each has one, and a rule
     if severity not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
         raise CompareError(f"{severity!r} or {finding['outcome']!r} is not a severity or outcome")
@@ -294,9 +294,9 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         if one != other:
             yield f"different {what}: {_words(one)}, then {_words(other)}"
     for pool in sorted(_identities(old).other_pools(_identities(new))):
-        yield f"pool {pool} was made again (another GUID): what it consists of is compared by name"
+        yield f"pool {pool} was created again (another GUID), so its parts are compared by name"
     for rule, name, was, now in _moved(old, new):
-        yield f"another threshold: {rule}.{name} was {was} and is now {now}, so what it finds may differ on the same host"
+        yield f"another threshold: {rule}.{name} was {was} and is now {now}; its findings may differ on the same host"
     before, after = set(_left_out(old)), set(_left_out(new))
     for rules, when in ((before - after, "first"), (after - before, "second")):
         if rules:
@@ -325,7 +325,7 @@ def _unasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
             recorders = (f"zaudit {each.get('recording', {}).get('zaudit')}" for each in (old, new))
             yield (
                 f"{which.format(*recorders)}, which did not ask {len(lacks):,} of the questions asked today "
-                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what depends on them is {outcome}, record again"
+                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what depends on them is {outcome}; record again"
             )
 
 
@@ -340,10 +340,10 @@ EVIDENCE_SHOWN = 3
 RULES_SHOWN, FAILED_SHOWN = 3, 8
 CAUSE = 3  # rules that cannot tell for the same reasons are told together
 MIND: Mapping[Change, str] = {
-    "not judged": "Its rule was left out this time: that does not mean that it is fixed.",
-    "only now": "It may have been so before: the first recording does not know the question.",
-    "only then": "The second recording does not know the question: that does not mean that it is fixed.",
-    "not seen": "It was not seen this time: that does not mean that it is fixed.",
+    "not judged": "Its rule was left out this time. It may not be fixed.",
+    "only now": "It may not be new: the first recording has no answer.",
+    "only then": "The second recording has no answer. It may not be fixed.",
+    "not seen": "zaudit could not see it this time. It may not be fixed.",
 }
 
 
@@ -379,7 +379,7 @@ def _row(each: Difference) -> dict[str, Any]:
 
 def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any], code: int) -> Iterator[doc.Block]:
     yield doc.Say(" to ".join(f"{each.get('host')} {each.get('taken')}" for each in (before, after)))
-    yield from (doc.Say(f"Mind: {note}") for note in found.notes)
+    yield from (doc.Say(f"Note: {note}") for note in found.notes)
     then = [each.shown.rule for each in found.differences if _quiet_then(each)]
     alone, causes = _causes([each for each in found.differences if not _quiet_then(each)])
     yield from map(_cause, causes)
@@ -428,8 +428,8 @@ def _cause(group: list[Difference]) -> doc.Finding:
     where = f"{len(rules)} rules on {len(group)} subjects, {may} {worst}: {few(rules, RULES_SHOWN)}"
     rows = [(why, text) for text in first.shown.reasons[:EVIDENCE_SHOWN]]
     failed = [each.shown for each in group if each.before and each.before.outcome == "fail"]
-    sentence = "had failed: that does not mean that it is fixed."
-    rows += [("Mind", f"{each.rule} {each.subject} {sentence}") for each in failed[:FAILED_SHOWN]]
+    sentence = "had failed: it may not be fixed."
+    rows += [("Note", f"{each.rule} {each.subject} {sentence}") for each in failed[:FAILED_SHOWN]]
     if len(failed) > FAILED_SHOWN:
         rows.append(("", f"and {len(failed) - FAILED_SHOWN} more had failed (--format json names all)"))
     return doc.Finding(doc.Run(word, "undecided"), "", where, "", doc.labelled(rows).rows)
@@ -437,7 +437,7 @@ def _cause(group: list[Difference]) -> doc.Finding:
 
 def _finding(each: Difference) -> doc.Finding:
     """A change without its subject: the title, and the evidence that came, went or changed."""
-    rows = [("Mind", MIND[each.change])] if each.change in MIND else []
+    rows = [("Note", MIND[each.change])] if each.change in MIND else []
     if each.after and each.after.outcome == "unknown":
         rows += [("Because", text) for text in each.after.reasons[:EVIDENCE_SHOWN]]
     old, new = (seen.evidence if seen else () for seen in (each.before, each.after))

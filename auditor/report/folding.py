@@ -74,7 +74,7 @@ def folded(verdicts: Iterable[Mapping[str, Any]], names: Names) -> list[Group]:
 def _group(first: Mapping[str, Any], members: Sequence[str], names: Names) -> Group:
     rest = {key: value for key, value in first.items() if key not in ("kind", "name")}
     if len(members) == 1:  # nobody need set anything in
-        rest = _said(rest, members[0])
+        rest = _spell(rest, members[0])
     return {"kind": first["kind"], "names": spelt(map(names.place, members)), **rest}
 
 
@@ -84,7 +84,7 @@ def _frozen(value: Any) -> object:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _said(verdict: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _spell(verdict: Mapping[str, Any], name: str) -> dict[str, Any]:
     """With the name in place of {subject}."""
     return {key: _set_in(key, value, name, quoted(name)) for key, value in verdict.items()}
 
@@ -139,7 +139,7 @@ def spread(
         for place in places(verdict["names"], len(names)):
             name = str(names[place])
             room.take(PART * parts + marks * len(quoted(name) if marks else ""))
-            yield {**_said(rest, name), "name": name}
+            yield {**_spell(rest, name), "name": name}
 
 
 def _marks(value: Any) -> int:

@@ -155,7 +155,7 @@ class Report(NamedTuple):
             exit_code=exit_code(((each.severity, each.failed) for each in fresh), threshold, failed_only=failed_only),
             seen_from=_seen_from(facts),
             pools=_pools(facts),
-            brought=tuple(_brought(facts)),
+            brought=tuple(_implied(facts)),
             used=tuple(_used(facts)),
             identities=identities(facts),
         )
@@ -213,7 +213,7 @@ def _seen_from(facts: Facts) -> str:
     return ""
 
 
-def _brought(facts: Facts) -> Iterator[Brought]:
+def _implied(facts: Facts) -> Iterator[Brought]:
     for pool in facts.linked(HOST, "pools"):
         for dataset in facts.linked(pool, "datasets"):
             match facts.of(dataset).get("brought"):

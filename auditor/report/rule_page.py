@@ -134,7 +134,7 @@ def fields(rule: Rule) -> Iterator[Field]:
     for i, reference in enumerate(rule.references):
         yield Field("" if i else "Sources", reference)
     for i, example in enumerate(rule.examples):
-        given = ", ".join(f"{name} = {_given(value)}" for name, value in example.given.items()) or "nothing known"
+        given = ", ".join(f"{name} = {_spell(value)}" for name, value in example.given.items()) or "nothing known"
         yield Field("" if i else "Examples", f"{example.verdict}: {example.name} ({given})")
 
 
@@ -188,7 +188,7 @@ def _field(label: str, text: str, width: int) -> Iterator[str]:
             first = False
 
 
-def _given(value: Any) -> str:
+def _spell(value: Any) -> str:
     if isinstance(value, dict) and set(value) == {"unknown"}:
         return f"unknown ({value['unknown']})"
     return json.dumps(value)

@@ -187,9 +187,9 @@ def page(found: Sides, code: int) -> Iterator[doc.Block]:
     certain = [each for each in found.differences if each.certain]
     open_ = [each for each in found.differences if not each.certain]
     yield doc.Say(f"{primary}, and {standby} as its standby")
-    yield from (doc.Say(f"Mind: {note}") for note in found.notes)
+    yield from (doc.Say(f"Note: {note}") for note in found.notes)
     if found.waived:
-        yield doc.Say(f"Mind: waived on one of them, which counts as passed: {', '.join(found.waived)}")
+        yield doc.Say(f"Note: waived on one of them, which counts as passed: {', '.join(found.waived)}")
     worse = (each for each in found.events if each.worse)
     yield doc.section(
         "After a failover", (doc.Say(f"{MEANS[each.event]}: {each.standby} (now {each.primary})") for each in worse)
@@ -197,8 +197,8 @@ def page(found: Sides, code: int) -> Iterator[doc.Block]:
     for each in certain:
         word = doc.Run(each.standby.severity.upper(), each.standby.severity)
         rows = (
-            ("Primary", f"{primary}: {_told(each.primary)}"),
-            ("Standby", f"{standby}: {_told(each.standby)}"),
+            ("Primary", f"{primary}: {_describe(each.primary)}"),
+            ("Standby", f"{standby}: {_describe(each.standby)}"),
             ("Failover", each.standby.impact),
         )
         yield doc.Finding(word, each.rule, each.standby.title, "", doc.labelled(rows).rows)
@@ -218,7 +218,7 @@ def _count(rules: int) -> str:
     return f"{rules} rule{'s' * (rules != 1)}"
 
 
-def _told(side: Side) -> str:
+def _describe(side: Side) -> str:
     return f"{_state(side)} ({few(side.places, PLACES)})" if side.places else _state(side)
 
 

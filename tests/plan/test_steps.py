@@ -205,7 +205,7 @@ def test_two_steps_that_only_help_together_are_one(monkeypatch: pytest.MonkeyPat
 def test_a_host_without_findings_has_no_step() -> None:
     found = plan_of("2.4-healthy-physical-no-cache")
     assert (found.steps, found.left) == ((), ())
-    assert "There is no step to make." in plan_page.markdown(found)
+    assert "No step to take." in plan_page.markdown(found)
 
 
 # -- the pages ---------------------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def test_the_script_makes_the_safe_steps_in_order(world: World) -> None:
     wanted = [each.run for step in settled(plan_of(REDUNDANT)) if not step.person for each in step.settings]
     assert world.done == wanted
     assert len(wanted) > 5
-    assert done.stdout.splitlines()[-1].startswith("Done; 6 steps are by hand")
+    assert done.stdout.splitlines()[-1].startswith("Done; 6 manual steps are comments above")
 
 
 def test_it_stops_on_another_host(world: World) -> None:
