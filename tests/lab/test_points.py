@@ -20,6 +20,7 @@ from tests.lab.points.explore import SECTOR, Disks, Files, Point, Points, Tally,
 from tests.lab.points.recording import MARKS, Block, Entry, Kind, Record
 from tests.lab.points.workload import PLANS, Finding, Observation, Plan, Script, Slot, generations, judge
 from tests.lab.power import disks as nbd
+from tests.lab.power import workloads
 from tests.lab.power.commit import Workload
 from tests.lab.power.workloads import Sequences, workload
 
@@ -392,3 +393,20 @@ def test_what_is_acknowledged_after_so_many_requests() -> None:
     entries = [write("d0", 0, b"x"), mark("0"), write("d0", 0, b"y"), mark("1")]
     assert [kernel.acknowledged(entries[:count]) for count in range(5)] == [0, 0, 1, 1, 2]
     assert {plan.name for plan in kernel.PLANS} == {plan.name for plan in dict.fromkeys(kernel.PLANS)}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (b"old", True),
+        (b"newer", True),
+        (b"ned", True),
+        (b"new", True),
+        (b"ol", False),
+        (b"older", False),
+        (None, False),
+    ],
+)
+def test_a_write_may_be_there_in_part(found: bytes | None, expected: bool) -> None:
+    assert workloads.one_of([b"old", b"newer"], found) is expected
+    assert workloads.one_of([None, b"old", b"newer"], None)

@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
@@ -324,6 +325,19 @@ class Replaced(Alone):
         return left
 
 
+def one_of(states: Sequence[bytes | None], found: bytes | None) -> bool:
+    """Is it what a file had at a moment? Between two of them a write is there from its beginning on, not always whole."""
+    if found is None or found in states:
+        return found in states
+    for before, after in pairwise(states):
+        if before is not None and after is not None:
+            pairs = enumerate(zip(found, after, strict=False))
+            done = next((at for at, (one, other) in pairs if one != other), min(len(found), len(after)))
+            if len(found) == max(len(before), done) and found[done:] == before[done:]:
+                return True
+    return False
+
+
 class Sequences(Alone):
     """Each commit is up to three operations on four files, from a list that the seed draws, and an fsync of all that they
     changed and of the folder. After a crash each name has what it had after some operation since the last commit."""
@@ -351,17 +365,24 @@ class Sequences(Alone):
         return (random.Random(f"{number}{name}").randbytes(64) * (size // 64 + 1))[:size]
 
     def states(self) -> Iterator[tuple[int, dict[str, bytes]]]:
-        """Each commit with what each name has after each of its operations. Two names may be of one file."""
+        """Each commit with what each name has after each of its system calls. Two names may be of one file."""
         files: dict[str, bytearray] = {}
+
+        def now(commit: int) -> tuple[int, dict[str, bytes]]:
+            return commit, {each: bytes(data) for each, data in files.items()}
+
         for commit in range(LONGEST):
             for kind, name, other, size in self.operations(commit):
                 kind = kind if name in files or kind not in self.NEEDS_FILE else "write"
                 body = self.content(commit, name, size)
+                if kind in ("recreate", "link") and files.pop(name if kind == "recreate" else other, None) is not None:
+                    yield now(commit)
+                if kind in ("write", "recreate") and name not in files:
+                    files[name] = bytearray()
+                    yield now(commit)
                 match kind:
-                    case "write" if name in files:
-                        files[name][:size] = body
                     case "write" | "recreate":
-                        files[name] = bytearray(body)
+                        files[name][: len(body)] = body
                     case "append":
                         files[name] += body
                     case "truncate":
@@ -372,7 +393,7 @@ class Sequences(Alone):
                         del files[name]
                     case "link":
                         files[other] = files[name]
-                yield commit, {each: bytes(data) for each, data in files.items()}
+                yield now(commit)
 
     def run(self, ack: Ack) -> NoReturn:
         folder, number = os.open(self.data, os.O_RDONLY), 0
@@ -418,9 +439,9 @@ class Sequences(Alone):
             return Left()
         every = list(self.states())
         for number in reversed(range(LONGEST)):
-            since = [state for commit, state in every if commit == number]
-            since += [state for commit, state in every if commit == number - 1][-1:] or [{}]
-            if all(found.get(name) in [state.get(name) for state in since] for name in self.NAMES):
+            since = [state for commit, state in every if commit == number - 1][-1:] or [{}]
+            since += [state for commit, state in every if commit == number]
+            if all(one_of([state.get(name) for state in since], found.get(name)) for name in self.NAMES):
                 return Left(set(range(number)))
         return Left(damage=[f"of no moment: { ({name: len(data) for name, data in found.items()}) }"])
 
