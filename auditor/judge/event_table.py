@@ -153,10 +153,10 @@ class EventTable:
         found = [self._facts.get(each, "copied_s") for each in places]
         marks = [each for each in found if isinstance(each, Known)]
         if not marks or len(marks) < len(found):
-            return "commits since the newest copy (age unknown)"
+            return "all that is not copied elsewhere (newest copy unknown)"
         oldest = min(marks, key=number_of)
         if not number_of(oldest):
-            return "commits since the newest copy (none found)"
+            return "all that is not copied elsewhere (no replication found)"
         hours = max(self._facts.now - number_of(oldest), 0) / 3600
         age = f"{hours:.0f} h" if hours < DAYS_FROM else f"{hours / 24:.0f} days"
         return f"at least {age} of commits: the newest bookmark of a replication is {oldest.evidence[0].text}"

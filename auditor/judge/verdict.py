@@ -14,7 +14,21 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.durability.events import Question
-from auditor.facts import DATA, HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true, word_of
+from auditor.facts import (
+    DATA,
+    HOST,
+    Evidence,
+    Facts,
+    Judged,
+    Kind,
+    Known,
+    Reason,
+    Subject,
+    Unknown,
+    is_true,
+    word_of,
+    words_of,
+)
 from auditor.judge.event import SEVERITIES, Event
 from auditor.judge.expression import Budget, Expression, Scope
 from auditor.judge.rule import FORMS, Figure, Fix, Outcome, Place, Rule, Severity, Template
@@ -280,6 +294,17 @@ def _possible(rule: Rule, scope: Scope) -> Iterator[Severity]:
     yield rule.severity
 
 
+def _conditions(fix: Fix, command: str, subject: Subject, facts: Facts) -> Iterator[str]:
+    """On which any fix of its kind helps on this host: a suspended pool takes no change, and the restart of a database brings
+    the other settings of its files along."""
+    if MODIFIES.match(command) and _suspended(subject, facts):
+        yield "Once the pool is no longer suspended"
+    if fix.cost == "needs restart" and subject.kind == "database":
+        changes = map(str, words_of(facts.get(subject, "changes_at_restart")))
+        if others := [each for each in changes if each.partition(" ")[0] not in fix.text]:
+            yield f"Once its files agree with the server ({'; '.join(others)})"
+
+
 def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     """A failure with the words for its own subject: message, place and command."""
     rule, subject = verdict.rule, verdict.subject
@@ -291,10 +316,11 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     command = fill(template, subject, origin, facts, shell=True) if template else ""
     if condition := (case or rule.fix).condition:
         case = (case or rule.fix)._replace(needs=fill(condition, subject, origin, facts, shell=False))
-    if MODIFIES.match(command) and _suspended(subject, facts):
-        fix = case or rule.fix
-        more = f", and {fix.needs[0].lower()}{fix.needs[1:]}" if fix.needs else ""
-        case = fix._replace(needs=f"Once the pool is no longer suspended{more}")
+    fix = case or rule.fix
+    if conditions := [*_conditions(fix, command, subject, facts)]:
+        conditions += [fix.needs] if fix.needs else []
+        joined = ", and ".join((conditions[0], *(f"{each[0].lower()}{each[1:]}" for each in conditions[1:])))
+        case = fix._replace(needs=joined)
     first, others = verdict.evidence[:1], verdict.evidence[1:]
     evidence = tuple(dict.fromkeys((*first, *rule.decided, *others)))  # not below what a report has room for
     amount = fill(rule.amount, subject, origin, facts, shell=False) if rule.amount else ""

@@ -312,8 +312,8 @@ def test_a_verdict_of_a_rule_without_elements_keeps_its_severity() -> None:
             {"tank/db": 26, "tank": 24 * 9},
             "LOSES at least 9 days of commits: the newest bookmark of a replication is tank#mark",
         ),
-        ({"tank/db": 26, "tank": None}, "LOSES commits since the newest copy (none found)"),
-        ({"tank/db": 26}, "LOSES commits since the newest copy (age unknown)"),
+        ({"tank/db": 26, "tank": None}, "LOSES all that is not copied elsewhere (no replication found)"),
+        ({"tank/db": 26}, "LOSES all that is not copied elsewhere (newest copy unknown)"),
     ],
 )
 def test_what_goes_with_the_pool_is_told_by_the_oldest_mark_of_a_copy(
@@ -334,7 +334,7 @@ def test_the_loss_of_the_pool_is_a_row_and_decides_nothing() -> None:
     assert before.headline == "NO LOSS FOUND FROM ANY EVENT CHECKED, INCLUDING A POWER CUT"
     assert not event_words.loses(before.columns)
     page = " ".join(audit_page.write_text(before, width=100).split())
-    assert "loss of the pool: LOSES commits since the newest copy" in page
+    assert "loss of the pool: LOSES all that is not copied elsewhere" in page
     kept = Declared("tank", "rebuildable", "", "from db2", 1)
     rebuilt = judged(looked(HEALTHY, Policy("p", "", datasets=(kept,))).facts)
     assert {column.gone.outcome for column in rebuilt.columns if column.gone} == {"word"}

@@ -185,6 +185,14 @@ def test_what_changes_a_pool_waits_until_it_is_no_longer_suspended(host: str) ->
     assert all(each.fix.needs.startswith("Once the pool is no longer suspended") for each in changing)
 
 
+def test_a_restart_of_a_database_waits_until_its_files_agree_with_it() -> None:
+    report = report_of(HOSTS / "2.3-db-mariadb-doublewrite-off")
+    guard = next(each for each in report.findings if each.rule.id == "torn-page-guard-off")
+    assert guard.fix.needs.startswith("Once its files agree with the server")
+    assert "sync_binlog" in guard.fix.needs
+    assert "innodb_doublewrite" not in guard.fix.needs  # which the fix itself writes
+
+
 def test_a_pool_without_its_log_device_is_not_suspended() -> None:
     report = report_of(HOSTS / "2.3-slog-missing-at-import")
     replaces = next(each for each in report.findings if each.rule.id == "slog-unhealthy")
