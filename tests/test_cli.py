@@ -143,7 +143,7 @@ def test_exit_codes_of_failures_alone(rules: list[str], code: int, mine: Path, z
 def test_what_is_left_out_is_said_with_its_severity(tmp_path: Path, zaudit: CommandLine) -> None:
     host = HOSTS / "2.3-sync-disabled-local"
     done = zaudit("check", "--replay", host, "--skip", "sync-disabled")
-    assert "(1 RULE WAS LEFT OUT, THE GRAVEST CRITICAL)" in done.out
+    assert "(1 RULE WAS LEFT OUT, THE MOST SEVERE CRITICAL)" in done.out
     assert "Left out by --skip: sync-disabled (critical)." in " ".join(done.out.split())
     (tmp_path / "p.toml").write_text('[rules]\nsync-disabled = "off"\nsync-ancestor-trap = "low"\n')
     words = ("check", "--replay", host, "--policy", tmp_path / "p.toml", "--format", "json")
@@ -151,7 +151,7 @@ def test_what_is_left_out_is_said_with_its_severity(tmp_path: Path, zaudit: Comm
     assert (off["rule"], off["severity"], off["by"]) == ("sync-disabled", "critical", f"policy {tmp_path / 'p.toml'}")
     assert (lowered["rule"], lowered["counts_as"]) == ("sync-ancestor-trap", "low")
     done = zaudit("check", "--replay", host, "--rule", "sync-always")
-    assert "RULES WERE LEFT OUT, THE GRAVEST CRITICAL)" in done.out
+    assert "RULES WERE LEFT OUT, THE MOST SEVERE CRITICAL)" in done.out
     assert re.search(r"Left out by --rule: .* and \d\d\d more", " ".join(done.out.split()))
 
 

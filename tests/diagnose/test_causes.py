@@ -198,7 +198,7 @@ CASES = {
     ),
     "a group that takes its time": Told(
         {"commits": {}, "rows": {"writes": 400}, "txgs": [(7, "C", 1.0), (9, "S", -6.0)]}, {}, {},
-        "NOBODY COMMITS", "", "nobody waits for one here",
+        "NOBODY COMMITS", "", "no program waits for one here",
     ),
     "hung": Told(
         {"commits": {}, "more": {"/sys/block/sdc/stat": worlds.stat(0, 0, 0, 0, flying=3)}, "flying": {"sdc": 2}}, {}, {},
@@ -207,10 +207,10 @@ CASES = {
     "discards": Told(  # as of zpool trim of a pool that nobody writes to
         {"commits": {}, "more": {"/sys/block/sdc/stat": "0 0 0 0 0 0 0 0 3 100 0 900 0 0 0 0 0\n"}, "flying": {"sdc": 2}},
         {}, {},
-        "NOBODY COMMITS", "", "nobody waits for one here",
+        "NOBODY COMMITS", "", "no program waits for one here",
     ),
     "full": Told({}, {"capacity": 93}, HEALTHY, "CAUSE", "full", "93% full"),
-    "nobody": Told({"commits": {}, "rows": {"writes": 400}}, {}, {}, "NOBODY COMMITS", "", "nobody waits for one here"),
+    "nobody": Told({"commits": {}, "rows": {"writes": 400}}, {}, {}, "NOBODY COMMITS", "", "no program waits for one here"),
     "two writers": Told(
         {"commits": {"tank/db": 360, "tank/web": 40}}, {}, {DB: (360, 360 * 5300), (200, "nginx", 2): (40, 40 * 5300)},
         "NOTHING STANDS OUT", "", "postgres waits 4 ms",
@@ -388,7 +388,7 @@ def test_a_counter_that_fell_is_inconclusive() -> None:
     before[path] = worlds.objset("tank/db", zil_commit_count=10**6)
     found = diagnose(worlds.observation((before, after), worlds.traced(HEALTHY)), worlds.facts())
     assert found.outcome == "INCONCLUSIVE"
-    assert "the counters of tank/db began anew (it was mounted meanwhile)" in found.reasons
+    assert "the counters of tank/db began again (it was mounted meanwhile)" in found.reasons
 
 
 def test_a_dataset_that_was_mounted_meanwhile_counts_from_nothing() -> None:

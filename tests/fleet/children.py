@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -38,4 +39,5 @@ def of_this_process() -> list[int]:
 def kill(number: int) -> None:
     """At once, until it is dead; whoever started it may wait for it."""
     os.kill(number, signal.SIGKILL)
-    os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT)
+    with contextlib.suppress(ChildProcessError):  # a thread of the pool has done so already
+        os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT)

@@ -42,7 +42,7 @@ def test_a_target_on_an_overlay_is_the_dataset_below_it() -> None:
 @pytest.mark.parametrize("apart", [True, None])
 def test_in_another_namespace_the_folder_means_something_else(apart: bool | None) -> None:
     with pytest.raises(
-        targets.TargetError, match="whose files lie in /tank/docker/x/diff; run zaudit as root on the host"
+        targets.TargetError, match="whose files lie in /tank/docker/x/diff; run zaudit as root on the outer host"
     ):
         resolved(host(), standing(apart))
 

@@ -114,7 +114,7 @@ def test_a_database_brings_the_datasets_that_were_not_named() -> None:
 def test_the_report_says_why_it_is_there() -> None:
     said = report(looked(all_of(recorded(POSTGRES), named("tank/pg/wal"))))
     assert [each.dataset for each in said.brought] == ["tank/pg"]
-    assert "tank/pg was not named and is audited, too: postgres 1997 keeps data there." in audit_page.write_text(said)
+    assert "Also audited: tank/pg (postgres 1997 keeps data there)." in audit_page.write_text(said)
     assert '"why": "postgres 1997 keeps data there"' in json_report.render(said)
     assert not report(looked(recorded(POSTGRES))).brought
 

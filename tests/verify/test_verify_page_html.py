@@ -142,8 +142,8 @@ def test_findings_of_the_audit() -> None:
     assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS 1 critical" in reader.text
     assert "CRITICAL sync-disabled tank, inherited by tank/db, tank/db/wal" in reader.text
     assert "zfs set sync=standard tank" in reader.text
-    assert "UNKNOWN ashift-too-small tank mirror-0, tank mirror-1 medium if it fails" in reader.text
-    assert "Unknown: Too small ashift for the drives" in reader.text
+    assert "UNKNOWN zed-not-running host medium if it fails" in reader.text
+    assert "Unknown: ZFS Event Daemon not running" in reader.text
 
 
 def test_every_class_has_a_style() -> None:
