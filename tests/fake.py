@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from auditor import cli
+from auditor import cli, screen
 from auditor.host import live as seam
 from auditor.host.files import allowed_part
 from auditor.host.request import Capture, Files, Read, Run
@@ -75,6 +75,7 @@ class CommandLine:
 
     def __call__(self, *words: object) -> Result:
         self.patch.setattr(sys, "argv", ["zaudit", *map(str, words)])
+        screen.wanted("auto", quiet=False)  # as in a process of its own
         if self.host is not None:
             self.patch.setattr(seam, "LiveHost", lambda *limits: self.host)
         self.capture.readouterr()

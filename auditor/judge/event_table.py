@@ -290,11 +290,13 @@ class EventTable:
 
     def ranked(self, verdicts: Iterable[Verdict]) -> Verdicts:
         """Failures and what is undecided of rules that name elements, as severe as the worst cell that hangs on them."""
-        carried = self._carried() if any(map(_counts, Verdicts.of(verdicts).open())) else {}
-        # what is undecided may be as bad as any other, whose loss hides it
+        counting = [each for each in Verdicts.of(verdicts).open() if _counts(each)]
+        carried = self._carried() if counting else {}
+        # where one subject of a rule is undecided, each of them may be as bad as any other, whose loss hides it
+        doubtful = {each.rule.id for each in counting if each.outcome == "unknown"}
 
         def ranked(each: Verdict) -> Verdict:
-            place = HOST if each.outcome == "unknown" else each.subject
+            place = HOST if each.rule.id in doubtful else each.subject
             return self._ranked(each, carried, place) if _counts(each) else each
 
         return Verdicts.of(verdicts).changed(ranked)

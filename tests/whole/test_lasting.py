@@ -162,7 +162,7 @@ def test_a_diff_says_once_what_neither_recording_knows(zaudit: CommandLine, tmp_
     said = " ".join(done.out.split())
     assert said.count("of the questions asked today") == 1
     assert "they were recorded by zaudit 0.0.9 and zaudit 0.0.9, which did not ask" in said
-    assert "what depends on them is unknown in both, record again" in said
+    assert "what depends on them is unknown in both; record again" in said
 
 
 # -- who judged -----------------------------------------------------------------------------------------------------
