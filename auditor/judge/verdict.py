@@ -295,11 +295,11 @@ def _possible(rule: Rule, scope: Scope) -> Iterator[Severity]:
 
 
 def _conditions(fix: Fix, command: str, subject: Subject, facts: Facts) -> Iterator[str]:
-    """On which any fix of its kind helps on this host: a suspended pool takes no change, and the restart of a database brings
-    the other settings of its files along."""
+    """What must hold on this host before any fix of its kind: a suspended pool takes no change, and a database that restarts or
+    reloads its files takes up their other settings, too."""
     if MODIFIES.match(command) and _suspended(subject, facts):
         yield "Once the pool is no longer suspended"
-    if fix.cost == "needs restart" and subject.kind == "database":
+    if subject.kind == "database" and (fix.cost == "needs restart" or (fix.sets and "reload" in fix.text)):
         changes = map(str, words_of(facts.get(subject, "changes_at_restart")))
         if others := [each for each in changes if each.partition(" ")[0] not in fix.text]:
             yield f"Once its files agree with the server ({'; '.join(others)})"

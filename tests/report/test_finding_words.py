@@ -185,12 +185,24 @@ def test_what_changes_a_pool_waits_until_it_is_no_longer_suspended(host: str) ->
     assert all(each.fix.needs.startswith("Once the pool is no longer suspended") for each in changing)
 
 
-def test_a_restart_of_a_database_waits_until_its_files_agree_with_it() -> None:
-    report = report_of(HOSTS / "2.3-db-mariadb-doublewrite-off")
-    guard = next(each for each in report.findings if each.rule.id == "torn-page-guard-off")
-    assert guard.fix.needs.startswith("Once its files agree with the server")
-    assert "sync_binlog" in guard.fix.needs
-    assert "innodb_doublewrite" not in guard.fix.needs  # which the fix itself writes
+@pytest.mark.parametrize(
+    ("name", "rule", "fixed", "other"),
+    [
+        ("2.3-db-mariadb-doublewrite-off", "torn-page-guard-off", "innodb_doublewrite", "sync_binlog"),
+        ("2.3-db-postgres-fsync-off", "pg-fsync-off", "fsync", "full_page_writes"),
+    ],
+)
+def test_a_database_reads_its_files_once_they_agree_with_it(name: str, rule: str, fixed: str, other: str) -> None:
+    found = next(each for each in report_of(HOSTS / name).findings if each.rule.id == rule)
+    assert found.fix.needs.startswith("Once its files agree with the server")
+    assert f"({other} is" in found.fix.needs
+    assert f"({fixed} is" not in found.fix.needs  # which the fix itself writes
+
+
+def test_what_neither_restarts_nor_reloads_a_database_waits_for_nothing() -> None:
+    findings = report_of(HOSTS / "2.3-db-postgres-fsync-off").findings
+    roles = next(each for each in findings if each.rule.id == "pg-synchronous-commit-roles")
+    assert roles.fix.needs == ""
 
 
 def test_a_pool_without_its_log_device_is_not_suspended() -> None:
