@@ -22,7 +22,7 @@ questions about servers, their settings, paths and services.
 audit; ``verify``, ``diagnose``, ``checklist``, ``fleet`` and ``advice`` build theirs.
 
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
-third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off. ``plan``
+third: it watches the existing load. ``checklist`` puts what the three saw next to lists that people tick off. ``plan``
 judges again and again what a fix would make of the facts. ``powercut`` is apart: it writes, cuts and counts.
 
 Imports point downwards: each room knows those below it and none next to it, as ``LAYERS`` of ``tests/whole/test_layers.py`` has

@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _import_no_strangers() -> None:
-    """Nothing from the caller's folder, and no compiled file is left beside a module."""
+    """Nothing from the caller's folder, and no compiled file is left next to a module."""
     sys.dont_write_bytecode = True
     home = os.path.dirname(os.path.dirname(__file__))  # a checkout or zaudit.pyz may be first, too
     if not sys.flags.safe_path and sys.path and sys.path[0] != home:

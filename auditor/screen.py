@@ -70,7 +70,7 @@ def look(output: Path | None) -> dict[str, Any]:
 def write(text: str, output: Path | None, summary: str, *, encoded: bool = False, mode: int = 0o600) -> None:
     """To a file, with a line on standard error that says what is in it, or to standard output.
 
-    encoded: as UTF-8, which the text says of itself, whatever standard output is. mode: of the file. Raises
+    encoded: as UTF-8, which the text reports, whatever standard output is. mode: of the file. Raises
     writing.CannotWrite.
     """
     shown = _shown(text, styled=output is None and color())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _INVISIBLE = re.compile(
     "FILLER|BLANK|JOINER|VARIATION SELECTOR|VOWEL INHERENT|NULL NOTEHEAD|OBJECT REPLACEMENT CHARACTER"
 )
-_RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))  # classes that reorder what is beside them (UAX #9)
+_RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))  # classes that reorder what is next to them (UAX #9)
 # more on one letter cover the lines above and below (UTS #39, 5.4); the vowels and ends of Korean syllables stack as well
 _STACKED = 4
 _SYLLABLE_PARTS = ("HANGUL JUNGSEONG ", "HANGUL JONGSEONG ")

@@ -75,7 +75,7 @@ class CommandLine:
 
     def __call__(self, *words: object) -> Result:
         self.patch.setattr(sys, "argv", ["zaudit", *map(str, words)])
-        screen.wanted("auto", quiet=False)  # as in a process of its own
+        screen.wanted("auto", quiet=False)  # as in a new process
         if self.host is not None:
             self.patch.setattr(seam, "LiveHost", lambda *limits: self.host)
         self.capture.readouterr()

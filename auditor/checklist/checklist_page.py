@@ -147,7 +147,7 @@ def inapplicable(found: Checklist) -> list[tuple[str, int, str]]:
 
 
 def no_by(found: Checklist) -> list[tuple[Statement, list[LineAnswer]]]:
-    """What is wrong, the gravest first, and the lines that it makes a no."""
+    """What is wrong, the most severe first, and the lines that it makes a no."""
     groups: dict[str, tuple[Statement, list[LineAnswer]]] = {each.text: (each, []) for each in wrong(found.lines)}
     for line in found.of("no"):
         first = next(text for text in groups if any(each.text == text for each in line.deciding))

@@ -59,7 +59,7 @@ class LineAnswer(NamedTuple):
 
 
 def wrong(lines: Iterable[LineAnswer]) -> list[Statement]:
-    """What makes lines a no, each once, the gravest first."""
+    """What makes lines a no, each once, the most severe first."""
     found = {each for line in lines if line.answer == "no" for each in line.deciding}
     return sorted(found, key=lambda each: (-RANK[each.severity or "low"], each.by, each.text))
 
@@ -278,7 +278,7 @@ def _is_here(verdict: Verdict, seen: Audited) -> bool:
 
 def _asked(seen: Audited) -> Iterator[Statement]:
     """Whether the servers here said themselves what is in force: what a role or a session sets stands in no file. One that was
-    asked is beside the same one as its process showed it."""
+    asked is next to the same one as its process showed it."""
     engines: dict[str, list[bool]] = {}
     for database in seen.facts.linked(HOST, "databases"):
         if (engine := word_of(seen.facts.get(database, "engine"))) in BY_SESSION:

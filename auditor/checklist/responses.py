@@ -200,7 +200,7 @@ FAILS = (
     "device-fails",
     "txg-hangs",
     "fallback",
-)  # beside which no log block shows what a log does
+)  # next to which no log block shows what a log does
 PART = 0.05  # of the commits: a thread that makes fewer is not one of several sessions
 LONGER = " --seconds 300"
 
@@ -389,7 +389,7 @@ def _exit_code(lines: Sequence[LineAnswer]) -> int:
 
 
 def _next(lines: Sequence[LineAnswer], seen: Looks) -> str:
-    """One command: what mends the gravest no, else what answers most open lines, else the page to sign."""
+    """One command: what fixes the most severe no, else what answers most open lines, else the page to sign."""
     if nos := lists.wrong(lines):
         return nos[0].do
     missing = [

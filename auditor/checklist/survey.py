@@ -1,4 +1,4 @@
-"""``zaudit checklist``: an audit, and beside it what was recorded of a verification and a diagnosis."""
+"""``zaudit checklist``: an audit, and next to it what was recorded of a verification and a diagnosis."""
 
 from __future__ import annotations
 

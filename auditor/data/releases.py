@@ -1,5 +1,5 @@
 """Releases and ranges of them, as tables write them: ``2.2.0-2.2.4``, both ends included, or ``2.1.0-``, which no release of
-its line mends. A release of 0.6 can have four numbers.
+its line fixes. A release of 0.6 can have four numbers.
 
 Not every version is of a release. META of OpenZFS's branch of development says X.Y.99 from the day on which X.Y is branched
 off until the next line is (tag zfs-2.2.99 follows zfs-2.2.0-rc1, and zfs-2.3.0-rc1 contains it); what is to become X.Y.0 is
@@ -204,7 +204,7 @@ def parse_builds(document: data.Document) -> dict[str, Build]:
 
 FIXES = "fixes.toml"
 NEWEST = ((2, 1, 16), (2, 2, 11), (2, 3, 9), (2, 4, 4))  # the tags that were there when it was made
-DOES = ("loss", "errors", "panic", "hang", "boot", "slow", "other")  # the gravest first
+DOES = ("loss", "errors", "panic", "hang", "boot", "slow", "other")  # the most severe first
 
 
 class Fix(NamedTuple):
@@ -243,7 +243,7 @@ def fixes_cover(release: tuple[object, ...]) -> bool:
 
 @cache
 def load_fixes() -> tuple[Fix, ...]:
-    """All entries, the gravest first, of these those first that need least in use."""
+    """All entries, the most severe first, of these those first that need least in use."""
     return parse_fixes(data.table(FIXES))
 
 

@@ -400,7 +400,7 @@ class _Reader:
         self.found: list[Line] = []
         self._known = known
         self._open: list[tuple[int, str]] = []  # (indent, name) of the keys around, of known settings alone
-        self._passed: int | None = None  # what is indented more belongs to the value of a key that is passed over
+        self._passed: int | None = None  # what is indented more belongs to the value of a key that is skipped
         self._listed = False  # ... and the items of a list that are indented as much
         self._block: int | None = None  # what is indented more is text between | or > and the next key
         self._leaf: tuple[int, int] | None = None  # where the last line was a setting: its indent and number
@@ -490,7 +490,7 @@ def _pair(body: str) -> tuple[str, str] | None:
 
 
 def _bare(body: str) -> str:
-    """The value of a line that is passed over, whatever stands before it: a key, a dash, an anchor, a tag."""
+    """The value of a line that is skipped, whatever stands before it: a key, a dash, an anchor, a tag."""
     pair = _pair(body) if body else None
     value = pair[1] if pair else body
     for _ in range(BEFORE):

@@ -182,7 +182,7 @@ def database_process(reply: Files, database: Subject) -> Iterator[Fact]:
 
 
 PROVIDES = {"database.unexamined": number("how many processes it stands for, none of which was looked at")}
-GROUPS = 10  # that are told apart; users of whom there are more than that are one
+GROUPS = 10  # that are distinguished; users of whom there are more than that are one
 OTHERS = "others"
 NAMES = tuple(each.partition("-")[0] for each in SERVERS)  # Debian's redis-server is a link to redis-check-rdb
 
@@ -283,7 +283,7 @@ def _group(facts: Facts, name: str, user: str, count: int) -> tuple[Subject, Unk
 UNIT_FACTS = {"unit": word("the service of the host's systemd that it belongs to; empty: none")}
 OTHER_SLICES = ("user.slice", "machine.slice")  # of users, and of containers
 UNIT = re.compile(r"[\w@.:\\-]{1,247}\.service", re.ASCII)  # 255 with its end
-_HIERARCHIES = ("name=systemd", "")  # of systemd beside those of controllers, or the only one
+_HIERARCHIES = ("name=systemd", "")  # of systemd next to those of controllers, or the only one
 
 
 def request_unit(database: Subject, facts: Facts) -> Read | Skip:

@@ -1,7 +1,7 @@
 """The settings of a database server: from its files and command line, and from the server itself where the user names a
 connection (``--db NAME=DSN``, :mod:`auditor.host.sql`).
 
-What the server says of itself counts before its files. Whether it runs on this host, and which of the processes here it is,
+What the server reports counts before its files. Whether it runs on this host, and which of the processes here it is,
 follows from the other end of the connection; for a server that was not seen here, nothing on this host is read. A setting
 that is changed while the server runs (SET GLOBAL, ALTER ROLE ... SET) is seen through such a connection alone.
 

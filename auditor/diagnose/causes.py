@@ -2,7 +2,7 @@
 cause, and what to do about it, is in ``playbook.toml``. Pure.
 
 Nothing here is called slow by itself, for nobody knows what the drive promises: a leg is slow beside the other legs of its
-vdev, a transaction group beside zfs_txg_timeout. A healthy pool gives no cause.
+vdev, a transaction group next to zfs_txg_timeout. A healthy pool gives no cause.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def full(seen: CauseContext) -> Iterator[Cause]:
         yield cause("full", pool=seen.pool.name, percent=found.value)
 
 
-# what stands out, the gravest first: each found by what was counted, or by comparing what should be alike
+# what stands out, the most severe first: each found by what was counted, or by comparing what should be alike
 FINDERS: tuple[Callable[[CauseContext], Iterator[Cause]], ...] = (
     suspended, failing, unfinished, fallbacks, always, slow_log_leg, shared,
     past_the_slog, slow_data_leg, throttled, alone, scanning, long_groups, forced_groups,
@@ -334,7 +334,7 @@ def not_durable(seen: DatabaseFindings | None) -> Iterator[Cause]:
 
 
 def of_database(seen: DatabaseFindings | None) -> tuple[Cause, ...]:
-    """All that stand out, the gravest first; none of a server elsewhere, whatever it does."""
+    """All that stand out, the most severe first; none of a server elsewhere, whatever it does."""
     if seen is None or seen.said is None or not seen.here:
         return ()
     said, engine = seen.said, seen.view.engine

@@ -206,7 +206,7 @@ def checkpoints(said: CounterSnapshot) -> tuple[int, int] | None:
 
 
 def trigger(said: CounterSnapshot) -> int | None:
-    """Bytes of WAL, whole segments, that lie between two checkpoints which it brings about, at the least."""
+    """Bytes of WAL, whole segments, that lie between two checkpoints which it causes, at the least."""
     words = ("max_wal_size", "checkpoint_completion_target", "wal_segment_size")  # in MiB, as a share, in bytes
     most, target, segment = (number(said.settings.get(each)) for each in words)
     if most is None or target is None or segment is None or segment < 1:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from auditor.verify.result import Histogram, Slice, Txg
 
-# The database's view, beside the kernel's: types alone.
+# The database's view, next to the kernel's: types alone.
 
 
 class Row(NamedTuple):

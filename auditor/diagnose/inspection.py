@@ -125,7 +125,7 @@ def _one_pool(seen: audit.Look, named: process_share.ProcessLoad | None) -> str:
 
 
 def replayed(path: Path, policy: Policy | None = None) -> DiagnosisResult:
-    """A recorded diagnosis, judged anew. policy: instead of its own."""
+    """A recorded diagnosis, judged again. policy: instead of its own."""
     past, text = session.load(path, "diagnosis")
     seen = audit.replay(past, policy)
     return _judged(seen, observation.from_text(text), past.targets, seen.policy)

@@ -281,12 +281,12 @@ def clean() -> Iterator[tuple[str, str]]:
 #
 # The mean number of those that wait, divided by the commits per second, is how long one takes (Little's law: L = λW). It says
 # too little: a thread that runs has no stack to be seen. A separate process looks (``stack_reader``), since the stack of a
-# process can let its reader wait; if it is silent for too long it is killed, and what made it wait is passed over with
+# process can let its reader wait; if it is silent for too long it is killed, and what made it wait is skipped with
 # everything else of that user. Nothing on the host is changed. (Linux fs/proc/base.c proc_pid_stack, lock_trace)
 
 STARTS_S = 5.0  # in which it has to begin
-SILENT_S, ATTEMPTS = 3.0, 8  # what makes its reader wait for longer is passed over; so often
-THREADS = 4096  # that are told apart
+SILENT_S, ATTEMPTS = 3.0, 8  # what makes its reader wait for longer is skipped; so often
+THREADS = 4096  # that are distinguished
 LONGEST = 1 << 20  # bytes of answers that are heard at once
 _LINE = re.compile(
     rb"(?:(?P<pass>P) ([0-9]{1,12}) ([0-9]{1,7}) ([01])|(?P<stack>T) ([0-9]{1,10}) ([0-9]{1,10})"
@@ -414,7 +414,7 @@ class Sampler:
 
 # How long a commit takes, and who waits for it, by samples of stacks. Pure.
 
-# 17 and 27 % on OpenZFS 2.3.9 beside what the program counted itself, where those that wait for a CPU were left out
+# 17 and 27 % on OpenZFS 2.3.9 next to what the program counted itself, where those that wait for a CPU were left out
 TOO_LITTLE = "which say up to 30% too little"
 
 

@@ -62,7 +62,7 @@ ALL: dict[EventName, Event] = {
 }
 # the pools with all that is on them: only another host has anything left, and no element of the path changes that
 GONE = Event("gone", everything=True)
-# milder, graver: what survives the graver one survives the milder one
+# milder, more severe: what survives the more severe one survives the milder one
 ORDER: tuple[tuple[EventName, EventName], ...] = (
     ("process", "crash"),
     ("restart", "crash"),

@@ -99,7 +99,7 @@ def counts(host: Host) -> str:
 
 
 class Alike(NamedTuple):
-    """Hosts that stand alike, and where the same fails at its gravest."""
+    """Hosts that stand alike, and where the same fails at its most severe."""
 
     standing: str
     severity: str
@@ -125,7 +125,7 @@ def grave(group: Alike) -> str:
 
 
 def fresh(fleet: Fleet) -> list[tuple[FindingRow, list[str]]]:
-    """(one of them, hosts) of each rule that fails where it did not, the gravest first."""
+    """(one of them, hosts) of each rule that fails where it did not, the most severe first."""
     found: dict[tuple[str, str], tuple[FindingRow, dict[str, None]]] = {}
     for each in fleet.news.fresh if fleet.news else ():
         found.setdefault((each.severity, each.rule), (each, {}))[1][each.key[0]] = None

@@ -154,7 +154,7 @@ def _stamp(path: str) -> str:
     )
 
 
-# What has been judged so far, beside the file that is to be written, so that an interrupted run can be resumed.
+# What has been judged so far, next to the file that is to be written, so that an interrupted run can be resumed.
 #
 # ``FILE.part``: a line of JSON that says with what was judged, then one for each recording: its name, its stamp and its rows.
 # It is continued only where zaudit has begun it and it is a plain file of this user's that nobody else may write; only what was

@@ -140,7 +140,7 @@ class Others:
         if not isinstance(answers, str):
             with self._lock:
                 read = self._read.get(user, 0) + sum(len(each.data) for each in answers)
-                if read > request.USER_BYTES:  # together with what was asked beside it, when there was room for it yet
+                if read > request.USER_BYTES:  # together with what was asked next to it, when there was room for it yet
                     return f"not read: more than {request.USER_BYTES // request.MIB} MiB for one user"
                 self._read[user] = read
         return answers

@@ -33,7 +33,7 @@ from auditor.host.request import (
 )
 
 # What may take long: waiting in which only the time counts that somebody really waited, calls that are given up when they hang
-# in the kernel, and calls beside each other. Threads do not keep the program from ending: it ends by os._exit().
+# in the kernel, and calls next to each other. Threads do not keep the program from ending: it ends by os._exit().
 
 SLICE_S = 0.25
 PATIENCE = 40  # slices in which no thread does anything although something is to be done: they have ended

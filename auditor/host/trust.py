@@ -13,7 +13,7 @@ A path is walked from / downwards. Each part is held by a descriptor that opens 
 
 Where every part is so, nobody else can exchange any of them later: each exchange takes the right to write one of these
 folders. What was judged is therefore what a later open(2) or execve(2) of the same name finds, and programs are started by
-name. (Started by its descriptor a script would be called /dev/fd/N, and break where it looks beside itself.)
+name. (Started by its descriptor a script would be called /dev/fd/N, and break where it looks next to itself.)
 
 **Others may write** what the mode lets group or others write. To root the group's bits count whatever the group is: group 0
 may have members, and with an access list these bits are its mask, the most that anyone on the list has (man 5 acl). An NFSv4

@@ -246,7 +246,7 @@ def complaining(path: Path, old: object = None) -> Iterator[None]:
 
 @contextmanager
 def scratch(name: str, folder: int, make: Callable[[str, int], int]) -> Iterator[tuple[str, int]]:
-    """(name, descriptor) of something new beside ``name``, which is removed at the end, unless it was renamed.
+    """(name, descriptor) of something new next to ``name``, which is removed at the end, unless it was renamed.
 
     make: :func:`create` or :func:`create_folder`. Raises OSError."""
     start = f".{name[:50]}.zaudit-"  # at most 200 bytes of the name: a name has 255

@@ -175,7 +175,7 @@ class EventTable:
         """Of datasets that are alike."""
         programs = [side.host.programs[each] for each in side.observation.programs.get(names[0], ())]
         alone = {event: self._cell(side, programs, event, names, behind, answers) for event in EVENTS}
-        # what is gone at a milder event is gone at a graver one, whatever that leaves to ask about
+        # what is gone at a milder event is gone at a more severe one, whatever that leaves to ask about
         return {
             event: joined((cell, *(alone[mild] for mild in EVENTS if mild in milder(event))))
             for event, cell in alone.items()
@@ -289,10 +289,10 @@ class EventTable:
     # -- severities --------------------------------------------------------------------------------------------------
 
     def ranked(self, verdicts: Iterable[Verdict]) -> Verdicts:
-        """Failures and what is undecided of rules that name elements, as severe as the worst cell that hangs on them."""
+        """Failures and what is unknown of rules that name elements, as severe as the worst cell that hangs on them."""
         counting = [each for each in Verdicts.of(verdicts).open() if _counts(each)]
         carried = self._carried() if counting else {}
-        # where one subject of a rule is undecided, each of them may be as bad as any other, whose loss hides it
+        # where one subject of a rule is unknown, each of them may be as bad as any other, whose loss hides it
         doubtful = {each.rule.id for each in counting if each.outcome == "unknown"}
 
         def ranked(each: Verdict) -> Verdict:

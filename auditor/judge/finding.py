@@ -80,7 +80,7 @@ class Finding(NamedTuple):
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Of an undecided finding: every reason once."""
+        """Of an unknown finding: every reason once."""
         return tuple(dict.fromkeys(reason for verdict in self.verdicts for reason in verdict.reasons))
 
 
@@ -218,8 +218,8 @@ def coverage(rules: Sequence[Rule], verdicts: Iterable[Verdict]) -> Coverage:
 def exit_code(found: Iterable[tuple[Severity, bool]], threshold: Severity, *, failed_only: bool = False) -> int:
     """0, or by the worst that was found at or above the threshold (11 to 14). found: (severity, whether it failed).
 
-    What is undecided counts as what it may be: the night on which a critical rule could not see is no better than the one
-    on which it failed. failed_only: by failures alone, and 10 when only undecided ones are left.
+    What is unknown counts as what it may be: the night on which a critical rule could not see is no better than the one
+    on which it failed. failed_only: by failures alone, and 10 when only unknown ones are left.
     """
     counted = [(severity, failed) for severity, failed in found if RANK[severity] >= RANK[threshold]]
     codes = [EXIT_CODES[severity] for severity, failed in counted if failed or not failed_only]

@@ -85,7 +85,7 @@ class Identities:
         return f"{pool} {leaf.name}" if _LASTING.match(path or leaf.name) else ""
 
     def _drive(self, disk: Subject) -> str:
-        """By what it says of itself."""
+        """By what it reports."""
         return self._word(disk, "serial") or self._word(disk, "wwn")
 
     def _disk(self, disk: Subject) -> str:

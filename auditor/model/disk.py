@@ -282,7 +282,7 @@ def _called_otherwise(disk: Subject, facts: Facts) -> dict[str, Unknown]:
 
 
 def _name_of(disk: Subject, name: str, facts: Facts) -> str:
-    """What a disk says of itself; empty where it says nothing, or nothing but zeros."""
+    """What a disk reports; empty where it says nothing, or nothing but zeros."""
     match facts.get(disk, name):
         case Known(str(value)) if value.rpartition(".")[2].removeprefix("0x").strip("0 "):
             return value

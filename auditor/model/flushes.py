@@ -110,7 +110,7 @@ ENOUGH_WRITES = 1000
 ENOUGH_TXGS = 20
 GROUPS_PER_FLUSH = 4
 # A leaf takes part in a group at least as often as the uberblock goes to its top-level vdev: that is written to three of them
-# each time, and log vdevs are passed over (spa_sync_rewrite_vdev_config() in module/zfs/spa.c).
+# each time, and log vdevs are skipped (spa_sync_rewrite_vdev_config() in module/zfs/spa.c).
 UBERBLOCKS = 3
 MANY_FLUSHES = 20
 WRITES_PER_FLUSH = 100

@@ -67,7 +67,7 @@ def allocation_classes(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """The vdevs of a pool by allocation class, and on which of them its ZIL blocks can land.
 
     zio_alloc_zil() in module/zfs/zio.c asks the classes in turn: the log class, then (2.4 and later: commit be1e991a1a, zfs.4)
-    special, then normal. A log class without a device that can be written to is passed over."""
+    special, then normal. A log class without a device that can be written to is skipped."""
     vdevs, tops = need(facts.get(pool, "vdevs")), facts.linked(pool, "vdevs")
     classes = every(facts.get(vdev, "allocation_class") for vdev in tops)
     types = [facts.get(vdev, "type") for vdev in tops]

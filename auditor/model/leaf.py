@@ -248,7 +248,7 @@ def resilver_still(pool: Subject, facts: Facts) -> Judged:
     """For how long a resilver that runs has not read a byte.
 
     One look has only the sum of what a pass has read. That is 0 for one that never began to move; one that moved and stands
-    still now is not told apart from a slow one. A pass begins with the scan or with the import of the pool. (OpenZFS
+    still now is not distinguished from a slow one. A pass begins with the scan or with the import of the pool. (OpenZFS
     module/zfs/spa_misc.c spa_scan_stat_init, spa_scan_get_stats; cmd/zpool/zpool_main.c print_scan_scrub_resilver_status) It
     counts since the pass began; where only the scan has a time, since that or the import, whichever is later. Unknown where no
     scan runs."""

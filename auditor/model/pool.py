@@ -58,7 +58,7 @@ GONE = ("DEGRADED", "FAULTED", "UNAVAIL", "REMOVED", "UNKNOWN")
     legs_gone=words("those that are missing, faulted or degraded"),
 )
 def legs_in_use(pool: Subject, facts: Facts) -> Iterator[Fact]:
-    """Which legs of a pool are not in use, by name, whatever the pool says of itself: its state may lag behind theirs.
+    """Which legs of a pool are not in use, by name, whatever the pool reports: its state may lag behind theirs.
 
     Of log devices another rule speaks."""
     leaves = linked(facts, pool, "leaves")

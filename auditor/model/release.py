@@ -113,7 +113,7 @@ def _published(text: Judged, platform: Judged) -> Judged:
 
 
 def references(bug: str) -> str:
-    """The references of an advisory on one line: they name the commit that mends the bug by its subject."""
+    """The references of an advisory on one line: they name the commit that fixes the bug by its subject."""
     return " ".join(" ".join(BUGS[bug]["references"]).split())
 
 

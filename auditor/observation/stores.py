@@ -86,7 +86,7 @@ class Stores:
         )
 
     def _physical(self, disk: Subject, name: str) -> Store:
-        """honours: a document says that what it acknowledged outlives the power. What it only says of itself is relied on, and
+        """honours: a document says that what it acknowledged outlives the power. What it only reports is relied on, and
         so is what has kept all in some power cuts; one that lost what it had flushed does not."""
         reading = self._reading
         volatile, grade = reading.flag(disk, "volatile_cache"), reading.number(disk, "plp_grade")

@@ -339,7 +339,7 @@ def _folder(folder: int, path: Path) -> dict[str, bytes]:
             continue
         file = user_files.open_member(name, folder)
         if file is None:
-            continue  # a link or a folder: a golden report or a note may lie beside
+            continue  # a link or a folder: a golden report or a note may lie next to
         with file:
             size = user_files.size(file)
             total += size

@@ -24,7 +24,7 @@ _MAPPED = rb"(?:part\d+-)?(?:LVM|CRYPT(?:-[A-Z]+\d*)?|mpath|DMRAID)-"
 _BUS = rb"(?:ata|nvme|usb|mmc|scsi)-"
 _UUID = rb"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
 
-# of a name that may hold its own beginning, what begins anew is not a part: the next match finds it
+# of a name that may hold its own beginning, what begins again is not a part: the next match finds it
 # as the group "id"; each found value is then replaced wherever it stands, or only here where it is short
 SPELT = tuple(
     re.compile(pattern, re.MULTILINE)

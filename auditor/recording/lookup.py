@@ -213,7 +213,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-# What recordings of the first edition do not say of themselves: how the lines of long answers were chosen then, and what the
+# What recordings of the first edition do not report: how the lines of long answers were chosen then, and what the
 # allow-lists of files that may hold passwords were. Nothing is ever added here.
 
 # command -> digest of the pattern

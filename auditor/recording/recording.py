@@ -140,7 +140,7 @@ def _laid(recording: Recording) -> Iterator[Member]:
 
 def _name(kind: str, words: tuple[str, ...], shown: tuple[str, ...], taken: set[str]) -> str:
     """Of the answer to a question, by that question alone: what else was asked changes no name. Of the few that would have the
-    name of another, which somebody may bring about, the whole digest is in it."""
+    name of another, which somebody may cause, the whole digest is in it."""
     import hashlib
 
     digest = hashlib.sha256(json.dumps([kind, *words]).encode()).hexdigest()

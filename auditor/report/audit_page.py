@@ -271,7 +271,7 @@ def _waiver(finding: Finding) -> str:
 
 
 def findings(report: Report) -> Iterator[doc.Block]:
-    """The findings, worst first; what is undecided for the same reasons together, where the worst of it is."""
+    """The findings, worst first; what is unknown for the same reasons together, where the worst of it is."""
     for group in _grouped(report.fresh):
         yield failed(group[0]) if group[0].failed else _undecided(group, report)
 
@@ -303,7 +303,7 @@ def _rows(label: str, lines: Iterator[doc.Line] | Iterator[str] | Sequence[doc.L
 
 
 def _grouped(found: Sequence[Finding]) -> list[list[Finding]]:
-    """Each failure alone; what is undecided for the same reasons together."""
+    """Each failure alone; what is unknown for the same reasons together."""
     groups: dict[object, list[Finding]] = {}
     for finding in found:
         key: object = id(finding) if finding.failed else finding_words.unasked(finding) or finding.reasons

@@ -105,7 +105,7 @@ def question(finding: Finding) -> str:
 
 
 def unasked(finding: Finding) -> bool:
-    """Whether it is undecided for the one reason that the recording was made before the question."""
+    """Whether it is unknown for the one reason that the recording was made before the question."""
     return not finding.failed and {reason.remedy for reason in finding.reasons} == {AGAIN}
 
 
@@ -145,7 +145,7 @@ def condition(finding: Finding) -> str:
 
 
 def commands(finding: Finding) -> list[str]:
-    """What mends it, to be pasted."""
+    """What fixes it, to be pasted."""
     return list(dict.fromkeys(harmless(verdict.command) for verdict in finding.verdicts if verdict.command))
 
 
@@ -157,7 +157,7 @@ def hidden(report: Report) -> str:
 
 
 def known(report: Report) -> Iterator[tuple[str, str]]:
-    """(WORSE, KNOWN, NOT SEEN or GONE, which) of what a baseline knows, the gravest first; of many the first."""
+    """(WORSE, KNOWN, NOT SEEN or GONE, which) of what a baseline knows, the most severe first; of many the first."""
     if not report.night:
         return
     old = [
@@ -179,7 +179,7 @@ def known(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def left_out(report: Report) -> Iterator[tuple[str, str]]:
-    """(by what, which) of the rules that were not judged or count as less; of many the gravest alone."""
+    """(by what, which) of the rules that were not judged or count as less; of many the most severe alone."""
     by: dict[str, list[str]] = {}
     for each in report.left_out:
         what = f"Counts as {each.counts_as} by" if each.counts_as else "Left out by"

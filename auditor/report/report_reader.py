@@ -316,7 +316,7 @@ def _count(value: Any) -> int:
 
 
 def worst(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The most severe first, failures before what is undecided, known bugs of the release last."""
+    """The most severe first, failures before what is unknown, known bugs of the release last."""
     return tuple(
         sorted(
             findings,

@@ -23,7 +23,7 @@ NEVER = "does not happen here"
 
 class Side(NamedTuple):
     """What one rule says of one host. least, most: how bad it is and may be, 0 where it passed. places: where; title,
-    impact: of the rule; severity: the gravest that it is or may be."""
+    impact: of the rule; severity: the most severe that it is or may be."""
 
     least: int = 0
     most: int = 0
@@ -153,7 +153,7 @@ def _notes(primary: Mapping[str, Any], standby: Mapping[str, Any]) -> Iterator[s
 # -- what a reader and a program get of it ---------------------------------------------------------------------------------
 
 PLACES = 4
-OPEN = 8  # undecided rules that the page names
+OPEN = 8  # unknown rules that the page names
 UNDECIDED = "undecided"
 
 

@@ -45,7 +45,7 @@ TONES = {"good": "bold green", "bad": "bold red", "open": "bold yellow", "dim": 
 INDENT = 2  # of what has a title above
 EVENTS_AT = 44  # column of what an event costs, where no combination of events is longer
 EVENTS_LEAST = 30  # columns at least for that; below the event where there are fewer
-BESIDE = 72  # columns, from which on words have room beside the numbers of a table
+BESIDE = 72  # columns, from which on words have room next to the numbers of a table
 
 
 class Screen(TypedDict, total=False):

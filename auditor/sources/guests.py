@@ -158,7 +158,7 @@ def _tree(pairs: Any, depth: int = 0) -> dict[str, Any]:
             value = {**(there if isinstance(there := node.get(last), dict) else {}), **_tree(value, depth + 1)}
         if isinstance(there := node.get(last), dict) and not isinstance(
             value, Mapping
-        ):  # cache=WORD beside cache.no-flush
+        ):  # cache=WORD next to cache.no-flush
             node[f"{last}."] = there
         node[last] = value
     return tree

@@ -518,7 +518,7 @@ def buses(reply: Output, host: Subject) -> Iterator[Fact]:
     Firmware that looks at errors first hands them to the kernel as records of sections (drivers/acpi/apei/ghes.c
     __ghes_print_estatus, drivers/firmware/efi/cper.c cper_estatus_print_section; two records at most in five seconds). A
     section of PCI Express counts as an error of the link that it names; one that was not corrected also as one of hardware,
-    whatever it names. What firmware says of itself, and what it only tells ("info"), is left out; so is what it kept of the
+    whatever it names. What firmware reports, and what it only tells ("info"), is left out; so is what it kept of the
     time before this boot. What is there, also where the beginning of the log is gone, which ``buses_whole`` then says by its
     absence."""
     lines, whole = log_lines(reply.text, _BUSES_LINES)

@@ -152,7 +152,7 @@ def zil(reply: Files, host: Subject) -> Iterator[Fact]:
     "kstat_pools", "host", ask=Read((f"{ROOT}/*/state",)), facts={"kstat_pools": words("names of the imported pools")}
 )
 def pools(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/proc/spl/kstat/zfs/*/state``: the imported pools as the kernel lists them, beside ``zpool list``.
+    """``/proc/spl/kstat/zfs/*/state``: the imported pools as the kernel lists them, next to ``zpool list``.
 
     A pool that ``zpool import`` is looking for at that moment is listed as ``$import``; it is not imported. (OpenZFS
     module/zfs/spa_stats.c, spa_state_init; TRYIMPORT_NAME in include/sys/spa.h) The folders that hold such a file; raises

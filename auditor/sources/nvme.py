@@ -88,7 +88,7 @@ def _devices(listed: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mapp
             for controller in controllers:
                 for namespace in _objects(controller, "Namespaces"):
                     yield str(namespace.get("NameSpace")), controller
-            # a namespace behind several controllers stands beside them; it has what all of them agree on
+            # a namespace behind several controllers stands next to them; it has what all of them agree on
             shared = {
                 key: values.pop()
                 for key in KEYS.values()

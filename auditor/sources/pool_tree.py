@@ -361,7 +361,7 @@ def _scans(stats: dict[str, Any]) -> list[Scan]:
         if each.get("state") in _REBUILD_STATES:
             found.append(_scan("resilver", _REBUILD_STATES[each["state"]], each, "rebuilt"))
     error_scrub = _error_scrub(stats)
-    # one that is over is no reason to forget the whole scrub before it, which is told beside it
+    # one that is over is no reason to forget the whole scrub before it, which is told next to it
     return found + [each for each in error_scrub if each.state in ("in progress", "paused") or not found]
 
 

@@ -172,7 +172,7 @@ LIO, LIO_OF_DEBIAN, NVME = (
 )
 PATHS = (LIO, LIO_OF_DEBIAN, NVME)
 DAMAGED = "?\n"
-UNOFFERED = "unoffered "  # in front of what is made anew, and given to nobody
+UNOFFERED = "unoffered "  # in front of what is made again, and given to nobody
 _PATH = re.compile(rf"(?:{UNOFFERED})?/[^\x00-\x1f\x7f]{{0,4095}}")
 
 

@@ -165,7 +165,7 @@ def properties(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool get``: the properties of a pool. (man 7 zpoolprops, man 7 zpool-features)
 
     -p prints exact numbers; "-" is "no value", and the only value that most properties of an unavailable pool have. One
-    property a line, name TAB property TAB value TAB source; properties that we do not use are passed over."""
+    property a line, name TAB property TAB value TAB source; properties that we do not use are skipped."""
     if not reply.text:
         raise ValueError("no property in it")
     measured = False

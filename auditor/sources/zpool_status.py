@@ -43,7 +43,7 @@ _ERRORS = {
     "write": ("write_errors", number("failed writes since the last clear")),
     "checksum": ("checksum_errors", number("blocks with a wrong checksum since the last clear")),
 }
-# print_status_reason() in cmd/zpool/zpool_main.c, in lower case; 0.7 and 2.1 may say ONLINE or DEGRADED beside it
+# print_status_reason() in cmd/zpool/zpool_main.c, in lower case; 0.7 and 2.1 may say ONLINE or DEGRADED next to it
 _STUCK = ("in response to io failures", "there are i/o failures", "pool is suspended")
 _NOTE = word("what zpool status prints after the counts; empty when nothing")
 
@@ -279,7 +279,7 @@ def _leaf(row: Row, allocation: str, replacing: bool) -> dict[str, Value]:
     if row.ashifts:
         values["physical_ashift"] = row.ashifts[1]
         values["native_block_bytes"] = 1 << row.ashifts[1]
-    note = row.note.startswith("(") or not row.note  # one in parentheses stands beside that on the block size
+    note = row.note.startswith("(") or not row.note  # one in parentheses stands next to that on the block size
     if row.ashifts or (row.state == "ONLINE" and row.counts and allocation != "spare" and note):
         values["block_size_non_native"] = bool(row.ashifts)  # the note is left out only where another takes its place
     return values

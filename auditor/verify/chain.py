@@ -167,7 +167,7 @@ def _states(runs: Sequence[FioRun], pool: Subject) -> tuple[dict[str, Row], dict
 # (Measured on OpenZFS 2.1, 2.3 and 2.4; OpenZFS module/zfs/zil.c)
 
 SHARE = device_flushes.SHARE
-FOREIGN = 0.02  # of all commits: more than that from others, and nothing can be told apart
+FOREIGN = 0.02  # of all commits: more than that from others, and nothing can be distinguished
 ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync")  # of fio, that make a call for each write and each sync
 FEW = 20  # commits of others that never matter
 
@@ -296,7 +296,7 @@ def unwatched(run: Run) -> Iterator[str]:
 
 
 def foreign(run: Run, trial: Trial, facts: Facts) -> Iterator[str]:
-    """What others did meanwhile, as far as it keeps the counts from being told apart."""
+    """What others did meanwhile, as far as it keeps the counts from being distinguished."""
     job, zil = run.log, run.zil
     if zil is not None and run.others is not None and sum(run.others.values()) > max(FOREIGN * zil.commits, FEW):
         name, most = max(run.others.items(), key=lambda item: item[1])

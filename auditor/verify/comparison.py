@@ -104,7 +104,7 @@ class Row(NamedTuple):
 class Comparison(NamedTuple):
     """before, after: what was compared, in words. differs: why it is not compared at all, then there are no rows.
 
-    notes: what a reader must know beside the rows.
+    notes: what a reader must know next to the rows.
     """
 
     before: str

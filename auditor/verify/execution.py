@@ -35,7 +35,7 @@ from auditor.verify.trial import UNSEEN, FioRun, Reading, Trial
 # memory that cannot be changed any more; what it and strace print goes into such files as well; it is started in the held
 # folder, wherever that lies by now.
 
-SLACK_S = 90.0  # what laying out files, starting and ending may take beside the run itself
+SLACK_S = 90.0  # what laying out files, starting and ending may take next to the run itself
 POLL_S = 0.25
 WRITTEN_S = 10.0  # more than a busy host needs for a thousand of them
 TXGS_EVERY_S = 60.0  # the kernel keeps the last 100

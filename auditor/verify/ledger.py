@@ -160,7 +160,7 @@ def folder() -> Path:
 
 
 def record(place: Place) -> None:
-    """Write it down, or anew; it is on the disk then. Raises PlaceError."""
+    """Write it down, or again; it is on the disk then. Raises PlaceError."""
     where = folder()
     path, part = where / f"place-{place.id}.json", where / f"part-{place.id}-{place.pid}-{place.started}"
     try:

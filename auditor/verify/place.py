@@ -252,7 +252,7 @@ def _inode(place: Place, parent: int) -> int:
 
 
 def zvol(target: str, size: int, properties: Sequence[tuple[str, str]], zfs: Command) -> Place:
-    """A scratch zvol beside a zvol, with its properties, and a folder for a link to it. Raises PlaceError."""
+    """A scratch zvol next to a zvol, with its properties, and a folder for a link to it. Raises PlaceError."""
     id = secrets.token_hex(8)
     parent, _, _ = target.rpartition("/")
     name = f"{parent}/zaudit-{id}"

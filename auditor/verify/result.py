@@ -304,7 +304,7 @@ class Latency(NamedTuple):
 class Verification(NamedTuple):
     """One verification of one dataset or zvol. target: what was asked for; dataset: that was written to; place: the directory
     or the folder of the scratch zvol. profile: name of the profile or path of the job file. chain: of the log run.
-    latencies: one a run that syncs. proves, does_not: what the profile says of itself. taken: seconds since the epoch.
+    latencies: one a run that syncs. proves, does_not: what the profile reports. taken: seconds since the epoch.
     job_file: the text of the profile; size: bytes that ${ZAUDIT_SIZE} in it stood for.
     """
 

@@ -82,7 +82,7 @@ def live(
 def replayed(
     path: Path, fail_on: Any, compared: Path | None, policy: Policy | None = None, *, failed_only: bool = False
 ) -> verification.VerifyResult:
-    """A recorded verification, judged anew. policy: instead of its own."""
+    """A recorded verification, judged again. policy: instead of its own."""
     past, text = load(path, "verification")
     seen = audit.replay(past, policy)
     done = trial.from_text(text)

@@ -19,7 +19,7 @@ from auditor.sources.kernel_log import KEEP
 from auditor.sources.replies import counter, first_object
 from auditor.verify.result import Device, Txg, Zil
 
-# A trial: everything that a verification saw, as text. It is a member of a recording and is judged anew from there.
+# A trial: everything that a verification saw, as text. It is a member of a recording and is judged again from there.
 
 SCHEMA = "zaudit-trial/1"
 UNSEEN = "unseen"  # scan: zpool status did not answer
@@ -185,7 +185,7 @@ def table(reading: Reading, path: str) -> Counts:
 
 
 def grown(before: Counts, after: Counts) -> Counts:
-    """What grew. A counter that fell (the dataset was mounted anew) is left out: nothing is known of it."""
+    """What grew. A counter that fell (the dataset was mounted again) is left out: nothing is known of it."""
     return {row: after[row] - before[row] for row in after if row in before and after[row] >= before[row]}
 
 
@@ -206,7 +206,7 @@ def zil(before: Reading, after: Reading, dataset: str) -> tuple[Zil | None, dict
 
 
 def _since(earlier: Counts, later: Counts) -> int:
-    """Commits of a dataset, at the least: it counts from 0 when it is mounted anew."""
+    """Commits of a dataset, at the least: it counts from 0 when it is mounted again."""
     row = ROWS["commits"]
     first, last = earlier.get(row, 0), later.get(row, 0)
     return last - first if last >= first else last

@@ -109,7 +109,7 @@ def verdicts(latency: Latency) -> str:
 
 
 def sentences(latency: Latency) -> Iterator[str]:
-    """What a run says beside its percentiles, most important first."""
+    """What a run says next to its percentiles, most important first."""
     if latency.why_not:
         yield f"Not judged: {latency.why_not}."
     for each in latency.percentiles:
@@ -375,7 +375,7 @@ def comparison_summary(comparison: Comparison) -> str:
 
 
 def comparison_notes(comparison: Comparison) -> Iterator[str]:
-    """What differs, why something cannot be told (each reason once), and what to know beside."""
+    """What differs, why something cannot be told (each reason once), and what else to know."""
     yield from (f"Differs: {each}." for each in comparison.differs)
     reasons: dict[str, list[str]] = {}
     for row in comparison.rows:

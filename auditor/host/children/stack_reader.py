@@ -10,7 +10,7 @@ What it says, a line each, with the numbers of a thread and its process, and nam
 ``H THREAD PROCESS KERNEL NAME``  that one waits in zil_commit(); KERNEL: 1 for a thread of the kernel
 ``P MICROSECONDS THREADS CUT``    a pass is done, in so much CPU time; CUT: 1 where there was more to look at than it may
 
-Arguments: processes and users that are passed over, as ``pNUMBER`` and ``uNUMBER``. (man 5 proc_pid_status, proc_pid_stack;
+Arguments: processes and users that are skipped, as ``pNUMBER`` and ``uNUMBER``. (man 5 proc_pid_status, proc_pid_stack;
 Linux Documentation/scheduler/sched-stats.rst, kernel/sched/stats.h sched_info_arrive(), fs/proc/base.c proc_task_getattr())
 """
 
@@ -109,7 +109,7 @@ class Looker:
         self.counts[process] = count
 
     def never(self, process: int) -> bool:
-        """Whether it is a thread of the kernel that commits for nobody, or passed over."""
+        """Whether it is a thread of the kernel that commits for nobody, or skipped."""
         if f"p{process}" in self.passed_over:
             return True
         file = opened(f"{PROC}/{process}/status")

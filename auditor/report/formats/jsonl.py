@@ -1,7 +1,7 @@
 """One JSON object a line, for a store of many hosts: first the report, then each finding, all with the host and the time.
 
 The first line is there when nothing was found, too, so that a host that found nothing is not one that was never asked. Its
-schema is ``jsonl_schema.json`` beside this file; keys may be added, and readers ignore those that they do not know.
+schema is ``jsonl_schema.json`` next to this file; keys may be added, and readers ignore those that they do not know.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def rows(report: ReportDocument) -> list[str]:
 
 
 def figures(report: ReportDocument) -> dict[str, int]:
-    """Failures by severity, what is undecided, what somebody answers for, and how many rules were asked."""
+    """Failures by severity, what is unknown, what somebody answers for, and how many rules were asked."""
     counts = report.counts
     failures = {severity: counts["fail", severity] for severity in ("critical", "high", "medium", "low")}
     return {

@@ -2,9 +2,9 @@
 
 What zaudit judges is no file. The location of each finding is the page of its host, ``hosts/HOST``, or the file that it
 was named after (``--name hosts/db1.tar.gz``), line 1; which subjects they are is said as logical
-locations. As specified, what is undecided is ``open`` with level ``none`` (3.27.9: "insufficient
+locations. As specified, what is unknown is ``open`` with level ``none`` (3.27.9: "insufficient
 information"), and what is waived is there with its suppression (3.35). GitHub's code scanning reads neither kinds nor
-suppressions: there what is undecided has the level that its failure would have, and begins with "Unknown: "; what is
+suppressions: there what is unknown has the level that its failure would have, and begins with "Unknown: "; what is
 waived is left out. (docs.github.com, SARIF support for code scanning)
 """
 

@@ -433,7 +433,7 @@ class Sequences(Alone):
                 target.hardlink_to(path)
 
     def check(self) -> Left:
-        """The newest commit of which each name has what it may have."""
+        """The newest commit at which each name has what it may have."""
         found = {path.name: path.read_bytes() for path in self.data.iterdir()}
         if not found:
             return Left()
