@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.lab.points.recording import MARKS, Block, Entry, Kind, log_blocks, read
-from tests.lab.points.workload import Finding, Observation, Promise, Script, judge
+from tests.lab.points.workload import HARM, Finding, Observation, Promise, Script, judge
 
 SIZE = 64 << 20  # of a device, as in points.c
 SECTOR = 4096
@@ -331,6 +331,19 @@ class Explorer(ABC):
         disks.restore()
         return result
 
+    def omit(self, entries: Sequence[Entry], since: int, needed: Sequence[int]) -> int:
+        """Leaves out each of these writes before the last acknowledgement by itself: of how many it is noticed. since: all
+        before is durable."""
+        last = max(number for number, each in enumerate(entries) if each.device == MARKS)
+        noticed, tally, disks = 0, Tally(), self.disks()
+        disks.settle((each.device, each.offset, each.data) for each in entries[:since] if to_device(each))
+        for left_out in needed:
+            kept = [each for n, each in enumerate(entries[since:last], since) if n != left_out and to_device(each)]
+            point = Point(last, "omission", tuple((each.device, each.offset, each.data) for each in kept))
+            seen = self.see(disks, point, tally).seen
+            noticed += any(each.what in HARM for each in self.findings(seen, entries, last + 1))
+        return noticed
+
 
 class UserSpace(Explorer):
     """One script on one line."""
@@ -377,6 +390,14 @@ class UserSpace(Explorer):
             tally.count(point._replace(kind="replay"), findings)
         tally.seconds = time.monotonic() - begun
         return tally
+
+
+def is_exact(entries: Iterable[Entry], before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bool:
+    """Is the last prefix of a recording what is on the devices, byte by byte?"""
+    found = {name: bytearray(data) for name, data in before.items()}
+    for each in filter(to_device, entries):
+        found[each.device][each.offset : each.end] = each.data
+    return all(found[name] == data for name, data in after.items())
 
 
 def to_device(entry: Entry) -> bool:

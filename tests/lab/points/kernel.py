@@ -20,7 +20,7 @@ from tests.lab.machine import available, release
 from tests.lab.points import run as user
 from tests.lab.points import workload as modelled
 from tests.lab.points.drives import LAG_S, Drives
-from tests.lab.points.explore import Disks, Explorer, Point, Points, Tally, to_device
+from tests.lab.points.explore import Disks, Explorer, Points, is_exact, to_device
 from tests.lab.points.recording import MARKS, Entry, Kind, log_blocks
 from tests.lab.points.workload import Finding, Slot
 from tests.lab.power.guest import one_partition
@@ -180,14 +180,6 @@ class Kernel(Explorer):
         self.guest.ask(RECORD_S, do="export")
         return entries
 
-    def exact(self, entries: Sequence[Entry]) -> bool:
-        """The last prefix of the recording is what was on the drives."""
-        found = {name: bytearray(BLANK) for name in DISKS}
-        for each in entries:
-            if to_device(each):
-                found[each.device][each.offset : each.end] = each.data
-        return all(self.images[name] == data for name, data in found.items())
-
     def disks(self, durable: Mapping[str, bytes | bytearray] | None = None) -> Disks:
         return Disks(self.drives.write, durable or dict.fromkeys(DISKS, BLANK))
 
@@ -230,14 +222,7 @@ def omissions(kernel: Kernel, entries: Sequence[Entry]) -> tuple[int, int]:
     last = max(number for number, each in enumerate(entries) if each.device == MARKS)
     since = 1 + max(n for n, each in enumerate(entries[:last]) if to_device(each) and each.offset < LABELS)
     needed = [each.entries[-1] for each in log_blocks(entries[:last]) if each.entries[0] >= since and each.records]
-    noticed, tally, disks = 0, Tally(), kernel.disks()
-    disks.settle((each.device, each.offset, each.data) for each in entries[:since] if to_device(each))
-    for left_out in needed:
-        kept = [each for n, each in enumerate(entries[since:last], since) if n != left_out and to_device(each)]
-        point = Point(last, "omission", tuple((each.device, each.offset, each.data) for each in kept))
-        seen = kernel.see(disks, point, tally).seen
-        noticed += bool(kernel.findings(seen, entries, last + 1))
-    return len(needed), noticed
+    return len(needed), kernel.omit(entries, since, needed)
 
 
 class Run(user.Results):
@@ -257,7 +242,7 @@ class Run(user.Results):
             self.void.append(f"{plan.name}{f' ({control})' if control else ''}: not recorded: {error}")
             print(self.line, self.void[-1], flush=True)
             return
-        if not kernel.exact(entries):
+        if not is_exact(entries, dict.fromkeys(DISKS, BLANK), kernel.images):
             self.void.append(f"{plan.name}: the recording is not what is on the drives")
         lying = control == "lying drives"
         points = Points(entries, width=8 if lying else plan.width, cut=0 if control else plan.cut, lying=lying,

@@ -25,9 +25,9 @@ from auditor.durability.host import Dataset, Host, Leg, Pool, Store, Use, Vdev
 from auditor.durability.host import Program as Database
 from auditor.durability.table import Judge
 from tests.lab import rows as table
-from tests.lab.points.explore import SIZE, Point, Points, Program, Tally, UserSpace, to_device
+from tests.lab.points.explore import SIZE, Points, Program, Tally, UserSpace, is_exact, to_device
 from tests.lab.points.recording import MARKS, Entry, Kind, log_blocks
-from tests.lab.points.workload import PLANS, QUICK, Plan, judge
+from tests.lab.points.workload import HARM, PLANS, QUICK, Plan
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "points.json"
@@ -36,7 +36,6 @@ NOTICED = 0.99  # of the writes that a commit depends on
 Control = Literal["", "lying drives", "zil_nocacheflush", "zfs_nocacheflush"]
 CHAINS = [each for each in PLANS if each.name in ("log", "no log", "throughput")]  # one device holds the log
 CONTROLS: tuple[Control, ...] = ("lying drives", "zil_nocacheflush", "zfs_nocacheflush")
-HARM = ("lost", "import", "checksum", "unreadable", "wrong", "replay differs", "dead")
 
 
 def build(line: str, folder: Path) -> Program:
@@ -91,32 +90,12 @@ def disagreements(plan: Plan, tally: Tally, control: Control = "") -> Iterator[s
         yield f"{plan.name}, {control}: the model does not say that commits are lost"
 
 
-def exact(work: Path, entries: Sequence[Entry], devices: Sequence[str]) -> bool:
-    """The last prefix of the recording is what is on the devices, byte by byte."""
-    images = {name: bytearray(SIZE) for name in devices}
-    for each in entries:
-        if each.kind == Kind.WRITE and each.device != MARKS:
-            images[each.device][each.offset : each.end] = each.data
-    return all((work / "pool" / name).read_bytes() == data for name, data in images.items())
-
-
 def omissions(explorer: UserSpace, entries: Sequence[Entry]) -> tuple[int, int]:
     """Leaves out each write that the last acknowledgement needs: how many, and of how many it is noticed."""
     last = max(number for number, each in enumerate(entries) if each.device == MARKS)
     since = _chain_start(entries, last)
     needed = sorted(_needed(entries, since, last))
-    noticed, tally = 0, Tally()
-    disks = explorer.disks()
-    disks.settle((each.device, each.offset, each.data) for each in entries[:since] if to_device(each))
-    promise = explorer.promise(entries, last + 1)
-    for left_out in needed:
-        kept = [
-            each for number, each in enumerate(entries[since:last], since) if number != left_out and to_device(each)
-        ]
-        point = Point(last, "omission", tuple((each.device, each.offset, each.data) for each in kept))
-        seen = explorer.see(disks, point, tally).seen
-        noticed += any(each.what in HARM for each in judge(seen, explorer.script.slots, promise))
-    return len(needed), noticed
+    return len(needed), explorer.omit(entries, since, needed)
 
 
 def _needed(entries: Sequence[Entry], since: int, last: int) -> set[int]:
@@ -215,7 +194,8 @@ class Run(Results):
         script = plan.script()
         explorer = UserSpace(self.program, work, script)
         entries = self.program.run(work / "pool", work / "run.log", script)
-        if not exact(work, entries, script.devices):
+        written = {name: (work / "pool" / name).read_bytes() for name in script.devices}
+        if not is_exact(entries, dict.fromkeys(written, bytes(SIZE)), written):
             self.void.append(f"{plan.name}: the recording is not what is on the devices")
         tally = explorer.explore(entries, Points(entries, width=width, cut=1))
         last = max(number + 1 for number, each in enumerate(entries) if each.device == MARKS)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.data import torn_pages
-from tests.lab.points.run import CONTROLS, HARM
+from tests.lab.points.run import CONTROLS
+from tests.lab.points.workload import HARM
 
 Row = Mapping[str, Any]
 HEAD = {

@@ -18,6 +18,8 @@ class Slot(NamedTuple):
 
 
 Promise = Mapping[Slot, int]  # the generation that each slot has at least
+# findings that a drive which honours flushes never causes; torn is none of them
+HARM = ("lost", "import", "checksum", "unreadable", "wrong", "replay differs", "dead")
 WRONG = (1 << 32) - 1  # points.c: not of this place
 
 
