@@ -197,9 +197,12 @@ def one_of(value: Any, words: tuple[W, ...]) -> W:
 
 
 def moment(value: Any) -> float:
-    """Seconds since the epoch, of a time in ISO 8601. Raises TypeError or ValueError."""
+    """Seconds since the epoch, of a time in ISO 8601 that a calendar has in UTC, too. Raises TypeError or ValueError."""
     found = datetime.fromisoformat(text(value))
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    try:
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
 
 
 # TOML as :mod:`tomllib` reads it, with one kind of error for all that may be wrong with a file from anywhere.

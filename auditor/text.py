@@ -239,10 +239,13 @@ def lower_headline(title: str) -> str:
 
 
 def utc(seconds: float, form: str = "%Y-%m-%d %H:%M UTC") -> str:
-    """A moment, in seconds since the epoch."""
+    """A moment, in seconds since the epoch; where no calendar reaches, that number."""
     from datetime import UTC, datetime
 
-    return datetime.fromtimestamp(seconds, UTC).strftime(form)
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime(form)
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds:.0f} s since 1970"
 
 
 # -- figures for people: three of them, in the unit that suits ---------------------------------------------------------

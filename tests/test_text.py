@@ -21,7 +21,7 @@ from auditor import screen
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.report import formats
-from auditor.text import harmless, octets, quoted, unit_escaped, valid_unicode
+from auditor.text import harmless, octets, quoted, unit_escaped, utc, valid_unicode
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import CANONICAL, HOSTS
@@ -288,3 +288,15 @@ def test_hostile_words_on_the_command_line(tmp_path: Path) -> None:
     ):
         done = zaudit(*words)
         assert visible((done.stdout + done.stderr).decode().replace("\n", ""))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "1970-01-01 00:00 UTC"),
+        (999_999_999_999, "999999999999 s since 1970"),
+        (-1e18, "-1000000000000000000 s since 1970"),
+    ],
+)
+def test_a_moment_that_no_calendar_has_is_a_number(seconds: float, expected: str) -> None:
+    assert utc(seconds) == expected

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Unpack
 
 from auditor.checklist.lists import (
@@ -27,7 +26,7 @@ from auditor.report import html, terminal
 from auditor.report.formats.markdown import code, text
 from auditor.report.model import Report
 from auditor.report.report_reader import brief
-from auditor.text import harmless, quoted, valid_unicode
+from auditor.text import harmless, quoted, utc, valid_unicode
 from auditor.verify.result import Verification
 
 PERSON = "Ask a person"
@@ -58,11 +57,6 @@ def counts(found: Checklist) -> str:
     return ", ".join(told)
 
 
-def when(seconds: float) -> str:
-    """2026-11-23 07:30 UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
 def age(found: Checklist, taken: float) -> str:
     """21 days old; empty for what was seen just now."""
     past = found.made - taken
@@ -81,7 +75,7 @@ def evidence(found: Checklist) -> list[tuple[str, str]]:
 def _look(found: Checklist, each: Evidence) -> str:
     old = age(found, each.taken)
     changed = f"; since then {'; '.join(each.changed)}" if each.changed else ""
-    return f"{when(each.taken)}{f', {old}' if old else ''}: {each.text}{changed}"
+    return f"{utc(each.taken)}{f', {old}' if old else ''}: {each.text}{changed}"
 
 
 def of_audit(report: Report) -> str:
@@ -208,7 +202,7 @@ def built(found: Checklist, zaudit: str, verbose: bool) -> doc.Document:
     facts = (
         f"{found.target} on {found.hostname}",
         f"OpenZFS {found.release}",
-        f"drawn up {when(found.made)} by zaudit {zaudit}".rstrip(),
+        f"drawn up {utc(found.made)} by zaudit {zaudit}".rstrip(),
     )
     tone: doc.Tone = "bad" if found.of("no") else "open" if found.of("open") or found.of("accepted") else "good"
     seen = doc.labelled(
@@ -282,7 +276,7 @@ LONGEST = 300
 
 def _markdown(found: Checklist, zaudit: str) -> Iterator[str]:
     yield f"## Checklist of {_code(found.target)} on {_code(found.hostname)}: {counts(found)}\n"
-    yield f"OpenZFS {_code(found.release)}, drawn up {when(found.made)} by {code(f'zaudit {zaudit}'.rstrip())}\n"
+    yield f"OpenZFS {_code(found.release)}, drawn up {utc(found.made)} by {code(f'zaudit {zaudit}'.rstrip())}\n"
     yield from (f"- {name}: {_text(told)}" for name, told in evidence(found))
     if groups := no_by(found):
         yield "\n### No"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,7 +29,7 @@ from auditor.facts import (
 )
 from auditor.model.derivation import Missing, catch_missing, derivation, every, evidence, gaps, need, numbers, values
 from auditor.model.kernels import newer
-from auditor.text import unit_escaped
+from auditor.text import unit_escaped, utc
 
 
 def mounted_at(facts: Facts, point: str) -> list[str]:
@@ -269,13 +268,12 @@ def _modules(facts: Facts, kernel: str) -> list[str]:
     return [path for name, path in pairs if name == kernel]
 
 
+SECONDS = "%Y-%m-%d %H:%M:%S"
+
+
 def _dates(path: str, initrd: str, times: Mapping[str, Times]) -> Evidence:
-    text = f"{path} is of {_date(times[path].content)}, {initrd} of {_date(times[initrd].content)}"
+    text = f"{path} is of {utc(times[path].content, SECONDS)}, {initrd} of {utc(times[initrd].content, SECONDS)}"
     return Evidence(text, f"stat -L -c '%y %z %n' {path} {initrd}")
-
-
-def _date(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 LOSES_COMMITS = ("zfs_nocacheflush", "zil_nocacheflush", "zil_replay_disable")

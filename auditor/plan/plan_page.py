@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from auditor.judge.finding import Finding
@@ -16,7 +15,7 @@ from auditor.plan.steps import Plan, Setting, Step
 from auditor.report import event_words, finding_words, report_json
 from auditor.report.formats.markdown import code, text
 from auditor.report.model import Report
-from auditor.text import harmless, quoted, valid_unicode
+from auditor.text import harmless, quoted, utc, valid_unicode
 
 SCHEMA = "zaudit-plan/1"
 COLUMNS_SHOWN = 3
@@ -37,10 +36,6 @@ is() {
     [[ $3 == "$2" ]] || stop "$1 is '$3', not '$2' as this plan expects: make a new plan"
 }
 """
-
-
-def _taken(report: Report) -> str:
-    return datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _action(step: Step) -> tuple[str, ...]:
@@ -82,7 +77,7 @@ def _markdown(plan: Plan) -> Iterator[str]:
     now = plan.now
     targets = ", ".join(code(harmless(each)) for each in now.targets)
     yield f"# Plan for {targets} on {code(harmless(now.hostname))}\n"
-    yield f"OpenZFS {code(harmless(now.release))}, seen {_taken(now)}. {NOTHING}\n"
+    yield f"OpenZFS {code(harmless(now.release))}, seen {utc(now.taken)}. {NOTHING}\n"
     yield f"Now: {text(harmless(now.headline))}\n"
     yield from _table(now)
     if not plan.steps:
@@ -193,7 +188,7 @@ def _script(plan: Plan) -> Iterator[str]:
     yield "#!/usr/bin/env bash"
     targets = ", ".join(now.targets)
     yield from _comment(
-        f"Plan of zaudit {now.zaudit} for {targets} on {now.hostname}, OpenZFS {now.release}, seen {_taken(now)}."
+        f"Plan of zaudit {now.zaudit} for {targets} on {now.hostname}, OpenZFS {now.release}, seen {utc(now.taken)}."
     )
     yield from _comment(f"{NOTHING} Read it before you run it. It stops at the first error.")
     yield from (HEAD, *_guards(plan))

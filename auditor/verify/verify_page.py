@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Unpack
 
@@ -15,7 +14,7 @@ from auditor.report import document as doc
 from auditor.report.finding_words import listed
 from auditor.report.markup import Element, element, joined
 from auditor.report.model import Report
-from auditor.text import duration, quoted, size, valid_unicode
+from auditor.text import duration, quoted, size, utc, valid_unicode
 from auditor.verify import charts, result
 from auditor.verify.charts import Bar
 from auditor.verify.comparison import TIMES, Comparison, Step, Sweep, document, find, named
@@ -153,14 +152,6 @@ def faults(verification: Verification) -> list[str]:
     return list(dict.fromkeys(fault for run in verification.runs for fault in run.faults))
 
 
-def when(seconds: float) -> str:
-    """A time as the reports write it; as a bare number where no calendar reaches."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    except (OverflowError, ValueError, OSError):
-        return f"{seconds:.0f} s since 1970"
-
-
 # -- the page --------------------------------------------------------------------------------------------------------------
 
 
@@ -221,9 +212,7 @@ def built(
         *([swept(sweep)] if sweep else []),
         doc.section("What was run", _commands(verification) if whole else ()),
         doc.section("What this shows, and what it does not", _limits(verification)),
-        doc.section(
-            "", [doc.Say(f"Next: {next_step(verification, report)}   (seen {when(verification.taken)}{code})")]
-        ),
+        doc.section("", [doc.Say(f"Next: {next_step(verification, report)}   (seen {utc(verification.taken)}{code})")]),
     )
     return doc.Document(f"zaudit verify: {verification.target}{host}", facts, blocks)
 

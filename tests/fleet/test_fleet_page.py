@@ -238,7 +238,7 @@ def test_drives_releases_and_remedies() -> None:
 
 @pytest.mark.parametrize("change", [
     {"schema": "zaudit-lines/2"}, {"kind": []}, {"standing": "fine"}, {"host": 1, "name": 1}, {"taken": "today"},
-    {"taken": None}, {"openzfs": {}},
+    {"taken": None}, {"openzfs": {}}, {"taken": "0001-01-01T00:00:00+23:59"}, {"taken": "9999-12-31T23:59:59-23:59"},
 ])  # fmt: skip
 def test_a_report_row_that_is_none(change: Row) -> None:
     if change == {"kind": []}:

@@ -21,6 +21,9 @@ def module(kernel: str) -> str:
     return f"/usr/lib/modules/{kernel}/updates/dkms/zfs.ko.xz"
 
 
+NO_DATE = 999_999_999_999  # after the year 9999
+
+
 def times(**changed: tuple[int, int]) -> tuple[str, ...]:
     """Of a host where all is well, but what is named: initrd, module, conf, other, folder, hostid."""
     all_of = {
@@ -66,6 +69,7 @@ def judged(facts: Facts, name: str) -> object:
         (times(conf=LATER), (CONF,)),
         (times(hostid=LATER), ("/etc/hostid",)),
         (times(hostid=GONE), ()),
+        (times(conf=(NO_DATE, NO_DATE)), (CONF,)),
         (times(other=LATER, folder=LATER), ()),  # has nothing of the zfs module in it
         (times(old=LATER), ()),  # does not start next
     ],
