@@ -30,7 +30,7 @@ ZFS = (
         "ERROR_LOG",
         "DSOBJ_TO_DSNAME",
     ),
-    *("OBJ_TO_PATH", "EVENTS_NEXT", "EVENTS_SEEK", "GET_BOOTENV"),
+    *("OBJ_TO_PATH", "EVENTS_NEXT", "EVENTS_SEEK", "GET_BOOTENV", "GET_BOOKMARKS"),
 )
 DRIVES = (
     *(
