@@ -26,7 +26,7 @@ SECONDS, LONGEST = 30, 3600
 @click.option(
     "--no-trace",
     is_flag=True,
-    help="No events in tracefs: counters, and as root stacks; nothing on the host is changed.",
+    help="No events in tracefs: counters alone; nothing on the host is changed.",
 )
 @database
 @_options.replay("Judge a recorded diagnosis again.")
@@ -54,8 +54,7 @@ def diagnose(
 
     As root it adds its own events to the kernel's tracefs while it looks (probes of zil_commit, zil_lwb_write_issue and
     zpl_fsync, histograms in an instance of its own), and removes them one by one; zaudit clean does so after a kill -9. Where
-    it must not, or with --no-trace, it looks as root which threads wait in zil_commit, up to 20 times a second: good for who
-    waits, and for a mean that is too small. Without root only counters are read, which do not show how long a commit takes.
+    it must not, with --no-trace and without root only counters are read, which do not show how long a commit takes.
 
     With --watch and another format than terminal the lines go to standard error.
 

@@ -7,7 +7,7 @@
      tracing)    recorded)
 
 ``tracing`` is the only part that changes anything on a host: events of its own in tracefs, which it takes back one by one. What
-was read is recorded as text, and judged again from there. Without tracing (lockdown, a container, a kernel without histograms)
-root looks at ``stacks`` of threads now and then, which say who waits, and about how long. Others read counters alone, which say
-how busy the log is and which device is slow, and not how long a commit takes.
+was read is recorded as text, and judged again from there. Without tracing (lockdown, a container, a kernel without histograms,
+another user than root) counters alone are read, which say how busy the log is and which device is slow, and not how long a
+commit takes.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from auditor.diagnose import causes, database_counters, diagnosis, observation, tracing
+from auditor.diagnose import causes, database_counters, diagnosis, observation
 from auditor.diagnose import commits as diagnose_commits
 from auditor.diagnose.causes import CauseContext
 from auditor.diagnose.commits import (
@@ -25,7 +25,6 @@ from auditor.diagnose.commits import (
 )
 from auditor.diagnose.observation import KERNEL, Counters, Leg, Observation, Process, service
 from auditor.diagnose.process_share import attribute_to_process
-from auditor.diagnose.tracing import stacked
 from auditor.facts import HOST, Facts, Subject, is_true, word_of
 from auditor.text import duration, quoted
 from auditor.verify import trial
@@ -49,7 +48,8 @@ def answer(
         return "INCONCLUSIVE", "whether anybody commits could not be seen", reasons
     seconds = seen.after.at - seen.before.at
     rate = f"{commits / seconds:,.0f} commits/s"
-    unseen = _unseen(seen, found, unlogged)
+    unseen = (*([f"how long a commit takes was not seen: {seen.untraced}"] if seen.untraced else []),)
+    unseen += (f"whether a device failed was not seen: {unlogged}",) if unlogged else ()
     if standing and (standing[0].decisive or not reasons):
         text = standing[0].text
         if shares.shares and not shares.why_not:
@@ -64,27 +64,12 @@ def answer(
     if commits < FEW:
         return "NOBODY COMMITS", f"{commits} commits in {seconds:.0f} s: no program waits for one here", reasons
     if not seen.traced:
-        stacks, took = found.stacked, ""
-        if stacks and stacks.mean_ns is not None:
-            first = max(stacks.waiters, key=lambda each: each.part)
-            took = f"{rate}, {tracing.sentence(stacks)}, {first.part:.0%} of the waiting by {label(first)}"
-        text = f"{took or rate}; nothing that is counted stands out{'' if took else ', and how long one takes was not seen'}"
+        text = f"{rate}; nothing that is counted stands out, and how long one takes was not seen"
         return "INCONCLUSIVE", text, unseen
     sentence = _sentence(found, shares, alone)
     if unlogged:
         return "INCONCLUSIVE", f"{sentence}; nothing that was seen stands out", unseen
     return "NOTHING STANDS OUT", sentence, reasons
-
-
-def _unseen(seen: Observation, found: diagnosis.Diagnosis, unlogged: str) -> tuple[str, ...]:
-    stacks, what = found.stacked, "how long a commit takes"
-    failures = (f"whether a device failed was not seen: {unlogged}",) if unlogged else ()
-    if not seen.untraced:
-        return failures
-    if stacks and stacks.mean_ns is not None:
-        return f"{what} was not measured ({seen.untraced}): {tracing.sentence(stacks)}", *failures
-    more = (f"{what} is not told by samples of stacks: {stacks.why}",) if stacks else ()
-    return f"{what} was not seen: {seen.untraced}", *more, *failures
 
 
 def _sentence(found: diagnosis.Diagnosis, shares: diagnosis.Shares, alone: bool) -> str:
@@ -121,12 +106,11 @@ def _most(committers: Sequence[diagnosis.Committer]) -> str:
     return name if len(most) == 1 or of_kernel else f"{len(most)} threads of {name}"
 
 
-def label(committer: diagnosis.Committer | diagnosis.Waiter) -> str:
+def label(committer: diagnosis.Committer) -> str:
     """postgres (walwriter); a zvol by its name, whose commits a thread of the kernel makes."""
     kind = service(committer.name, committer.role)
     if kind == "zvol":
-        dataset = committer.dataset if isinstance(committer, diagnosis.Committer) else ""
-        return f"a zvol ({dataset})" if dataset else "a zvol"
+        return f"a zvol ({committer.dataset})" if committer.dataset else "a zvol"
     if kind == "nfsd":
         return "the NFS server"
     return f"{committer.name} ({committer.role})" if committer.role else committer.name
@@ -160,8 +144,7 @@ def diagnose(seen: Observation, facts: Facts) -> diagnosis.Diagnosis:
     )
     standing = (*standing, *causes.of_database(theirs))
     lost = (*_not_durable(counted, facts, trace, where), *causes.flushes(failed, facts), *causes.not_durable(theirs))
-    stacks = stacked(seen, counted, facts)
-    told, mine = attribute_to_process(seen, trace, facts, where, stacks)
+    told, mine = attribute_to_process(seen, trace, facts, where)
     how = called(seen.traced, trace.threads, disabled=bool(silent(counted, facts, idle=True)))
     committers = _committers(trace.threads, where, seen, mine, how)
     late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
@@ -197,7 +180,6 @@ def diagnose(seen: Observation, facts: Facts) -> diagnosis.Diagnosis:
         commands=_commands(seen, counted),
         database=theirs.view if theirs else None,
         own=told,
-        stacked=stacks,
         held=counted.held,
         calls=how.whole,
         uncalled=how.why_not,

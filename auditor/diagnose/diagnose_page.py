@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Unpack
 
 from auditor.codec import plain
-from auditor.diagnose.diagnosis import Calls, Cause, Committer, Diagnosis, Outcome, View, Waiter
+from auditor.diagnose.diagnosis import Calls, Cause, Committer, Diagnosis, Outcome, View
 from auditor.facts import Subject
 from auditor.judge.finding import Finding
 from auditor.report import document as doc
@@ -75,8 +75,7 @@ def own(found: Diagnosis) -> list[str]:
     told = [f"{found.own.text[:1].upper()}{found.own.text[1:]}.", *(f"Not seen: {each}." for each in found.own.faults)]
     if found.own.parent:
         told.append(f"Its parent is the same server: zaudit diagnose {found.own.parent} looks at all of it.")
-    waiters = found.stacked.waiters if found.stacked else ()
-    if any(each.own for each in found.committers) or any(each.own for each in waiters):
+    if any(each.own for each in found.committers):
         told.append(f"Its threads have the mark {OWN.strip()} below.")
     return told
 
@@ -86,7 +85,7 @@ def took(ns: float | None) -> str:
     return "-" if ns is None else duration(ns)
 
 
-def who(committer: Committer | Waiter) -> str:
+def who(committer: Committer) -> str:
     """postgres 338 (walwriter), with a mark where it is of the process that was named."""
     role = f" ({committer.role})" if committer.role else ""
     return f"{OWN if committer.own else ''}{committer.name} {committer.pid}{role}"
@@ -213,7 +212,6 @@ def built(found: Diagnosis, report: Report | None, zaudit: str, most: int) -> do
         _verdict(found, most),
         _shares(found),
         doc.section("Who commits", _committers(found, most)),
-        *_waiters(found, most),
         doc.section("Datasets", _datasets(found, most)),
         _devices(found),
         doc.Section("Transaction groups", (doc.Say(groups(found)),)),
@@ -281,17 +279,6 @@ def _committers(found: Diagnosis, most: int) -> Iterator[doc.Block]:
     yield doc.table((doc.Column("thread"), *numbers, *beside_), rows)
     yield from _more(len(every) - most)
     yield from (doc.Say(each, "dim") for each in how_called(found))
-
-
-def _waiters(found: Diagnosis, most: int) -> Iterator[doc.Section]:
-    seen = found.stacked
-    if seen is None or not seen.samples:
-        return
-    every = seen.waiters
-    rows = ((who(each), f"{each.samples:,}", f"{each.part:.0%} {each.within}".rstrip()) for each in every[:most])
-    title = f"Who waits for commits ({seen.samples:,} samples of stacks, {seen.waiting:.2g} at a time)"
-    shown = doc.table(("thread", doc.Column("samples", number=True), "of the waiting"), rows)
-    yield doc.section(title, [shown, *_more(len(every) - most)])
 
 
 def _datasets(found: Diagnosis, most: int) -> Iterator[doc.Block]:

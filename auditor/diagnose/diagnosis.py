@@ -217,30 +217,6 @@ class ProcessPart(NamedTuple):
     parent: int
 
 
-class Waiter(NamedTuple):
-    """A thread that was seen waiting for commits. part: of all samples. own: of the process that was named."""
-
-    pid: int
-    name: str
-    role: str
-    within: str
-    samples: int
-    part: float
-    own: bool
-
-
-class StackSamples(NamedTuple):
-    """What samples of stacks come to, where there is no trace. passes: looks at all threads; samples: threads that were waiting
-    then; waiting: how many at a time, on average; mean_ns: of a commit, too small by nature, None with the reason why."""
-
-    passes: int
-    samples: int
-    waiting: float
-    mean_ns: float | None
-    why: str
-    waiters: tuple[Waiter, ...]
-
-
 class Second(NamedTuple):
     """One line of ``--watch``. at: its end, seconds since the epoch; seconds: how long it was. None: not seen, or there was
     nothing. most_ns: the bucket of the slowest. own: commits of the process, or to the dataset, that was named. device: the
@@ -293,7 +269,7 @@ class Device(NamedTuple):
 class Diagnosis(NamedTuple):
     """One diagnosis. answer: one sentence. reasons: why it is INCONCLUSIVE, or what else could not be seen. commits: by the
     ZIL; traced: by the trace; mean_ns: None without one. latency: by powers of two. overlap: as of Shares. taken: seconds
-    since the epoch. own: where a process was named. stacked: without a trace, as root. database: its own view, where --db
+    since the epoch. own: where a process was named. database: its own view, where --db
     named one. held: how often writers were held back, of all pools together, None where that was not counted. calls: of all
     threads together; uncalled: why they were not counted, or empty."""
 
@@ -319,7 +295,6 @@ class Diagnosis(NamedTuple):
     causes: tuple[Cause, ...]
     commands: tuple[str, ...]
     own: ProcessPart | None = None
-    stacked: StackSamples | None = None
     database: View | None = None
     held: int | None = None
     calls: Calls | None = None

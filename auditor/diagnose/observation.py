@@ -86,31 +86,11 @@ class NamedProcess(NamedTuple):
     faults: tuple[str, ...]
 
 
-class WaitingThread(NamedTuple):
-    """A thread that was seen waiting in zil_commit(), so many times. kernel: it is one of the kernel's own."""
-
-    thread: int
-    process: int
-    name: str
-    kernel: bool
-    hits: int
-
-
-class Stacks(NamedTuple):
-    """What was seen in stacks. passes: how often all threads were looked at; threads: how many those were at most; faults: why
-    not all were seen, or none."""
-
-    passes: int
-    threads: int
-    waits: tuple[WaitingThread, ...]
-    faults: tuple[str, ...]
-
-
 class Observation(NamedTuple):
     """One look at the load of one pool. target: what was asked for, a pool, dataset or zvol. before, after: the witnesses.
     untraced: why there is no trace, empty where there is. pipeline: nanoseconds that the threads of OpenZFS took which pass
     log blocks on, None where that was not seen. logged: by the kernel meanwhile. named: a process, None for a dataset.
-    stacks: where root saw no trace. database: None where none was named."""
+    database: None where none was named."""
 
     target: str
     pool: str
@@ -122,7 +102,6 @@ class Observation(NamedTuple):
     pipeline: int | None
     logged: KernelLines
     named: NamedProcess | None = None
-    stacks: Stacks | None = None
     database: DatabaseAnswer | None = None
 
 

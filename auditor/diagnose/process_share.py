@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from auditor.databases import SERVERS
 from auditor.diagnose.commits import Thread, Trace, of_kernel, volumes
-from auditor.diagnose.diagnosis import ProcessPart, StackSamples
+from auditor.diagnose.diagnosis import ProcessPart
 from auditor.diagnose.observation import NamedProcess, Observation
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, is_true
@@ -249,10 +249,9 @@ SHARED = "log blocks, devices and causes are of the whole pool"
 
 
 def attribute_to_process(
-    seen: Observation, trace: Trace, facts: Facts, where: Mapping[int, str], stacks: StackSamples | None = None
+    seen: Observation, trace: Trace, facts: Facts, where: Mapping[int, str]
 ) -> tuple[ProcessPart | None, frozenset[Thread]]:
-    """None where no process was named; and what of the trace is its own. where: ZIL -> dataset; stacks: samples of them, where
-    there is no trace."""
+    """None where no process was named; and what of the trace is its own. where: ZIL -> dataset."""
     named = seen.named
     if named is None:
         return None, frozenset()
@@ -264,21 +263,13 @@ def attribute_to_process(
     mine = frozenset((*(each for each in trace.threads if each.pid in threads), *through))
     commits, us = sum(each.commits for each in mine), sum(each.us for each in mine)
     whole = sum(each.us for each in trace.threads)
-    sampled = stacks is not None and stacks.mean_ns is not None
     told = _share(trace, why, commits, us, whole)
-    if stacks and sampled:
-        part = sum(each.part for each in stacks.waiters if each.own)
-        told = f" does {part:.0%} of the waiting for commits by {stacks.samples:,} samples of stacks"
     children, names = named.processes - 1, sorted({where[each.zil] for each in through})
     also = f" and {children:,} process{'es' if children > 1 else ''} that it started" if children > 0 else ""
     told += f", with what threads of the kernel commit to {', '.join(names)}" if names else ""
-    faults = [*named.faults, *([why] if why and sampled else [])]
+    faults = [*named.faults]
     if lost := sum(each.commits for each in trace.threads if each.pid in {*named.lost} and not why):
         faults.append(f"{lost:,} commits are of threads that ended before anybody saw whose they were")
-    if below and sampled:
-        faults.append(
-            f"threads of the kernel wait for commits to {', '.join(sorted(below))}, and are not counted as its own"
-        )
     if untold := sum(each.commits for each in kernels if each.zil not in where):
         faults.append(f"{untold:,} commits are to some volume, and to which is not known")
     return ProcessPart(

@@ -18,9 +18,8 @@ from auditor.diagnose import tracing as trace
 from auditor.diagnose.commits import Histograms
 from auditor.diagnose.conclusion import Moment, Scope, second
 from auditor.diagnose.diagnosis import Second
-from auditor.diagnose.observation import KERNEL, DatabaseAnswer, Observation, Process, Stacks, Tick, TraceTexts
+from auditor.diagnose.observation import KERNEL, DatabaseAnswer, Observation, Process, Tick, TraceTexts
 from auditor.diagnose.process_share import Family, ProcessLoad
-from auditor.diagnose.tracing import sampling
 from auditor.facts import Facts, Subject
 from auditor.host import sql, sql_watch
 from auditor.host.files import KTHREADD
@@ -56,12 +55,10 @@ def ending() -> Iterator[Callable[[], bool]]:
             signal.signal(each, handler)
 
 
-def wait(until: float, over: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
-    """Until this time of the monotonic clock, or until it is over; meanwhile is called now and then. A sleep goes on after a
-    signal, so it is cut into slices."""
+def wait(until: float, over: Callable[[], bool]) -> None:
+    """Until this time of the monotonic clock, or until it is over. A sleep goes on after a signal, so it is cut into slices."""
     while (left := until - time.monotonic()) > 0 and not over():
         time.sleep(min(left, SLICE_S))
-        meanwhile()
 
 
 # Asks the database of ``--db`` while the kernel is watched.
@@ -170,18 +167,17 @@ def observe(
                 moments[1:] = [now]
             return tick
 
-        with contextlib.nullcontext() if look or host.euid else sampling() as sampler:
-            ticks = list(_ticks(seconds, look_once, over, sampler.hear if sampler else lambda: None, progress))
-        stacks = sampler.stacks() if sampler else None
+        ticks = list(_ticks(seconds, look_once, over, progress))
         found, why = _ended(end, ticks, why)
         ended = _times(host)
         after = execution.reading(host, patterns)
         said = asked()
-        who = tuple(_processes(host, _seen(found, stacks), began, ended))
+        committers = sorted(commits.by_thread(found.commits).rows, key=lambda each: -each.commits) if found else []
+        names = {each.pid: each.name for each in committers}  # who did most first
+        who = tuple(_processes(host, names, began, ended))
         spent = _pipeline(host, began, ended)
-        committed = [each.pid for each in commits.by_thread(found.commits).rows] if found else []
-        named = family.named({*began, *ended}, committed) if family else None
-        return Observation(target, pool.name, before, after, found, why, who, spent, logged(), named, stacks, said)
+        named = family.named({*began, *ended}, names) if family else None
+        return Observation(target, pool.name, before, after, found, why, who, spent, logged(), named, said)
 
 
 @contextlib.contextmanager
@@ -202,7 +198,6 @@ def _ticks(
     seconds: float,
     look: Callable[[], Tick | None],
     over: Callable[[], bool],
-    meanwhile: Callable[[], None],
     progress: Progress | None,
 ) -> Iterator[Tick]:
     """One look a second, until it is over; where one takes long the next is a second or more later, so that looking takes a
@@ -213,7 +208,7 @@ def _ticks(
         if progress:
             progress("looking at the commits", done, seconds)
         next_ = max(next_ + 1, math.ceil(done + PAUSES * took))
-        wait(started + min(next_, seconds), over, meanwhile)
+        wait(started + min(next_, seconds), over)
         began = time.monotonic()
         if tick := look():
             yield tick
@@ -274,15 +269,6 @@ def _of_kernel(host: Host, pids: Iterable[int]) -> set[int]:
         if whose == OF_KTHREADD and all(each.endswith(":/") for each in groups if each):
             found.add(pid)
     return found
-
-
-def _seen(found: TraceTexts | None, stacks: Stacks | None) -> dict[int, str]:
-    """Thread -> name of those that committed, or waited for it, who did most first."""
-    if found is None:
-        return {each.thread: each.name for each in stacks.waits} if stacks else {}
-    return {
-        each.pid: each.name for each in sorted(commits.by_thread(found.commits).rows, key=lambda each: -each.commits)
-    }
 
 
 def _processes(

@@ -496,6 +496,13 @@ def test_an_observation_of_an_earlier_release_is_read() -> None:
     for later in observation.Observation._field_defaults:
         del document[later]
     assert observation.from_text(json.dumps(document)) == seen
+    document["stacks"] = {
+        "passes": 200,
+        "threads": 9,
+        "waits": [],
+        "faults": [],
+    }  # samples of stacks, which it once kept
+    assert observation.from_text(json.dumps(document)) == seen
 
 
 def test_a_trace_of_nothing_is_not_believed_where_commits_were_counted() -> None:

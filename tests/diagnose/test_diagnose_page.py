@@ -13,7 +13,7 @@ from auditor.diagnose import diagnose_page
 from auditor.diagnose.causes import growing
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
-from auditor.diagnose.observation import NamedProcess, Process, Stacks, WaitingThread
+from auditor.diagnose.observation import NamedProcess, Process
 from auditor.text import quoted
 from tests.diagnose import databases, schema, worlds
 from tests.golden import DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA, diagnosis_reports
@@ -31,8 +31,7 @@ def hostile() -> Diagnosis:
     )  # of a recording from elsewhere
     seen = worlds.observation(files, trace, who)
     named = NamedProcess(100, HOSTILE, (HOSTILE,), 2, (100,), (), 99, (HOSTILE,))
-    waits = Stacks(200, 9, (WaitingThread(100, 100, HOSTILE, False, 300),), (HOSTILE,))
-    return diagnose(seen._replace(named=named, stacks=waits), worlds.facts())
+    return diagnose(seen._replace(named=named), worlds.facts())
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ import pytest
 
 from auditor.databases import configuration, postgres
 from auditor.diagnose import watch
-from auditor.diagnose.observation import Tick, TraceTexts
+from auditor.diagnose.commits import by_thread
+from auditor.diagnose.observation import TraceTexts
 from auditor.host.files import allowed_part
 from auditor.host.request import Capture, Files, Read, Run
-from tests.diagnose.test_commits import THREADS, log2
+from tests.diagnose.test_commits import THREADS
 
 KERNELS = "PPid:\t2\nUid:\t0\t0\t0\t0\n"
 CONTAINER = "0123456789abcdef" * 4
@@ -121,9 +122,9 @@ def test_what_the_scheduler_counted_of_threads_and_of_openzfs() -> None:
     assert watch._pipeline(Answering(files), began, ended) == sum(pid + 2 for pid in (7, 8, 10, 11))
     assert watch._pipeline(Answering({}), began, ended) is None
     assert watch._pipeline(Answering(files), ended, began) is None  # a thread that fell is another one now
-    traced = TraceTexts(THREADS, (Tick(1.0, log2({5: 338})),), "", 0, ())
+    names_of = {each.pid: each.name for each in by_thread(THREADS).rows}
     files["/proc/340/cmdline"] = "postgres: walwriter"
-    found = {each.pid: each for each in watch._processes(Answering(files), watch._seen(traced, None), began, ended)}
+    found = {each.pid: each for each in watch._processes(Answering(files), names_of, began, ended)}
     assert found[340] == (340, "python3", "walwriter", "", 2)
     assert found[236].waited is None  # it was not seen at both ends
 

@@ -24,8 +24,7 @@ TORN_PAGES, BY_RELEASE = (PROOF.with_name(f"{name}.md") for name in ("torn-pages
 FOLDERS = ("power", "points", "verify", "diagnose")
 READMES = (HERE / "README.md", *(HERE / name / "README.md" for name in FOLDERS), PROOF, TORN_PAGES, BY_RELEASE)
 VERIFY, DIAGNOSE = (HERE / name / "outcomes.json" for name in ("verify", "diagnose"))
-# what counters alone tell of the same loads, and what they tell with samples of stacks
-UNTRACED = {name: HERE / "diagnose" / f"{name}.json" for name in ("counters", "stacks")}
+UNTRACED = {"counters": HERE / "diagnose" / "counters.json"}  # what counters alone tell of the same loads
 Row = dict[str, Any]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from auditor.diagnose import causes, conclusion
 from auditor.diagnose.conclusion import diagnose
-from auditor.diagnose.diagnosis import Outcome, StackSamples, Waiter
+from auditor.diagnose.diagnosis import Outcome
 from tests.diagnose import worlds
-from tests.lab.diagnose.run import Cause, Load, counts, everything, problems, samples
+from tests.lab.diagnose.run import Cause, Load, counts, everything, problems
 
 pytestmark = pytest.mark.lab
 
@@ -37,27 +37,12 @@ def test_a_cause_that_is_not_named_is_wrong() -> None:
     assert "INCONCLUSIVE, top none" in next(problems(SLOW, healthy, NAMES))
 
 
-def load(us: float, *, first: int = 100, number: int = 400, whole: bool = False) -> Load:
+def load(us: float, *, number: int = 400, whole: bool = False) -> Load:
     """What a load printed whose thread made so many syncs while it was looked at, and as many before, ten times as long, unless
     all of them were seen."""
     looked = [[1000 + 10 * i / number, us] for i in range(number)]
     before = [[990.0, us * 10]] * (0 if whole else number)
-    return {"pid": 90, "syncs": {str(first): [*before, *looked]}, "whole": whole}
-
-
-def test_samples_may_say_too_little_and_not_too_much() -> None:
-    found = worlds.canonical()._replace(
-        stacked=StackSamples(200, 400, 2.0, 20e6, "", (Waiter(100, "x", "", "", 400, 1.0, False),))
-    )
-    assert list(samples(worlds.canonical(), [load(1)])) == []
-    assert list(samples(found, [load(28000)])) == []
-    assert list(samples(found, [load(19000)])) == []
-    assert list(samples(found, [load(30000), load(1)])) == []
-    assert list(samples(found, [load(30000)])) == ["by samples of stacks 20000 us, measured 30000 us itself"]
-    assert list(samples(found, [load(17000, first=7)])) == [
-        "by samples of stacks 20000 us, measured 17000 us itself",
-        "the load is not among those that wait",
-    ]
+    return {"pid": 90, "syncs": {"100": [*before, *looked]}, "whole": whole}
 
 
 def test_a_mean_that_is_off_by_more_than_a_tenth_is_wrong() -> None:

@@ -69,7 +69,6 @@ SEAM = {
     "registry.py",
     "rulebook.py",
     "data/__init__.py",
-    "host/children/stack_reader.py",
     "diagnose/watch.py",
     "diagnose/tracing.py",
     "report/formats/__init__.py",

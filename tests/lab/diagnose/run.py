@@ -4,7 +4,6 @@
     python -m tests.lab.diagnose.run --line 2.3 --overhead
     python -m tests.lab.diagnose.run --kept        boot nothing: what was recorded, judged by the code as it is
     python -m tests.lab.diagnose.run --counters    the same, as if nothing had been traced: what counters alone tell
-    python -m tests.lab.diagnose.run --stacks      the loads again, with samples of stacks in place of a trace (--no-trace)
 
 Exit code: 0 when each came out as causes.toml says, 1 when one did not.
 """
@@ -32,8 +31,6 @@ from tests.lab.vm import VM, clean_up_on_signals
 HERE = Path(__file__).parent
 DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G", "nvme:1G!flush"]  # the flushes of the last fail
 A_GUEST, CAUSE_S, OVERHEAD_S = 8, 600, 2700
-NO_TRACE = "zaudit diagnose tank --no-trace --seconds 20 --record out/$NAME.tar.gz"
-LESS = 0.30  # by which samples of stacks may say too little
 MEANS = 0.10  # by which the mean of a program's own syncs and of the trace may differ
 
 
@@ -73,7 +70,6 @@ def main() -> int:
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (default: all)")
     parser.add_argument("--kept", action="store_true", help="boot nothing: judge the recordings of earlier runs")
     parser.add_argument("--counters", action="store_true", help="judge them as if nothing had been traced")
-    parser.add_argument("--stacks", action="store_true", help="run the loads again, looked at with --no-trace")
     parser.add_argument("--overhead", action="store_true", help="what it costs the load, in ten alternations, instead")
     parser.add_argument("--results", type=Path, help="also write the outcomes there (tests/lab/diagnose/outcomes.json)")
     arguments = parser.parse_args()
@@ -89,24 +85,14 @@ def main() -> int:
             each
             for each in everything()
             if line in each.lines and (not arguments.names or each.name in arguments.names)
-            # those that are asked in words of their own have no trace to do without
-            if not arguments.stacks or not each.diagnose
             if not arguments.counters or (CACHE / "results" / folder_of(line, each) / "tar.gz").exists()
         ]
         for first in range(0, len(chosen), A_GUEST):
             part = chosen[first : first + A_GUEST]
             if not arguments.kept and not arguments.counters:
-                guest(
-                    line,
-                    [each._replace(diagnose=NO_TRACE) for each in part] if arguments.stacks else part,
-                    arguments.stacks,
-                )
+                guest(line, part)
             for each in part:
-                found = (
-                    untraced(line, each, arguments.stacks)
-                    if arguments.counters or arguments.stacks
-                    else result(line, each)
-                )
+                found = untraced(line, each) if arguments.counters else result(line, each)
                 right = right and found["outcome"] == "ok"
                 if arguments.kept and (ran := before.get((line, each.name))):
                     found = anew(found, ran)
@@ -125,19 +111,18 @@ def result(line: str, cause: Cause) -> outcomes.Row:
     return row(line, cause.name, said, verdict if not said else "", int(seconds))
 
 
-def folder_of(line: str, cause: Cause, stacks: bool = False) -> str:
+def folder_of(line: str, cause: Cause) -> str:
     """Where what came back of it is kept, below the results of the cache."""
-    return f"diagnose-{line}-{cause.name}{'-stacks' if stacks else ''}"
+    return f"diagnose-{line}-{cause.name}"
 
 
-def untraced(line: str, cause: Cause, stacks: bool) -> outcomes.Row:
-    """What counters and samples of stacks tell, or the counters of the traced load alone: right is the same cause, or none."""
-    recorded = CACHE / "results" / folder_of(line, cause, stacks) / "tar.gz"
+def untraced(line: str, cause: Cause) -> outcomes.Row:
+    """What the counters of the traced load alone tell: right is the same cause, or none."""
+    recorded = CACHE / "results" / folder_of(line, cause) / "tar.gz"
     said, verdict = ["no recording is kept"], ""
     if recorded.exists():
         past, text = session.load(recorded, "diagnosis")
-        made = observation.from_text(text)
-        made = made if stacks else made._replace(traced=None, untraced=NOT_ASKED, stacks=None)
+        made = observation.from_text(text)._replace(traced=None, untraced=NOT_ASKED)
         found = conclusion.diagnose(made, audit.replay(past).facts)
         top = found.causes[0].id if found.causes else ""
         verdict = " ".join(filter(None, (found.outcome, top)))
@@ -159,7 +144,7 @@ def overhead(line: str) -> bool:
     return done.rc == 0
 
 
-def guest(line: str, chosen: Sequence[Cause], stacks: bool = False) -> None:
+def guest(line: str, chosen: Sequence[Cause]) -> None:
     """One guest that goes through some causes; what came back is kept."""
     files: dict[str, str | bytes] = {
         "zaudit.pyz": ZAUDIT.read_bytes(),
@@ -179,7 +164,7 @@ def guest(line: str, chosen: Sequence[Cause], stacks: bool = False) -> None:
     for number, each in enumerate(chosen):
         prefix = f"{number}-{each.name}."
         out = {name.removeprefix(prefix): data for name, data in result.out.items() if name.startswith(prefix)}
-        keep(folder_of(line, each, stacks), {**out, "log": result.log.encode()})
+        keep(folder_of(line, each), {**out, "log": result.log.encode()})
 
 
 def judged(folder: Path, cause: Cause) -> Iterator[str]:
@@ -209,7 +194,6 @@ def judged(folder: Path, cause: Cause) -> Iterator[str]:
         yield "its load is an older one, which printed no syncs"
         return
     yield from counts(found, loads)
-    yield from samples(found, loads)
 
 
 def problems(cause: Cause, found: Diagnosis, names: Mapping[str, str]) -> Iterator[str]:
@@ -256,17 +240,6 @@ def during(found: Diagnosis, load: Load) -> list[float]:
 def nothing(load: Load) -> float:
     """What its syncs of a file in memory took on the average, microseconds; an older load made none."""
     return fmean([us for each in load.get("nothing", {}).values() for us in each] or [0.0])
-
-
-def samples(found: Diagnosis, loads: Sequence[Load]) -> Iterator[str]:
-    """Where the mean by stacks is not what one load measured itself, or up to so much less, or no sample is of the load."""
-    if found.stacked is None or len(loads) != 1:
-        return
-    mean, own = (found.stacked.mean_ns or 0.0) / 1e3, fmean(during(found, loads[0]) or [0.0])
-    if not (1 - LESS) * own <= mean <= (1 + MEANS) * own:
-        yield f"by samples of stacks {mean:.0f} us, measured {own:.0f} us itself"
-    if not threads(loads[0]) & {each.pid for each in found.stacked.waiters}:
-        yield "the load is not among those that wait"
 
 
 if __name__ == "__main__":
