@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local.zaudit
 
-.PHONY: help demo test documents fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance compiled bench bench-short bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report points points-kernel points-quick points-torn clean
+.PHONY: help demo test documents fleet-test quick coverage corpus pythons mutants check new-rule new-source prove-read-only fuzz chance compiled bench bench-short bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-diagnose powercut powercut-events powercut-report points points-kernel points-quick points-torn clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a virtual machine when there are none"
@@ -32,7 +32,6 @@ help:
 	@echo "make lab-test         run the scenarios; ONLY='name name' for some of them"
 	@echo "make lab-verify       what zaudit verify says of pools whose truth is known"
 	@echo "make lab-ansible      the collection for Ansible over ssh, against a guest (pip install ansible-core)"
-	@echo "make lab-targets      what LIO offers, and whether it is offered after the next start, below a real systemd"
 	@echo "make lab-key-unit     keys that were loaded by hand, below a real systemd with zfs-mount-generator"
 	@echo "make lab-service      the units of systemd and the script for ZED, below a real systemd beside a pool"
 	@echo "make lab-diagnose     what zaudit diagnose says of loads whose cause is known"
@@ -158,9 +157,6 @@ lab-ansible: $(VENV)/dev zipapp
 
 lab-service: $(VENV)/dev zipapp
 	$(BIN)/python -u -m tests.lab.service $(LAB_ARGS)
-
-lab-targets: $(VENV)/dev zipapp
-	$(BIN)/python -u -m tests.lab.targets $(LAB_ARGS)
 
 lab-key-unit: $(VENV)/dev zipapp
 	$(BIN)/python -u -m tests.lab.key_unit $(LAB_ARGS)

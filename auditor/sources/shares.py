@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from auditor.facts import (
     HOST,
@@ -20,16 +18,13 @@ from auditor.facts import (
     flag,
     known,
     rows,
-    rows_of,
     words,
 )
 from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip, command
 from auditor.sources.source import source
-from auditor.sources.units import show
 from auditor.text import argument, has_surrogates
 
-ETAB = "/var/lib/nfs/etab"
-TABLES = ("/etc/exports", "/etc/exports.d/*.exports", ETAB)
+TABLES = ("/etc/exports", "/etc/exports.d/*.exports", "/var/lib/nfs/etab")
 
 
 _TOKEN = re.compile(r'"[^"]*"|[^\s"]+')
@@ -39,10 +34,7 @@ _TOKEN = re.compile(r'"[^"]*"|[^\s"]+')
     "nfs_exports",
     "host",
     ask=Read((*TABLES, WITNESS)),
-    facts={
-        "nfs_exports": rows(NfsExport, "every export"),
-        "nfs_exports_in_force": rows(NfsExport, "every export of the table in force"),
-    },
+    facts={"nfs_exports": rows(NfsExport, "every export")},
 )
 def nfs(reply: Files, host: Subject) -> Iterator[Fact]:
     """What the NFS server of the kernel exports: /etc/exports, /etc/exports.d and /var/lib/nfs/etab. (man 5 exports, man 8
@@ -51,11 +43,8 @@ def nfs(reply: Files, host: Subject) -> Iterator[Fact]:
     etab is the table in force, with every option spelt out; the other files are what it is made of at the next start. OpenZFS
     writes the shares of its sharenfs property to /etc/exports.d/zfs.exports. That none of these files is there means that
     nothing is exported only where files could be read at all: /proc/filesystems is the witness. All exports where each of the
-    tables could be read; those in force where that one could."""
+    tables could be read."""
     reply.witness()
-    if ETAB in reply.text or reply.absent(ETAB):
-        now = tuple(dict.fromkeys(exports(reply.text.get(ETAB, ""))))
-        yield Fact(HOST, "nfs_exports_in_force", known(now, f"{len(now)} exports", f"cat {ETAB}"))
     if not reply.complete(*TABLES):
         return
     found: dict[NfsExport, None] = {}
@@ -163,55 +152,6 @@ def _sections(text: str) -> dict[str, dict[str, str]]:
 
 
 # What this host offers to initiators by iSCSI, Fibre Channel and NVMe over Fabrics.
-
-# as rtslib has it, as Debian packs it; and as nvmetcli has it
-LIO, LIO_OF_DEBIAN, NVME = (
-    "/etc/target/saveconfig.json",
-    "/etc/rtslib-fb-target/saveconfig.json",
-    "/etc/nvmet/config.json",
-)
-PATHS = (LIO, LIO_OF_DEBIAN, NVME)
-DAMAGED = "?\n"
-UNOFFERED = "unoffered "  # in front of what is made again, and given to nobody
-_PATH = re.compile(rf"(?:{UNOFFERED})?/[^\x00-\x1f\x7f]{{0,4095}}")
-
-
-def keep_saved(text: str) -> str:
-    """A line for each device or file; of what is no such configuration :data:`DAMAGED`. What was kept is kept again."""
-    try:
-        new = text.lstrip().startswith("{")
-        found = [*_offered(json.loads(text))] if new else text.removesuffix("\n").split("\n") if text else []
-    except (ValueError, TypeError, RecursionError):
-        return DAMAGED
-    whole = all(isinstance(each, str) and _PATH.fullmatch(each) for each in found)
-    return "".join(f"{each}\n" for each in dict.fromkeys(found)) if whole else DAMAGED
-
-
-def _offered(settings: Any) -> Iterator[Any]:
-    """Raises ValueError where a part of it has another form."""
-    groups = [group for target in _tables(settings.get("targets", [])) for group in _tables(target.get("tpgs", []))]
-    units = [unit for group in groups if group.get("enable", True) for unit in _tables(group.get("luns", []))]
-    given = {each for each in (unit.get("storage_object") for unit in units) if isinstance(each, str)}
-    for each in _tables(settings.get("storage_objects", [])):
-        if "dev" in each:  # one in memory has none
-            yield _marked(each["dev"], f"/backstores/{each.get('plugin')}/{each.get('name')}" in given)
-    ports = _tables(settings.get("ports", []))
-    named = {str(each) for port in ports for each in port.get("subsystems", [])}
-    for subsystem in _tables(settings.get("subsystems", [])):
-        for space in _tables(subsystem.get("namespaces", [])):
-            (device,) = _tables([space.get("device")])
-            yield _marked(device.get("path"), bool(space.get("enable")) and subsystem.get("nqn") in named)
-
-
-def _marked(path: Any, offered: bool) -> Any:
-    return path if offered or not isinstance(path, str) else f"{UNOFFERED}{path}"
-
-
-def _tables(found: Any) -> list[dict[str, Any]]:
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise ValueError("not a list of tables")
-    return found
-
 
 LIO_CORE, SCST = "/sys/kernel/config/target/core/", "/sys/kernel/scst_tgt/devices/"
 _FILES = (
@@ -395,89 +335,4 @@ def tgt(reply: Output, host: Subject) -> Iterator[Fact]:
     yield Fact(HOST, "tgt_targets", Known(tuple(found), tuple(found.values()) or (none,)))
 
 
-# of Fedora, Arch and kin, of openSUSE, of NixOS; of Debian and Ubuntu; of nvmetcli
-UNITS = ("target.service", "targetcli.service", "iscsi-target.service", "rtslib-fb-targetctl.service", "nvmet.service")
-CLUSTER = "pacemaker.service"
-WANTED = ("WantedBy", "RequiredBy", "BoundBy")
-PROPERTIES = f"--property=Id,LoadState,ActiveState,UnitFileState,{','.join(WANTED)}"
-LOADED = ("loaded", "masked")
-
-
-def none_offered(facts: Facts) -> Skip | None:
-    """Why nobody needs to ask what makes targets when the host starts."""
-    offered = [facts.get(HOST, name) for name in ("block_targets", "nvme_targets")]
-    if any(rows_of(each, TargetUnit) for each in offered):
-        return None
-    unseen = not all(isinstance(each, Known) for each in offered)
-    return Skip("which targets there are is not known" if unseen else "no target is offered", applies=unseen)
-
-
-@source(
-    "target_units",
-    "host",
-    ask=lambda _, facts: (
-        none_offered(facts) or Run(("systemctl", "show", PROPERTIES, *UNITS, CLUSTER), package="systemd")
-    ),
-    runs=(show(PROPERTIES, *UNITS, CLUSTER),),
-    facts={
-        "target_units": words(
-            "UNIT STATE MORE of each unit that makes targets and is there: STATE as UnitFileState, or -; MORE is wanted where"
-            " another unit starts it, or -"
-        ),
-        "cluster_makes_targets": flag("pacemaker runs here, or starts with the host"),
-    },
-)
-def units(reply: Output, host: Subject) -> Iterator[Fact]:
-    """``systemctl show``: which units make targets when the host starts.
-
-    In the order in which they were asked for. Raises ValueError where not all of them were answered."""
-    names = (*UNITS, CLUSTER)
-    texts = reply.text.rstrip("\n").split("\n\n")
-    blocks = [dict(line.split("=", 1) for line in text.splitlines()) for text in texts]
-    if len(blocks) != len(names) or any(not each.keys() >= {"Id", "LoadState"} for each in blocks):
-        raise ValueError(f"{len(blocks)} answers for {len(names)} units")
-    # an alias is another unit, which is asked for by its own name
-    said = {name: each for name, each in zip(names, blocks, strict=True) if each["Id"] == name}
-    there = {name: each for name, each in said.items() if each["LoadState"] != "not-found"}
-    if wrong := [name for name, each in there.items() if each["LoadState"] not in LOADED or "ActiveState" not in each]:
-        raise ValueError(f"{wrong[0]} could not be loaded")
-    cluster = there.pop(CLUSTER, {})
-    runs = cluster.get("ActiveState", "inactive") != "inactive" or cluster.get("UnitFileState", "") == "enabled"
-    text = f"{CLUSTER}: {cluster.get('ActiveState', 'not there')}, {cluster.get('UnitFileState', '')}".rstrip(", ")
-    yield Fact(HOST, "cluster_makes_targets", known(runs, text, f"systemctl show {CLUSTER}"))
-    found = tuple(
-        f"{name} {each.get('UnitFileState') or '-'} {'wanted' if any(map(each.get, WANTED)) else '-'}"
-        for name, each in there.items()
-    )
-    text = ", ".join(" ".join(each.split(" ")[:2]) for each in found) or "there is no unit that makes targets"
-    yield Fact(HOST, "target_units", known(found, text, f"systemctl show {' '.join(UNITS)}"))
-
-
-@source(
-    "targets_saved",
-    "host",
-    ask=lambda _, facts: none_offered(facts) or Read((*PATHS, WITNESS)),
-    keeps=dict.fromkeys(PATHS, keep_saved),
-    facts={
-        "lio_saved": words("devices and files that initiators of LIO are given by /etc/target/saveconfig.json"),
-        "lio_saved_by_debian": words("the same of /etc/rtslib-fb-target/saveconfig.json"),
-        "nvme_saved": words("devices and files of namespaces of NVMe over Fabrics in /etc/nvmet/config.json"),
-    },
-)
-def saved(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/etc/target/saveconfig.json``, ``/etc/rtslib-fb-target/saveconfig.json``, ``/etc/nvmet/config.json``: what is offered
-    again when the host starts. The kernel keeps nothing of its targets. (man 8 targetctl, man 5 saveconfig.json, nvmetcli
-    restore)
-
-    Raises ValueError for a file in another form."""
-    reply.witness()
-    if damaged := next((path for path in PATHS if reply.text.get(path) == DAMAGED), ""):
-        raise ValueError(f"{damaged} has no form that is known here")
-    for fact, path in zip(saved.facts, (LIO, LIO_OF_DEBIAN, NVME), strict=True):
-        if reply.complete(path):
-            found = tuple(each for each in reply.text.get(path, "").split("\n") if each)
-            text = f"{len(found)} devices or files in {path}" if path in reply.text else f"there is no {path}"
-            yield Fact(HOST, fact, known(found, text, f"cat {path}"))
-
-
-SOURCES = (nfs, samba, block_targets, nvme_targets, tgt, units, saved)
+SOURCES = (nfs, samba, block_targets, nvme_targets, tgt)

@@ -82,26 +82,6 @@ def test_without_the_table_only_the_property_decides() -> None:
     assert world.get(dataset("tank/db"), "nfs_async") is True
 
 
-@pytest.mark.parametrize(
-    ("table", "hit"),
-    [
-        (("/tank/db *(rw,sync)",), ["tank/db"]),
-        (("/tank/db *(rw,crossmnt)", "/tank/db a(ro)"), ["tank/db", "tank/db/wal"]),
-        (("/ *(ro,crossmnt)",), ["tank", "tank/db", "tank/db/wal", "tank/db2"]),
-        (("/tank/db/pg *(rw)",), []),
-        ((), []),
-    ],
-)
-def test_what_is_exported_now_is_in_the_table_in_force(table: tuple[str, ...], hit: list[str]) -> None:
-    world = shared(())
-    world.put(HOST, nfs_exports_in_force=table)
-    names = ("tank", "tank/db", "tank/db/wal", "tank/db2")
-    assert [name for name in names if world.get(dataset(name), "nfs_exported_now")] == hit
-    assert all(world.get(dataset(name), "nfs_exported_now") is not None for name in names)
-    world.put(HOST, nfs_exports_in_force=unknown("/var/lib/nfs/etab: permission denied"))
-    assert "permission denied" in world.why(dataset("tank/db"), "nfs_exported_now")
-
-
 def test_smb_shares_have_the_value_of_global_unless_they_say_otherwise() -> None:
     world = shared(())
     world.put(HOST, smb_shares_without_sync=("vm=/tank/db2",))
