@@ -81,11 +81,44 @@ class Known(NamedTuple):
     value: Value
     evidence: tuple[Evidence, ...]
 
+    def word(self, otherwise: str = "") -> str:
+        """The value as text; of what is not known something else."""
+        return str(self.value)
+
+    def words(self) -> tuple[str, ...]:
+        """The texts of a tuple; none where it is not known."""
+        return tuple(map(str, self.value)) if isinstance(self.value, tuple) else ()
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """(name, value) of the texts of a tuple of NAME=VALUE, where a value never holds "="; none where it is not known."""
+        return tuple((name, value) for name, _, value in (each.rpartition("=") for each in self.words()))
+
+    def rows(self, row: type[R]) -> tuple[R, ...]:
+        """The rows of a table; none where it is not known."""
+        return tuple(each for each in self.value if isinstance(each, row)) if isinstance(self.value, tuple) else ()
+
+    def number(self) -> int:
+        """The whole number; that it is one, the ``Spec`` of the fact says."""
+        assert isinstance(self.value, int)
+        return self.value
+
 
 class Unknown(NamedTuple):
-    """Not known, for these reasons (at least one)."""
+    """Not known, for these reasons (at least one). What is asked of a value that may be missing has no answer."""
 
     reasons: tuple[Reason, ...]
+
+    def word(self, otherwise: str = "") -> str:
+        return otherwise
+
+    def words(self) -> tuple[str, ...]:
+        return ()
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    def rows(self, row: type[R]) -> tuple[R, ...]:
+        return ()
 
 
 Judged = Known | Unknown
@@ -130,34 +163,6 @@ def is_true(found: Judged) -> TypeGuard[Known]:
     return isinstance(found, Known) and found.value is True
 
 
-def word_of(found: Judged, otherwise: str = "") -> str:
-    """The value as text, or something else where it is not known."""
-    return str(found.value) if isinstance(found, Known) else otherwise
-
-
-def words_of(found: Judged) -> tuple[str, ...]:
-    """The texts of a tuple; none where it is not known."""
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
-
-
-def pairs_of(found: Judged) -> tuple[tuple[str, str], ...]:
-    """(name, value) of the texts of a tuple of NAME=VALUE, where a value never holds "="; none where it is not known."""
-    divided = (word.rpartition("=") for word in words_of(found))
-    return tuple((name, value) for name, _, value in divided)
-
-
-def rows_of(found: Judged, row: type[R]) -> tuple[R, ...]:
-    """The rows of a table; none where it is not known."""
-    many = found.value if isinstance(found, Known) and isinstance(found.value, tuple) else ()
-    return tuple(each for each in many if isinstance(each, row))
-
-
-def number_of(found: Known) -> int:
-    """The whole number that is known; that it is one, the ``Spec`` of the fact says."""
-    assert isinstance(found.value, int)
-    return found.value
-
-
 # -- what facts exist ---------------------------------------------------------------------------------------------
 
 
@@ -181,50 +186,50 @@ class Spec(NamedTuple):
     tallied: bool = False
     row: Any = None
 
+    @classmethod
+    def flag(cls, text: str) -> Spec:
+        """A boolean."""
+        return cls(bool, text)
 
-def flag(text: str) -> Spec:
-    """A boolean."""
-    return Spec(bool, text)
+    @classmethod
+    def number(cls, text: str) -> Spec:
+        """An integer: a count, or in the unit that the name or the text says (bytes unless said otherwise)."""
+        return cls(int, text)
 
+    @classmethod
+    def real(cls, text: str) -> Spec:
+        """A floating-point number."""
+        return cls(float, text)
 
-def number(text: str) -> Spec:
-    """An integer: a count, or in the unit that the name or the text says (bytes unless said otherwise)."""
-    return Spec(int, text)
+    @classmethod
+    def word(cls, text: str, *values: str) -> Spec:
+        """A string; with values, one of a closed set: a rule that compares it with another word is an error at load."""
+        return cls(str, text, values)
 
+    @classmethod
+    def words(cls, text: str) -> Spec:
+        """A tuple of strings or numbers (versions are tuples of integers)."""
+        return cls(tuple, text)
 
-def real(text: str) -> Spec:
-    """A floating-point number."""
-    return Spec(float, text)
+    @classmethod
+    def tally(cls, text: str) -> Spec:
+        """A tuple of NAME=TIMES."""
+        return cls(tuple, text, tallied=True)
 
+    @classmethod
+    def rows(cls, row: Any, text: str) -> Spec:
+        """A table: what others have named is in a column of its own, and nobody takes it apart."""
+        return cls(tuple, text, row=row)
 
-def word(text: str, *values: str) -> Spec:
-    """A string; with values, one of a closed set: a rule that compares it with another word is an error at load."""
-    return Spec(str, text, values)
+    @classmethod
+    def link(cls, kind: Kind, text: str) -> Spec:
+        """Leads to one subject."""
+        return cls(Subject, text, kind=kind)
 
-
-def words(text: str) -> Spec:
-    """A tuple of strings or numbers (versions are tuples of integers)."""
-    return Spec(tuple, text)
-
-
-def tally(text: str) -> Spec:
-    """A tuple of NAME=TIMES."""
-    return Spec(tuple, text, tallied=True)
-
-
-def rows(row: type[Any], text: str) -> Spec:
-    """A table: what others have named is in a column of its own, and nobody takes it apart."""
-    return Spec(tuple, text, row=row)
-
-
-def link(kind: Kind, text: str) -> Spec:
-    """Leads to one subject."""
-    return Spec(Subject, text, kind=kind)
-
-
-def links(kind: Kind, text: str, *, nonempty: bool = False, none_tells: bool = False) -> Spec:
-    """Leads to a tuple of subjects."""
-    return Spec(Subject, text, kind=kind, many=True, nonempty=nonempty, none_tells=none_tells)
+    @classmethod
+    def links(cls, kind: Kind, text: str, *, nonempty: bool = False, none_tells: bool = False) -> Spec:
+        """Leads to a tuple of subjects."""
+        return cls(Subject, text, kind=kind, many=True, nonempty=nonempty, none_tells=none_tells)
 
 
 # -- rows of tables -----------------------------------------------------------------------------------------------

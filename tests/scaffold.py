@@ -52,7 +52,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Subject, known, number
+from auditor.facts import HOST, Fact, Spec, Subject, known
 from auditor.host.request import Files, Read
 from auditor.sources.source import source
 
@@ -61,7 +61,7 @@ from auditor.sources.source import source
     "NAME",
     "host",
     ask=Read(("/sys/{FILL.lower().replace(" ", "_")}",)),
-    facts={{"NAME": number("{FILL}: what it is, and its unit")}},
+    facts={{"NAME": Spec.number("{FILL}: what it is, and its unit")}},
 )
 def NAME(reply: Files, host: Subject) -> Iterator[Fact]:
     """Nothing of what is not understood: nobody knows it then."""

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from auditor import data
-from auditor.facts import HOST, Facts, Known, Reason, Subject, Unknown, is_true, word_of
+from auditor.facts import HOST, Facts, Known, Reason, Subject, Unknown, is_true
 from auditor.judge.event import Severity
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule
@@ -281,7 +281,7 @@ def _asked(seen: Audited) -> Iterator[Statement]:
     asked is next to the same one as its process showed it."""
     engines: dict[str, list[bool]] = {}
     for database in seen.facts.linked(HOST, "databases"):
-        if (engine := word_of(seen.facts.get(database, "engine"))) in BY_SESSION:
+        if (engine := seen.facts.get(database, "engine").word()) in BY_SESSION:
             engines.setdefault(engine, []).append(is_true(seen.facts.get(database, "live")))
     for engine, live in engines.items():
         if any(live) and live.count(False) <= 1:

@@ -14,7 +14,7 @@ from auditor.databases import ENGINES
 from auditor.diagnose import conclusion, observation
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.errors import Stop
-from auditor.facts import HOST, Facts, Subject, word_of
+from auditor.facts import HOST, Facts, Subject
 from auditor.judge.policy import Policy
 from auditor.judge.rule import Rule
 from auditor.recording import recording
@@ -142,5 +142,5 @@ def _target(seen: audit.Look, of: str) -> Subject:
 
 def _profiles(facts: Facts) -> dict[str, str]:
     """Engine -> the profile that writes as it does, of the databases on the target."""
-    engines = {word_of(facts.get(each, "engine")) for each in facts.linked(HOST, "databases")}
+    engines = {facts.get(each, "engine").word() for each in facts.linked(HOST, "databases")}
     return {name: ENGINES[name].profile for name in sorted(engines) if name in ENGINES}

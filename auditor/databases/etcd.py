@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 from collections.abc import Sequence
 
 from auditor.databases.engine import Engine, Line, Setting, boolean, dashed, path, word, yaml
-from auditor.facts import flag
+from auditor.facts import Spec
 
 
 class Etcd(Engine):
@@ -24,7 +24,7 @@ class Etcd(Engine):
     page_bytes = 4096  # etcd-io/bbolt: that of the operating system, on x86-64
     processes = ("etcd",)
     settings = (
-        Setting("unsafe-no-fsync", word, "no_fsync", flag("etcd --unsafe-no-fsync"), "false", boolean),
+        Setting("unsafe-no-fsync", word, "no_fsync", Spec.flag("etcd --unsafe-no-fsync"), "false", boolean),
         Setting("data-dir", path),
         Setting("wal-dir", path),
     )

@@ -24,7 +24,7 @@ from auditor.databases.engine import (
     word,
     yaml,
 )
-from auditor.facts import Evidence, Known, Value, flag, number
+from auditor.facts import Evidence, Known, Spec, Value
 from auditor.text import argument
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class MongoDB(Engine):
     page_bytes = 32768  # WiredTiger manual: leaf_page_max
     processes = ("mongod",)
     settings = (
-        Setting("storage.journal.enabled", word, "journal", flag("MongoDB keeps a journal"), "true", boolean),
+        Setting("storage.journal.enabled", word, "journal", Spec.flag("MongoDB keeps a journal"), "true", boolean),
         Setting("storage.journal.commitIntervalMs", word, "commit_interval_ms",
-                number("milliseconds between flushes of the journal of MongoDB"), "100",
+                Spec.number("milliseconds between flushes of the journal of MongoDB"), "100",
                 lambda value: int(value) if value.isdecimal() and len(value) < 5 else int("no such value")),
         Setting("storage.dbPath", place),
         Setting("replication.replSetName", word),

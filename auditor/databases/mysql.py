@@ -47,7 +47,7 @@ from auditor.databases.engine import (
     valued,
     word,
 )
-from auditor.facts import Evidence, Known, Value, known, number
+from auditor.facts import Evidence, Known, Spec, Value, known
 from auditor.sources.replies import integer, is_integer, texts
 from auditor.text import argument
 
@@ -185,15 +185,16 @@ class InnoDB(Engine):
     page_bytes = 16384  # MySQL and MariaDB manuals: innodb_page_size
     before = (r"/usr/libexec/(?:mariadb|mysql)-check-socket ;",)
     settings = (
-        Setting("innodb_flush_log_at_trx_commit", word, "flush_log_at_commit", number("innodb_flush_log_at_trx_commit"), "1",
+        Setting("innodb_flush_log_at_trx_commit", word, "flush_log_at_commit",
+                Spec.number("innodb_flush_log_at_trx_commit"), "1",
                 lambda value: int(value) if value in ("0", "1", "2", "3") else int("no such value")),
         Setting("innodb_flush_log_at_timeout", word, "flush_log_every_s",
-                number("innodb_flush_log_at_timeout, s: of innodb_flush_log_at_trx_commit 0 and 2"), "1",
+                Spec.number("innodb_flush_log_at_timeout, s: of innodb_flush_log_at_trx_commit 0 and 2"), "1",
                 lambda value: max(int(value), 1)),
         Setting("innodb_doublewrite", word),
         Setting("innodb_flush_method", word),
         Setting("innodb_dedicated_server", word),
-        Setting("innodb_page_size", word, "page_bytes", number("page of its data files"), "16384", page),
+        Setting("innodb_page_size", word, "page_bytes", Spec.number("page of its data files"), "16384", page),
         Setting("sync_binlog", word),
         Setting("log_bin", path),
         Setting("persisted_globals_load", word),

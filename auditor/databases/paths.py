@@ -33,17 +33,13 @@ from auditor.facts import (
     Judged,
     Known,
     MountedFrom,
+    Spec,
     Subject,
     SymbolicLink,
     Unknown,
     join,
     known,
-    links,
-    rows,
-    rows_of,
     unknown,
-    words,
-    words_of,
 )
 from auditor.host.request import BARRED, Files, Read, Skip
 from auditor.sources import mounts
@@ -52,9 +48,9 @@ from auditor.sources.source import source
 from auditor.text import harmless, starred
 
 LINKS_FACTS = {
-    "more_symlinks": rows(SymbolicLink, "those on the way to where its symlinks lead"),
-    "more_devices": rows(FolderDevice, "the folders there, and those on which something is mounted"),
-    "more_barred": words("those of them in which the process may not write"),
+    "more_symlinks": Spec.rows(SymbolicLink, "those on the way to where its symlinks lead"),
+    "more_devices": Spec.rows(FolderDevice, "the folders there, and those on which something is mounted"),
+    "more_barred": Spec.words("those of them in which the process may not write"),
 }
 MOST = 1000  # folders that are asked for; a process of anybody may have any number of links
 FOLDERS = 100_000  # on all ways together
@@ -67,8 +63,8 @@ def request_links(database: Subject, facts: Facts) -> Read | Skip:
     read = [facts.get(database, name) for name in ("directories", "symlinks", "mountinfo")]
     if not all(isinstance(each, Known) for each in read):
         return Skip("its first links are not known")
-    directories, table = words_of(read[0]), words_of(read[2])
-    symlinks = rows_of(read[1], SymbolicLink)
+    directories, table = read[0].words(), read[2].words()
+    symlinks = read[1].rows(SymbolicLink)
     try:
         wanted = unseen(directories, symlinks, table)
         tree = Tree(Files({}, dict(symlinks)), "")
@@ -197,20 +193,20 @@ def _ways(paths: Iterable[str]) -> set[str]:
 
 
 PATHS_FACTS = {
-    "mountinfo": words("the lines of its table of mounts"),
-    "symlinks": rows(SymbolicLink, "the symbolic links on the way to its files"),
-    "barred": words("the folders on the way, or that a link leads to, in which the process may not write"),
-    "devices": rows(FolderDevice, "the folders on the way, or that a link leads to"),
-    "tablespaces_gone": words("the symbolic links of pg_tblspc that lead to nothing"),
+    "mountinfo": Spec.words("the lines of its table of mounts"),
+    "symlinks": Spec.rows(SymbolicLink, "the symbolic links on the way to its files"),
+    "barred": Spec.words("the folders on the way, or that a link leads to, in which the process may not write"),
+    "devices": Spec.rows(FolderDevice, "the folders on the way, or that a link leads to"),
+    "tablespaces_gone": Spec.words("the symbolic links of pg_tblspc that lead to nothing"),
 }
 PROVIDES = {
-    "database.datasets": links("dataset", "all that it keeps files on"),
-    "database.log_datasets": links("dataset", "where its log is written"),
-    "database.data_datasets": links("dataset", "where its data is written"),
-    "database.tablespace_datasets": links("dataset", "where it keeps nothing but tablespaces (pg_tblspc)"),
-    "database.mounted_from": rows(MountedFrom, "the mounts of file systems of ZFS that its files are below"),
-    "database.off_zfs": words("its directories that are not on ZFS, with the file system that they are on"),
-    "database.forgotten": words(
+    "database.datasets": Spec.links("dataset", "all that it keeps files on"),
+    "database.log_datasets": Spec.links("dataset", "where its log is written"),
+    "database.data_datasets": Spec.links("dataset", "where its data is written"),
+    "database.tablespace_datasets": Spec.links("dataset", "where it keeps nothing but tablespaces (pg_tblspc)"),
+    "database.mounted_from": Spec.rows(MountedFrom, "the mounts of file systems of ZFS that its files are below"),
+    "database.off_zfs": Spec.words("its directories that are not on ZFS, with the file system that they are on"),
+    "database.forgotten": Spec.words(
         "those of them that a crash empties: in memory, or on an overlay that leaves out each fsync"
     ),
 }
@@ -227,7 +223,7 @@ def request_paths(database: Subject, facts: Facts) -> Read | Skip:
         return Skip(f"where {database.name} keeps its files is not known", places.reasons[0].remedy)
     root = root_of(database)
     wanted: dict[str, None] = {}
-    for kind, path in folders(words_of(places)):
+    for kind, path in folders(places.words()):
         if not plain(path):
             return Skip(f"{harmless(path)} is no plain absolute path")
         parts = path.split("/")
@@ -270,7 +266,7 @@ def _is_tablespace(path: str) -> bool:
 def tables(facts: Facts) -> Iterator[list[mounts.Mount]]:
     """The mounts that each database sees, of those whose table was read."""
     for database in facts.subjects("database"):
-        yield table_of(words_of(facts.get(database, "mountinfo")))
+        yield table_of(facts.get(database, "mountinfo").words())
 
 
 def table_of(lines: Sequence[str]) -> list[mounts.Mount]:
@@ -291,14 +287,14 @@ class Folders(NamedTuple):
     @classmethod
     def of(cls, database: Subject, facts: Facts) -> Folders:
         def said(name: str) -> frozenset[str]:
-            return frozenset(words_of(facts.get(database, name)))
+            return frozenset(facts.get(database, name).words())
 
         def seen(name: str) -> frozenset[str]:
-            return frozenset(each.path for each in rows_of(facts.get(database, name), FolderDevice))
+            return frozenset(each.path for each in facts.get(database, name).rows(FolderDevice))
 
         more = facts.of(database).get("more_symlinks")
         # a link can be mounted, too: it leads elsewhere
-        links = {each.path for each in rows_of(facts.get(database, "more_symlinks"), SymbolicLink)}
+        links = {each.path for each in facts.get(database, "more_symlinks").rows(SymbolicLink)}
         return cls(
             seen("devices") | seen("more_devices") - links if seen("devices") else None,
             said("barred") | said("more_barred"),
@@ -327,17 +323,17 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
             why: Judged = join(missing)
             yield from (Fact(database, name.partition(".")[2], why) for name in PROVIDES)
             continue
-        directories, table = words_of(read[0]), words_of(read[1])
-        symlinks = rows_of(read[2], SymbolicLink)
+        directories, table = read[0].words(), read[1].words()
+        symlinks = read[2].rows(SymbolicLink)
         more = facts.get(database, "more_symlinks")
         looked = Folders.of(database, facts)
         try:
             if unseen(directories, symlinks, table):
                 if isinstance(more, Known) and (
-                    further := unseen(directories, symlinks, table, rows_of(more, SymbolicLink))
+                    further := unseen(directories, symlinks, table, more.rows(SymbolicLink))
                 ):
                     more = unknown(f"{database.name}: whether {harmless(further[0])} is a link was not looked at")
-                symlinks += rows_of(more, SymbolicLink)
+                symlinks += more.rows(SymbolicLink)
             else:
                 more = known((), "no further link")
             placed = (
@@ -438,7 +434,9 @@ def _mounted_from(paths: Sequence[str], table: Sequence[mounts.Mount], of_host: 
     return known(tuple(found), text, "cat /proc/1/mountinfo")
 
 
-BLOCKS_FACTS = {"data_blocks": words("BYTES FILES: the sizes of the blocks of its data files that have more than one")}
+BLOCKS_FACTS = {
+    "data_blocks": Spec.words("BYTES FILES: the sizes of the blocks of its data files that have more than one")
+}
 ONE = 0  # stands for the files of no more than one block
 
 
@@ -451,7 +449,7 @@ def request_blocks(database: Subject, facts: Facts) -> Read | Skip:
     found = facts.get(database, "directories")
     if not isinstance(found, Known):
         return Skip(f"where {database.name} keeps its files is not known", "run as root")
-    data = [path for kind, path in folders(words_of(found)) if kind == "data"]
+    data = [path for kind, path in folders(found.words()) if kind == "data"]
     if odd := [each for each in data if not plain(each)]:
         return Skip(f"{harmless(odd[0])} is no plain absolute path")
     return Read(

@@ -37,8 +37,7 @@ from auditor.databases.engine import (
     valued,
     word,
 )
-from auditor.facts import Evidence, Known, Value, flag, known, words
-from auditor.facts import word as one_of
+from auditor.facts import Evidence, Known, Spec, Value, known
 from auditor.sources.replies import integer, rows, texts
 from auditor.text import argument
 
@@ -115,16 +114,16 @@ class PostgreSQL(Engine):
     starters = ("postmaster", "pg_ctl", "pg_ctlcluster")
     before = (r"/[\w./+-]*/postgresql(?:-\d+)?-check-db-dir ;",)
     settings = (
-        Setting("fsync", word, "fsync", flag("PostgreSQL fsync"), "on", boolean),
+        Setting("fsync", word, "fsync", Spec.flag("PostgreSQL fsync"), "on", boolean),
         Setting("full_page_writes", word),
-        Setting("synchronous_commit", word, "synchronous_commit", one_of("PostgreSQL", *COMMITS), "on",
+        Setting("synchronous_commit", word, "synchronous_commit", Spec.word("PostgreSQL", *COMMITS), "on",
                 lambda value: value.lower() if value.lower() in COMMITS[2:] else "on" if boolean(value) else "off"),
-        Setting("wal_init_zero", word, "wal_init_zero", flag("PostgreSQL"), "on", boolean),
-        Setting("wal_recycle", word, "wal_recycle", flag("PostgreSQL"), "on", boolean),
+        Setting("wal_init_zero", word, "wal_init_zero", Spec.flag("PostgreSQL"), "on", boolean),
+        Setting("wal_recycle", word, "wal_recycle", Spec.flag("PostgreSQL"), "on", boolean),
         Setting("wal_sync_method", word, "wal_sync_method",
-                one_of("PostgreSQL; empty: the default of this system, fdatasync on Linux"), "", str.lower),
+                Spec.word("PostgreSQL; empty: the default of this system, fdatasync on Linux"), "", str.lower),
         Setting("temp_tablespaces", names, "temp_tablespaces",
-                words("PostgreSQL: those that are named for temporary tables and files, by the configuration"), "",
+                Spec.words("PostgreSQL: those that are named for temporary tables and files, by the configuration"), "",
                 lambda value: tuple(name for each in value.split(",") if (name := each.strip().strip('"')))),
         Setting("data_directory", path),
         Setting("config_file", path),

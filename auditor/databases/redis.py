@@ -36,8 +36,7 @@ from auditor.databases.engine import (
     setting_facts,
     word,
 )
-from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, Value, flag, known, unknown, words
-from auditor.facts import word as one_of
+from auditor.facts import Evidence, Fact, Facts, Known, Spec, Subject, Unknown, Value, known, unknown
 from auditor.host.request import Output, Run, Skip
 from auditor.sources.source import source
 from auditor.sources.units import show
@@ -89,8 +88,8 @@ class Redis(Engine):
     processes = ("redis-server",)
     default_file = "/etc/redis/redis.conf"
     settings = (
-        Setting("appendonly", word, "appendonly", flag("Redis appendonly"), "no", boolean),
-        Setting("appendfsync", word, "appendfsync", one_of("Redis", *POLICIES), "everysec", _policy),
+        Setting("appendonly", word, "appendonly", Spec.flag("Redis appendonly"), "no", boolean),
+        Setting("appendfsync", word, "appendfsync", Spec.word("Redis", *POLICIES), "everysec", _policy),
         Setting("dir", place),
         Setting("include", path),
     )
@@ -158,8 +157,8 @@ VALKEY = Valkey()
 FAMILY = (ENGINE, VALKEY)
 
 UNIT_FACTS = {
-    "start_config": one_of("the configuration file with which systemd starts it"),
-    "start_arguments": words(
+    "start_config": Spec.word("the configuration file with which systemd starts it"),
+    "start_arguments": Spec.words(
         "all that systemd starts it with, besides its name: nothing of it says how anything is written"
     ),
 }

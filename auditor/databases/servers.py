@@ -20,24 +20,7 @@ from typing import NamedTuple
 from auditor.databases import ENGINES, SERVERS, configuration
 from auditor.databases.configuration import ELSEWHERE
 from auditor.databases.engine import DOUBT, WITHHELD
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Known,
-    MountedFrom,
-    Subject,
-    Unknown,
-    flag,
-    known,
-    links,
-    number,
-    rows_of,
-    unknown,
-    word,
-    words,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, MountedFrom, Spec, Subject, Unknown, known, unknown
 from auditor.host import request as host_request
 from auditor.host.request import UNANSWERED, Command, Files, Output, Read, Run, Skip
 from auditor.sources.source import source
@@ -45,10 +28,10 @@ from auditor.sources.units import show
 from auditor.text import harmless, unit_escaped
 
 PROCESSES_FACTS = {
-    "database_processes": links("database", "database servers that run, or that the user named"),
-    "server_processes": words("NUMBER NAME START of each process, where they are too many to look at each"),
-    "database.engine": word("which server it is", *(each.name for each in SERVERS.values())),
-    "database.process": word("its process number, or self where it does not run"),
+    "database_processes": Spec.links("database", "database servers that run, or that the user named"),
+    "server_processes": Spec.words("NUMBER NAME START of each process, where they are too many to look at each"),
+    "database.engine": Spec.word("which server it is", *(each.name for each in SERVERS.values())),
+    "database.process": Spec.word("its process number, or self where it does not run"),
 }
 _STAT = re.compile(r"/proc/\d+/stat")
 LATEST = str(1 << 62)
@@ -115,12 +98,12 @@ def _start(reply: Files, number: str) -> str:
 
 
 PROCESS_FACTS = {
-    "arguments": words("its command line, without the name: the options that zaudit knows"),
-    "arguments_bytes": number("how long they were together, each with its end, where a title replaces them"),
-    "variables": words("of its environment, those that say where its files are"),
-    "program": word("the path of its executable, as it sees it"),
-    "data_directory": word("where its data lies, as it sees it"),
-    "eatmydata": flag("a library that turns fsync into nothing is loaded into it"),
+    "arguments": Spec.words("its command line, without the name: the options that zaudit knows"),
+    "arguments_bytes": Spec.number("how long they were together, each with its end, where a title replaces them"),
+    "variables": Spec.words("of its environment, those that say where its files are"),
+    "program": Spec.word("the path of its executable, as it sees it"),
+    "data_directory": Spec.word("where its data lies, as it sees it"),
+    "eatmydata": Spec.flag("a library that turns fsync into nothing is loaded into it"),
 }
 
 
@@ -181,7 +164,7 @@ def database_process(reply: Files, database: Subject) -> Iterator[Fact]:
         yield Fact(database, "eatmydata", Known(bool(loaded), (Evidence(text, f"grep libeatmydata {here}maps"),)))
 
 
-PROVIDES = {"database.unexamined": number("how many processes it stands for, none of which was looked at")}
+PROVIDES = {"database.unexamined": Spec.number("how many processes it stands for, none of which was looked at")}
 GROUPS = 10  # that are distinguished; users of whom there are more than that are one
 OTHERS = "others"
 NAMES = tuple(each.partition("-")[0] for each in SERVERS)  # Debian's redis-server is a link to redis-check-rdb
@@ -280,7 +263,7 @@ def _group(facts: Facts, name: str, user: str, count: int) -> tuple[Subject, Unk
 # ``busctl get-property``: conditions and assertions, for which ``systemctl show`` has no form. (man 1 busctl; systemd
 # src/core/dbus-unit.c property_get_conditions(), src/busctl/busctl.c format_cmdline(), src/basic/bus-label.c, 257)
 
-UNIT_FACTS = {"unit": word("the service of the host's systemd that it belongs to; empty: none")}
+UNIT_FACTS = {"unit": Spec.word("the service of the host's systemd that it belongs to; empty: none")}
 OTHER_SLICES = ("user.slice", "machine.slice")  # of users, and of containers
 UNIT = re.compile(r"[\w@.:\\-]{1,247}\.service", re.ASCII)  # 255 with its end
 _HIERARCHIES = ("name=systemd", "")  # of systemd next to those of controllers, or the only one
@@ -326,15 +309,15 @@ def _unit(group: str) -> str:
 
 
 START_FACTS = {
-    "unit_starts": flag("another unit pulls its service in"),
-    "unit_requires": words("units that its service requires, or is bound to"),
-    "unit_bound": words("of these, those that it is bound to (BindsTo=, Requisite=)"),
-    "unit_mounts_for": words("paths of which its service requires the mounts that systemd knows"),
-    "unit_looks_at": words("paths that its service starts only where mountpoint(1) finds a mount there"),
-    "unit_prepares": words("programs that lay out an empty directory, which its service runs first"),
-    "unit_runs_else": word("another program that its service runs to start; empty: none"),
-    "mount_files": words("mount units below its files that a file makes when the host starts"),
-    "local_requires": words("units without which the host does not get to its services (local-fs.target)"),
+    "unit_starts": Spec.flag("another unit pulls its service in"),
+    "unit_requires": Spec.words("units that its service requires, or is bound to"),
+    "unit_bound": Spec.words("of these, those that it is bound to (BindsTo=, Requisite=)"),
+    "unit_mounts_for": Spec.words("paths of which its service requires the mounts that systemd knows"),
+    "unit_looks_at": Spec.words("paths that its service starts only where mountpoint(1) finds a mount there"),
+    "unit_prepares": Spec.words("programs that lay out an empty directory, which its service runs first"),
+    "unit_runs_else": Spec.word("another program that its service runs to start; empty: none"),
+    "mount_files": Spec.words("mount units below its files that a file makes when the host starts"),
+    "local_requires": Spec.words("units without which the host does not get to its services (local-fs.target)"),
 }
 LOCAL = "local-fs.target"
 MOST = 50  # mount points of one database
@@ -381,7 +364,7 @@ def request_start(database: Subject, facts: Facts) -> Run | Skip:
         return Skip("no service of the host starts it", applies=False)
     if not isinstance(places, Known):
         return Skip(f"where its file systems are mounted is not known; {places.reasons[0].text}")
-    points = dict.fromkeys(each.point for each in rows_of(places, MountedFrom))
+    points = dict.fromkeys(each.point for each in places.rows(MountedFrom))
     mounts = [mount_unit(each) for each in points if each != "/"]
     if len(mounts) > MOST or any(len(each) > 255 or each.startswith("-") for each in mounts):
         return Skip(f"{len(mounts)} mounts below its files, or one with a name of which systemd makes another")
@@ -483,7 +466,7 @@ def _runs(text: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
 
 
 CONDITIONS_FACTS = {
-    "unit_conditions": words(
+    "unit_conditions": Spec.words(
         "KIND=PATH of its conditions and assertions about paths; | before one of several of which one is enough, ! where it is"
         " turned round"
     )

@@ -24,24 +24,7 @@ from math import inf
 
 from auditor.databases import ENGINES, SERVERS, configuration, servers
 from auditor.databases.engine import ARGUMENT, WITHHELD, Engine, Launch, Settings, set_at_start
-from auditor.facts import (
-    HOST,
-    Fact,
-    Facts,
-    Known,
-    Reason,
-    Subject,
-    Unknown,
-    flag,
-    known,
-    link,
-    number,
-    unknown,
-    word,
-    word_of,
-    words,
-    words_of,
-)
+from auditor.facts import HOST, Fact, Facts, Known, Reason, Spec, Subject, Unknown, known, unknown
 from auditor.host import sql
 from auditor.host.request import ANY, Command, Files, Output, Read, Run, Skip
 from auditor.sources.replies import document, text_of
@@ -50,18 +33,18 @@ from auditor.text import argument
 
 SETTINGS_FACTS = {
     **{each.fact: each.spec for engine in ENGINES.values() for each in engine.settings if each.fact},
-    "torn_page_guard": flag("full_page_writes, or the doublewrite buffer keeps whole pages"),
-    "flush_method": word("innodb_flush_method in capitals, or default"),
-    "doublewrite": word("innodb_doublewrite", "OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"),
-    "sync_binlog": number("MySQL, MariaDB sync_binlog; 1 where no binary log is written"),
-    "configured": words("NAME = VALUE of the settings that its files and command line say"),
-    "standalone": flag("MongoDB: it is no member of a replica set"),
-    "decided": words("its facts that its command line or environment says, whatever the files say"),
-    "loaded": word(
+    "torn_page_guard": Spec.flag("full_page_writes, or the doublewrite buffer keeps whole pages"),
+    "flush_method": Spec.word("innodb_flush_method in capitals, or default"),
+    "doublewrite": Spec.word("innodb_doublewrite", "OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"),
+    "sync_binlog": Spec.number("MySQL, MariaDB sync_binlog; 1 where no binary log is written"),
+    "configured": Spec.words("NAME = VALUE of the settings that its files and command line say"),
+    "standalone": Spec.flag("MongoDB: it is no member of a replica set"),
+    "decided": Spec.words("its facts that its command line or environment says, whatever the files say"),
+    "loaded": Spec.word(
         "whether what its files say is what runs: in force, not in force (before the next start), or unknown",
         *("in force", "not in force", "cannot tell"),
     ),
-    "directories": words("log:PATH and data:PATH of its files, besides links in its data directory"),
+    "directories": Spec.words("log:PATH and data:PATH of its files, besides links in its data directory"),
 }
 
 
@@ -73,20 +56,20 @@ def request_settings(database: Subject, facts: Facts) -> Read | Skip:
     if why := _unanswered(facts, name):
         return why
     engine = ENGINES[name]
-    lines = engine.arguments(words_of(facts.get(database, "arguments")))
+    lines = engine.arguments(facts.get(database, "arguments").words())
     launch = Launch(
         place,
         {each.name: (each.value, "command line") for each in lines if each.kind == "setting"},
-        dict(each.split("=", 1) for each in words_of(facts.get(database, "variables")) if "=" in each),
-        data_directory=word_of(facts.get(database, "data_directory")),
-        program=word_of(facts.get(database, "program")),
-        config=word_of(facts.get(database, "start_config")),
+        dict(each.split("=", 1) for each in facts.get(database, "variables").words() if "=" in each),
+        data_directory=facts.get(database, "data_directory").word(),
+        program=facts.get(database, "program").word(),
+        config=facts.get(database, "start_config").word(),
     )
     try:
         names = engine.wanted(launch)
     except ValueError as error:
         return Skip(f"{database.name}: {error}", "run as root")
-    names += [each for each in words_of(facts.get(database, "includes")) if each not in names]
+    names += [each for each in facts.get(database, "includes").words() if each not in names]
     root = configuration.root_of(database)
     process = root.removesuffix("root")
     own = ("cwd",) if process == "/proc/self/" else ("cmdline", "environ", "cwd", "exe")
@@ -173,7 +156,7 @@ def _unanswered(facts: Facts, engine: str) -> Skip | None:
     return None
 
 
-INCLUDES_FACTS = {"includes": words("paths and patterns of the files that its configuration includes")}
+INCLUDES_FACTS = {"includes": Spec.words("paths and patterns of the files that its configuration includes")}
 MOST = 100  # of a configuration that anybody may have written
 ENDS = {"include": "", "include_if_exists": "", "include_dir": "/*.conf", "!include": "", "!includedir": "/*.cnf"}
 
@@ -218,11 +201,11 @@ SQL_FACTS = {
     "engine": servers.PROCESSES_FACTS["database.engine"],
     "process": servers.PROCESSES_FACTS["database.process"],
     "data_directory": servers.PROCESS_FACTS["data_directory"],
-    "in_force": words("NAME = VALUE of the settings that the server itself says are in force"),
-    "asynchronous_roles": words("PostgreSQL: roles and databases that set synchronous_commit off for themselves"),
-    "redo_log": flag("MySQL: InnoDB writes its redo log, which ALTER INSTANCE can turn off"),
-    "host.connected_database": link("database", "the one that --db connects to"),
-    "host.connection_unseen": word("why it was not seen here, or empty"),
+    "in_force": Spec.words("NAME = VALUE of the settings that the server itself says are in force"),
+    "asynchronous_roles": Spec.words("PostgreSQL: roles and databases that set synchronous_commit off for themselves"),
+    "redo_log": Spec.flag("MySQL: InnoDB writes its redo log, which ALTER INSTANCE can turn off"),
+    "host.connected_database": Spec.link("database", "the one that --db connects to"),
+    "host.connection_unseen": Spec.word("why it was not seen here, or empty"),
 }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from auditor.databases.engine import DOUBT, Engine, Found, InForce, Launch, Line, Promise
-from auditor.facts import HOST, Evidence, Fact, Known, Subject, Value, words
+from auditor.facts import HOST, Evidence, Fact, Known, Spec, Subject, Value
 from auditor.host.request import Files, Read
 from auditor.sources.mounts import TABLES, mounts
 from auditor.sources.source import source
@@ -54,7 +54,7 @@ class SQLite(Engine):
 
 ENGINE = SQLite()
 
-LOCKS_FACTS = {"sqlite_files": words("DATASET=COUNT of the files on it that have the locks of SQLite")}
+LOCKS_FACTS = {"sqlite_files": Spec.words("DATASET=COUNT of the files on it that have the locks of SQLite")}
 LOCKS = "/proc/locks"
 FIRST, LAST = 0x40000000, 0x400001FF  # PENDING_BYTE, and the end of the range that is shared
 # "1: POSIX  ADVISORY  READ 965 fe:00:10144152 1073741826 1073742335"

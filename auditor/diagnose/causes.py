@@ -18,7 +18,7 @@ from auditor.diagnose.commits import FEW
 from auditor.diagnose.database_counters import CounterSnapshot, DatabaseFindings, number
 from auditor.diagnose.diagnosis import Cause, Evidence
 from auditor.diagnose.observation import FALLBACKS, THROTTLES, Counters, Leg
-from auditor.facts import HOST, Facts, Known, Subject, is_true, value_of, word_of
+from auditor.facts import HOST, Facts, Known, Subject, is_true, value_of
 from auditor.text import duration, quoted, size
 from auditor.verify.chain import FLUSHES, Failure
 
@@ -156,7 +156,7 @@ def shared(seen: CauseContext) -> Iterator[Cause]:
             and blocks is not None
             and leg.writes - blocks > max((FOREIGN - 1) * blocks, 100)
         ):
-            beside = word_of(seen.facts.get(Subject("leaf", leg.leaf, seen.pool.name), "disk_neighbours"))
+            beside = seen.facts.get(Subject("leaf", leg.leaf, seen.pool.name), "disk_neighbours").word()
             who = f" ({beside})" if beside else ""
             yield cause(
                 "log-device-shared", device=leg.device, who=who, writes=leg.writes, blocks=blocks, busy=leg.busy
@@ -177,7 +177,7 @@ def past_the_slog(seen: CauseContext) -> Iterator[Cause]:
         "past-the-slog", what=what, normal=zil.normal, total=total, indirect=zil.indirect or 0, pool=seen.pool.name
     )
     names = [each.name for each in seen.counted.datasets if each.commits]
-    biased = [name for name in names if word_of(seen.facts.get(Subject("dataset", name), "logbias")) == "throughput"]
+    biased = [name for name in names if seen.facts.get(Subject("dataset", name), "logbias").word() == "throughput"]
     if past >= pointers:
         yield found
     elif biased:
@@ -226,7 +226,7 @@ def always(seen: CauseContext) -> Iterator[Cause]:
     written = [each for each in seen.counted.datasets if each.writes]
     for each in written:
         commits = seen.counted.zil.commits if each.commits is None and written == [each] else each.commits
-        writes, sync = each.writes or 0, word_of(seen.facts.get(Subject("dataset", each.name), "sync"))
+        writes, sync = each.writes or 0, seen.facts.get(Subject("dataset", each.name), "sync").word()
         if sync == "always" and commits and writes >= FEW_FLUSHES and commits >= ALWAYS * writes:
             yield cause("sync-always", dataset=each.name, commits=commits, writes=writes)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from auditor.diagnose.diagnosis import Calls, Cause
 from auditor.diagnose.observation import KERNEL, Counters, Observation, Tick, TraceTexts
-from auditor.facts import HOST, Facts, Subject, word_of
+from auditor.facts import HOST, Facts, Subject
 from auditor.verify.result import Histogram, Slice
 
 # What the kernel's histogram triggers print. (Linux Documentation/trace/histogram.rst; kernel/trace/trace_events_hist.c)
@@ -218,7 +218,7 @@ def _only_volume(zils: set[int], counted: Counters, facts: Facts) -> dict[int, s
 
 def volumes(names: Collection[str], facts: Facts) -> set[str]:
     """Those of these datasets that are volumes."""
-    return {name for name in names if word_of(facts.get(Subject("dataset", name), "type")) == "volume"}
+    return {name for name in names if facts.get(Subject("dataset", name), "type").word() == "volume"}
 
 
 def silent(counted: Counters, facts: Facts, *, idle: bool = False) -> list[str]:
@@ -226,7 +226,7 @@ def silent(counted: Counters, facts: Facts, *, idle: bool = False) -> list[str]:
     return [
         each.name
         for each in counted.datasets
-        if (each.writes or idle) and word_of(facts.get(Subject("dataset", each.name), "sync")) == "disabled"
+        if (each.writes or idle) and facts.get(Subject("dataset", each.name), "sync").word() == "disabled"
     ]
 
 

@@ -25,7 +25,7 @@ from auditor.diagnose.commits import (
 )
 from auditor.diagnose.observation import KERNEL, Counters, Leg, Observation, Process, service
 from auditor.diagnose.process_share import attribute_to_process
-from auditor.facts import HOST, Facts, Subject, is_true, word_of
+from auditor.facts import HOST, Facts, Subject, is_true
 from auditor.text import duration, quoted
 from auditor.verify import trial
 from auditor.verify.chain import Failure, logged_of
@@ -127,7 +127,7 @@ def diagnose(seen: Observation, facts: Facts) -> diagnosis.Diagnosis:
     trace = traced(seen.traced, seen.before.at) if seen.traced else Trace()
     where = datasets_of(trace.threads, counted, facts, of_kernel(seen, trace.threads))
     others = mixed(counted, pool, facts)
-    kind = word_of(facts.get(pool, "zil_class")) if others else log_class(counted, facts, pool)
+    kind = facts.get(pool, "zil_class").word() if others else log_class(counted, facts, pool)
     parts = _parts(trace, counted, kind, seen)
     found = diagnosis.shares(parts) if parts else diagnosis.Shares((), 0.0, "")
     alone = crowd(trace.threads) == 1
@@ -193,7 +193,7 @@ def diagnose(seen: Observation, facts: Facts) -> diagnosis.Diagnosis:
 
 def log_class(counted: Counters, facts: Facts, pool: Subject) -> str:
     """The class of vdevs on which most log blocks landed; without counts that on which they can."""
-    chosen, zil = word_of(facts.get(pool, "zil_class")), counted.zil
+    chosen, zil = facts.get(pool, "zil_class").word(), counted.zil
     if zil.slog is None or zil.normal is None or not zil.blocks:
         return chosen
     if zil.slog >= zil.normal:
@@ -272,7 +272,7 @@ def _committers(
 
 def _datasets(counted: Counters, facts: Facts) -> tuple[diagnosis.DatasetCommits, ...]:
     found = [
-        diagnosis.DatasetCommits(each.name, each.commits, word_of(facts.get(Subject("dataset", each.name), "sync")))
+        diagnosis.DatasetCommits(each.name, each.commits, facts.get(Subject("dataset", each.name), "sync").word())
         for each in counted.datasets
         if each.commits or each.writes
     ]

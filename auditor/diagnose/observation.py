@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from auditor import codec
-from auditor.facts import Facts, Subject, word_of
+from auditor.facts import Facts, Subject
 from auditor.verify import trial
 from auditor.verify.result import Txg
 from auditor.verify.trial import KernelLines, Reading
@@ -219,7 +219,7 @@ class Counters(NamedTuple):
 
 def devices(pool: Subject, facts: Facts) -> tuple[str, ...]:
     """The block devices whose counters matter: the disks, and what is stacked on them."""
-    nodes = {word_of(facts.get(leaf, "node")) for leaf in facts.linked(pool, "leaves")}
+    nodes = {facts.get(leaf, "node").word() for leaf in facts.linked(pool, "leaves")}
     return tuple(sorted({*trial.disks(pool, facts), *(node for node in nodes if node)}))
 
 
@@ -327,14 +327,14 @@ def _legs(
     for vdev in facts.linked(pool, "vdevs"):
         for leaf in facts.linked(vdev, "leaves"):
             disks = facts.linked(leaf, "disks")
-            node = word_of(facts.get(leaf, "node"))
+            node = facts.get(leaf, "node").word()
             disk = disks[0].name if len(disks) == 1 else ""
             of_node, of_disk = _stat(before, after, node), _stat(before, after, disk)
             own = of_node or of_disk
             if own is None:
                 fell.append(f"{leaf.name}: its device has no counters that could be read")
                 continue
-            kind = word_of(facts.get(leaf, "allocation_class"))
+            kind = facts.get(leaf, "allocation_class").word()
             device = node if of_node else disk
             found.append(_leg(leaf.name, vdev.name, kind, device, own, of_disk if of_node else None, seconds))
     return tuple(found)

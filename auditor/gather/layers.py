@@ -12,23 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Subject,
-    Unknown,
-    known,
-    links,
-    pairs_of,
-    unknown,
-    word,
-    words,
-    words_of,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, known, unknown
 from auditor.host.live import Host
 from auditor.host.request import Read
 from auditor.sources import block_tree, mounts
@@ -37,14 +21,18 @@ from auditor.sources.mounts import Mount, mount_of
 from auditor.text import harmless
 
 PROVIDES = {
-    "leaf.lies_on": links(
+    "leaf.lies_on": Spec.links(
         "dataset", "the datasets of this host that hold it: its zvol, or its file; none below a drive"
     ),
-    "leaf.below": word("what holds it where it is no drive: datasets, or the file system of its file; else empty"),
-    "disk.lies_on": links("dataset", "the dataset of a zvol, or that of the file of a loop device; none of a drive"),
-    "dataset.carries": words("FILE SYSTEM at MOUNT POINT of each other file system that lies on it"),
-    "dataset.flushes_lost": words("what above it keeps flushes from it: how a file system is mounted, a block device"),
-    "dataset.key_lies_on": links(
+    "leaf.below": Spec.word("what holds it where it is no drive: datasets, or the file system of its file; else empty"),
+    "disk.lies_on": Spec.links(
+        "dataset", "the dataset of a zvol, or that of the file of a loop device; none of a drive"
+    ),
+    "dataset.carries": Spec.words("FILE SYSTEM at MOUNT POINT of each other file system that lies on it"),
+    "dataset.flushes_lost": Spec.words(
+        "what above it keeps flushes from it: how a file system is mounted, a block device"
+    ),
+    "dataset.key_lies_on": Spec.links(
         "dataset", "what holds the file of its key; none where that is no file, or not on ZFS"
     ),
 }
@@ -167,7 +155,7 @@ def held_before(facts: Facts, what: Mount | str) -> Place:
     if what.fstype == "zfs":
         return Place((what.source,))
     said = _title(what)
-    found = [each.name for each in facts.subjects("dataset") if said in words_of(facts.get(each, "carries"))]
+    found = [each.name for each in facts.subjects("dataset") if said in facts.get(each, "carries").words()]
     return Place(tuple(found), off=not found)
 
 
@@ -239,7 +227,7 @@ class _Above:
         for each in (*way.caches, *bottom):
             if isinstance(each, Unknown):
                 self._doubt(datasets, each.reasons[0].text)
-            elif through := [name for name, state in pairs_of(each) if state == "write through"]:
+            elif through := [name for name, state in each.pairs() if state == "write through"]:
                 self._lose(datasets, f"{through[0]} says write through", each.evidence[0].command)
         for name in way.disks:
             file = self.holders.loop_file(name)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from auditor.databases import paths
-from auditor.facts import Fact, Facts, Known, Subject, Unknown, unknown, word
+from auditor.facts import Fact, Facts, Known, Spec, Subject, Unknown, unknown
 from auditor.gather import layers
 from auditor.host.live import Host
 from auditor.host.request import Run
@@ -130,7 +130,7 @@ def covers(root: Subject, dataset: Subject) -> bool:
 # each dataset on which it keeps files is audited too, whatever was named; and so on, for the databases that keep files on
 # that. And a pool is as safe as the datasets of this host that hold its leaves.
 
-PROVIDES = {"dataset.brought": word("why it is audited without being named")}
+PROVIDES = {"dataset.brought": Spec.word("why it is audited without being named")}
 MOST = 64  # datasets that one database brings; for each some commands are run, and a process of anybody may have many links
 SELF = "self"  # in place of a process: a database that the user named by its folder
 # of a dataset, which goes into commands: the first letter is that of a pool (man 8 zpool-create)

@@ -27,16 +27,13 @@ from auditor.facts import (
     Judged,
     Known,
     R,
+    Spec,
     Subject,
     TargetUnit,
     Unknown,
     known,
-    rows_of,
     unknown,
     value_of,
-    word,
-    words,
-    words_of,
 )
 from auditor.gather import layers
 from auditor.gather.layers import Paths
@@ -48,18 +45,18 @@ from auditor.text import argument, harmless
 SEVERAL = "several"
 WHO = ("proxmox", "libvirt", "qemu", "lio", "scst", "tgt", SEVERAL)
 PROVIDES = {
-    "host.swap_volumes": words("DEVICE on DATASET of each swap space that lies on a volume, of every pool"),
-    "dataset.mapped": words(
+    "host.swap_volumes": Spec.words("DEVICE on DATASET of each swap space that lies on a volume, of every pool"),
+    "dataset.mapped": Spec.words(
         "NAME (lvm) or (multipath) of each device-mapper device of this host that lies in the volume"
     ),
-    "dataset.used_by": words("the guests, backstores of targets, and volumes of pods that use it"),
-    "dataset.opened_by": words(
+    "dataset.used_by": Spec.words("the guests, backstores of targets, and volumes of pods that use it"),
+    "dataset.opened_by": Spec.words(
         "those of them that use the volume itself, and not files on what the host has mounted of it"
     ),
-    "dataset.flushes_dropped": words("the guests and backstores on it whose flushes are dropped, and how"),
-    "dataset.flushes_dropped_by": word("who has to pass them on; empty where none is dropped", *WHO, ""),
-    "dataset.flushes_dropped_at_start": words("the guests on it that are set to drop flushes when they start"),
-    "dataset.flushes_dropped_at_start_by": word(
+    "dataset.flushes_dropped": Spec.words("the guests and backstores on it whose flushes are dropped, and how"),
+    "dataset.flushes_dropped_by": Spec.word("who has to pass them on; empty where none is dropped", *WHO, ""),
+    "dataset.flushes_dropped_at_start": Spec.words("the guests on it that are set to drop flushes when they start"),
+    "dataset.flushes_dropped_at_start_by": Spec.word(
         "in whose settings that is to be changed; empty where there is none", *WHO, ""
     ),
 }
@@ -167,7 +164,7 @@ class _Users:
         if not self._rows("guests", Guest):
             return
         opened, names = self._rows("guest_files", GuestFile), dict(self._rows("open_guests", Guest))
-        if closed := rows_of(self.facts.get(HOST, "closed_guests"), ClosedGuest):
+        if closed := self.facts.get(HOST, "closed_guests").rows(ClosedGuest):
             more = f", and {len(closed) - 1:,} more of them" if len(closed) > 1 else ""
             self.unseen.append(unknown(harmless(f"a guest, or what calls itself one: {closed[0].reason}{more}")))
         self._disks(self._rows("guest_disks", GuestDisk), names, opened)
@@ -254,7 +251,7 @@ class _Users:
             self.facts.get(HOST, "nvme_targets"), Known
         ):  # they pass flushes on: who was not asked decides nothing
             self._targets("nvme_targets")
-        if words_of(tgt):
+        if tgt.words():
             self._targets("tgt_targets")
 
     def _targets(self, fact: str) -> None:
@@ -317,7 +314,7 @@ class _Users:
             return unknown(f"{every.evidence[0].text}: guests of the host are not seen", HERE)
         found: dict[str, dict[Evidence, str]] = defaultdict(dict)
         lines = disks.evidence if isinstance(disks, Known) else ()
-        for (who, _, where), seen in zip(rows_of(disks, GuestSetting), lines, strict=False):
+        for (who, _, where), seen in zip(disks.rows(GuestSetting), lines, strict=False):
             if where.startswith(guests.LVM):
                 place = self._group(where.removeprefix(guests.LVM))
             else:
@@ -361,7 +358,7 @@ class _Users:
         found = self.facts.get(HOST, name)
         if isinstance(found, Unknown):
             self.unseen.append(found)
-        return rows_of(found, row)
+        return found.rows(row)
 
     def _place(self, path: str) -> Place:
         """Of a name, which may be that of a link."""
@@ -420,7 +417,7 @@ def swap(swaps: Judged, holders: Holders) -> Judged:
     if isinstance(swaps, Unknown):
         return swaps
     found: list[Evidence] = []
-    for path in words_of(swaps):
+    for path in swaps.words():
         if not path.startswith("/dev/"):
             continue
         place = holders.device(path)

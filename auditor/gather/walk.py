@@ -20,17 +20,13 @@ from auditor.facts import (
     Facts,
     Judged,
     Known,
+    Spec,
     Subject,
     Unknown,
-    flag,
     join,
     known,
-    links,
     unknown,
     value_of,
-    word,
-    word_of,
-    words_of,
 )
 from auditor.gather import layers, targets, users, witnesses
 from auditor.gather.gatherer import Gatherer, Progress, fill, of
@@ -197,22 +193,22 @@ def _loaded(gatherer: Gatherer, facts: Facts) -> Judged:
 
 PROVIDES = {
     **servers.PROVIDES,
-    "host.pools": links("pool", "the pools that are audited"),
-    "host.zfs_loaded": flag("OpenZFS is in the kernel that runs"),
-    "host.platform": word("in whose words fixes and remedies are (auditor/data/platforms.toml)"),
-    "host.consistent": flag("the properties of datasets are to be read in one transaction group"),
-    "host.waivers": links("waiver", "what the policy waives"),
-    "waiver.expired": flag("its last day was over"),
-    "waiver.used": flag("its rule found something, or could not decide, where it holds"),
-    "waiver.in_view": flag("what it is about was judged this time"),
-    "dataset.role": word("what the policy says it is for", "log", "data", "both", "rebuildable", "undeclared"),
-    "dataset.database": word("the database that the policy names for it, or empty"),
-    "pool.datasets": links("dataset", "what is audited of its datasets"),
-    "host.database": word("the database that the user named for all datasets, or empty"),
-    "host.connected_engine": word("the database that the user named a connection to, or empty"),
-    "host.database_directory": word("where the user said that the data of that database lies, or empty"),
-    "host.database_connection": word("how the user said to connect to it, or empty"),
-    "database.live": flag("its settings are those in force: it says them itself"),
+    "host.pools": Spec.links("pool", "the pools that are audited"),
+    "host.zfs_loaded": Spec.flag("OpenZFS is in the kernel that runs"),
+    "host.platform": Spec.word("in whose words fixes and remedies are (auditor/data/platforms.toml)"),
+    "host.consistent": Spec.flag("the properties of datasets are to be read in one transaction group"),
+    "host.waivers": Spec.links("waiver", "what the policy waives"),
+    "waiver.expired": Spec.flag("its last day was over"),
+    "waiver.used": Spec.flag("its rule found something, or could not decide, where it holds"),
+    "waiver.in_view": Spec.flag("what it is about was judged this time"),
+    "dataset.role": Spec.word("what the policy says it is for", "log", "data", "both", "rebuildable", "undeclared"),
+    "dataset.database": Spec.word("the database that the policy names for it, or empty"),
+    "pool.datasets": Spec.links("dataset", "what is audited of its datasets"),
+    "host.database": Spec.word("the database that the user named for all datasets, or empty"),
+    "host.connected_engine": Spec.word("the database that the user named a connection to, or empty"),
+    "host.database_directory": Spec.word("where the user said that the data of that database lies, or empty"),
+    "host.database_connection": Spec.word("how the user said to connect to it, or empty"),
+    "database.live": Spec.flag("its settings are those in force: it says them itself"),
 }
 # Of many pools these are asked before all others: what they say decides the gravest rules, and a deadline may end the rest.
 GRAVEST = ("zfs_get", "zfs_list", "zpool_status")
@@ -238,7 +234,7 @@ def _platform(facts: Facts) -> Fact:
     """Which platform it is, by its kernel where that tells, else by what os-release says: TrueNAS and Proxmox VE call
     themselves Debian there."""
     ids, kernel = facts.get(HOST, "os_ids"), facts.get(HOST, "kernel_release")
-    name = platforms.here(words_of(ids), word_of(kernel))
+    name = platforms.here(ids.words(), kernel.word())
     if isinstance(kernel, Unknown):
         return Fact(HOST, "platform", kernel)
     if name == platforms.ANY and isinstance(ids, Unknown):
@@ -412,11 +408,11 @@ def look_at_databases(gatherer: Gatherer, facts: Facts, inventory: Facts) -> Non
     """The servers that run and the one that is named: each question needs the answers of the one before."""
     gatherer.settle(facts, ["database_processes", "database_sql"])
     crowds = servers.choose(facts, lambda request: gatherer.host.read(request))
-    named, directory = word_of(facts.get(HOST, "database")), word_of(facts.get(HOST, "database_directory"))
-    if word_of(facts.get(HOST, "database_connection")) and (why := gatherer.failure("database_sql", HOST)):
+    named, directory = facts.get(HOST, "database").word(), facts.get(HOST, "database_directory").word()
+    if facts.get(HOST, "database_connection").word() and (why := gatherer.failure("database_sql", HOST)):
         facts.put(Fact(HOST, "connected_database", why))
         if not facts.linked(HOST, "connected_database"):
-            _not_reached(facts, word_of(facts.get(HOST, "connected_engine")))
+            _not_reached(facts, facts.get(HOST, "connected_engine").word())
     if directory:
         subject = Subject("database", f"{named} {directory}")
         seen = (Evidence(f"--db {named}={directory}", "zaudit check --db"),)
@@ -462,7 +458,7 @@ def _database_facts(gatherer: Gatherer) -> Iterator[str]:
 def _not_asked(facts: Facts, database: Subject) -> Judged:
     """Of one that does not answer it is open whether it is the one that was meant."""
     connected = facts.get(HOST, "connected_database")
-    engine = word_of(facts.get(HOST, "connected_engine"))
+    engine = facts.get(HOST, "connected_engine").word()
     if engine and isinstance(connected, Unknown) and database.name.startswith(f"{engine} "):
         return connected
     return Known(False, (Evidence("its files were read; the server was not queried"),))

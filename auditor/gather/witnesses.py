@@ -26,11 +26,8 @@ from auditor.facts import (
     Subject,
     SymbolicLink,
     Unknown,
-    pairs_of,
-    rows_of,
     unknown,
     value_of,
-    words_of,
 )
 from auditor.host.request import Files
 from auditor.sources import block_tree, mounts, nvme, smartctl, zpool_history, zpool_status
@@ -320,8 +317,7 @@ def _states(facts: Facts) -> dict[str, Known]:
         return {}
     command = table.evidence[0].command
     return {
-        name: Known(state, (Evidence(f"its file system is mounted {state}", command),))
-        for name, state in pairs_of(table)
+        name: Known(state, (Evidence(f"its file system is mounted {state}", command),)) for name, state in table.pairs()
     }
 
 
@@ -354,9 +350,9 @@ def compare_events(facts: Facts) -> Iterator[Fact]:
     """All pools. The newest events, and the oldest, may be in one list alone: it was asked for at another moment. What is in
     one alone between two that are in the other was lost. What only -v has is not believed: it prints texts of users as they
     are (the value of a property that somebody may set, man 8 zfs-allow), so that its lines may be forged."""
-    everything = words_of(facts.get(HOST, "events"))
+    everything = facts.get(HOST, "events").words()
     for pool in facts.linked(HOST, "pools"):
-        seen = words_of(facts.get(pool, "events"))
+        seen = facts.get(pool, "events").words()
         lost = _second_look(pool, seen, everything) if seen and everything else None
         if why := lost or _suspended(pool, facts):
             yield from (Fact(pool, name, why) for name in zpool_history.events.facts)
@@ -477,7 +473,7 @@ def compare_mounts_of_databases(facts: Facts) -> Iterator[Fact]:
         and point.startswith("/")
     }
     for database in facts.subjects("database"):
-        table = paths.table_of(words_of(facts.get(database, "mountinfo")))
+        table = paths.table_of(facts.get(database, "mountinfo").words())
         if table and (why := _device_lost(database, table, facts) or _dataset_lost(database, table, points, facts)):
             doubt = unknown(f"{database.name}: {why}")
             yield from (Fact(database, name.partition(".")[2], doubt) for name in paths.PROVIDES)
@@ -486,11 +482,11 @@ def compare_mounts_of_databases(facts: Facts) -> Iterator[Fact]:
 def _device_lost(database: Subject, table: Sequence[mounts.Mount], facts: Facts) -> str:
     """Which folder of its files is not on the mount that its table says, or an empty string."""
     links = dict(
-        each for name in ("symlinks", "more_symlinks") for each in rows_of(facts.get(database, name), SymbolicLink)
+        each for name in ("symlinks", "more_symlinks") for each in facts.get(database, name).rows(SymbolicLink)
     )
     tree = Tree(Files({}, links), "")
     seen = (facts.get(database, name) for name in ("devices", "more_devices"))
-    for path, device in (each for devices in seen for each in rows_of(devices, FolderDevice)):
+    for path, device in (each for devices in seen for each in devices.rows(FolderDevice)):
         try:
             mount = mounts.mount_of(table, tree.real(path))
         except ValueError:  # too many links, which is said where its files are followed
@@ -508,8 +504,8 @@ def _dataset_lost(database: Subject, table: Sequence[mounts.Mount], points: Mapp
     if _another_root(table, points):
         return ""
     there = {each.source for each in table if each.fstype == "zfs"}
-    files = [path for _, path in folders(words_of(facts.get(database, "directories")))]
-    files += [each.target for each in rows_of(facts.get(database, "symlinks"), SymbolicLink)]
+    files = [path for _, path in folders(facts.get(database, "directories").words())]
+    files += [each.target for each in facts.get(database, "symlinks").rows(SymbolicLink)]
     for name, point in points.items():
         if name not in there and any(mounts.inside(path, point) for path in files):
             return f"zfs get says that {harmless(name)} is mounted, the process's table of mounts lacks it"

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from auditor.data import releases
-from auditor.facts import Judged, Kind, Known, Spec, Subject, Unknown, pairs_of, unknown
+from auditor.facts import Judged, Kind, Known, Spec, Subject, Unknown, unknown
 from auditor.judge import expression
 from auditor.judge.expression import (
     BOOL,
@@ -116,7 +116,7 @@ def compile_words(
 
     def evaluate(scope: Scope) -> Judged:
         found = compiled.evaluate(scope)
-        told = tuple(f"{name} ({often(times)})" for name, times in pairs_of(found))
+        told = tuple(f"{name} ({often(times)})" for name, times in found.pairs())
         return found if isinstance(found, Unknown) else found._replace(value=told)
 
     return compiled._replace(evaluate=evaluate)

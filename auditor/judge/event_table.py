@@ -21,7 +21,7 @@ from auditor.durability.events import GONE, QUESTIONS, Question
 from auditor.durability.host import Host, Program
 from auditor.durability.repairs import Carried, Repairs
 from auditor.durability.table import Judge, Table
-from auditor.facts import DATA, HOST, Facts, Known, Subject, Unknown, is_true, number_of, word_of
+from auditor.facts import DATA, HOST, Facts, Known, Subject, Unknown, is_true
 from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Tried, Word, joined, merged
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
 from auditor.judge.site_answers import Answers
@@ -154,10 +154,10 @@ class EventTable:
         marks = [each for each in found if isinstance(each, Known)]
         if not marks or len(marks) < len(found):
             return "all that is not copied elsewhere (newest copy unknown)"
-        oldest = min(marks, key=number_of)
-        if not number_of(oldest):
+        oldest = min(marks, key=Known.number)
+        if not oldest.number():
             return "all that is not copied elsewhere (no replication found)"
-        hours = max(self._facts.now - number_of(oldest), 0) / 3600
+        hours = max(self._facts.now - oldest.number(), 0) / 3600
         age = f"{hours:.0f} h" if hours < DAYS_FROM else f"{hours / 24:.0f} days"
         return f"at least {age} of commits: the newest bookmark of a replication is {oldest.evidence[0].text}"
 
@@ -258,7 +258,7 @@ class EventTable:
         answer = answers.of_disks(disks) if promise.party == "drive" else answers.of_party(promise.party, [event])
         called = promise.name
         if promise.party == "hypervisor":
-            called = word_of(self._facts.get(HOST, "provider_machine"))
+            called = self._facts.get(HOST, "provider_machine").word()
         names = (called,) if called else ()
         word = Word(promise.party, names, tried=tuple(self._tried(promise.name, disks)))
         if not answer:
@@ -271,7 +271,7 @@ class EventTable:
         """What power cuts have shown of a drive, which may be several disks."""
         for disk in disks[:1]:
             held, units, lost = (
-                number_of(found) if isinstance(found := self._facts.get(disk, each), Known) else 0
+                found.number() if isinstance(found := self._facts.get(disk, each), Known) else 0
                 for each in ("cuts_held", "model_tried", "model_lost")
             )
             if units or lost:
@@ -417,7 +417,7 @@ def _side(found: Observation) -> _Side:
 
 def _works(pool: Subject, facts: Facts) -> bool:
     """A pool that is suspended, or lacks devices that it cannot do without, keeps nothing that could be lost."""
-    data = (each for each in facts.linked(pool, "vdevs") if word_of(facts.get(each, "allocation_class")) in DATA)
+    data = (each for each in facts.linked(pool, "vdevs") if facts.get(each, "allocation_class").word() in DATA)
     return not any(map(is_true, (facts.get(pool, "suspended"), *(facts.get(each, "too_few_devices") for each in data))))
 
 
@@ -457,7 +457,7 @@ class Relations:
                 yield Subject("pool", subject.name.partition("/")[0])
             case "database":
                 yield from self._facts.linked(subject, "datasets")
-        if subject.within and word_of(self._facts.get(subject, "allocation_class")) != "log":
+        if subject.within and self._facts.get(subject, "allocation_class").word() != "log":
             yield Subject("pool", subject.within)
 
     def _above(self, leaf: Subject) -> Iterator[Subject]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from auditor.facts import HOST, Facts, Subject, word_of
+from auditor.facts import HOST, Facts, Subject
 
 NEW_NAME = ("disk", "leaf", "vdev", "pool", "database")  # kinds of which a restart or a command may change the name
 MEMBERS = re.compile(r"(?:mirror|raidz\d|draid\d.*|spare|replacing|indirect|hole)-\d+")
@@ -108,7 +108,7 @@ class Identities:
 
     def _word(self, subject: Subject, name: str) -> str:
         """A fact as text; empty where it is not known or says nothing."""
-        found = word_of(self._facts.get(subject, name)).strip()
+        found = self._facts.get(subject, name).word().strip()
         return "" if _SAYS_NOTHING.fullmatch(found) else found
 
 

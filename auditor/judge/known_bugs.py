@@ -13,7 +13,7 @@ from auditor import data
 from auditor.data import releases
 from auditor.data.platforms import filled
 from auditor.data.releases import Range, Release, after, spelt
-from auditor.facts import HOST, Evidence, Facts, Judged, Known, word_of, words_of
+from auditor.facts import HOST, Evidence, Facts, Judged, Known
 from auditor.judge.compiler import Registry
 from auditor.judge.event import SEVERITIES, Severity
 from auditor.judge.expression import Expression, Scope, fact
@@ -97,7 +97,7 @@ def together(verdicts: Sequence[Verdict], may: int, facts: Facts) -> Together:
         fix=first.fix if len(bugs) == 1 else Fix(None, _fix(bugs, facts), "needs restart"),
         references=tuple(dict.fromkeys(each for bug in bugs for each in bug.references)),
     )
-    lesser = len(words_of(facts.get(HOST, "bugs_fixed_later"))) if verdicts[-1].rule.head is None else 0
+    lesser = len(facts.get(HOST, "bugs_fixed_later").words()) if verdicts[-1].rule.head is None else 0
     return Together(rule._replace(said=lambda _: words), bugs, _sentence(bugs, may, lesser, facts))
 
 
@@ -126,7 +126,7 @@ def _bug(verdict: Verdict, facts: Facts) -> Bug:
 
 def _sentence(bugs: Sequence[Bug], may: int, lesser: int, facts: Facts) -> str:
     """lesser: bugs of fixes.toml that a later release fixes."""
-    version = word_of(facts.get(HOST, "zfs_version_text"), "unknown")
+    version = facts.get(HOST, "zfs_version_text").word("unknown")
     parts = [lower_headline(bug.title) for bug in bugs if bug.harm not in DOES]
     parts += [f"later releases fix {lesser} lesser bug{'s' * (lesser > 1)}"] if lesser else []
     counted = [bug for bug in bugs if bug.harm in DOES]

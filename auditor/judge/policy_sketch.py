@@ -8,7 +8,7 @@ from itertools import chain
 
 from auditor.data import providers
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Facts, Subject, word_of, words_of
+from auditor.facts import HOST, Facts, Subject
 from auditor.judge.finding import Finding
 from auditor.judge.identity import Identities
 from auditor.judge.policy_file import ADOPTING, PATH, quoted
@@ -72,7 +72,7 @@ def _roles(facts: Facts) -> dict[Subject, tuple[str, str, str]]:
     """(role, database, why) of the datasets that a database which was found lies on."""
     found: dict[Subject, tuple[str, str, str]] = {}
     for database in facts.subjects("database"):
-        engine = word_of(facts.get(database, "engine"))
+        engine = facts.get(database, "engine").word()
         logs, data = facts.linked(database, "log_datasets"), facts.linked(database, "data_datasets")
         for each in (*logs, *data):
             role = "both" if each in logs and each in data else "log" if each in logs else "data"
@@ -110,7 +110,7 @@ def _adoptable(party: str, facts: Facts) -> Iterator[str]:
     disks = (
         disk for disk in facts.subjects("disk") if party in ADOPTING and catch_missing(shower)(disk, facts) == party
     )
-    for id in dict.fromkeys(id for disk in disks for id in words_of(facts.get(disk, "providers"))):
+    for id in dict.fromkeys(id for disk in disks for id in facts.get(disk, "providers").words()):
         each = providers.load()[id]
         yield f"# {each.name} documents: {each.documents}"
         yield f"# ({each.source}, read {each.read}; of events: {', '.join(each.keeps)}). Adopt it if {each.terms}:"
@@ -121,7 +121,7 @@ def _serials(facts: Facts, finding: Finding) -> list[str]:
     subjects = [each.subject for each in finding.verdicts]
     leaves = [leaf for each in subjects for leaf in (facts.linked(each, "leaves") if each.kind == "vdev" else (each,))]
     disks = (disk for leaf in leaves for disk in facts.linked(leaf, "disks"))
-    return [serial for disk in disks if (serial := word_of(facts.get(disk, "serial")))]
+    return [serial for disk in disks if (serial := facts.get(disk, "serial").word())]
 
 
 def _above(one: tuple[str, str], other: tuple[str, str]) -> bool:
@@ -139,11 +139,11 @@ def _scope(facts: Facts, subject: Subject) -> tuple[str, str] | None:
             text, label = Identities(facts).of(subject)
             scope, name = "database", label if text else ""
         case "host":
-            scope, name = "host", word_of(facts.get(HOST, "hostname"))
+            scope, name = "host", facts.get(HOST, "hostname").word()
         case "disk":
-            scope, name = "device", word_of(facts.get(subject, "serial"))
+            scope, name = "device", facts.get(subject, "serial").word()
         case "pool" | "vdev" | "leaf":
-            scope, name = "pool", word_of(facts.get(pool, "guid")) or word_of(facts.get(pool, "list_guid"))
+            scope, name = "pool", facts.get(pool, "guid").word() or facts.get(pool, "list_guid").word()
         case _:
             return None
     return (scope, name) if name else None

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime
 
 from auditor.data import providers
 from auditor.data.providers import Keeps
-from auditor.facts import HOST, Facts, Known, Subject, Unknown, words_of
+from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.judge.event import Event
 from auditor.judge.policy import Answer, Policy, Waiver
 from auditor.judge.verdict import Verdict
@@ -66,7 +66,7 @@ class Answers:
         disks = catch_missing(disks_behind)(party, self._facts) if able else []
         if isinstance(disks, Unknown):
             return None
-        found = [next((id for id in words_of(self._facts.get(disk, "providers")) if id in able), "") for disk in disks]
+        found = [next((id for id in self._facts.get(disk, "providers").words() if id in able), "") for disk in disks]
         return min((able[id] for id in found), key=lambda each: each.expires) if found and all(found) else None
 
     def _disks(self, subject: Subject) -> Sequence[Subject]:
@@ -88,7 +88,7 @@ def applies(answer: Answer, facts: Facts) -> bool:
     if answer.host and answer.host != word_of(facts, HOST, "hostname"):
         return False
     if answer.provider:
-        return any(answer.provider in words_of(facts.get(each, "providers")) for each in facts.subjects("disk"))
+        return any(answer.provider in facts.get(each, "providers").words() for each in facts.subjects("disk"))
     return answer.party != "drive" or any(_names(answer, disk, facts) for disk in facts.subjects("disk"))
 
 

@@ -42,15 +42,10 @@ from auditor.facts import (
     Spec,
     Subject,
     Value,
-    flag,
     is_true,
     known,
-    number,
     unknown,
-    word_of,
-    words_of,
 )
-from auditor.facts import word as one_of
 from auditor.text import harmless, near
 
 Registry = Mapping[tuple[Kind, str], Spec]
@@ -74,14 +69,14 @@ OPEN: Mapping[str, re.Pattern[str]] = {  # words that no closed list of the fact
 }
 BOUNDS = {"copies": (1, 3), "recordsize": (512, 1 << 24)}
 SIZE = re.compile(r"([0-9]{1,19})([KMGTP]?)(i?B)?", re.IGNORECASE | re.ASCII)
-FLUSH_METHOD = Setting("innodb_flush_method", word, "flush_method", one_of(""), parse=str.upper)
-BINLOG = Setting("sync_binlog", word, "sync_binlog", number(""), parse=int)
-REDO = Setting("redo_log", word, "redo_log", flag("ALTER INSTANCE"), parse=boolean)
+FLUSH_METHOD = Setting("innodb_flush_method", word, "flush_method", Spec.word(""), parse=str.upper)
+BINLOG = Setting("sync_binlog", word, "sync_binlog", Spec.number(""), parse=int)
+REDO = Setting("redo_log", word, "redo_log", Spec.flag("ALTER INSTANCE"), parse=boolean)
 DOUBLEWRITE = ("OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "FAST")
 SHOWN = 6  # names, where none is similar
 GUARDS = ("ON", "DETECT_AND_RECOVER", "FAST")
 BESIDES: Mapping[str, tuple[Setting, ...]] = {  # settings that their readers take together with others
-    "postgres": (Setting("full_page_writes", word, "torn_page_guard", flag(""), parse=boolean),),
+    "postgres": (Setting("full_page_writes", word, "torn_page_guard", Spec.flag(""), parse=boolean),),
     "mysql": (FLUSH_METHOD, BINLOG, REDO),
     "mariadb": (FLUSH_METHOD, BINLOG),
 }
@@ -163,7 +158,7 @@ def _copy(facts: Facts, without: Collection[tuple[Kind, str]] = ()) -> Facts:
 def _settings(engine: str) -> dict[str, Setting]:
     found = {each.name: each for each in (*ENGINES[engine].settings, *BESIDES.get(engine, ())) if each.fact}
     if engine in ("mysql", "mariadb"):
-        found["innodb_doublewrite"] = Setting("innodb_doublewrite", word, "doublewrite", one_of("", *DOUBLEWRITE))
+        found["innodb_doublewrite"] = Setting("innodb_doublewrite", word, "doublewrite", Spec.word("", *DOUBLEWRITE))
     return found
 
 
@@ -294,9 +289,7 @@ class _Host:
             case "dataset", _:
                 self._of_dataset(subject, change)
             case "disk", "model":
-                self._new_drive(
-                    subject, change, _model(change, change.value), word_of(self._fact(subject, "transport"))
-                )
+                self._new_drive(subject, change, _model(change, change.value), self._fact(subject, "transport").word())
                 for leaf in self._leaves(subject):
                     self._working(leaf, change)
             case "disk", _:
@@ -308,7 +301,7 @@ class _Host:
     def _of_dataset(self, dataset: Subject, change: Change) -> None:
         """Children that have no value of their own inherit it. What could not be read of a child stays unknown."""
         name, value = change.name, _value("dataset", change, self._registry)
-        kind = word_of(self._fact(dataset, "type"))
+        kind = self._fact(dataset, "type").word()
         if (kind == "volume" and name in OF_FILE_SYSTEMS) or (kind == "filesystem" and name in OF_VOLUMES):
             raise SuppositionError(f"{change.text}: a {kind} has no {name}")
         again = f"zfs get {name} {{subject}}"
@@ -361,7 +354,7 @@ class _Host:
         compared = {name: _spelt(each) for name, each in changed.items() if name in ENGINES[engine].compared}
         for listed in ("in_force", "configured"):  # by the server, and in its files
             if isinstance(found := self._fact(database, listed), Known):
-                pairs = dict(each.split(" = ", 1) for each in words_of(found)) | compared
+                pairs = dict(each.split(" = ", 1) for each in found.words()) | compared
                 self._put(database, listed, tuple(f"{name} = {each}" for name, each in sorted(pairs.items())), change)
 
     # -- other changes -------------------------------------------------------------------------------------------------
@@ -386,7 +379,7 @@ class _Host:
             if name == "zfs_version" or isinstance(self._fact(HOST, name), Known):
                 self._put(HOST, name, wanted, change)
                 self._put(HOST, f"{name}_text", change.value, change)
-        files = (row.split(" ") for row in words_of(self._fact(HOST, "zfs_module_versions")))
+        files = (row.split(" ") for row in self._fact(HOST, "zfs_module_versions").words())
         if after := tuple(f"{path} {change.value} {kernel}" for path, _, kernel in files):
             self._put(HOST, "zfs_module_versions", after, change)
 
@@ -407,7 +400,7 @@ class _Host:
             pool = Subject("pool", leaf.within)
             for vdev in self.facts.linked(leaf, "vdev"):
                 legs = self.facts.linked(vdev, "leaves")
-                gone = sum(word_of(self._fact(leg, "state")) not in ("ONLINE", "DEGRADED") for leg in legs)
+                gone = sum(self._fact(leg, "state").word() not in ("ONLINE", "DEGRADED") for leg in legs)
                 tolerated = self._fact(vdev, "failures_tolerated")
                 if not isinstance(tolerated, Known):
                     for name in ("state", "suspended"):
@@ -415,7 +408,7 @@ class _Host:
                     continue
                 dead = gone > cast(int, tolerated.value)
                 self._put(vdev, "state", "UNAVAIL" if dead else "DEGRADED", change)
-                needed = word_of(self._fact(vdev, "allocation_class"), "normal") in DATA
+                needed = self._fact(vdev, "allocation_class").word("normal") in DATA
                 self._pool_state(pool, dead=dead and needed, change=change)
 
     def _pool_state(self, pool: Subject, *, dead: bool, change: Change) -> None:

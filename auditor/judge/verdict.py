@@ -14,21 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.durability.events import Question
-from auditor.facts import (
-    DATA,
-    HOST,
-    Evidence,
-    Facts,
-    Judged,
-    Kind,
-    Known,
-    Reason,
-    Subject,
-    Unknown,
-    is_true,
-    word_of,
-    words_of,
-)
+from auditor.facts import DATA, HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true
 from auditor.judge.event import SEVERITIES, Event
 from auditor.judge.expression import Budget, Expression, Scope
 from auditor.judge.rule import FORMS, Figure, Fix, Outcome, Place, Rule, Severity, Template
@@ -300,7 +286,7 @@ def _conditions(fix: Fix, command: str, subject: Subject, facts: Facts) -> Itera
     if MODIFIES.match(command) and _suspended(subject, facts):
         yield "Once the pool is no longer suspended"
     if subject.kind == "database" and (fix.cost == "needs restart" or (fix.sets and "reload" in fix.text)):
-        changes = map(str, words_of(facts.get(subject, "changes_at_restart")))
+        changes = map(str, facts.get(subject, "changes_at_restart").words())
         if others := [each for each in changes if each.partition(" ")[0] not in fix.text]:
             yield f"Once its files agree with the server ({'; '.join(others)})"
 
@@ -339,7 +325,7 @@ def _suspended(subject: Subject, facts: Facts) -> bool:
 
     A pool goes on without a log vdev."""
     pool = Subject("pool", subject.within or subject.name.partition("/")[0])
-    held = (vdev for vdev in facts.linked(pool, "vdevs") if word_of(facts.get(vdev, "allocation_class")) in DATA)
+    held = (vdev for vdev in facts.linked(pool, "vdevs") if facts.get(vdev, "allocation_class").word() in DATA)
     return any(map(is_true, (facts.get(pool, "suspended"), *(facts.get(vdev, "too_few_devices") for vdev in held))))
 
 

@@ -16,27 +16,20 @@ from auditor.facts import (
     Judged,
     Known,
     Reason,
+    Spec,
     Subject,
     Unknown,
     Value,
-    flag,
     join,
     known,
-    links,
-    number,
-    number_of,
-    pairs_of,
     unknown,
     value_of,
-    word,
-    words,
-    words_of,
 )
 from auditor.model.derivation import Missing, about, catch_missing, derivation, every, evidence, gaps, need, values
 from auditor.text import harmless
 
 
-@derivation("host", databases=links("database", "the databases that the audit is about"))
+@derivation("host", databases=Spec.links("database", "the databases that the audit is about"))
 def databases(host: Subject, facts: Facts) -> Judged:
     """Which of the databases of this host the audit is about: those that keep something on a dataset that is audited, or on a
     pool whose datasets nobody could list, those of which nobody knows where they keep it, and the one that the user named.
@@ -59,10 +52,10 @@ def databases(host: Subject, facts: Facts) -> Judged:
 
 @derivation(
     "dataset",
-    db_named=flag("which database runs here was said, or found"),
-    db_engine=word("which it is", *ENGINES, "none"),
-    db_page_bytes=number("page of the database's data files"),
-    db_recordsize=number(
+    db_named=Spec.flag("which database runs here was said, or found"),
+    db_engine=Spec.word("which it is", *ENGINES, "none"),
+    db_page_bytes=Spec.number("page of the database's data files"),
+    db_recordsize=Spec.number(
         "the least recordsize that fits it: its page, or 16 KiB, below which compression saves nothing; "
         "32 KiB on raidz, dRAID"
     ),
@@ -82,7 +75,7 @@ def named_database(dataset: Subject, facts: Facts) -> Iterator[Fact]:
 @catch_missing
 def _fitting(dataset: Subject, page: Judged, facts: Facts) -> Judged:
     """On raidz and dRAID more than the rule raidz-small-blocks objects to."""
-    size = number_of(need(page))
+    size = need(page).number()
     every(facts.get(each, "data_vdevs") for each in facts.linked(dataset, "pool"))
     tops = (top for each in facts.linked(dataset, "pool") for top in facts.linked(each, "data_vdevs"))
     types = every(facts.get(top, "type") for top in tops)
@@ -121,7 +114,7 @@ def _of_sqlite(facts: Facts, dataset: Subject) -> Three | None:
     that have no lock now: the rules are about databases that are named or found."""
     held = facts.get(HOST, "sqlite_files")
     if isinstance(held, Known):
-        for (name, _), seen in zip(pairs_of(held), held.evidence, strict=False):
+        for (name, _), seen in zip(held.pairs(), held.evidence, strict=False):
             if name == dataset.name:
                 engine = ENGINES["sqlite"]
                 page = Evidence(f"{engine.title} pages of {engine.page_bytes} bytes by default", seen.command)
@@ -145,8 +138,8 @@ SAME = {"mariadb": "mysql"}  # a server of one is often asked for by the name of
 
 @derivation(
     "host",
-    database_expected=flag("--db or the policy names a database"),
-    database_seen=flag("of each database that is named, a server or a data directory was found"),
+    database_expected=Spec.flag("--db or the policy names a database"),
+    database_seen=Spec.flag("of each database that is named, a server or a data directory was found"),
 )
 def database_seen(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the databases that the user or the policy names were found: where none was, nobody has looked at its settings.
@@ -185,8 +178,8 @@ def _unseen(name: str) -> Reason:
 
 @derivation(
     "database",
-    one_pool=flag("all its files are in one pool, besides those that the policy says are rebuilt"),
-    log_apart=flag("its log is written to other datasets than its data"),
+    one_pool=Spec.flag("all its files are in one pool, besides those that the policy says are rebuilt"),
+    log_apart=Spec.flag("its log is written to other datasets than its data"),
 )
 def placement(database: Subject, facts: Facts) -> Iterator[Fact]:
     """How the files of a database are spread: whether one pool holds all, which a crash takes back to one moment, and whether
@@ -209,7 +202,7 @@ def placement(database: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 @derivation(
-    "host", **{"dataset.db_temporary": flag("the databases here keep nothing on it that they need after a crash")}
+    "host", **{"dataset.db_temporary": Spec.flag("the databases here keep nothing on it that they need after a crash")}
 )
 def temporary(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether what a database keeps on a dataset is temporary: removed at each of its starts, so that a crash may take it.
@@ -240,7 +233,7 @@ def _temporary(database: Subject, dataset: Subject, facts: Facts) -> Judged:
     named = need(facts.get(database, "temp_tablespaces"))
     if not named.value:
         return Known(False, named.evidence)
-    names = harmless(", ".join(words_of(named)))
+    names = harmless(", ".join(named.words()))
     return unknown(
         f"{database.name}: temp_tablespaces = {names}; whether {dataset.name} holds these, and nothing else, is not known",
         f'declare {dataset.name} role = "rebuildable" in the policy, if so',
@@ -255,7 +248,9 @@ UNSAID = "default"  # the server names the value that it took
 
 @derivation(
     "database",
-    changes_at_restart=words("NAME is VALUE now but VALUE in its files: settings in force that its files do not say"),
+    changes_at_restart=Spec.words(
+        "NAME is VALUE now but VALUE in its files: settings in force that its files do not say"
+    ),
 )
 def changes_at_restart(database: Subject, facts: Facts) -> Judged:
     """What a restart or a reload would change: where the server itself was asked, and its files say otherwise."""
@@ -290,7 +285,7 @@ def _setting(name: str, seen: tuple[Evidence, ...]) -> str:
 
 
 def _pairs(found: Known) -> dict[str, str]:
-    return {name: value for name, _, value in (each.partition(" = ") for each in words_of(found))}
+    return {name: value for name, _, value in (each.partition(" = ") for each in found.words())}
 
 
 OF_ALL: dict[str, tuple[Value, ...]] = {"eatmydata": (True,)}
@@ -298,7 +293,7 @@ BINARY_LOG = "sync_binlog"  # any value but 1
 
 
 @derivation(
-    "host", **{"dataset.flushes_omitted": words("DATABASE: SETTING of the databases on it that leave out flushes")}
+    "host", **{"dataset.flushes_omitted": Spec.words("DATABASE: SETTING of the databases on it that leave out flushes")}
 )
 def flushes_omitted(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Which databases on a dataset leave out flushes of what they have written: then sync=always is what keeps their commits.
@@ -358,8 +353,8 @@ def whole_write(version: tuple[object, ...]) -> int:
 
 @derivation(
     "database",
-    page_within_block=flag("each page of the data files that it has lies within one block"),
-    log_splits_page=flag("the intent log may write a page in two parts"),
+    page_within_block=Spec.flag("each page of the data files that it has lies within one block"),
+    log_splits_page=Spec.flag("the intent log may write a page in two parts"),
 )
 def whole_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether a crash may leave a page of a database half old, half new, where nothing but ZFS keeps it whole.
@@ -371,8 +366,8 @@ def whole_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
 
     Of one whose pages have no known size both are unknown. (OpenZFS module/zfs/zil.c zil_lwb_commit of 2.1, zil_lwb_assign
     since 2.2, zil_max_waste_space; zfs_log.c zfs_log_write, zil_write_state of 2.4; tests/lab/points/README.md)"""
-    page, blocks = number_of(need(facts.get(database, "page_bytes"))), facts.get(database, "data_blocks")
-    small = any(_bytes(each) < page for each in words_of(blocks))
+    page, blocks = need(facts.get(database, "page_bytes")).number(), facts.get(database, "data_blocks")
+    small = any(_bytes(each) < page for each in blocks.words())
     yield Fact(database, "page_within_block", blocks._replace(value=not small) if isinstance(blocks, Known) else blocks)
     yield Fact(database, "log_splits_page", _split(database, page, facts))
 
@@ -420,7 +415,7 @@ def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> J
         ways = ("always",)
     settings = [torn_pages.Setting(page, str(logbias.value), each, set_to[-1] == "log") for each in ways]
     files = facts.get(database, "data_blocks")  # of files that are older than the recordsize, or short
-    blocks = {number_of(record), *(_bytes(each) for each in words_of(files))}
+    blocks = {record.number(), *(_bytes(each) for each in files.words())}
     if isinstance(files, Unknown):
         blocks |= {page, torn_pages.LARGEST}
     tried = [table.lengths_apart(each, blocks) for each in settings]

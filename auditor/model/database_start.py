@@ -14,17 +14,13 @@ from auditor.facts import (
     Judged,
     Known,
     MountedFrom,
+    Spec,
     Subject,
     Unknown,
-    flag,
     join,
     known,
-    rows_of,
     unknown,
     value_of,
-    word_of,
-    words,
-    words_of,
 )
 from auditor.model.derivation import catch_missing, derivation, every, gaps, need, values
 from auditor.model.next_boot import mounted_at
@@ -56,9 +52,9 @@ class Start(NamedTuple):
 
 @derivation(
     "database",
-    starts_at_boot=flag("a service of systemd starts it when the host starts"),
-    unguarded=words("mount points of ZFS below its files without which its service starts, too"),
-    begins_anew=flag("on an empty folder it, or its service, begins a new database"),
+    starts_at_boot=Spec.flag("a service of systemd starts it when the host starts"),
+    unguarded=Spec.words("mount points of ZFS below its files without which its service starts, too"),
+    begins_anew=Spec.flag("on an empty folder it, or its service, begins a new database"),
 )
 def service_start(database: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the service of a database waits for the file systems of ZFS that its files are on, and what the database makes of
@@ -96,9 +92,9 @@ def _starts(database: Subject, facts: Facts) -> Judged:
 @catch_missing
 def _start(database: Subject, facts: Facts) -> Start:
     values(facts, database, *SETS, "unit", "unit_mounts_for", "unit_runs_else")
-    requires, bound, looks, lasting, local = (frozenset(map(str, words_of(facts.get(database, each)))) for each in SETS)
-    paths = tuple(map(str, words_of(facts.get(database, "unit_mounts_for"))))
-    unit, runs = (word_of(facts.get(database, each)) for each in ("unit", "unit_runs_else"))
+    requires, bound, looks, lasting, local = (frozenset(map(str, facts.get(database, each).words())) for each in SETS)
+    paths = tuple(map(str, facts.get(database, "unit_mounts_for").words()))
+    unit, runs = (facts.get(database, each).word() for each in ("unit", "unit_runs_else"))
     return Start(unit, requires, bound, paths, looks, lasting, local, runs)
 
 
@@ -110,7 +106,7 @@ def _unguarded(database: Subject, facts: Facts) -> Judged:
     assert isinstance(start, Start)
     roots = mounted_at(facts, "/")
     bare, holes, seen = list[str](), list[Unknown](), list[Evidence]()
-    for point, dataset in rows_of(places, MountedFrom):
+    for point, dataset in places.rows(MountedFrom):
         if point == "/":
             seen.append(Evidence(f"{dataset} is the root file system", "findmnt /"))
             continue
@@ -148,7 +144,7 @@ def _held(point: str, dataset: str, start: Start, database: Subject, facts: Fact
     if isinstance(by, str):
         return by
     conditions = facts.get(database, "unit_conditions")
-    stated = tuple(map(str, words_of(conditions)))
+    stated = tuple(map(str, conditions.words()))
     if met := next((each for each in stated if each.startswith(MOUNTPOINT) and _path(each) == point), ""):
         return met
     return _doubt(point, dataset, start, [by, conditions], stated, facts, covered)
@@ -177,7 +173,7 @@ def _doubt(
         lists = facts.get(HOST, "generated_pools")
         if isinstance(lists, Unknown):
             holes.append(lists)
-        elif dataset.partition("/")[0] in words_of(lists):
+        elif dataset.partition("/")[0] in lists.words():
             why = f"{lists.evidence[0].text}: the unit of {harmless(point)} is made of it when the host starts"
             holes.append(unknown(why))
     return join(holes) if holes else None
@@ -214,7 +210,7 @@ def _by_service(dataset: str, start: Start, facts: Facts) -> str | Unknown | Non
     if not by:
         return None
     mounts, *cached = every(needed)
-    held = word_of(mounts) == "on" and all(parts[0] in words_of(each) for each in cached)
+    held = mounts.word() == "on" and all(parts[0] in each.words() for each in cached)
     return f"it requires {by}{'' if by.startswith('zfs-mount@') else f' and {MOUNT}'}" if held else None
 
 

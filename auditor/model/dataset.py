@@ -14,17 +14,12 @@ from auditor.facts import (
     FstabNeed,
     Judged,
     Known,
+    Spec,
     Subject,
     Unknown,
-    flag,
     join,
     known,
-    rows_of,
     unknown,
-    word,
-    word_of,
-    words,
-    words_of,
 )
 from auditor.model.derivation import (
     Missing,
@@ -52,7 +47,7 @@ _PATH = known("path", "mountpoint is a path", _COMMAND)
 
 @derivation(
     "dataset",
-    mounts_at=word(
+    mounts_at=Spec.word(
         "what mountpoint says: a path, / (root), legacy (mounted by mount(8) and fstab) or none",
         "path",
         "root",
@@ -75,9 +70,13 @@ VOLUMES = ("/var/lib/docker/volumes/", "/var/lib/containers/storage/volumes/", "
 @derivation(
     "host",
     **{
-        "dataset.mount_differs": word("how it is mounted otherwise than the next boot mounts it, or empty"),
-        "dataset.mount_hazard": word("of which kind that is", "none", "by hand", "elsewhere", "twice", "container"),
-        "dataset.database_below": word("a database that was seen to run in the folder of its mount point, or empty"),
+        "dataset.mount_differs": Spec.word("how it is mounted otherwise than the next boot mounts it, or empty"),
+        "dataset.mount_hazard": Spec.word(
+            "of which kind that is", "none", "by hand", "elsewhere", "twice", "container"
+        ),
+        "dataset.database_below": Spec.word(
+            "a database that was seen to run in the folder of its mount point, or empty"
+        ),
     },
 )
 def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
@@ -100,7 +99,7 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(dataset, "database_below", below if isinstance(below, Unknown) else name)
     table, by_fstab = values(facts, HOST, "mount_table", "fstab_zfs")
     at: dict[str, list[str]] = {}
-    for row in (line.split(" ") for line in words_of(table)):
+    for row in (line.split(" ") for line in table.words()):
         if "-" in row[6:] and row[row.index("-", 6) + 1 :][:1] == ["zfs"]:
             at.setdefault(plain(row[row.index("-", 6) + 2]), []).append(plain(row[4]))
     fine = tuple(known(value, "as the next boot mounts it", "findmnt -t zfs") for value in ("", "none"))
@@ -110,8 +109,8 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
         if unseen := gaps((point, canmount)):
             found = (join(unseen), join(unseen))
         else:
-            set_to = word_of(point), word_of(canmount)
-            text, hazard = _differs(dataset.name, *set_to, at, claims, words_of(by_fstab))
+            set_to = point.word(), canmount.word()
+            text, hazard = _differs(dataset.name, *set_to, at, claims, by_fstab.words())
             if text:
                 found = known(text, text, "findmnt -t zfs"), known(hazard, text, "findmnt -t zfs")
         yield Fact(dataset, "mount_differs", found[0])
@@ -124,11 +123,11 @@ def _databases_below(subjects: tuple[Subject, ...], claims: Mapping[str, list[st
     databases = linked(facts, HOST, "database_processes")
     homes = every(facts.get(each, "data_directory") for each in databases)
     if databases:
-        filesystems = [each for each in subjects if word_of(facts.get(each, "type")) != "volume"]
+        filesystems = [each for each in subjects if facts.get(each, "type").word() != "volume"]
         every(facts.get(each, name) for each in filesystems for name in ("mountpoint", "canmount"))
     below = dict[str, str]()
     for database, home in zip(databases, homes, strict=True):
-        folder = word_of(home)
+        folder = home.word()
         while folder and folder not in claims:
             folder = folder.rpartition("/")[0]
         below |= dict.fromkeys(claims.get(folder, ()), database.name)
@@ -162,12 +161,12 @@ def _differs(
     return "", "none"
 
 
-@derivation("host", snapshots_mounted=flag("a snapshot is mounted"))
+@derivation("host", snapshots_mounted=Spec.flag("a snapshot is mounted"))
 def snapshots_mounted(host: Subject, facts: Facts) -> Judged:
     """Whether a snapshot is mounted: somebody looks into it, below .zfs/snapshot or mounted by hand. OpenZFS takes
     those away that nobody has used for five minutes. (man 4 zfs, zfs_expire_snapshot)"""
     table = need(facts.get(HOST, "mount_table"))
-    ends = (str(line).partition(" - zfs ")[2].partition(" ")[0] for line in words_of(table))
+    ends = (str(line).partition(" - zfs ")[2].partition(" ")[0] for line in table.words())
     first = next((source for source in ends if "@" in source), "")
     text = f"{first} is mounted" if first else "no snapshot is mounted"
     return known(bool(first), text, "grep ' zfs .*@' /proc/1/mountinfo")
@@ -180,7 +179,9 @@ _NO = known(False, "no boot environment")
 
 @derivation(
     "dataset",
-    of_the_system=flag("its name is that of a boot environment or of a part of one, and no database was seen on it"),
+    of_the_system=Spec.flag(
+        "its name is that of a boot environment or of a part of one, and no database was seen on it"
+    ),
 )
 def of_the_system(dataset: Subject, facts: Facts) -> Judged:
     """Datasets on which installers put the system: what is usual there (a root that the initramfs mounts, parts that take no
@@ -203,7 +204,8 @@ COMMAND = "cat /etc/fstab"
 
 
 @derivation(
-    "host", **{"dataset.fstab_too_early": words("mount points of fstab that need it mounted, and do not wait for that")}
+    "host",
+    **{"dataset.fstab_too_early": Spec.words("mount points of fstab that need it mounted, and do not wait for that")},
 )
 def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Which mounts of fstab come before the file system of ZFS that they need: systemd orders those of fstab by their paths,
@@ -217,7 +219,7 @@ def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
         raise Missing(unknown(f"{systemd.evidence[0].text}: in which order it mounts is not looked at"))
     places = _places(facts) if needs.value else {}
     early: dict[str, dict[str, None]] = {}
-    for point, path in rows_of(needs, FstabNeed):
+    for point, path in needs.rows(FstabNeed):
         if dataset := _nearest(path, places):
             early.setdefault(dataset, {})[point] = None
     none = Known((), needs.evidence)
@@ -230,7 +232,7 @@ def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
 def _places(facts: Facts) -> Mapping[str, str]:
     """Mount point, escaped as in fstab -> dataset of those that ``zfs mount -a`` mounts; of several with the same, the last."""
     roots = mounted_at(facts, "/")
-    listed = words_of(facts.get(HOST, "generated_pools"))
+    listed = facts.get(HOST, "generated_pools").words()
     found = {}
     for dataset in facts.subjects("dataset"):
         match facts.get(dataset, "mountpoint"), facts.get(dataset, "canmount"):
@@ -251,7 +253,7 @@ def _nearest(path: str, places: Mapping[str, str]) -> str:
 
 @derivation(
     "dataset",
-    key_loaded_at_boot=flag("something that is enabled loads its key when the host starts; of encryption roots"),
+    key_loaded_at_boot=Spec.flag("something that is enabled loads its key when the host starts; of encryption roots"),
 )
 def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
     """Whether something loads the key of an encryption root when the host starts.
@@ -268,15 +270,17 @@ def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
     if root and f"{root.value}/".startswith(f"{dataset.name}/"):
         return Known(True, root.evidence)
     lists = facts.get(HOST, "generated_pools")
-    if isinstance(lists, Known) and dataset.name.partition("/")[0] in words_of(lists):
+    if isinstance(lists, Known) and dataset.name.partition("/")[0] in lists.words():
         return Known(True, lists.evidence)
     units = need(reached(facts))
-    if loading := [unit for unit in words_of(units) if "key" in unit]:
+    if loading := [unit for unit in units.words() if "key" in unit]:
         return unknown(f"{loading[0]} is enabled, and of which datasets it loads the key is not looked at")
     return Known(False, (*units.evidence, *need(lists).evidence))
 
 
-@derivation("dataset", key_inside=flag("the file of its key lies on a dataset that cannot be mounted without this key"))
+@derivation(
+    "dataset", key_inside=Spec.flag("the file of its key lies on a dataset that cannot be mounted without this key")
+)
 def key_inside(dataset: Subject, facts: Facts) -> Judged:
     """Whether the file of a dataset's key lies where only that key leads: after a restart nobody can load it.
 
@@ -332,7 +336,7 @@ def _root_of(holder: Subject, from_: Subject, facts: Facts) -> Subject | Unknown
 
 @derivation(
     "dataset",
-    key_unit=word("its unit, where it is bound: none, started, not started", "none", "started", "not started"),
+    key_unit=Spec.word("its unit, where it is bound: none, started, not started", "none", "started", "not started"),
 )
 def key_unit(dataset: Subject, facts: Facts) -> Judged:
     """Whether systemd knows that its key is loaded, where mounts are bound to the unit that loads it.
@@ -341,7 +345,7 @@ def key_unit(dataset: Subject, facts: Facts) -> Judged:
     was made a unit with the next daemon-reload, and what is in use as soon as it is not. (seen in guests of the lab, OpenZFS
     2.1.11 and 2.4.4; openzfs/zfs issues 11248, 12418) By the name of the dataset, whether it is an encryption root or not."""
     bound = need(facts.get(HOST, "keys_bound"))
-    if dataset.name not in words_of(bound):
+    if dataset.name not in bound.words():
         return Known("none", bound.evidence)
     active = need(facts.get(HOST, "key_units_active"))
-    return Known("started" if dataset.name in words_of(active) else "not started", evidence(bound, active))
+    return Known("started" if dataset.name in active.words() else "not started", evidence(bound, active))

@@ -18,20 +18,13 @@ from auditor.facts import (
     Facts,
     Judged,
     Known,
+    Spec,
     Subject,
     Unknown,
-    flag,
     is_true,
     join,
-    links,
-    number,
-    number_of,
     unknown,
     value_of,
-    word,
-    word_of,
-    words,
-    words_of,
 )
 from auditor.model.derivation import catch_missing, derivation, every, evidence, first_known, gaps, linked, need, values
 
@@ -58,14 +51,16 @@ SAYS = {
 
 @derivation(
     "disk",
-    model=word("model, as the drive gives it"),
-    serial=word("serial number"),
-    firmware=word("firmware revision"),
-    wwn=word("world-wide name"),
-    virtual=flag("no drive that can be seen from here: a volume of a hypervisor, cloud, network or RAID controller"),
-    hdd=flag("a hard disk: it has platters, and needs no power-loss protection beyond a flush that is honoured"),
-    drive_class=word("power-loss protection of its model in drives.toml", *drives.CLASSES, NOT_IN_TABLE),
-    drive_confidence=word("how sure drives.toml is of that", *drives.CONFIDENCES),
+    model=Spec.word("model, as the drive gives it"),
+    serial=Spec.word("serial number"),
+    firmware=Spec.word("firmware revision"),
+    wwn=Spec.word("world-wide name"),
+    virtual=Spec.flag(
+        "no drive that can be seen from here: a volume of a hypervisor, cloud, network or RAID controller"
+    ),
+    hdd=Spec.flag("a hard disk: it has platters, and needs no power-loss protection beyond a flush that is honoured"),
+    drive_class=Spec.word("power-loss protection of its model in drives.toml", *drives.CLASSES, NOT_IN_TABLE),
+    drive_confidence=Spec.word("how sure drives.toml is of that", *drives.CONFIDENCES),
 )
 def identity(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """What a disk is: model, serial number, whether it is a drive at all, and what drives.toml says of it.
@@ -131,7 +126,7 @@ def _firmware(disk: Subject, facts: Facts) -> Judged:
 
 
 def _vendor(disk: Subject, facts: Facts, source: str) -> str:
-    return word_of(facts.get(disk, source.replace("_model", "_vendor"))).strip()
+    return facts.get(disk, source.replace("_model", "_vendor")).word().strip()
 
 
 @catch_missing
@@ -290,7 +285,8 @@ def _name_of(disk: Subject, name: str, facts: Facts) -> str:
 
 
 @derivation(
-    "host", **{"disk.used_by": links("leaf", "leaves that are known to end on it, cache devices and spares included")}
+    "host",
+    **{"disk.used_by": Spec.links("leaf", "leaves that are known to end on it, cache devices and spares included")},
 )
 def used_by(host: Subject, facts: Facts) -> Iterator[Fact]:
     """The way back from leaf.disks, laid out once for all disks. A leaf whose disks are not known is on none."""
@@ -306,7 +302,9 @@ def used_by(host: Subject, facts: Facts) -> Iterator[Fact]:
 # -- what its model is known for ------------------------------------------------------------------------------------
 
 
-@derivation("disk", firmware_bug=word("what its firmware does to it, and the first revision that does not; or empty"))
+@derivation(
+    "disk", firmware_bug=Spec.word("what its firmware does to it, and the first revision that does not; or empty")
+)
 def firmware_bug(disk: Subject, facts: Facts) -> Judged:
     """Whether firmware.toml warns of its firmware. A drive that is not in that table has no bug that is known here."""
     model, revision = values(facts, disk, "model", "firmware")
@@ -321,7 +319,7 @@ BY_TRIM = "hard disk that takes TRIM"
 
 @derivation(
     "disk",
-    shingled_family=word(
+    shingled_family=Spec.word(
         "the family of hard disks known to be shingled that its model is of, or that it takes TRIM, or empty"
     ),
 )
@@ -353,12 +351,12 @@ MARGIN = 10
 
 @derivation(
     "disk",
-    wear_percent=number("rated endurance used; may exceed 100"),
-    endurance_left_days=number(
+    wear_percent=Spec.number("rated endurance used; may exceed 100"),
+    endurance_left_days=Spec.number(
         "days until all of it is used at the pace of its hours so far; of a drive that has used 2 % or more"
     ),
-    counts_wear=flag("it reports its wear in a form that all vendors share"),
-    spare_low=flag("its spare blocks are within 10 % of the threshold at which it warns"),
+    counts_wear=Spec.flag("it reports its wear in a form that all vendors share"),
+    spare_low=Spec.flag("its spare blocks are within 10 % of the threshold at which it warns"),
 )
 def wear(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """NVMe drives report wear and spare blocks (SMART / Health Information log page), SAS and SATA drives the first;
@@ -374,7 +372,7 @@ def wear(disk: Subject, facts: Facts) -> Iterator[Fact]:
 
 @catch_missing
 def _days_left(used: Judged, hours: Judged) -> Judged:
-    percent, on = map(number_of, every((used, hours)))
+    percent, on = map(Known.number, every((used, hours)))
     if percent < LEAST:
         return unknown(f"only {percent} % of its endurance is used: too little to tell its pace")
     return Known(max(100 - percent, 0) * on // percent // 24, evidence(used, hours))
@@ -389,7 +387,7 @@ def _spare_low(disk: Subject, facts: Facts) -> Judged:
 
 @catch_missing
 def _below_margin(spare: Judged, threshold: Judged) -> Judged:
-    left, least = map(number_of, every((spare, threshold)))
+    left, least = map(Known.number, every((spare, threshold)))
     return Known(left <= least + MARGIN, evidence(spare, threshold))
 
 
@@ -406,8 +404,8 @@ WITNESSES = (
 
 @derivation(
     "disk",
-    unreadable=number("sectors or commands of which the drive could not get the data back"),
-    counts_unreadable=flag("the drive keeps such a counter, and what it means is known"),
+    unreadable=Spec.number("sectors or commands of which the drive could not get the data back"),
+    counts_unreadable=Spec.flag("the drive keeps such a counter, and what it means is known"),
 )
 def unreadable(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """What a drive counts of its own errors: what it could not read.
@@ -420,7 +418,7 @@ def unreadable(disk: Subject, facts: Facts) -> Iterator[Fact]:
     answered = next((each for each in witnesses if isinstance(each, Known)), None)
     found = [each for each in (_counter(disk, facts, counter) for counter in COUNTERS) if each is not None]
     if known := [each for each in found if isinstance(each, Known)]:
-        most = max(known, key=number_of)
+        most = max(known, key=Known.number)
         seen = evidence(*(each for each in known if each.value == most.value))
         yield Fact(disk, "unreadable", Known(most.value, seen))
         yield Fact(disk, "counts_unreadable", Known(True, most.evidence))
@@ -453,9 +451,9 @@ BITS = {
 
 @derivation(
     "disk",
-    warns_spare_low=flag("the spare blocks run out (bit 0)"),
-    warns_unreliable=flag("reliability is degraded by media or internal errors (bit 2)"),
-    warns_read_only=flag("it has made itself read-only (bit 3)"),
+    warns_spare_low=Spec.flag("the spare blocks run out (bit 0)"),
+    warns_unreliable=Spec.flag("reliability is degraded by media or internal errors (bit 2)"),
+    warns_read_only=Spec.flag("it has made itself read-only (bit 3)"),
 )
 def critical_warning(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """Of an NVMe drive, read by nvme-cli or smartctl; one that reports it is enough.
@@ -463,7 +461,7 @@ def critical_warning(disk: Subject, facts: Facts) -> Iterator[Fact]:
     bits = facts.get(disk, "smart_nvme_critical_warning")
     for name, (of_nvme, bit) in BITS.items():
         flagged = facts.get(disk, of_nvme)
-        answers = [flagged, bits._replace(value=bool(number_of(bits) & bit)) if isinstance(bits, Known) else bits]
+        answers = [flagged, bits._replace(value=bool(bits.number() & bit)) if isinstance(bits, Known) else bits]
         worst = [each for each in answers if is_true(each)]
         known = Known(bool(worst), evidence(*(worst or answers)))
         unseen = gaps(answers)
@@ -473,7 +471,7 @@ def critical_warning(disk: Subject, facts: Facts) -> Iterator[Fact]:
 # -- who stands below -------------------------------------------------------------------------------------------------
 
 
-@derivation("disk", providers=words("entries of providers.toml of which one may stand below it"))
+@derivation("disk", providers=Spec.words("entries of providers.toml of which one may stand below it"))
 def providers_below(disk: Subject, facts: Facts) -> Judged:
     """Of a disk that a hypervisor or a network shows, as far as the guest can see; of any other none."""
     if (own := _host_drive(disk, facts)) is not None:
@@ -481,20 +479,20 @@ def providers_below(disk: Subject, facts: Facts) -> Judged:
     model, transport, table = values(facts, disk, "model", "transport", "drive_class")
     seen = model, transport, need(facts.get(HOST, "virtualization"))
     listed = providers.load().values() if table.value != "ephemeral" else ()
-    return Known(tuple(each.id for each in listed if each.may_be(*map(word_of, seen))), evidence(*seen))
+    return Known(tuple(each.id for each in listed if each.may_be(*map(Known.word, seen))), evidence(*seen))
 
 
 @derivation(
     "host",
-    provider_machine=word("who shows the virtual disks of the pools, as the guest sees it"),
-    provider_answer=words("the line of a policy that adopts what is documented of them"),
-    provider_terms=word("what must be so at the site"),
+    provider_machine=Spec.word("who shows the virtual disks of the pools, as the guest sees it"),
+    provider_answer=Spec.words("the line of a policy that adopts what is documented of them"),
+    provider_terms=Spec.word("what must be so at the site"),
 )
 def providers_of_pools(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What all disks of a hypervisor below the pools have in common; of several possible ones the first of the table."""
     disks = disks_behind("hypervisor", facts)
     found = every(facts.get(disk, "providers") for disk in disks)
-    common = [each for id, each in providers.load().items() if found and all(id in words_of(names) for names in found)]
+    common = [each for id, each in providers.load().items() if found and all(id in names.words() for names in found)]
     seen = evidence(*found[:1])
     lines = tuple(f'answers.hypervisor = "{each.id}"' for each in common[:1])
     yield Fact(host, "provider_answer", Known(lines, seen))

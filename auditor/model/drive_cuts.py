@@ -19,12 +19,10 @@ from auditor.facts import (
     Facts,
     Judged,
     Known,
+    Spec,
     Subject,
     Unknown,
-    flag,
     is_true,
-    number,
-    rows_of,
     unknown,
 )
 from auditor.model.derivation import catch_missing, derivation, need
@@ -40,13 +38,13 @@ NAMES = ("cuts_held", "lost_flushed", "model_tried", "model_lost")
 @derivation(
     "host",
     **{
-        "drives_tried": flag("there are records of drives that power cuts were tried with"),
-        "disk.cuts_held": number(
+        "drives_tried": Spec.flag("there are records of drives that power cuts were tried with"),
+        "disk.cuts_held": Spec.number(
             "informative power cuts of this drive with this firmware, none of which lost anything"
         ),
-        "disk.lost_flushed": flag("a power cut took data that this drive with this firmware had flushed"),
-        "disk.model_tried": number("drives of its model that power cuts were tried with, it included"),
-        "disk.model_lost": number("those of them that lost flushed data; not this drive with this firmware"),
+        "disk.lost_flushed": Spec.flag("a power cut took data that this drive with this firmware had flushed"),
+        "disk.model_tried": Spec.number("drives of its model that power cuts were tried with, it included"),
+        "disk.model_lost": Spec.number("those of them that lost flushed data; not this drive with this firmware"),
     },
 )
 def power_cuts(host: Subject, facts: Facts) -> Iterator[Fact]:
@@ -56,7 +54,7 @@ def power_cuts(host: Subject, facts: Facts) -> Iterator[Fact]:
     none."""
     read = _read(facts)
     models = dict[str, list[DriveCuts]]()
-    for each in rows_of(facts.get(HOST, "power_cuts"), DriveCuts):
+    for each in facts.get(HOST, "power_cuts").rows(DriveCuts):
         if each.layer == "drive" and each.cuts:
             models.setdefault(_model(each.model), []).append(each)
     seen = tuple(Evidence(_line(each), COMMAND) for mine in models.values() for each in mine[:1])

@@ -15,12 +15,10 @@ from auditor.facts import (
     Known,
     NfsExport,
     SmbShare,
+    Spec,
     Subject,
     Unknown,
-    flag,
     is_true,
-    rows_of,
-    word_of,
 )
 from auditor.model.derivation import catch_missing, derivation, need
 from auditor.sources.mounts import inside, plain
@@ -38,8 +36,8 @@ class Share(NamedTuple):
 @derivation(
     "host",
     **{
-        "dataset.nfs_async": flag("an NFS export of it answers before data is on stable storage"),
-        "dataset.smb_flush_ignored": flag("an SMB share of it ignores the flushes of its clients"),
+        "dataset.nfs_async": Spec.flag("an NFS export of it answers before data is on stable storage"),
+        "dataset.smb_flush_ignored": Spec.flag("an SMB share of it ignores the flushes of its clients"),
     },
 )
 def exports(host: Subject, facts: Facts) -> Iterator[Fact]:
@@ -48,22 +46,21 @@ def exports(host: Subject, facts: Facts) -> Iterator[Fact]:
 
     An export belongs to the dataset with the longest mount point that holds its path; with crossmnt or nohide also to those
     mounted below. A property that says so counts even while the share is not active: it will be."""
-    datasets = [each for each in facts.subjects("dataset") if word_of(facts.get(each, "type")) != "volume"]
+    datasets = [each for each in facts.subjects("dataset") if facts.get(each, "type").word() != "volume"]
     given, shares = facts.get(HOST, "nfs_exports"), facts.get(HOST, "smb_shares_without_sync")
     everywhere = facts.get(HOST, "smb_global_without_sync")
     lazy = everywhere if is_true(everywhere) else None
     async_exports = _hit(datasets, _async(given), facts)
     careless_shares = (
-        Share(path, True, f"[{name}] {path}: strict sync = no", "testparm -sv")
-        for name, path in rows_of(shares, SmbShare)
+        Share(path, True, f"[{name}] {path}: strict sync = no", "testparm -sv") for name, path in shares.rows(SmbShare)
     )
     lazy_shares = _hit(datasets, careless_shares, facts)
     given, shares = _false(given), _false(shares)  # the same for all datasets
     for dataset in datasets:
         sharenfs, sharesmb = facts.get(dataset, "sharenfs"), facts.get(dataset, "sharesmb")
-        careless = "async" in re.split(r"[,:;()\s]+", word_of(sharenfs)) and not _reads_only(word_of(sharenfs))
+        careless = "async" in re.split(r"[,:;()\s]+", sharenfs.word()) and not _reads_only(sharenfs.word())
         yield Fact(dataset, "nfs_async", _decide(async_exports.get(dataset), careless, sharenfs, given))
-        shared = word_of(sharesmb) not in ("", "off")
+        shared = sharesmb.word() not in ("", "off")
         own = lazy if shared and lazy else None
         unsure = everywhere if shared and isinstance(everywhere, Unknown) else shares
         hit = lazy_shares.get(dataset) or own
@@ -91,7 +88,7 @@ def _last(options: list[str], *words: str) -> str:
 
 def _async(exports: Judged) -> Iterator[Share]:
     """The exports with async that can be written to."""
-    for path, client in rows_of(exports, NfsExport):
+    for path, client in exports.rows(NfsExport):
         options = client.partition("(")[2].removesuffix(")").split(",")
         if _last(options, "sync", "async") == "async" and _last(options, "rw", "ro") == "rw":
             yield Share(plain(path), "crossmnt" in options or "nohide" in options, f"{path} {client}", "exportfs -v")
@@ -108,7 +105,7 @@ def _hit(datasets: list[Subject], shares: Iterable[Share], facts: Facts) -> dict
     """The datasets that the shares reach."""
     found: dict[Subject, Known] = {}
     wanted = list(shares)
-    mounted = {word_of(facts.get(each, "mountpoint")): each for each in datasets} if wanted else {}
+    mounted = {facts.get(each, "mountpoint").word(): each for each in datasets} if wanted else {}
     for share in wanted:
         holders = [point for point in mounted if point.startswith("/") and inside(share.path, point)]
         if holders:

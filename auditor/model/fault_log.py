@@ -13,20 +13,13 @@ from auditor.facts import (
     Facts,
     Judged,
     Known,
+    Spec,
     Subject,
     Unknown,
-    flag,
     is_true,
     join,
-    number,
-    number_of,
-    pairs_of,
-    tally,
     unknown,
     value_of,
-    word,
-    word_of,
-    words_of,
 )
 from auditor.model.derivation import catch_missing, derivation, first_known, gaps, need
 
@@ -92,15 +85,15 @@ class Log(NamedTuple):
 @derivation(
     "host",
     **{
-        "disk.logged_faults": tally(
+        "disk.logged_faults": Spec.tally(
             "WHAT=TIMES of faults of it, its link and its controller that the kernel logged since boot, "
             "the cause of others first"
         ),
-        "disk.logged_fault": word("what the first of them points at", NOTHING, *dict.fromkeys(PARTS.values())),
-        "disk.logged_flush_errors": number(
+        "disk.logged_fault": Spec.word("what the first of them points at", NOTHING, *dict.fromkeys(PARTS.values())),
+        "disk.logged_flush_errors": Spec.number(
             "cache flushes of it that the kernel logged as failed since it booted, at least"
         ),
-        "disk.cache_assumed": flag(
+        "disk.cache_assumed": Spec.flag(
             "the kernel could not ask whether it caches writes, and took it for a cache that writes through"
         ),
     },
@@ -121,7 +114,7 @@ def logged_faults(host: Subject, facts: Facts) -> Iterator[Fact]:
         counted.setdefault(disk, {})[source] = times
     for disk, times_of in counted.items():
         faults = together([(source.what, times_of[source]) for source in FAULTS])
-        first = next((PARTS[what] for what, _ in pairs_of(faults)), NOTHING)
+        first = next((PARTS[what] for what, _ in faults.pairs()), NOTHING)
         if isinstance(assumed := times_of[ASSUMED], Known):
             assumed = assumed._replace(value=assumed.value != 0)
         yield Fact(disk, "logged_faults", faults)
@@ -136,7 +129,7 @@ def of_disks(sources: Sequence[Source], facts: Facts) -> Iterator[tuple[Subject,
     disks = list(facts.subjects("disk"))
     on_port: dict[str, list[Subject]] = {}
     for disk in disks:
-        for port in dict.fromkeys(_PORT.findall(f"{word_of(facts.get(disk, 'sysfs_path'))}/")):
+        for port in dict.fromkeys(_PORT.findall(f"{facts.get(disk, 'sysfs_path').word()}/")):
             on_port.setdefault(port, []).append(disk)
     for disk in disks:
         for source, log in logs.items():
@@ -157,7 +150,7 @@ def together(of: Iterable[tuple[str, Judged]]) -> Judged:
     of = list(of)
     times: dict[str, int] = {}
     for what, found in of:
-        tallied = pairs_of(found)
+        tallied = found.pairs()
         if isinstance(found, Known) and isinstance(found.value, int) and found.value:
             tallied = (("", str(found.value)),)
         for name, often in tallied:
@@ -176,7 +169,7 @@ def _log(source: Source, facts: Facts) -> Log | Unknown:
     if isinstance(found := facts.get(HOST, source.fact), Unknown):
         return found
     entries: dict[str, list[tuple[int, int, Evidence]]] = {}
-    pairs = pairs_of(found)
+    pairs = found.pairs()
     lines = zip(pairs, found.evidence, strict=True) if pairs else ()  # an entry without evidence must not be lost
     for place, ((name, times), seen) in enumerate(lines):
         entries.setdefault(name, []).append((place, int(times), seen))
@@ -190,9 +183,9 @@ def _multipath(disk: Subject, log: Log, facts: Facts) -> frozenset[str]:
     if not log.entries:
         return frozenset()
     leaves = facts.linked(disk, "used_by")
-    if not all("multipath" in words_of(facts.get(leaf, "layers")) for leaf in leaves):
+    if not all("multipath" in facts.get(leaf, "layers").words() for leaf in leaves):
         return frozenset()
-    return frozenset(name for leaf in leaves for name in words_of(facts.get(leaf, "nodes")))
+    return frozenset(name for leaf in leaves for name in facts.get(leaf, "nodes").words())
 
 
 @catch_missing
@@ -296,10 +289,10 @@ USUAL = 100  # corrected errors of memory; a few a year are nothing
 
 @derivation(
     "host",
-    zfs_threads_stopped=tally(
+    zfs_threads_stopped=Spec.tally(
         "HOW AND WHERE=TIMES of threads of OpenZFS that panicked or faulted, and of tasks that hung in it, since boot"
     ),
-    hardware_faults=tally("WHAT=TIMES of errors of memory and processors since boot"),
+    hardware_faults=Spec.tally("WHAT=TIMES of errors of memory and processors since boot"),
 )
 def host_faults(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Threads of OpenZFS that stopped or hung, and faults of memory and processors, each from several questions to the kernel.
@@ -323,13 +316,13 @@ def _hardware(facts: Facts) -> Judged:
         found.append(("", ecc))
     elif is_true(ecc):
         corrected = facts.get(HOST, CORRECTED)
-        if isinstance(corrected, Known) and number_of(corrected) < USUAL:
+        if isinstance(corrected, Known) and corrected.number() < USUAL:
             corrected = corrected._replace(value=0)
         found += [("memory errors not corrected", facts.get(HOST, UNCORRECTED)), ("corrected memory errors", corrected)]
     return together(found)
 
 
-@derivation("host", memory_ecc=flag("errors of memory are corrected and noticed (ECC)"))
+@derivation("host", memory_ecc=Spec.flag("errors of memory are corrected and noticed (ECC)"))
 def memory_ecc(host: Subject, facts: Facts) -> Judged:
     """Whether errors of memory are corrected: the kernel's driver for the memory controller knows, the firmware's tables say
     so.

@@ -14,17 +14,13 @@ from auditor.facts import (
     Judged,
     Known,
     Reason,
+    Spec,
     Subject,
     Unknown,
-    flag,
     is_true,
     known,
-    number,
-    number_of,
     unknown,
     value_of,
-    word,
-    words_of,
 )
 from auditor.model.derivation import (
     about,
@@ -48,9 +44,9 @@ CACHES = frozenset({"bcache", "bcache-writeback", "cache", "cache-writeback", "w
 
 @derivation(
     "leaf",
-    stack=word("the layers and device-mapper targets between OpenZFS and the disks, or empty"),
-    stack_rearranges=flag("one of them does more than pass writes and flushes on"),
-    stack_caches=flag("one of them may keep the only copy of what was flushed"),
+    stack=Spec.word("the layers and device-mapper targets between OpenZFS and the disks, or empty"),
+    stack_rearranges=Spec.flag("one of them does more than pass writes and flushes on"),
+    stack_caches=Spec.flag("one of them may keep the only copy of what was flushed"),
 )
 def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether what lies between a leaf and its disks only passes writes and flushes on, or moves them about or keeps them.
@@ -59,7 +55,7 @@ def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     layer that only its name is known of ("dm", "lvm") is therefore unknown without the table. A cache that writes through, or
     around itself, holds no write that its disk has not; one whose mode is not known is taken for one that writes back."""
     layers, targets = need(facts.get(leaf, "layers")), facts.get(leaf, "dm_targets")
-    named, made_of = words_of(layers), words_of(targets)
+    named, made_of = layers.words(), targets.words()
     others = [each for each in (*named, *made_of) if each not in LAYERS | TARGETS | TOLD_BY_TARGETS]
     seen = layers.evidence + (targets.evidence if isinstance(targets, Known) else ())
     yield Fact(leaf, "stack", Known(", ".join(dict.fromkeys((*named, *made_of))), seen))
@@ -76,7 +72,7 @@ def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
 
 @derivation(
     "leaf",
-    stack_drops_flushes=flag("a device between OpenZFS and a disk with a volatile cache completes flushes itself"),
+    stack_drops_flushes=Spec.flag("a device between OpenZFS and a disk with a volatile cache completes flushes itself"),
 )
 def flush_path(leaf: Subject, facts: Facts) -> Judged:
     """Whether a device-mapper or md device above the disks keeps flushes from them.
@@ -88,7 +84,7 @@ def flush_path(leaf: Subject, facts: Facts) -> Judged:
     seen."""
     disks = linked(facts, leaf, "disks")
     caches = need(facts.get(leaf, "stack_write_cache"))
-    through = [name for name in words_of(caches) if name.endswith("=write through")]
+    through = [name for name in caches.words() if name.endswith("=write through")]
     if not through:
         return Known(False, caches.evidence)
     volatile = [(disk, facts.get(disk, "volatile_cache")) for disk in disks]
@@ -124,8 +120,8 @@ MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
 
 @derivation(
     "leaf",
-    flushes_reach_disk=flag("its disks have counted the flushes that OpenZFS must have sent since boot"),
-    flushes_not_counted=flag("the counters decide nothing: too few writes, or others on the disk"),
+    flushes_reach_disk=Spec.flag("its disks have counted the flushes that OpenZFS must have sent since boot"),
+    flushes_not_counted=Spec.flag("the counters decide nothing: too few writes, or others on the disk"),
 )
 def flushes_reach_disk(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     """Has the kernel counted the flushes that OpenZFS must have sent since boot?
@@ -169,8 +165,8 @@ def counted_elsewhere(leaf: Subject, disk: Subject, facts: Facts) -> str:
         case Known(str(path)) if path.startswith(MULTIPATH_HEADS):
             head, _, namespace = disk.name.rpartition("n")
             return f"/sys/block/{head}c*n{namespace}/stat"
-    if "multipath" in words_of(facts.get(leaf, "layers")):
-        nodes = words_of(facts.get(leaf, "nodes"))
+    if "multipath" in facts.get(leaf, "layers").words():
+        nodes = facts.get(leaf, "nodes").words()
         return f"/sys/block/{nodes[-1] if nodes else 'dm-N'}/stat"
     return ""
 
@@ -191,7 +187,7 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
         return Known(True, about(disk, cache))
     if where := counted_elsewhere(leaf, disk, facts):
         return _silent(f"{disk.name}: the kernel counts its flushes in {where}")
-    writes, flushes = map(number_of, values(facts, disk, "writes", "flushes"))
+    writes, flushes = map(Known.number, values(facts, disk, "writes", "flushes"))
     text = f"{disk.name}: {flushes:,} flushes for {writes:,} writes since boot"
     counted = Evidence(text, f"cat /sys/block/{disk.name}/stat   # fields 16 and 5")
     seen = (counted, *(about(disk, cache) if isinstance(cache, Known) else ()))
@@ -210,17 +206,17 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
     """By the transaction groups: those that the kernel lists, and as many as all that was written needed."""
     pool = Subject("pool", leaf.within)
     written, vdevs = need(facts.get(pool, "txg_history_written")), need(facts.get(pool, "vdevs_but_logs"))
-    groups = number_of(written)
+    groups = written.number()
     if groups < ENOUGH_TXGS:
         return _silent(f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through")
     seen += written.evidence
-    if flushes * GROUPS_PER_FLUSH <= groups * min(1.0, UBERBLOCKS / max(number_of(vdevs), 1)):
+    if flushes * GROUPS_PER_FLUSH <= groups * min(1.0, UBERBLOCKS / max(vdevs.number(), 1)):
         return Known(False, seen)
     if flushes < groups:
         why = f"{text} and {groups} transaction groups with data: fewer flushes than expected, not few enough to tell"
         return unknown(why, MEASURE)
     sectors, largest = every((facts.get(disk, "write_sectors"), facts.get(pool, "txg_written_bytes_max")))
-    if (count := number_of(sectors) * SECTOR) > flushes * number_of(largest):
+    if (count := sectors.number() * SECTOR) > flushes * largest.number():
         return unknown(
             f"{text}: {count:,} bytes, and no transaction group that is still listed wrote more than {largest.value:,}, so"
             " the flushes stopped at some time, or the groups were larger once",
@@ -234,17 +230,17 @@ def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evid
     """By the log blocks: a log that nothing was committed to is not flushed, whatever else is written to its disk."""
     pool = Subject("pool", leaf.within)
     blocks, others = every((facts.get(pool, "log_blocks_each"), _others(leaf, disk, facts, ("log",))))
-    if names := ", ".join(words_of(others)):
+    if names := ", ".join(others.words()):
         return _silent(f"{text}; it also holds {names}, whose writes cannot be told from those of the log")
-    if number_of(blocks) < ENOUGH_LOG_BLOCKS or flushes >= MANY_FLUSHES:
-        return _silent(f"{text}, {number_of(blocks):,} log blocks: these do not tell whether flushes get through")
+    if blocks.number() < ENOUGH_LOG_BLOCKS or flushes >= MANY_FLUSHES:
+        return _silent(f"{text}, {blocks.number():,} log blocks: these do not tell whether flushes get through")
     return Known(False, seen + blocks.evidence)
 
 
 def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
     """Known(True) where nobody else flushes the disk; else unknown: their flushes would hide those that are lost."""
     others = _others(leaf, disk, facts, SILENT)
-    if names := ", ".join(words_of(others)):
+    if names := ", ".join(others.words()):
         return _silent(f"{disk.name} also holds {names}, and the kernel counts all flushes of a disk together")
     return others if isinstance(others, Unknown) else Known(True, seen)
 
@@ -253,16 +249,16 @@ def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Fact
 def _others(leaf: Subject, disk: Subject, facts: Facts, but: tuple[str, ...]) -> Judged:
     """What else is on the disk, but for leaves of these classes, and may be written to."""
     layers, parts = every((facts.get(leaf, "layers"), facts.get(disk, "partitions")))
-    if stacked := [each for each in words_of(layers) if each not in OWN_LAYERS]:
+    if stacked := [each for each in layers.words() if each not in OWN_LAYERS]:
         return Known(tuple(f"what else {each} keeps there" for each in stacked), layers.evidence)
     need(facts.get(disk, "used_by"))
     here = [each for each in facts.linked(disk, "used_by") if isinstance(facts.get(each, "vdev"), Known)]
-    named = {name for each in here for name in words_of(facts.get(each, "nodes"))}
-    left = [name for name in words_of(parts) if name not in named]
+    named = {name for each in here for name in facts.get(each, "nodes").words()}
+    left = [name for name in parts.words() if name not in named]
     quiet = facts.get(disk, "udev_quiet_partitions")
     if left and isinstance(quiet, Unknown):
         return quiet
-    found = [name for name in left if name not in words_of(quiet)]
+    found = [name for name in left if name not in quiet.words()]
     found += [each.name for each in here if each != leaf and value_of(facts.get(each, "allocation_class")) not in but]
     return Known(tuple(found), parts.evidence)
 
@@ -273,8 +269,8 @@ BY_DATASET = (2, 2)  # the release from which on each dataset has counters of it
 
 @derivation(
     "pool",
-    vdevs_but_logs=number("top-level vdevs that are no log"),
-    log_blocks_each=number("blocks that were surely written to each log vdev"),
+    vdevs_but_logs=Spec.number("top-level vdevs that are no log"),
+    log_blocks_each=Spec.number("blocks that were surely written to each log vdev"),
 )
 def expected_writes(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """What OpenZFS must have written to the vdevs of a pool: what ``flushes_reach_disk`` asks for each leaf.
@@ -293,7 +289,7 @@ def _log_blocks(pool: Subject, logs: int, facts: Facts) -> Judged:
     counted = [facts.get(each, COUNT) for each in facts.linked(pool, "datasets")]
     own = [each for each in counted if isinstance(each, Known) and each.value]
     if own:
-        return Known(sum(map(number_of, own)) // logs, own[0].evidence)
+        return Known(sum(map(Known.number, own)) // logs, own[0].evidence)
     release = need(facts.get(HOST, "zfs_version"))
     assert isinstance(release.value, tuple)
     counts_apart = numbers(release) >= BY_DATASET or releases.untold(release.value, BY_DATASET)
@@ -302,4 +298,4 @@ def _log_blocks(pool: Subject, logs: int, facts: Facts) -> Judged:
     together, _ = every((facts.get(HOST, COUNT), facts.get(HOST, "imported_pools")))
     if facts.linked(HOST, "imported_pools") != (pool,):
         return unknown("/proc/spl/kstat/zfs/zil: counts the log blocks of all pools together")
-    return Known(number_of(together) // logs, together.evidence)
+    return Known(together.number() // logs, together.evidence)

@@ -9,27 +9,7 @@ from math import ceil
 from typing import NamedTuple
 
 from auditor.data import releases
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Subject,
-    Unknown,
-    flag,
-    join,
-    links,
-    number,
-    number_of,
-    real,
-    unknown,
-    value_of,
-    word,
-    word_of,
-    words,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, join, unknown, value_of
 from auditor.model.derivation import (
     Missing,
     about,
@@ -53,15 +33,15 @@ KNOWN_RELEASES = ((2, 0), (2, 5))  # from, to (exclusive): where the order of th
 
 @derivation(
     "pool",
-    log_vdevs=links("vdev", "the log vdevs: together the SLOG"),
-    special_vdevs=links("vdev", "the special vdevs"),
-    data_vdevs=links("vdev", "the top-level vdevs of class normal that hold data", nonempty=True),
-    log_leaves=links("leaf", "the leaves of the SLOG"),
-    data_leaves=links("leaf", "the leaves of class normal", nonempty=True),
-    zil_leaves=links("leaf", "the leaves on which ZIL blocks land in this release", nonempty=True),
-    zil_class=word("the class on which ZIL blocks land", "log", "special", "normal"),
-    data_failures_tolerated=number("devices that the weakest vdev of class normal can lose"),
-    data_ashifts=words("the different ashifts of the vdevs of class normal"),
+    log_vdevs=Spec.links("vdev", "the log vdevs: together the SLOG"),
+    special_vdevs=Spec.links("vdev", "the special vdevs"),
+    data_vdevs=Spec.links("vdev", "the top-level vdevs of class normal that hold data", nonempty=True),
+    log_leaves=Spec.links("leaf", "the leaves of the SLOG"),
+    data_leaves=Spec.links("leaf", "the leaves of class normal", nonempty=True),
+    zil_leaves=Spec.links("leaf", "the leaves on which ZIL blocks land in this release", nonempty=True),
+    zil_class=Spec.word("the class on which ZIL blocks land", "log", "special", "normal"),
+    data_failures_tolerated=Spec.number("devices that the weakest vdev of class normal can lose"),
+    data_ashifts=Spec.words("the different ashifts of the vdevs of class normal"),
 )
 def allocation_classes(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """The vdevs of a pool by allocation class, and on which of them its ZIL blocks can land.
@@ -135,17 +115,17 @@ def _of_data(pool: Subject, vdevs: tuple[Subject, ...], name: str, facts: Facts)
     found = every(facts.get(vdev, name) for vdev in vdevs)
     if not found:
         return unknown(f"{pool.name}: no vdev of class normal is known")
-    counts = sorted(set(map(number_of, found)))
+    counts = sorted(set(map(Known.number, found)))
     seen = tuple(dict.fromkeys(about_each(zip(vdevs, found, strict=True))))
     return Known(tuple(counts) if name == "ashift" else counts[0], seen)
 
 
-@derivation("pool", log_bytes=number("space on its log vdevs; a mirror counts once"))
+@derivation("pool", log_bytes=Spec.number("space on its log vdevs; a mirror counts once"))
 def log_bytes(pool: Subject, facts: Facts) -> Judged:
     """To compare zfs_wrlog_data_max with; 0 where there is no log vdev."""
     vdevs, logs = need(facts.get(pool, "log_vdevs")), facts.linked(pool, "log_vdevs")
     sizes = every(facts.get(vdev, "asize_bytes") for vdev in logs)
-    return Known(sum(map(number_of, sizes)), about_each(zip(logs, sizes, strict=True)) or vdevs.evidence)
+    return Known(sum(map(Known.number, sizes)), about_each(zip(logs, sizes, strict=True)) or vdevs.evidence)
 
 
 APART = (2, 2)  # from here on the kernel counts datasets apart, before that all pools together
@@ -153,7 +133,7 @@ AROUND = ("zil_itx_indirect_count", "zil_itx_metaslab_normal_count")
 
 
 @derivation(
-    "pool", commit_leaves=links("leaf", "the leaves to which its commits write, or have written", nonempty=True)
+    "pool", commit_leaves=Spec.links("leaf", "the leaves to which its commits write, or have written", nonempty=True)
 )
 def commit_leaves(pool: Subject, facts: Facts) -> Judged:
     """The leaves that must keep what a commit wrote before fsync returns: those of the log blocks, and often those of the data.
@@ -204,8 +184,8 @@ def _around(pool: Subject, facts: Facts) -> Judged:
 
 @derivation(
     "host",
-    loss_window=word("how far back a crash reaches without a log, in the pool of the host where that is longest"),
-    **{"pool.loss_window": word("how far back a crash reaches without a log: up to 7.3 s, by its TXGs")},
+    loss_window=Spec.word("how far back a crash reaches without a log, in the pool of the host where that is longest"),
+    **{"pool.loss_window": Spec.word("how far back a crash reaches without a log: up to 7.3 s, by its TXGs")},
 )
 def loss_window(host: Subject, facts: Facts) -> Iterator[Fact]:
     """How far back a crash reaches where no log keeps what was written: to the opening of the oldest TXG that is not synced.
@@ -229,7 +209,7 @@ def _window(pools: tuple[Subject, ...], facts: Facts) -> Judged:
     syncs = every(facts.get(pool, "txg_sync_ms_max") for pool in pools)
     if not pools:
         return unknown("no pool was seen")
-    longest = max(*map(_ms, lives), *(number_of(timeout) * 1000 + _ms(sync) for sync in syncs))
+    longest = max(*map(_ms, lives), *(timeout.number() * 1000 + _ms(sync) for sync in syncs))
     seen = (
         piece for pool, *both in zip(pools, lives, syncs, strict=True) for one in both for piece in about(pool, one)
     )
@@ -263,16 +243,16 @@ class _Wait(NamedTuple):
 
 @derivation(
     "pool",
-    commits_timed=number("commits that are behind these times, at most"),
-    commit_ms=real(
+    commits_timed=Spec.number("commits that are behind these times, at most"),
+    commit_ms=Spec.real(
         "what one commit in a hundred waits for the slowest device at least, ms; of flushes the mean counts"
     ),
-    commit_ms_most=real("the same: at most"),
-    commit_alone=flag("most writes that were timed there are of commits; never false"),
-    commit_waits_for=word("the device that takes longest"),
-    commit_cause=word("what takes longest there", "leg", "drive", "queue", "flush"),
-    commit_stalls=number("its writes that took 1.07 s or longer"),
-    commit_took=word("how long that took, as a quantile or of flushes on average, and since when it was counted"),
+    commit_ms_most=Spec.real("the same: at most"),
+    commit_alone=Spec.flag("most writes that were timed there are of commits; never false"),
+    commit_waits_for=Spec.word("the device that takes longest"),
+    commit_cause=Spec.word("what takes longest there", "leg", "drive", "queue", "flush"),
+    commit_stalls=Spec.number("its writes that took 1.07 s or longer"),
+    commit_took=Spec.word("how long that took, as a quantile or of flushes on average, and since when it was counted"),
 )
 def commit_latency(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """How long commits waited for the devices that have the log, as OpenZFS timed it since the import.
@@ -284,10 +264,10 @@ def commit_latency(pool: Subject, facts: Facts) -> Iterator[Fact]:
     was timed too little to be judged, and does not keep the others from it."""
     leaves = [leaf for leaf in linked(facts, pool, "zil_leaves") if value_of(facts.get(leaf, "type")) != "dspare"]
     timed = dict(zip(leaves, every(facts.get(leaf, "sync_writes_timed") for leaf in leaves), strict=True))
-    leaves = [leaf for leaf in leaves if number_of(timed[leaf]) >= ENOUGH] or leaves
+    leaves = [leaf for leaf in leaves if timed[leaf].number() >= ENOUGH] or leaves
     commits = need(_commits(pool, facts))
-    yield Fact(pool, "commits_timed", min((*map(timed.__getitem__, leaves), commits), key=number_of))
-    waits = [wait for leaf in leaves for wait in _waits(leaf, number_of(commits), facts)]
+    yield Fact(pool, "commits_timed", min((*map(timed.__getitem__, leaves), commits), key=Known.number))
+    waits = [wait for leaf in leaves for wait in _waits(leaf, commits.number(), facts)]
     slowest = max((wait for wait in waits if wait.alone), key=lambda wait: wait.least, default=None)
     most = max((sum(wait.most for wait in waits if wait.leaf == leaf) for leaf in leaves), default=0.0)
     seen = tuple(piece for wait in waits for piece in wait.seen)
@@ -313,14 +293,14 @@ def _commits(pool: Subject, facts: Facts) -> Judged:
     """Of its datasets since they were mounted (2.2 and later); else of all pools since the module was loaded."""
     of = [facts.get(dataset, "zil_commit_count") for dataset in facts.linked(pool, "datasets")]
     if counted := [each for each in of if isinstance(each, Known)]:
-        total = sum(map(number_of, counted))
+        total = sum(map(Known.number, counted))
         return Known(total, (Evidence(f"{total:,} commits on {len(counted)} datasets"),))
     return need(facts.get(HOST, "zil_commit_count"))
 
 
 def _waits(leaf: Subject, commits: int, facts: Facts) -> Iterator[_Wait]:
     """For its queue, its drive and its flushes."""
-    writes, synced = map(number_of, values(facts, leaf, "writes_timed", "sync_writes_timed"))
+    writes, synced = map(Known.number, values(facts, leaf, "writes_timed", "sync_writes_timed"))
     if synced:
         least, most, queued, queued_most = values(
             facts, leaf, "write_ms_p99", "write_ms_p99_most", "sync_queue_ms_p99", "sync_queue_ms_p99_most"
@@ -329,7 +309,7 @@ def _waits(leaf: Subject, commits: int, facts: Facts) -> Iterator[_Wait]:
         yield _Wait(_ms(least), _ms(most), "drive", leaf, about(leaf, least), ours and writes <= SHARE * synced)
         yield _Wait(_ms(queued), _ms(queued_most), "queue", leaf, about(leaf, queued), ours)
     for disk in linked(facts, leaf, "disks"):
-        flushes, ms = map(number_of, values(facts, disk, "flushes", "flush_ms"))
+        flushes, ms = map(Known.number, values(facts, disk, "flushes", "flush_ms"))
         if flushes >= ENOUGH:
             mean = round(ms / flushes, 3)
             text = f"{disk.name}: {flushes:,} flushes since boot took {mean:g} ms on average"
@@ -341,7 +321,7 @@ def _since_import(pool: Subject, facts: Facts) -> str:
     begun, now = facts.get(pool, "kstat_created_ns"), facts.get(pool, "kstat_clock_ns")
     if not isinstance(begun, Known) or not isinstance(now, Known):
         return "since the import"
-    seconds = (number_of(now) - number_of(begun)) / 1e9
+    seconds = (now.number() - begun.number()) / 1e9
     size, unit = next(
         (each for each in ((DAY_S, "days"), (HOUR_S, "hours")) if seconds >= 2 * each[0]), (MINUTE_S, "minutes")
     )
@@ -357,7 +337,7 @@ def _none(counted: tuple[Evidence, ...]) -> Known:
     return Known(False, tuple(dict.fromkeys(counted)))
 
 
-@derivation("dataset", commits_directly=flag("its commits are of Direct I/O, which goes past the log device"))
+@derivation("dataset", commits_directly=Spec.flag("its commits are of Direct I/O, which goes past the log device"))
 def commits_directly(dataset: Subject, facts: Facts) -> Judged:
     """Does anybody commit with Direct I/O?
 
@@ -370,9 +350,9 @@ def commits_directly(dataset: Subject, facts: Facts) -> Judged:
             return _none(each.evidence)
     pointers = facts.get(dataset, "zil_itx_indirect_count")
     counted, logged = every((direct, pointers)), (facts.get(dataset, "logbias"), facts.get(pool, "zil_class"))
-    past_the_log = tuple(map(word_of, logged)) == ("latency", "log")
-    if past_the_log and min(map(number_of, counted)) >= MANY_DIRECT:
+    past_the_log = tuple(each.word() for each in logged) == ("latency", "log")
+    if past_the_log and min(map(Known.number, counted)) >= MANY_DIRECT:
         return Known(True, evidence(*counted, *logged))
     return unknown(
-        f"{dataset.name}: {number_of(counted[0]):,} writes of the pool were Direct I/O, maybe some of this dataset"
+        f"{dataset.name}: {counted[0].number():,} writes of the pool were Direct I/O, maybe some of this dataset"
     )

@@ -8,24 +8,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from auditor.data import releases
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Subject,
-    Unknown,
-    flag,
-    is_true,
-    join,
-    unknown,
-    word,
-    word_of,
-    words,
-    words_of,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, join, unknown
 from auditor.model.derivation import Missing, catch_missing, derivation, evidence, gaps, need, numbers, values
 from auditor.model.release import OWN, Changelog
 
@@ -34,11 +17,13 @@ _PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
 
 @derivation(
     "host",
-    zfs_by_dkms=flag("dkms has built the zfs module of the running kernel"),
-    zfs_by_depmod=flag("depmod has listed a zfs module of the running kernel"),
-    zfs_of_removed_kernel=flag("the running kernel was removed, all but its zfs module, which is loaded"),
-    zfs_file_gone=flag("zfs is loaded as a module, and neither the running kernel nor a newer one has a file of it"),
-    kernels_without_zfs=words(
+    zfs_by_dkms=Spec.flag("dkms has built the zfs module of the running kernel"),
+    zfs_by_depmod=Spec.flag("depmod has listed a zfs module of the running kernel"),
+    zfs_of_removed_kernel=Spec.flag("the running kernel was removed, all but its zfs module, which is loaded"),
+    zfs_file_gone=Spec.flag(
+        "zfs is loaded as a module, and neither the running kernel nor a newer one has a file of it"
+    ),
+    kernels_without_zfs=Spec.words(
         "kernels that have no zfs module: newer than the running one, or all where that of the running one is gone"
     ),
 )
@@ -57,7 +42,7 @@ def kernels_without_zfs(host: Subject, facts: Facts) -> Iterator[Fact]:
     gone = _gone(facts)
     yield Fact(HOST, "zfs_file_gone", gone)
     if isinstance(gone, Known) and gone.value:
-        running, listed = word_of(facts.get(HOST, "kernel_release")), words_of(facts.get(HOST, "kernels_listed"))
+        running, listed = facts.get(HOST, "kernel_release").word(), facts.get(HOST, "kernels_listed").words()
         yield Fact(HOST, "kernels_without_zfs", Known(_ahead(listed, running), gone.evidence))
     else:
         yield Fact(HOST, "kernels_without_zfs", _of_others(facts, removed) or _without(facts, by_dkms, by_depmod))
@@ -66,22 +51,22 @@ def kernels_without_zfs(host: Subject, facts: Facts) -> Iterator[Fact]:
 @catch_missing
 def _by_dkms(facts: Facts) -> Judged:
     running, built = values(facts, HOST, "kernel_release", "dkms_zfs_kernels")
-    return Known(any(_is_for(each, str(running.value)) for each in words_of(built)), evidence(running, built))
+    return Known(any(_is_for(each, str(running.value)) for each in built.words()), evidence(running, built))
 
 
 @catch_missing
 def _by_depmod(facts: Facts) -> Judged:
     running, listed, with_zfs = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
-    if words_of(listed) and running.value not in words_of(listed):  # an upgrade has taken its folder away
+    if listed.words() and running.value not in listed.words():  # an upgrade has taken its folder away
         return unknown(f"the modules of {running.value}, which runs, are not among those listed")
-    return Known(running.value in words_of(with_zfs), evidence(running, listed, with_zfs))
+    return Known(running.value in with_zfs.words(), evidence(running, listed, with_zfs))
 
 
 @catch_missing
 def _removed(facts: Facts) -> Judged:
     """As pacman removes a kernel at its upgrade, while it runs: what no package owns stays, and depmod's list with it."""
     running, removed, loaded = values(facts, HOST, "kernel_release", "kernels_removed_with_zfs", "zfs_loaded")
-    return Known(bool(loaded.value) and running.value in words_of(removed), evidence(running, removed, loaded))
+    return Known(bool(loaded.value) and running.value in removed.words(), evidence(running, removed, loaded))
 
 
 @catch_missing
@@ -90,8 +75,8 @@ def _gone(facts: Facts) -> Judged:
     running, listed, with_zfs, loaded = values(
         facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs", "zfs_is_module"
     )
-    there, ahead = running.value in words_of(listed), _ahead(words_of(listed), str(running.value))
-    gone = bool(loaded.value) and there and not {*ahead} & {*words_of(with_zfs)}
+    there, ahead = running.value in listed.words(), _ahead(listed.words(), str(running.value))
+    gone = bool(loaded.value) and there and not {*ahead} & {*with_zfs.words()}
     return Known(gone, evidence(running, listed, with_zfs, loaded))
 
 
@@ -105,10 +90,10 @@ def _of_others(facts: Facts, removed: Judged) -> Known | None:
     help: where its service builds at the start, that is after the units that import and mount (dkms.service: of
     multi-user.target, with the default dependencies)."""
     listed, with_zfs = facts.get(HOST, "kernels_listed"), facts.get(HOST, "kernels_with_zfs")
-    none_left = words_of(listed) and isinstance(with_zfs, Known) and not with_zfs.value
+    none_left = listed.words() and isinstance(with_zfs, Known) and not with_zfs.value
     if not none_left or not is_true(removed):
         return None
-    return Known(words_of(listed), (*removed.evidence, *evidence(listed, with_zfs)))
+    return Known(listed.words(), (*removed.evidence, *evidence(listed, with_zfs)))
 
 
 @catch_missing
@@ -116,16 +101,16 @@ def _without(facts: Facts, by_dkms: Judged, by_depmod: Judged) -> Judged:
     """As depmod has listed them; where it has not listed the running kernel's, as dkms has built them."""
     if is_true(by_depmod):
         running, listed, with_zfs = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
-        without = (each for each in words_of(listed) if newer(each, str(running.value)))
-        return Known(tuple(each for each in without if each not in words_of(with_zfs)), by_depmod.evidence)
+        without = (each for each in listed.words() if newer(each, str(running.value)))
+        return Known(tuple(each for each in without if each not in with_zfs.words()), by_depmod.evidence)
     if isinstance(by_dkms, Known) and not by_dkms.value:
         return Known((), evidence(by_dkms, need(by_depmod)))
     running, built, installed = values(facts, HOST, "kernel_release", "dkms_zfs_kernels", "kernels_with_headers")
-    if str(running.value) not in words_of(installed):  # they are elsewhere (/lib/modules), or in another form
+    if str(running.value) not in installed.words():  # they are elsewhere (/lib/modules), or in another form
         why = f"the headers of {running.value}, which runs, are not among those seen: others may be missing, too"
         return unknown(why)
-    ahead = (kernel for kernel in words_of(installed) if newer(kernel, str(running.value)))
-    not_built = tuple(kernel for kernel in ahead if not any(_is_for(each, kernel) for each in words_of(built)))
+    ahead = (kernel for kernel in installed.words() if newer(kernel, str(running.value)))
+    not_built = tuple(kernel for kernel in ahead if not any(_is_for(each, kernel) for each in built.words()))
     return Known(not_built, evidence(running, built, installed))
 
 
@@ -151,8 +136,8 @@ def _parts(kernel: str) -> list[str]:
 
 @derivation(
     "host",
-    kernels_with_older_zfs=words("KERNEL (VERSION) of newer kernels whose zfs module is of an older release"),
-    older_zfs_ahead=word("how much older the oldest of them is", "none", "patch", "line"),
+    kernels_with_older_zfs=Spec.words("KERNEL (VERSION) of newer kernels whose zfs module is of an older release"),
+    older_zfs_ahead=Spec.word("how much older the oldest of them is", "none", "patch", "line"),
 )
 def older_modules(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the zfs module of a kernel that may start next is of an older release than the loaded one.
@@ -161,8 +146,8 @@ def older_modules(host: Subject, facts: Facts) -> Iterator[Fact]:
     kernels that are older than the one that runs nothing is said."""
     loaded = need(facts.get(HOST, "zfs_version"))
     running, at, versions = values(facts, HOST, "kernel_release", "zfs_modules", "zfs_module_versions")
-    version_of = {path: version for path, version, _ in (row.split(" ") for row in words_of(versions))}
-    ahead = [pair for each in words_of(at) if newer((pair := each.split(" ", 1))[0], str(running.value))]
+    version_of = {path: version for path, version, _ in (row.split(" ") for row in versions.words())}
+    ahead = [pair for each in at.words() if newer((pair := each.split(" ", 1))[0], str(running.value))]
     if unseen := [pair for pair in ahead if pair[1] not in version_of]:
         raise Missing(unknown(f"{unseen[0][1]}, the module of {unseen[0][0]}, was not looked at"))
     here, older = numbers(loaded), dict[str, releases.Release]()
@@ -217,8 +202,8 @@ Check = Callable[[Facts], "_Untested | Unknown"]
 
 @derivation(
     "host",
-    untested=words("which combination of module, commands and kernel is untested, and what to run"),
-    untested_gap=word("how far the furthest of that is from what is tested", *GAPS),
+    untested=Spec.words("which combination of module, commands and kernel is untested, and what to run"),
+    untested_gap=Spec.word("how far the furthest of that is from what is tested", *GAPS),
 )
 def untested(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What nobody tests together: a module that is of no release, a kernel outside those that META of its release names, a
@@ -294,12 +279,12 @@ def _on_disk(facts: Facts) -> _Untested:
     """The file that modprobe takes for the running kernel; where there is none, rules about the next kernel tell it."""
     loaded, text, is_module = values(facts, HOST, "zfs_version", "zfs_version_text", "zfs_is_module")
     running, at = values(facts, HOST, "kernel_release", "zfs_modules")
-    pairs = (each.split(" ", 1) for each in words_of(at))
+    pairs = (each.split(" ", 1) for each in at.words())
     path = next((path for kernel, path in pairs if kernel == running.value), "")
     if not is_module.value or not path:
         return _Untested(seen=evidence(is_module, at))
     rows = need(facts.get(HOST, "zfs_module_versions"))
-    on_disk = next((row.split(" ")[1] for row in words_of(rows) if row.split(" ")[0] == path), "")
+    on_disk = next((row.split(" ")[1] for row in rows.words() if row.split(" ")[0] == path), "")
     if not on_disk or on_disk == text.value:
         return _Untested(seen=rows.evidence)
     file = releases.of(on_disk)
@@ -321,7 +306,7 @@ def _commands(facts: Facts) -> _Untested:
     gap = {"patch": "patch", "module newer": "patch", "module older": "upgrade"}.get(
         _gap(numbers(module), numbers(commands)), "untested"
     )
-    texts = (word_of(facts.get(HOST, name)) for name in ("zfs_version_text", "zfs_userland_version_text"))
+    texts = (facts.get(HOST, name).word() for name in ("zfs_version_text", "zfs_userland_version_text"))
     what = "kernel module {}, commands {}: run both of one release".format(*texts)
     return _Untested(gap, what, evidence(module, commands))
 
@@ -340,7 +325,7 @@ def _of_pair(text: str, seen: tuple[Evidence, ...], facts: Facts) -> _Untested:
     if platform.value in OWN:
         return _Untested(seen=(*seen, *platform.evidence, Evidence(f"{platform.value} tests the two together")))
     running, at = values(facts, HOST, "kernel_release", "zfs_modules")
-    pairs = (each.split(" ", 1) for each in words_of(at))
+    pairs = (each.split(" ", 1) for each in at.words())
     own = [path for kernel, path in pairs if kernel == running.value and not _ADDED.search(path)]
     if own:
         return _Untested(seen=(*seen, Evidence(f"{own[0]} is a part of the kernel: its distribution tests the two")))

@@ -19,19 +19,13 @@ from auditor.facts import (
     GuestFile,
     Judged,
     Known,
+    Spec,
     Subject,
     Unknown,
     Value,
-    flag,
     is_true,
     join,
-    number_of,
-    real,
-    rows_of,
     unknown,
-    word,
-    word_of,
-    words_of,
 )
 from auditor.model.derivation import (
     about,
@@ -161,11 +155,11 @@ MORE = unknown("as much is not known of more leaves")
 @derivation(
     "host",
     **{
-        "leaf.shares_disk_with_leg": flag("another leaf of its top-level vdev is on the same physical device"),
-        "leaf.shares_disk_with_data": flag(
+        "leaf.shares_disk_with_leg": Spec.flag("another leaf of its top-level vdev is on the same physical device"),
+        "leaf.shares_disk_with_data": Spec.flag(
             "a leaf that holds data (class normal, special or dedup) is on the same physical device"
         ),
-        "leaf.disk_neighbours": word("the other leaves on the same physical device, of many the first, or empty"),
+        "leaf.disk_neighbours": Spec.word("the other leaves on the same physical device, of many the first, or empty"),
     },
 )
 def shared_disks(host: Subject, facts: Facts) -> Iterator[Fact]:
@@ -214,7 +208,7 @@ def _doubt(leaf: Leaf, other: Leaf) -> Unknown:
 WRITES, SERVED = "w", "/dev/nbd"
 
 
-@derivation("leaf", open_in_guest=word("the virtual machine that has it open for writing, or empty"))
+@derivation("leaf", open_in_guest=Spec.word("the virtual machine that has it open for writing, or empty"))
 def open_in_guest(leaf: Subject, facts: Facts) -> Judged:
     """Whether a virtual machine of this host has the device of a leaf open for writing: two kernels then write to one pool.
 
@@ -227,23 +221,23 @@ def open_in_guest(leaf: Subject, facts: Facts) -> Judged:
         return Known("", guests.evidence)
     opened, closed, generic = (facts.get(HOST, name) for name in ("guest_files", "closed_guests", "generic_guests"))
     node, nodes, disks = (facts.get(leaf, name) for name in ("node", "nodes", "disks"))
-    mine = {word_of(node), *words_of(nodes), *(disk.name for disk in facts.linked(leaf, "disks"))}
-    names = dict(rows_of(facts.get(HOST, "open_guests"), Guest))
-    for number, how, where, _ in rows_of(opened, GuestFile):
+    mine = {node.word(), *nodes.words(), *(disk.name for disk in facts.linked(leaf, "disks"))}
+    names = dict(facts.get(HOST, "open_guests").rows(Guest))
+    for number, how, where, _ in opened.rows(GuestFile):
         if how == WRITES and not where.startswith(SERVED) and where.removeprefix("/dev/") in mine:
             text = harmless(f"guest {names.get(number, number)} (process {number})")
             return Known(text, (Evidence(f"{text} has {where} open for writing", f"ls -l /proc/{number}/fd"),))
     unseen = gaps((opened, closed, generic, node, nodes, disks))
-    if hidden := rows_of(closed, ClosedGuest):
+    if hidden := closed.rows(ClosedGuest):
         unseen.append(unknown(harmless(f"a guest, or what calls itself one: {hidden[0].reason}")))
     unseen += [
         unknown(harmless(f"guest {names.get(each, each)} (process {each}) reaches a drive by SCSI commands (/dev/sg)"))
-        for each in words_of(generic)[:1]
+        for each in generic.words()[:1]
     ]
     return join(unseen) if unseen else Known("", evidence(opened))
 
 
-@derivation("pool", resilver_still_s=real("for how long the scan that runs has read nothing, s; 0 where it has"))
+@derivation("pool", resilver_still_s=Spec.real("for how long the scan that runs has read nothing, s; 0 where it has"))
 def resilver_still(pool: Subject, facts: Facts) -> Judged:
     """For how long a resilver that runs has not read a byte.
 
@@ -257,9 +251,9 @@ def resilver_still(pool: Subject, facts: Facts) -> Judged:
         return Known(0.0, moved.evidence)
     start = facts.get(pool, "scan_pass_start_s")
     if isinstance(start, Known):
-        return _for(facts.now - number_of(start), moved, start)
+        return _for(facts.now - start.number(), moved, start)
     known = values(facts, pool, "scan_start_s", "kstat_clock_ns", "kstat_created_ns")
-    began, clock, created = map(number_of, known)
+    began, clock, created = map(Known.number, known)
     return _for(min(facts.now - began, (clock - created) / 1e9), moved, *known)
 
 
@@ -271,7 +265,7 @@ def _for(seconds: float, *found: Known) -> Known:
 NOT_REDUNDANT = "0"
 
 
-@derivation("leaf", survives_drive_loss=flag("RAID below it keeps it whole when one drive dies"))
+@derivation("leaf", survives_drive_loss=Spec.flag("RAID below it keeps it whole when one drive dies"))
 def survives_drive_loss(leaf: Subject, facts: Facts) -> Judged:
     """Whether what a leaf lies on survives the death of a drive: RAID of the kernel, or of a controller that says its level.
 
@@ -293,7 +287,7 @@ def survives_drive_loss(leaf: Subject, facts: Facts) -> Judged:
 @catch_missing
 def _apart(leaf: Subject, facts: Facts) -> Unknown | None:
     """Two legs may be namespaces of one drive. Paths of dm-multipath have all names in common, and are one leg."""
-    if "multipath" in words_of(need(facts.get(leaf, "layers"))):
+    if "multipath" in need(facts.get(leaf, "layers")).words():
         return None
     known_as = [names((disk,), facts).all for disk in facts.linked(leaf, "disks")]
     twice = {name for at, each in enumerate(known_as) for other in known_as[:at] for name in each & other}

@@ -10,23 +10,7 @@ from typing import NamedTuple
 from auditor.data import releases
 from auditor.data.platforms import ANY, HOSTID, OPTIONS, filled, initrd_paths
 from auditor.data.releases import Tunable
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Subject,
-    Unknown,
-    flag,
-    join,
-    number,
-    unknown,
-    word_of,
-    words,
-    words_of,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, join, unknown
 from auditor.model.derivation import Missing, catch_missing, derivation, every, evidence, gaps, need, numbers, values
 from auditor.model.kernels import newer
 from auditor.text import unit_escaped, utc
@@ -35,7 +19,7 @@ from auditor.text import unit_escaped, utc
 def mounted_at(facts: Facts, point: str) -> list[str]:
     """The datasets that are mounted at a place, which has no blanks, by the host's table of mounts; none where that is not
     known. (man 5 proc_pid_mountinfo)"""
-    return list(_mounted_at(words_of(facts.get(HOST, "mount_table")), point))
+    return list(_mounted_at(facts.get(HOST, "mount_table").words(), point))
 
 
 @lru_cache(maxsize=8)  # asked for each pool, of a table with all datasets
@@ -59,9 +43,9 @@ PLAIN = re.compile(
 
 @derivation(
     "pool",
-    imported_at_boot=flag("something that is enabled imports it when the host starts"),
-    scanned_at_boot=flag("all pools that are found on any device are imported when the host starts, and so is it"),
-    mounted_at_boot=flag("something that is enabled mounts its file systems when the host starts"),
+    imported_at_boot=Spec.flag("something that is enabled imports it when the host starts"),
+    scanned_at_boot=Spec.flag("all pools that are found on any device are imported when the host starts, and so is it"),
+    mounted_at_boot=Spec.flag("something that is enabled mounts its file systems when the host starts"),
 )
 def pool_at_boot(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether a pool comes back by itself when the host starts: imported, and its file systems mounted.
@@ -87,8 +71,8 @@ def reached(facts: Facts) -> Judged:
     systemd, wanted, masked = values(facts, HOST, "systemd", "zfs_units_wanted", "zfs_units_masked")
     if not systemd.value:
         return unknown(f"{systemd.evidence[0].text}: what it starts is not looked at")
-    pairs = [each.partition(" ")[::2] for each in words_of(wanted)]
-    found, off = set[str](), {*words_of(masked)}
+    pairs = [each.partition(" ")[::2] for each in wanted.words()]
+    found, off = set[str](), {*masked.words()}
     while new := {unit for by, unit in pairs if not by.startswith("zfs") or by in found} - found - off:
         found |= new
     return Known(tuple(sorted(found)), (*wanted.evidence, *masked.evidence))
@@ -111,7 +95,7 @@ def _root(pool: Subject, facts: Facts) -> Known | None:
 def _scanned(units: Judged, facts: Facts) -> Judged:
     """The scan is for hosts without a cache file, and takes whatever it finds."""
     units = need(units)
-    if SCAN not in words_of(units):
+    if SCAN not in units.words():
         return Known(False, units.evidence)
     cached = need(facts.get(HOST, "cached_pools"))
     return Known(not cached.value, (*units.evidence, *cached.evidence))
@@ -120,12 +104,12 @@ def _scanned(units: Judged, facts: Facts) -> Judged:
 @catch_missing
 def _imported(pool: Subject, units: Judged, facts: Facts) -> Judged:
     units = need(units)
-    started = words_of(units)
+    started = units.words()
     name = unit_escaped(pool.name)
     if {f"zfs-import@{name}.service", f"zfs-import-{name}.service"} & {*started}:
         return Known(True, units.evidence)
     cached = need(facts.get(HOST, "cached_pools"))
-    pools = words_of(cached)
+    pools = cached.words()
     comes = (CACHE in started and pool.name in pools) or (SCAN in started and not pools)
     return Known(comes, (*units.evidence, *cached.evidence))
 
@@ -133,10 +117,10 @@ def _imported(pool: Subject, units: Judged, facts: Facts) -> Judged:
 @catch_missing
 def _mounted(pool: Subject, units: Judged, facts: Facts) -> Judged:
     lists = facts.get(HOST, "generated_pools")
-    if isinstance(lists, Known) and pool.name in words_of(lists):
+    if isinstance(lists, Known) and pool.name in lists.words():
         return Known(True, lists.evidence)
     units = need(units)
-    if MOUNT in words_of(units):
+    if MOUNT in units.words():
         return _after_import(pool, units, facts)
     return Known(False, (*units.evidence, *need(lists).evidence))
 
@@ -145,8 +129,8 @@ def _mounted(pool: Subject, units: Judged, facts: Facts) -> Judged:
 def _after_import(pool: Subject, units: Known, facts: Facts) -> Judged:
     """That zfs-mount.service waits for the import of the pool; true also of one that nothing is seen to import."""
     requires = facts.get(HOST, "fstab_requires")
-    masked = words_of(facts.get(HOST, "zfs_units_masked"))
-    started = {*words_of(units), *(each for each in words_of(requires) if each not in masked)}
+    masked = facts.get(HOST, "zfs_units_masked").words()
+    started = {*units.words(), *(each for each in requires.words() if each not in masked)}
     root = _root(pool, facts)
     if TARGET in started or root or not {CACHE, SCAN} & started:
         return Known(True, (root or units).evidence)
@@ -164,8 +148,8 @@ def _after_import(pool: Subject, units: Known, facts: Facts) -> Judged:
 
 def _doubt(units: Known, facts: Facts) -> str:
     """What may start the target, or import the pool before it."""
-    own, lists = (words_of(facts.get(HOST, name)) for name in ("zfs_units_changed", "generated_pools"))
-    if others := [each for each in words_of(units) if not PLAIN.fullmatch(each)]:
+    own, lists = (facts.get(HOST, name).words() for name in ("zfs_units_changed", "generated_pools"))
+    if others := [each for each in units.words() if not PLAIN.fullmatch(each)]:
         return f"what {others[0]} does is not looked at"
     if own:
         return f"what {own[0]} says in /etc/systemd/system is not looked at"
@@ -183,8 +167,8 @@ class Times(NamedTuple):
 
 @derivation(
     "host",
-    root_on_zfs=flag("the root file system is on ZFS"),
-    initrd_outdated=words("files that were changed after the initrd that should hold them was written"),
+    root_on_zfs=Spec.flag("the root file system is on ZFS"),
+    initrd_outdated=Spec.words("files that were changed after the initrd that should hold them was written"),
 )
 def initrd(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the initrd that starts next, where the root file system is on ZFS, holds what was installed and set since.
@@ -203,7 +187,7 @@ def options_in_doubt(facts: Facts) -> Unknown | None:
 
     A file below /usr that gave an option once, and is gone since, is not seen."""
     # NixOS builds an initrd with every configuration, and puts it where no other system has its own
-    if not need(_root_on_zfs(facts)).value or "nixos" in words_of(facts.get(HOST, "os_ids")):
+    if not need(_root_on_zfs(facts)).value or "nixos" in facts.get(HOST, "os_ids").words():
         return None
     times, initrds = _initrds(facts)
     options = facts.get(HOST, "zfs_boot_options")
@@ -214,7 +198,7 @@ def options_in_doubt(facts: Facts) -> Unknown | None:
         for path in times:
             if path.startswith(OPTIONS) and max(times[path]) > times[initrd].content:
                 text = f"{initrd} was written before {path} was changed: it may hold other options"
-                return unknown(text, filled("{rebuild}", word_of(facts.get(HOST, "platform"), ANY)))
+                return unknown(text, filled("{rebuild}", facts.get(HOST, "platform").word(ANY)))
     return None
 
 
@@ -246,9 +230,9 @@ def _outdated(facts: Facts) -> Judged:
 def _initrds(facts: Facts) -> tuple[Mapping[str, Times], Mapping[str, str]]:
     """The times, and for each of the newest kernels its initrd."""
     found, modules = values(facts, HOST, "initrd_times", "zfs_modules")
-    rows = [line.split(" ", 2) for line in words_of(found)]
+    rows = [line.split(" ", 2) for line in found.words()]
     times = {path: Times(int(content), int(changed)) for content, changed, path in rows}
-    kernels = [each.partition(" ")[0] for each in words_of(modules)]
+    kernels = [each.partition(" ")[0] for each in modules.words()]
     initrds: dict[str, str] = {}
     for kernel in kernels:
         if any(newer(each, kernel) for each in kernels):
@@ -264,7 +248,7 @@ def _initrds(facts: Facts) -> tuple[Mapping[str, Times], Mapping[str, str]]:
 
 
 def _modules(facts: Facts, kernel: str) -> list[str]:
-    pairs = [each.partition(" ")[::2] for each in words_of(facts.get(HOST, "zfs_modules"))]
+    pairs = [each.partition(" ")[::2] for each in facts.get(HOST, "zfs_modules").words()]
     return [path for name, path in pairs if name == kernel]
 
 
@@ -290,12 +274,12 @@ class Boot(NamedTuple):
 
 @derivation(
     "host",
-    **{f"{name}_boot": number(f"{name} after the next boot") for name in LOSES_COMMITS},
-    tunables_changed=words(
+    **{f"{name}_boot": Spec.number(f"{name} after the next boot") for name in LOSES_COMMITS},
+    tunables_changed=Spec.words(
         "parameters that are not at their default, without those that have a rule or that are meant to be set"
     ),
-    tunables_risky=words("those of them that can cost data"),
-    tunables_drifting=words("parameters that the next boot sets to another value than they have now"),
+    tunables_risky=Spec.words("those of them that can cost data"),
+    tunables_drifting=Spec.words("parameters that the next boot sets to another value than they have now"),
 )
 def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Module parameters: as they are, as the next boot will set them, and what the release would have them be.
@@ -343,7 +327,7 @@ def _lacking(tunable: Tunable, release: Known) -> bool:
 @catch_missing
 def _boot(tunable: Tunable, default: Judged, boot: Boot) -> Judged:
     options = need(boot.options)
-    for option, seen in zip(words_of(options), options.evidence, strict=False):
+    for option, seen in zip(options.words(), options.evidence, strict=False):
         name, _, value = str(option).partition("=")
         if name == tunable.name:
             return boot.doubt if boot.doubt and seen.command != ON_THE_LINE else Known(value, (seen,))

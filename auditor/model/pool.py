@@ -17,22 +17,14 @@ from auditor.facts import (
     Judged,
     Known,
     Label,
+    Spec,
     Subject,
     Unknown,
-    flag,
     is_true,
     join,
     known,
-    number,
-    number_of,
-    pairs_of,
-    real,
-    rows_of,
     unknown,
     value_of,
-    word,
-    word_of,
-    words,
 )
 from auditor.model.derivation import (
     Missing,
@@ -53,9 +45,9 @@ GONE = ("DEGRADED", "FAULTED", "UNAVAIL", "REMOVED", "UNKNOWN")
 
 @derivation(
     "pool",
-    legs_not_online=words("its data devices that are not ONLINE, with their state"),
-    legs_offline=words("those that were taken offline"),
-    legs_gone=words("those that are missing, faulted or degraded"),
+    legs_not_online=Spec.words("its data devices that are not ONLINE, with their state"),
+    legs_offline=Spec.words("those that were taken offline"),
+    legs_gone=Spec.words("those that are missing, faulted or degraded"),
 )
 def legs_in_use(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """Which legs of a pool are not in use, by name, whatever the pool reports: its state may lag behind theirs.
@@ -93,9 +85,9 @@ COUNTS = ("read_errors", "write_errors", "checksum_errors")
 
 @derivation(
     "pool",
-    sequential_unverified=flag("a device was resilvered sequentially, and the pool was not scrubbed since"),
-    hostid_mismatch=flag("the pool bears another hostid than this host has now"),
-    unexplained_status=word("the status: paragraph, where no rule is about it; else empty"),
+    sequential_unverified=Spec.flag("a device was resilvered sequentially, and the pool was not scrubbed since"),
+    hostid_mismatch=Spec.flag("the pool bears another hostid than this host has now"),
+    unexplained_status=Spec.word("the status: paragraph, where no rule is about it; else empty"),
 )
 def status_paragraph(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """What the status: paragraph of ``zpool status`` says of a pool beyond its devices.
@@ -111,7 +103,7 @@ def status_paragraph(pool: Subject, facts: Facts) -> Iterator[Fact]:
     if not explained and text.startswith(OF_A_DEVICE):
         leaves = facts.linked(pool, "leaves")
         counts = [value_of(facts.get(leaf, name)) for leaf in leaves for name in COUNTS]
-        explained = any(counts) or any(word_of(facts.get(leaf, "state"), "ONLINE") != "ONLINE" for leaf in leaves)
+        explained = any(counts) or any(facts.get(leaf, "state").word("ONLINE") != "ONLINE" for leaf in leaves)
     yield Fact(pool, "unexplained_status", Known("" if explained else text, status.evidence))
 
 
@@ -125,7 +117,8 @@ def _first_says(what: str, earlier: tuple[str, ...], status: Known) -> Judged:
 
 
 @derivation(
-    "pool", leaves_with_checksum_errors=words("its devices that have delivered wrong data since import or zpool clear")
+    "pool",
+    leaves_with_checksum_errors=Spec.words("its devices that have delivered wrong data since import or zpool clear"),
 )
 def checksum_errors(pool: Subject, facts: Facts) -> Judged:
     """Which devices of a pool have had checksum errors: of several at once, what they share is likelier the cause than each.
@@ -141,7 +134,7 @@ def checksum_errors(pool: Subject, facts: Facts) -> Judged:
 
 
 @derivation(
-    "pool", errors_beyond=words("vdevs with redundancy of which more legs have had errors than they can lose now")
+    "pool", errors_beyond=Spec.words("vdevs with redundancy of which more legs have had errors than they can lose now")
 )
 def errors_beyond(pool: Subject, facts: Facts) -> Judged:
     """Where errors may have used up the redundancy: what is bad on one leg too many cannot be repaired. A leg that is
@@ -159,18 +152,19 @@ def errors_beyond(pool: Subject, facts: Facts) -> Judged:
 def _beyond(vdev: Subject, facts: Facts) -> Judged:
     tolerated, _ = values(facts, vdev, "failures_tolerated", "leaves")
     counts = [(leaf, facts.get(leaf, name)) for leaf in facts.linked(vdev, "leaves") for name in COUNTS]
-    bad = [(leaf, each) for leaf, each in counts if isinstance(each, Known) and number_of(each)]
+    bad = [(leaf, each) for leaf, each in counts if isinstance(each, Known) and each.number()]
     legs = len({leaf for leaf, _ in bad})
-    if not number_of(tolerated) or legs > number_of(tolerated):
-        return Known(bool(number_of(tolerated)), about_each(bad))
+    if not tolerated.number() or legs > tolerated.number():
+        return Known(bool(tolerated.number()), about_each(bad))
     if not bad:
         every(each for _, each in counts)
     left = need(facts.get(vdev, "failures_left")) if bad else tolerated
-    return Known(legs > number_of(left), (*about_each(bad), *left.evidence))
+    return Known(legs > left.number(), (*about_each(bad), *left.evidence))
 
 
 @derivation(
-    "pool", suspensions=number("times that it was suspended because I/O failed, at least, as far as anything remembers")
+    "pool",
+    suspensions=Spec.number("times that it was suspended because I/O failed, at least, as far as anything remembers"),
 )
 def suspensions(pool: Subject, facts: Facts) -> Judged:
     """How often a pool was suspended, by its events and by the kernel's log: each forgets, and somebody may have cleared one.
@@ -178,14 +172,15 @@ def suspensions(pool: Subject, facts: Facts) -> Judged:
     What one of them has seen counts; that there was none is the word of the events, which all suspensions are."""
     events, log = facts.get(pool, "events_io_failure"), facts.get(HOST, "kernel_log_suspended")
     if not (isinstance(events, Known) and events.value) and isinstance(log, Known):
-        for (name, times), seen in zip(pairs_of(log), log.evidence, strict=False):
+        for (name, times), seen in zip(log.pairs(), log.evidence, strict=False):
             if name == pool.name:
                 return Known(int(times), (seen,))
     return events
 
 
 @derivation(
-    "pool", txg_unfinished_ms=real("for how long its oldest unfinished TXG is quiescing or syncing; 0 where none is")
+    "pool",
+    txg_unfinished_ms=Spec.real("for how long its oldest unfinished TXG is quiescing or syncing; 0 where none is"),
 )
 def txg_unfinished(pool: Subject, facts: Facts) -> Judged:
     """For how long the oldest TXG of a pool that is not committed has been quiescing or syncing.
@@ -196,7 +191,7 @@ def txg_unfinished(pool: Subject, facts: Facts) -> Judged:
     if since.value == 0:
         return Known(0.0, since.evidence)
     now = need(facts.get(pool, "kstat_clock_ns"))
-    return Known(round(max(number_of(now) - number_of(since), 0) / 1e6, 3), evidence(since, now))
+    return Known(round(max(now.number() - since.number(), 0) / 1e6, 3), evidence(since, now))
 
 
 SIZES = ("used", "available", "referenced", "refreservation", "reservation")
@@ -207,10 +202,10 @@ LEAST = 1 << 20  # bytes: of a dataset without a snapshot it is not quite zero
 
 @derivation(
     "pool",
-    snapshots_percent=number("share of the space for data that snapshots hold at least, percent"),
-    snapshots_percent_most=number("share that they hold at most, where that is the same"),
-    held_by_snapshots=words("DATASET (size) where they hold most"),
-    **{"dataset.snapshots_bytes": number("what its own snapshots hold at least, bytes")},
+    snapshots_percent=Spec.number("share of the space for data that snapshots hold at least, percent"),
+    snapshots_percent_most=Spec.number("share that they hold at most, where that is the same"),
+    held_by_snapshots=Spec.words("DATASET (size) where they hold most"),
+    **{"dataset.snapshots_bytes": Spec.number("what its own snapshots hold at least, bytes")},
 )
 def snapshot_space(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """How much of a pool snapshots hold, at least, and on which datasets.
@@ -253,12 +248,12 @@ def _held(pool: Subject, facts: Facts) -> dict[str, tuple[int, int]]:
     for dataset in datasets:
         own = _bytes(facts, dataset, "used") - children[dataset.name]
         beyond = own - _bytes(facts, dataset, "referenced")
-        most = beyond if word_of(facts.get(dataset, "origin")) == NO_CLONE else own
+        most = beyond if facts.get(dataset, "origin").word() == NO_CLONE else own
         found[dataset.name] = max(beyond - _bytes(facts, dataset, "refreservation"), 0), max(most, 0)
     return found
 
 
-@derivation("pool", thin_promised=number("what all thin volumes that can be written to may still take, bytes"))
+@derivation("pool", thin_promised=Spec.number("what all thin volumes that can be written to may still take, bytes"))
 def thin_volumes(pool: Subject, facts: Facts) -> Judged:
     """Of each its size less what it refers to and has reserved. Unknown unless all datasets of the pool were looked at."""
     datasets, promised = linked(facts, pool, "datasets"), 0
@@ -268,7 +263,7 @@ def thin_volumes(pool: Subject, facts: Facts) -> Judged:
         kind, readonly = every((facts.get(dataset, "type"), facts.get(dataset, "readonly")))
         if (kind.value, readonly.value) == ("volume", "off"):
             whole, reserved, held = map(
-                number_of, every(facts.get(dataset, name) for name in ("volsize", "refreservation", "referenced"))
+                Known.number, every(facts.get(dataset, name) for name in ("volsize", "refreservation", "referenced"))
             )
             promised += max(int(whole) - int(max(reserved, held)), 0) if reserved < whole else 0
     return known(promised, f"thin volumes may take {size(promised)} more", f"zfs list -t volume -r {pool.name}")
@@ -276,9 +271,9 @@ def thin_volumes(pool: Subject, facts: Facts) -> Judged:
 
 @derivation(
     "dataset",
-    snapshot_room=number("what is available to the next snapshot, bytes"),
-    snapshot_takes=number("what the next snapshot takes of that, as the refreservation is promised again, bytes"),
-    snapshot_takes_most=number("the same at most, bytes"),
+    snapshot_room=Spec.number("what is available to the next snapshot, bytes"),
+    snapshot_takes=Spec.number("what the next snapshot takes of that, as the refreservation is promised again, bytes"),
+    snapshot_takes_most=Spec.number("the same at most, bytes"),
 )
 def next_snapshot(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     """What a snapshot takes from all others: the smaller of what the dataset alone holds and its refreservation.
@@ -288,7 +283,7 @@ def next_snapshot(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     it refers to, unless snapshots or a clone's origin hold part of it: then it uses more than that, or less."""
     names = ("used", "available", "referenced", "refreservation")
     found = every(facts.get(dataset, name) for name in (*names, "origin"))
-    used, available, referenced, reserved = (int(number_of(each)) for each in found[:4])
+    used, available, referenced, reserved = (int(each.number()) for each in found[:4])
     seen = evidence(*found)
     most = min(referenced, reserved)
     yield Fact(dataset, "snapshot_room", Known(max(available - max(reserved - referenced, 0), 0), seen))
@@ -311,8 +306,8 @@ COMMAND = "zpool import"
 
 @derivation(
     "host",
-    pools_not_imported=words("name and GUID of each, and the devices that bear its label"),
-    pool_names_twice=words("the same of those that are called like a pool that is imported"),
+    pools_not_imported=Spec.words("name and GUID of each, and the devices that bear its label"),
+    pool_names_twice=Spec.words("the same of those that are called like a pool that is imported"),
 )
 def pools_not_imported(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Pools whose labels drives of this host bear, and that are not imported; those apart that are called like one that is.
@@ -326,15 +321,15 @@ def pools_not_imported(host: Subject, facts: Facts) -> Iterator[Fact]:
     every((labels,) if none_imported else (labels, pools))
     guids = [facts.get(pool, "list_guid") for pool in facts.linked(HOST, "imported_pools")]
     leaves = [facts.get(leaf, "path") for leaf in facts.subjects("leaf") if _is_there(leaf, facts)]
-    guests, opened = rows_of(facts.get(HOST, "guests"), Guest), facts.get(HOST, "guest_files")
-    nodes = {each.path: each.node for each in rows_of(facts.get(HOST, "labelled_paths"), DeviceName)}
-    mine = {word_of(each) for each in guids}
-    taken = {nodes.get(word_of(path), "") for path in leaves}
-    of_guests = {each.where.removeprefix("/dev/") for each in rows_of(opened, GuestFile)}
+    guests, opened = facts.get(HOST, "guests").rows(Guest), facts.get(HOST, "guest_files")
+    nodes = {each.path: each.node for each in facts.get(HOST, "labelled_paths").rows(DeviceName)}
+    mine = {each.word() for each in guids}
+    taken = {nodes.get(path.word(), "") for path in leaves}
+    of_guests = {each.where.removeprefix("/dev/") for each in opened.rows(GuestFile)}
     # udev writes a blank in a label as an underscore (systemd src/udev/udev-builtin-blkid.c, ID_FS_LABEL)
     names = {each for pool in facts.linked(HOST, "imported_pools") for each in (pool.name, pool.name.replace(" ", "_"))}
     others: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}  # by whether another one of that name is imported
-    rows, incomplete = list(rows_of(labels, Label)), list[str]()
+    rows, incomplete = list(labels.rows(Label)), list[str]()
     for guid, node, disk, name in rows:
         if guid not in mine and not {node, disk} & (taken if name in names else taken | of_guests):
             if guid and name:

@@ -11,19 +11,14 @@ from auditor.facts import (
     Facts,
     Judged,
     Known,
+    Spec,
     Subject,
     Unknown,
-    flag,
     is_true,
     join,
     known,
-    number,
-    number_of,
-    pairs_of,
-    real,
     unknown,
     value_of,
-    words_of,
 )
 from auditor.model.derivation import catch_missing, derivation, every, evidence, gaps, need
 from auditor.text import often, quoted
@@ -35,10 +30,10 @@ DAY_S = 86400.0
 
 @derivation(
     "pool",
-    scrub_age_days=real("days since the last scrub ended without being canceled"),
-    unscrubbed_days=real("days for which it is certain that no scrub has ended without being canceled"),
-    ever_scrubbed=flag("a scrub is on record"),
-    age_days=real("days since the pool was created"),
+    scrub_age_days=Spec.real("days since the last scrub ended without being canceled"),
+    unscrubbed_days=Spec.real("days for which it is certain that no scrub has ended without being canceled"),
+    ever_scrubbed=Spec.flag("a scrub is on record"),
+    age_days=Spec.real("days since the pool was created"),
 )
 def age(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """How long ago a pool was scrubbed and created, at the moment when the host was looked at.
@@ -90,7 +85,7 @@ def _without(pool: Subject, facts: Facts) -> Judged:
 def since(facts: Facts, subject: Subject, name: str, what: str) -> Judged:
     """Days between a moment (a fact in seconds since the epoch) and the audit; what: words for the evidence."""
     then = need(facts.get(subject, name))
-    days = (facts.now - number_of(then)) / DAY_S
+    days = (facts.now - then.number()) / DAY_S
     if days < -1:
         return unknown(f"{subject.name}: {what} {-days:.0f} days in the future: the clock of this host is wrong")
     seen = Evidence(f"{what} {_ago(days)}", then.evidence[0].command.replace("{subject}", quoted(subject.name)))
@@ -103,11 +98,11 @@ def _ago(days: float) -> str:
     return "today" if not whole else f"{whole} day{'s' if whole > 1 else ''} ago"
 
 
-@derivation("pool", clustered=flag("a cluster manager was seen to move it between hosts"))
+@derivation("pool", clustered=Spec.flag("a cluster manager was seen to move it between hosts"))
 def clustered(pool: Subject, facts: Facts) -> Judged:
     """Whether Pacemaker imports it on one host or another. Other managers, and a person, are not seen."""
     found = need(facts.get(HOST, "cluster_pools"))
-    return Known(pool.name in words_of(found), found.evidence)
+    return Known(pool.name in found.words(), found.evidence)
 
 
 BY_HAND_DAYS = 100
@@ -116,14 +111,14 @@ AWAY_DAYS, YEAR_DAYS = 30, 365
 
 @derivation(
     "pool",
-    import_without_log_days=real("days since the last import with -m"),
-    rewind_days=real("days since the last import or clear that could discard transactions"),
-    history_days=real("days for which zpool history remembers every command"),
-    history_whole=flag("its history goes back to the day on which the pool was created; never false"),
-    returns=number(
+    import_without_log_days=Spec.real("days since the last import with -m"),
+    rewind_days=Spec.real("days since the last import or clear that could discard transactions"),
+    history_days=Spec.real("days for which zpool history remembers every command"),
+    history_whole=Spec.flag("its history goes back to the day on which the pool was created; never false"),
+    returns=Spec.number(
         "times in the last year that this host took it up again from another one that had had it for 30 days at most"
     ),
-    trimmed=flag(
+    trimmed=Spec.flag(
         "its free space is trimmed: by itself, or on a schedule (perhaps, where by hand in the last 100 days)"
     ),
 )
@@ -143,7 +138,7 @@ def _returns(pool: Subject, facts: Facts) -> Judged:
     may bring a return about, and take none away. A pool that moved for good, or a host that was given another name, does not
     come back."""
     found = need(facts.get(pool, "taken_up"))
-    times = [(int(seconds), host) for seconds, host in pairs_of(found)]
+    times = [(int(seconds), host) for seconds, host in found.pairs()]
     if not times:
         return unknown(f"zpool history -i {pool.name}: no host that had a name is on record as having taken it up")
     count, last = max(_back(times, each, facts.now) for each in {host for _, host in times})
@@ -175,7 +170,7 @@ def _whole(pool: Subject, facts: Facts) -> Judged:
     """The history is a ring: what is gone from it nobody can tell."""
     root = Subject("dataset", pool.name)
     first, created = need(facts.get(pool, "history_since_s")), need(facts.get(root, "creation"))
-    days = (number_of(first) - number_of(created)) / DAY_S
+    days = (first.number() - created.number()) / DAY_S
     if days <= 1:
         return Known(True, first.evidence)
     late = f"zpool history of {pool.name} begins {days:.0f} days after the pool was created"
@@ -202,7 +197,7 @@ def _automatic(pool: Subject, facts: Facts) -> Judged:
 @catch_missing
 def _timer(pool: Subject, facts: Facts) -> Judged:
     timers = need(facts.get(HOST, "trim_timers"))
-    return Known(pool.name in words_of(timers), timers.evidence)
+    return Known(pool.name in timers.words(), timers.evidence)
 
 
 def _nixos(facts: Facts) -> list[Judged]:
@@ -210,7 +205,7 @@ def _nixos(facts: Facts) -> list[Judged]:
     ids = facts.get(HOST, "os_ids")
     if isinstance(ids, Unknown):
         return [ids]
-    return [facts.get(HOST, "trim_nixos")] if "nixos" in words_of(ids) else []
+    return [facts.get(HOST, "trim_nixos")] if "nixos" in ids.words() else []
 
 
 @catch_missing
@@ -246,12 +241,12 @@ def _by_hand(pool: Subject, facts: Facts) -> Judged:
     return unknown(text, f"zpool status -t {quoted(pool.name)}")
 
 
-@derivation("dataset", copied_s=number("when the newest snapshot was made that a bookmark marks as sent; 0: none"))
+@derivation("dataset", copied_s=Spec.number("when the newest snapshot was made that a bookmark marks as sent; 0: none"))
 def copied(dataset: Subject, facts: Facts) -> Judged:
     """Up to which moment a copy elsewhere may have it: no proof of one. Who may make bookmarks may make any (man 8 zfs-allow),
     and a copy that leaves no bookmark is not seen: what is lost with the pool is at least what came later."""
     seen = need(facts.get(Subject("pool", dataset.name.partition("/")[0]), "bookmarks"))
-    own = [each for each in words_of(seen) if each.rpartition(" ")[0].partition("#")[0] == dataset.name]
+    own = [each for each in seen.words() if each.rpartition(" ")[0].partition("#")[0] == dataset.name]
     newest = max(own, key=lambda each: int(each.rpartition(" ")[2]), default="")
     name, _, made = newest.rpartition(" ")
     return known(int(made or 0), name or f"no bookmark of {dataset}", "zfs list -t bookmark {subject}")

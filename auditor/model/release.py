@@ -17,18 +17,13 @@ from auditor.facts import (
     Facts,
     Judged,
     Known,
+    Spec,
     Subject,
     Unknown,
-    flag,
     join,
     known,
-    pairs_of,
     unknown,
     value_of,
-    word,
-    word_of,
-    words,
-    words_of,
 )
 from auditor.model.derivation import Missing, catch_missing, derivation, every, gaps, need, numbers
 from auditor.model.fault_log import ONE_MODULE
@@ -53,9 +48,9 @@ REMEDIES = (
 
 @derivation(
     "host",
-    release=words("version of the loaded zfs module, of a line that zaudit knows: three numbers, perhaps a mark"),
-    line_ended=flag("it is a release of a line that ended before the oldest that zaudit knows"),
-    **{releases.build_fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
+    release=Spec.words("version of the loaded zfs module, of a line that zaudit knows: three numbers, perhaps a mark"),
+    line_ended=Spec.flag("it is a release of a line that ended before the oldest that zaudit knows"),
+    **{releases.build_fact(bug): Spec.flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
 )
 def release(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What can be said of a release from its number: whether its line is one that zaudit knows, and which of the known bugs of
@@ -94,7 +89,7 @@ def build_of(text: Judged, facts: Facts) -> tuple[Judged, releases.Build | None]
     """(Known and true of a build as it was published, else why that is not known; then the build, if builds.toml has it)."""
     alike = _published(text, facts.get(HOST, "platform"))
     other = isinstance(alike, Unknown) and isinstance(text, Known)
-    return alike, releases.load_builds().get(word_of(text)) if other else None
+    return alike, releases.load_builds().get(text.word()) if other else None
 
 
 @catch_missing
@@ -104,7 +99,7 @@ def _published(text: Judged, platform: Judged) -> Judged:
     published = releases.of(version)
     if published and (why := releases.nature(releases.version(version, releases.spelt(published)))):
         return unknown(why, releases.REMEDY)
-    here = word_of(platform)
+    here = platform.word()
     if releases.as_tagged(version) and here not in OWN:
         need(platform)
         return Known(True, text.evidence)
@@ -181,8 +176,8 @@ class Changelog(NamedTuple):
     def of(cls, text: Known, facts: Facts) -> Changelog:
         """Empty where it does not have the build that runs: that is another package's then."""
         found = facts.get(HOST, "zfs_changes")
-        version = word_of(text)
-        rows = [row.partition(" ")[::2] for row in words_of(found)]
+        version = text.word()
+        rows = [row.partition(" ")[::2] for row in found.words()]
         start = next((at for at, (of, _) in enumerate(rows) if of == version), len(rows))
         here = tuple(change for of, change in rows[start:] if releases.of(of) == releases.of(version))
         command = found.evidence[0].command if isinstance(found, Known) else ""
@@ -270,14 +265,14 @@ _USES = {
 
 @derivation(
     "host",
-    bugs_fixed_later=words(
+    bugs_fixed_later=Spec.words(
         "what can go wrong here in this build and does not in a later release of its line, the most severe first"
     ),
-    bugs_fixed_later_told=word("how many those are, and the most severe of them; never empty"),
-    bugs_not_fixed=words(
+    bugs_fixed_later_told=Spec.word("how many those are, and the most severe of them; never empty"),
+    bugs_not_fixed=Spec.words(
         "what can go wrong here in this build and no release of its line fixes, the most severe first, with what to do"
     ),
-    bugs_in_the_log=words("the bugs of this release, fixed later or not, whose mark is in the kernel's log"),
+    bugs_in_the_log=Spec.words("the bugs of this release, fixed later or not, whose mark is in the kernel's log"),
 )
 def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Which bugs a release has that a later one of its line fixes (``auditor/data/fixes.toml``), which none of it fixes, and
@@ -317,7 +312,7 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
     still = no_release if strange else _ahead(unfixed, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_not_fixed", still)
     logged = _logged([*fixed_later, *unfixed], release, facts)
-    yield Fact(HOST, "bugs_in_the_log", no_release if strange and not words_of(logged) else logged)
+    yield Fact(HOST, "bugs_in_the_log", no_release if strange and not logged.words() else logged)
 
 
 @catch_missing
@@ -341,8 +336,8 @@ def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Bui
 
 
 def _counted(ahead: Known) -> Known:
-    first = "; ".join(words_of(ahead)[:TOLD])
-    return Known(f"{len(words_of(ahead))}{', the most severe: ' if first else ''}{first}", ahead.evidence)
+    first = "; ".join(ahead.words()[:TOLD])
+    return Known(f"{len(ahead.words())}{', the most severe: ' if first else ''}{first}", ahead.evidence)
 
 
 @catch_missing
@@ -354,7 +349,7 @@ def _used(use: str, facts: Facts) -> Judged:
     links = (facts.get(pool, how.link) for pool in pools if how.link)
     every((facts.get(HOST, "pools"), facts.get(HOST, "imported_pools"), *links))
     of = [each for pool in pools for each in facts.linked(pool, how.link)] if how.link else pools
-    of = [each for each in of if not how.of or word_of(facts.get(each, "type"), how.of) == how.of]
+    of = [each for each in of if not how.of or facts.get(each, "type").word(how.of) == how.of]
     uses = [facts.get(each, how.fact) for each in of]
     if not _whole(facts) or any(isinstance(each, Known) and _tells(how, each) for each in uses):
         return known(value=True, text=use)
@@ -369,7 +364,7 @@ def _whole(facts: Facts) -> bool:
 
 
 def _tells(how: _Use, found: Known) -> bool:
-    return word_of(found).startswith(how.word) if how.word else word_of(found) != how.but
+    return found.word().startswith(how.word) if how.word else found.word() != how.but
 
 
 def _spelt(fix: Fix, release: Release) -> str:
@@ -389,9 +384,9 @@ def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:
         "beside": facts.get(HOST, "zfs_faults_beside"),
     }
     logged = {
-        "panic": [{function} for function in words_of(judged["panic"])],
-        "fault": [{function} for kind in ("fault", "beside") for function, _ in pairs_of(judged[kind])],
-        "hung": [set(trace.split()) for trace in words_of(judged["hung"])],
+        "panic": [{function} for function in judged["panic"].words()],
+        "fault": [{function} for kind in ("fault", "beside") for function, _ in judged[kind].pairs()],
+        "hung": [set(trace.split()) for trace in judged["hung"].words()],
     }
     found = [fix for fix in here if any(mark <= functions for kind, mark in fix.marks for functions in logged[kind])]
     if release[:2] >= ONE_MODULE:  # what an older question did not look for is not there

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from auditor.facts import Spec, flag, link, links, number, real, word
+from auditor.facts import Spec
 
 # Words that rules and results share, in a module that costs nothing to import.
 
@@ -14,34 +14,36 @@ Purpose = Literal[
 
 
 FACTS: dict[str, Spec] = {
-    "purpose": word("what the run is for", *get_args(Purpose)),
-    "dataset": link("dataset", "what was written to"),
-    "pool": link("pool", "its pool"),
-    "followed": flag("every sync was followed down to the devices (of the log run)"),
-    "unflushed": links("disk", "disks whose flushes did not account for the syncs, where every link above them did"),
-    "fio_ended_well": flag("fio ended by itself, without an error and without a short write"),
-    "sync": word("how the job asks for stable storage", "fsync", "fdatasync", "dsync", "sync", "none"),
-    "syncs": number("syncs that returned"),
-    "writes": number("writes"),
-    "reads": number("reads"),
-    "seconds": real("time that it ran, s"),
-    "jobs": number("jobs at once"),
-    "depth": number("I/Os of one job at once"),
-    "file_bytes": number("size of its files together"),
-    "direct": flag("the job opens its files with O_DIRECT"),
-    "fallocate": flag("the job asks for its space before it writes"),
-    "zero_buffers": flag("the job writes zeros"),
-    "compressible_percent": number("how much of its buffers fio makes compressible, %"),
-    "repeats_buffers": flag("fio may write the same buffer twice"),
-    "written_share": real("bytes that transaction groups wrote, for each byte that the job wrote"),
-    "slog_share": real("share of the ZIL's payload that went to the SLOG, where there is one"),
-    "foreign_load": flag("others committed or wrote meanwhile"),
-    "scan_ran": flag("a scrub or resilver ran meanwhile"),
-    "throttled": number("transactions that the write throttle held back"),
-    "thermal_throttled": flag("a drive of the log slowed itself down for heat"),
-    "p50_us": real("median latency of a sync, microseconds"),
-    "floor_us": real("least median that devices of this class can honestly have, microseconds"),
-    "samples_beyond": number("samples beyond the highest percentile that is asked for"),
-    "objectives_met": flag("every objective was kept"),
+    "purpose": Spec.word("what the run is for", *get_args(Purpose)),
+    "dataset": Spec.link("dataset", "what was written to"),
+    "pool": Spec.link("pool", "its pool"),
+    "followed": Spec.flag("every sync was followed down to the devices (of the log run)"),
+    "unflushed": Spec.links(
+        "disk", "disks whose flushes did not account for the syncs, where every link above them did"
+    ),
+    "fio_ended_well": Spec.flag("fio ended by itself, without an error and without a short write"),
+    "sync": Spec.word("how the job asks for stable storage", "fsync", "fdatasync", "dsync", "sync", "none"),
+    "syncs": Spec.number("syncs that returned"),
+    "writes": Spec.number("writes"),
+    "reads": Spec.number("reads"),
+    "seconds": Spec.real("time that it ran, s"),
+    "jobs": Spec.number("jobs at once"),
+    "depth": Spec.number("I/Os of one job at once"),
+    "file_bytes": Spec.number("size of its files together"),
+    "direct": Spec.flag("the job opens its files with O_DIRECT"),
+    "fallocate": Spec.flag("the job asks for its space before it writes"),
+    "zero_buffers": Spec.flag("the job writes zeros"),
+    "compressible_percent": Spec.number("how much of its buffers fio makes compressible, %"),
+    "repeats_buffers": Spec.flag("fio may write the same buffer twice"),
+    "written_share": Spec.real("bytes that transaction groups wrote, for each byte that the job wrote"),
+    "slog_share": Spec.real("share of the ZIL's payload that went to the SLOG, where there is one"),
+    "foreign_load": Spec.flag("others committed or wrote meanwhile"),
+    "scan_ran": Spec.flag("a scrub or resilver ran meanwhile"),
+    "throttled": Spec.number("transactions that the write throttle held back"),
+    "thermal_throttled": Spec.flag("a drive of the log slowed itself down for heat"),
+    "p50_us": Spec.real("median latency of a sync, microseconds"),
+    "floor_us": Spec.real("least median that devices of this class can honestly have, microseconds"),
+    "samples_beyond": Spec.number("samples beyond the highest percentile that is asked for"),
+    "objectives_met": Spec.flag("every objective was kept"),
 }
-HOST_FACTS: dict[str, Spec] = {"runs": links("run", "runs of fio in this verification")}
+HOST_FACTS: dict[str, Spec] = {"runs": Spec.links("run", "runs of fio in this verification")}

@@ -7,25 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auditor.facts import (
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Subject,
-    Unknown,
-    flag,
-    is_true,
-    join,
-    known,
-    number,
-    number_of,
-    real,
-    unknown,
-    word,
-    word_of,
-)
+from auditor.facts import Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, join, known, unknown
 from auditor.model.derivation import (
     Missing,
     about,
@@ -42,7 +24,7 @@ from auditor.model.derivation import (
 PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
 
 
-@derivation("vdev", failures_tolerated=number("devices that it can lose without losing data"))
+@derivation("vdev", failures_tolerated=Spec.number("devices that it can lose without losing data"))
 def failures_tolerated(vdev: Subject, facts: Facts) -> Judged:
     """How many devices a top-level vdev can lose before its data is gone. (zpoolconcepts.7, Virtual Devices)
 
@@ -74,8 +56,8 @@ THERE = ("ONLINE", "DEGRADED")
 
 @derivation(
     "vdev",
-    too_few_devices=flag("more of its devices are gone than it can do without"),
-    failures_left=number("devices that it can lose from now on without losing data; 0 where too many are gone"),
+    too_few_devices=Spec.flag("more of its devices are gone than it can do without"),
+    failures_left=Spec.number("devices that it can lose from now on without losing data; 0 where too many are gone"),
 )
 def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """How many more devices a top-level vdev can lose, and whether more are gone than it can do without: then its pool cannot
@@ -98,7 +80,7 @@ def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
         elif isinstance(present, Known) and present.value is False:
             count, gone = count + 1, [*gone, *about(leaf, present)]
         elif isinstance(state, Unknown) or (
-            isinstance(present, Unknown) and word_of(facts.get(leaf, "type"), "disk") == "disk"  # a file has no device
+            isinstance(present, Unknown) and facts.get(leaf, "type").word("disk") == "disk"  # a file has no device
         ):
             unseen += gaps((state, present))
     marks = [(leaf, mark) for leaf in leaves if is_true(mark := facts.get(leaf, "resilvering"))]
@@ -121,7 +103,7 @@ def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
 
 def resilver_unmarked(pool: Subject, facts: Facts) -> bool:
     """Does a resilver run while no leaf of the pool has the mark? (zpool status -j has none)"""
-    scan = word_of(facts.get(pool, "scan_function")), word_of(facts.get(pool, "scan_state"))
+    scan = facts.get(pool, "scan_function").word(), facts.get(pool, "scan_state").word()
     marks = (facts.get(leaf, "resilvering") for leaf in facts.linked(pool, "leaves"))
     return scan == ("resilver", "in progress") and not any(map(is_true, marks))
 
@@ -149,7 +131,7 @@ def _each_is_a_leg(vdev: Subject, leaves: tuple[Subject, ...], facts: Facts) -> 
 MEMORY = ("tmpfs", "ramfs")
 
 
-@derivation("vdev", outlives_memory=flag("no more of its leaves lie in memory than it can lose"))
+@derivation("vdev", outlives_memory=Spec.flag("no more of its leaves lie in memory than it can lose"))
 def outlives_memory(vdev: Subject, facts: Facts) -> Judged:
     """Whether it is whole after a crash: of leaves that lie in memory (a file, or a loop device, on tmpfs) nothing is left
     then, and it can lose as many as its redundancy bears, less those that are gone already.
@@ -164,15 +146,15 @@ def outlives_memory(vdev: Subject, facts: Facts) -> Judged:
     left = need(facts.get(vdev, "failures_left"))
     seen = (Evidence(f"{len(in_memory)} of {len(below)} leaves of {vdev} lie in memory"), *left.evidence)
     seen = (*seen, *about_each(in_memory))
-    if len(in_memory) > number_of(left):
+    if len(in_memory) > left.number():
         return Known(False, seen)
-    return Known(True, seen) if len(in_memory) + len(unseen) <= number_of(left) else join(unseen)
+    return Known(True, seen) if len(in_memory) + len(unseen) <= left.number() else join(unseen)
 
 
 @derivation(
     "vdev",
-    native_ashift=number("largest physical block of its disks as a power of two: 12 is 4096 bytes"),
-    least_ashift=number("the same as far as its disks report it: a virtual disk of 512-byte blocks is 9"),
+    native_ashift=Spec.number("largest physical block of its disks as a power of two: 12 is 4096 bytes"),
+    least_ashift=Spec.number("the same as far as its disks report it: a virtual disk of 512-byte blocks is 9"),
 )
 def native_ashift(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """The block size that the disks of a vdev are built for, to compare its ashift with.
@@ -184,7 +166,7 @@ def native_ashift(vdev: Subject, facts: Facts) -> Iterator[Fact]:
         found = every(_leaf(leaf, facts, name == "least_ashift") for leaf in facts.linked(vdev, "leaves"))
         if not found:
             raise Missing(unknown(f"{vdev}: no leaf is known"))
-        largest = max(map(number_of, found))
+        largest = max(map(Known.number, found))
         yield Fact(vdev, name, Known(largest, evidence(*(each for each in found if each.value == largest))))
 
 
@@ -198,7 +180,7 @@ def _leaf(leaf: Subject, facts: Facts, reported: bool) -> Judged:
         return Known(native.value.bit_length() - 1, about(leaf, native))
     need(facts.get(leaf, "disks"))
     found = every(_disk(disk, facts, reported) for disk in facts.linked(leaf, "disks"))
-    return max(found, key=number_of)
+    return max(found, key=Known.number)
 
 
 @catch_missing
@@ -206,7 +188,7 @@ def _disk(disk: Subject, facts: Facts, reported: bool) -> Judged:
     size = need(facts.get(disk, "physical_block_bytes"))
     if size.value == 512 and is_true(facts.get(disk, "virtual")) and not reported:
         return unknown(f"{disk.name} is virtual: its 512-byte blocks say nothing of the device below")
-    return Known(number_of(size).bit_length() - 1, about(disk, size))
+    return Known(size.number().bit_length() - 1, about(disk, size))
 
 
 _FUNCTION = re.compile(r"/([0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/)")
@@ -214,8 +196,8 @@ _FUNCTION = re.compile(r"/([0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/)")
 
 @derivation(
     "vdev",
-    legs_share_controller=flag("all its disks are attached to one PCI device: controller, carrier card or switch"),
-    shared_controller=word("that PCI device, or empty"),
+    legs_share_controller=Spec.flag("all its disks are attached to one PCI device: controller, carrier card or switch"),
+    shared_controller=Spec.word("that PCI device, or empty"),
 )
 def shared_controller(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """What all legs of a mirror are attached to: a controller, a carrier card or a PCIe switch.
@@ -271,10 +253,10 @@ class Leg(NamedTuple):
 
 @derivation(
     "vdev",
-    legs_worked=flag("it has several legs, and each has done enough writes since boot to be compared"),
-    slowest_leg=word("its leg that took longest for each write or flush since boot"),
-    slowest_leg_ms=real("what that leg took on average, ms"),
-    slowest_leg_times=real("how many times longer than the fastest leg"),
+    legs_worked=Spec.flag("it has several legs, and each has done enough writes since boot to be compared"),
+    slowest_leg=Spec.word("its leg that took longest for each write or flush since boot"),
+    slowest_leg_ms=Spec.real("what that leg took on average, ms"),
+    slowest_leg_times=Spec.real("how many times longer than the fastest leg"),
 )
 def slow_leg(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     """How much longer one leg of a mirror, raidz or draid takes for its writes and flushes than the fastest, by the kernel's
@@ -315,7 +297,7 @@ def _legs(vdev: Subject, facts: Facts) -> list[Leg]:
     for leaf in leaves:
         for disk in facts.linked(leaf, "disks"):
             writes, write_ms, flushes, flush_ms = map(
-                number_of, values(facts, disk, "writes", "write_ms", "flushes", "flush_ms")
+                Known.number, values(facts, disk, "writes", "write_ms", "flushes", "flush_ms")
             )
             legs.append(Leg(leaf.name, disk.name, writes, (write_ms + flush_ms) / max(writes + flushes, 1)))
     return legs

@@ -6,23 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.data import drives
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Subject,
-    Unknown,
-    flag,
-    is_true,
-    join,
-    number,
-    pairs_of,
-    unknown,
-    word,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, join, unknown
 from auditor.model.derivation import (
     about,
     about_each,
@@ -42,7 +26,7 @@ KERNEL = ("sysfs_write_cache", "scsi_cache_type", "virtio_cache_type")
 IN_MEMORY = frozenset({"zvol", "loop"})
 
 
-@derivation("disk", volatile_cache=flag("it has a volatile write cache, and the cache is on"))
+@derivation("disk", volatile_cache=Spec.flag("it has a volatile write cache, and the cache is on"))
 def volatile_cache(disk: Subject, facts: Facts) -> Judged:
     """Whether a disk has a volatile write cache that is on: what it acknowledged can be lost until it is flushed.
 
@@ -134,7 +118,7 @@ def _scsi(disk: Subject, facts: Facts) -> Judged:
     return Known(said[0].value, seen)
 
 
-@derivation("disk", cache_switched_off=flag("it has a volatile write cache, and the cache is off"))
+@derivation("disk", cache_switched_off=Spec.flag("it has a volatile write cache, and the cache is off"))
 def cache_switched_off(disk: Subject, facts: Facts) -> Judged:
     """Whether a drive has a volatile write cache that somebody switched off, which a drive without one has not.
 
@@ -163,9 +147,9 @@ OCP = ("ocp_capacitor_health", "ocp_incomplete_shutdowns")
 
 @derivation(
     "disk",
-    plp_grade=number("evidence for power-loss protection, from 1 (none) to 5 (proven); 3 is declared"),
-    plp_failed=flag("the drive reports that its power-loss protection failed"),
-    plp_silent=flag("the drive has no report about its power-loss protection, neither good nor bad"),
+    plp_grade=Spec.number("evidence for power-loss protection, from 1 (none) to 5 (proven); 3 is declared"),
+    plp_failed=Spec.flag("the drive reports that its power-loss protection failed"),
+    plp_silent=Spec.flag("the drive has no report about its power-loss protection, neither good nor bad"),
 )
 def plp_grade(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """How good the evidence is that a drive keeps what it acknowledged when the power goes: a grade from 1 to 5.
@@ -306,7 +290,7 @@ def _elsewhere(disk: Subject) -> Unknown:
 DECLARED = 3  # of plp_grade
 
 
-@derivation("disk", keeps_acknowledged=flag("what it has acknowledged outlives the power, flushed or not"))
+@derivation("disk", keeps_acknowledged=Spec.flag("what it has acknowledged outlives the power, flushed or not"))
 def keeps_acknowledged(disk: Subject, facts: Facts) -> Judged:
     """Whether a disk keeps what it has acknowledged when the power goes: it has no volatile cache that is on, or its cache is
     known or declared to be protected (:mod:`.plp_grade`). A hard disk and a virtual disk are judged by this like any other."""
@@ -322,7 +306,7 @@ LISTED = ("storcli_controller", "raid_write_policy", "raid_level")
 FAMILY = "volume of a RAID controller"
 
 
-@derivation("disk", raid_volume=flag("a volume of a RAID controller, with drives behind it that cannot be seen"))
+@derivation("disk", raid_volume=Spec.flag("a volume of a RAID controller, with drives behind it that cannot be seen"))
 def raid_volume(disk: Subject, facts: Facts) -> Judged:
     """Whether a disk is the volume of a RAID controller: by its model, which names the controller, by how it is attached, or
     because the controller's own tool lists it.
@@ -350,8 +334,8 @@ GOOD = ("Optimal", "Optl")
 
 @derivation(
     "disk",
-    raid_cache_protected=flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
-    raid_drive_cache=word("the write caches of the drives behind a RAID volume", "off", "on", "on, protected"),
+    raid_cache_protected=Spec.flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
+    raid_drive_cache=Spec.word("the write caches of the drives behind a RAID volume", "off", "on", "on, protected"),
 )
 def raid_cache(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the caches behind a RAID volume survive a power cut: the controller's, and those of its drives.
@@ -385,7 +369,7 @@ def _drive_cache(disk: Subject, facts: Facts) -> Judged:
 def _storcli(disk: Subject, facts: Facts) -> Judged:
     """All batteries of the controller must be good; having none is not."""
     own, batteries = need(facts.get(disk, "storcli_controller")), need(facts.get(HOST, "storcli_batteries"))
-    states = [state for number, state in pairs_of(batteries) if number == own.value]
+    states = [state for number, state in batteries.pairs() if number == own.value]
     if not states:
         return unknown(f"storcli64 /call show all: does not name controller {own.value}")
     return Known(all(state in GOOD for state in states), batteries.evidence + own.evidence)

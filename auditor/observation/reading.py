@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from auditor.facts import HOST, Facts, Known, Subject, value_of, words_of
+from auditor.facts import HOST, Facts, Known, Subject, value_of
 
 
 class Reading(NamedTuple):
@@ -27,7 +27,7 @@ class Reading(NamedTuple):
 
     def words(self, subject: Subject, name: str) -> tuple[str, ...] | None:
         found = self.facts.get(subject, name)
-        return words_of(found) if isinstance(found, Known) else None
+        return found.words() if isinstance(found, Known) else None
 
     def links(self, subject: Subject, name: str) -> tuple[Subject, ...] | None:
         found = self.facts.get(subject, name)

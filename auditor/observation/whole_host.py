@@ -11,7 +11,7 @@ from auditor.data import releases
 from auditor.databases import ENGINES
 from auditor.databases.engine import Promise
 from auditor.durability.host import Dataset, Host, Key, Leg, Pool, Program, Store, Sync, Use, Vdev
-from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of, words_of
+from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of
 from auditor.observation.pools import Pools
 from auditor.observation.reading import Reading, both, opposite, zero
 from auditor.observation.stores import virtual_machine
@@ -296,7 +296,7 @@ class Settings:
         self._unread = reading.next_boot and isinstance(said, Unknown) and reading.flag(database, "live") is True
         self._files = dict[str, str]()
         if reading.next_boot:
-            self._files = {name: value for name, _, value in (each.partition(" = ") for each in words_of(said))}
+            self._files = {name: value for name, _, value in (each.partition(" = ") for each in said.words())}
 
     def flag(self, name: str) -> bool | None:
         if name in self._files:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from auditor import audit
 from auditor.audit import Look
-from auditor.facts import HOST, Evidence, Facts, Known, Subject, word_of
+from auditor.facts import HOST, Evidence, Facts, Known, Subject
 from auditor.judge import supposition
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
@@ -177,7 +177,7 @@ class _Planner:
             Left(each, self._why_left(each, after)) for each in _failed(after.report) if _sets(each, after.look.facts)
         ]
         facts = self._first.look.facts
-        pools = tuple((pool.name, word_of(facts.get(pool, "guid"))) for pool in facts.linked(HOST, "pools"))
+        pools = tuple((pool.name, facts.get(pool, "guid").word()) for pool in facts.linked(HOST, "pools"))
         steps = _ordered([step for step, _ in simulated], by_hand, self._first.report)
         return Plan(self._first.report, after.report, tuple(steps), tuple(left), pools)
 

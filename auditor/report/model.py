@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from auditor.facts import HOST, Evidence, Facts, Known, Subject, is_true, word_of, words_of
+from auditor.facts import HOST, Evidence, Facts, Known, Subject, is_true
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, Coverage, Finding, exit_code, opening
@@ -143,8 +143,8 @@ class Report(NamedTuple):
         lead = opening(found, cut=power == "lost", other=event_words.loses(columns), calm=power == "kept")
         return cls(
             **others,
-            hostname=word_of(facts.get(HOST, "hostname"), "unknown"),
-            release=word_of(facts.get(HOST, "zfs_version_text"), "unknown"),
+            hostname=facts.get(HOST, "hostname").word("unknown"),
+            release=facts.get(HOST, "zfs_version_text").word("unknown"),
             taken=facts.now,
             findings=counted,
             waived=tuple(each for each in found if each.waiver),
@@ -224,7 +224,7 @@ def _implied(facts: Facts) -> Iterator[Brought]:
 def _used(facts: Facts) -> Iterator[Used]:
     for pool in facts.linked(HOST, "pools"):
         for dataset in facts.linked(pool, "datasets"):
-            if by := words_of(found := facts.get(dataset, "used_by")):
+            if by := (found := facts.get(dataset, "used_by")).words():
                 yield Used(dataset.name, by, found.evidence if isinstance(found, Known) else ())
 
 
@@ -278,14 +278,14 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
 
 def _pools(facts: Facts) -> tuple[Pool, ...]:
     return tuple(
-        Pool(pool.name, word_of(facts.get(pool, "state"), "unknown"), tuple(_vdevs(facts, pool)))
+        Pool(pool.name, facts.get(pool, "state").word("unknown"), tuple(_vdevs(facts, pool)))
         for pool in facts.linked(HOST, "pools")
     )
 
 
 def _vdevs(facts: Facts, pool: Subject) -> Iterator[Vdev]:
     for vdev in facts.linked(pool, "vdevs"):
-        role = word_of(facts.get(vdev, "allocation_class"), "unknown").replace("normal", "data")
+        role = facts.get(vdev, "allocation_class").word("unknown").replace("normal", "data")
         left = facts.get(vdev, "failures_left")
         leaves = tuple(_leaf(facts, leaf) for leaf in facts.linked(vdev, "leaves"))
         yield Vdev(vdev.name, role, str(left.value) if isinstance(left, Known) else "", leaves)
@@ -293,12 +293,12 @@ def _vdevs(facts: Facts, pool: Subject) -> Iterator[Vdev]:
 
 def _leaf(facts: Facts, leaf: Subject) -> Leaf:
     disks = tuple(_disk(facts, disk) for disk in facts.linked(leaf, "disks"))
-    return Leaf(leaf.name, word_of(facts.get(leaf, "state"), "unknown"), disks)
+    return Leaf(leaf.name, facts.get(leaf, "state").word("unknown"), disks)
 
 
 def _disk(facts: Facts, disk: Subject) -> Disk:
     promise, kind = _promise(facts, disk)
-    return Disk(disk.name, word_of(facts.get(disk, "model"), "unknown"), promise, kind)
+    return Disk(disk.name, facts.get(disk, "model").word("unknown"), promise, kind)
 
 
 def _promise(facts: Facts, disk: Subject) -> tuple[str, Promise]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
-from auditor.facts import HOST, Facts, Known, word_of, words_of
+from auditor.facts import HOST, Facts, Known
 from auditor.judge.event import Severity
 from auditor.judge.finding import RANK
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
@@ -110,14 +110,14 @@ def entries(side: Side) -> dict[object, Entry]:
             found[verdict.rule.id] = Entry(verdict.rule.id, "", verdict.severity, False, why)
     if any(each.rule.id == KNOWN_BUGS for each in side.report.verdicts):
         release = _release(side)
-        for words in (each for name in BUGS for each in words_of(side.facts.get(HOST, name))):
+        for words in (each for name in BUGS for each in side.facts.get(HOST, name).words()):
             bug = words.rpartition(" (")[0]
             found[KNOWN_BUGS, bug] = Entry(KNOWN_BUGS, "", "low", True, f"OpenZFS {release} {words}")
     return found
 
 
 def _release(side: Side) -> str:
-    return word_of(side.facts.get(HOST, "zfs_version_text"), "of an unknown release")
+    return side.facts.get(HOST, "zfs_version_text").word("of an unknown release")
 
 
 def page(before: Side, after: Side, supposed: Sequence[str], **screen: Unpack[terminal.Screen]) -> str:

@@ -8,23 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from auditor.facts import (
-    HOST,
-    DeviceName,
-    Fact,
-    Facts,
-    Known,
-    Scalar,
-    Subject,
-    Unknown,
-    flag,
-    known,
-    number,
-    rows,
-    rows_of,
-    word,
-    words,
-)
+from auditor.facts import HOST, DeviceName, Fact, Facts, Known, Scalar, Spec, Subject, Unknown, known
 from auditor.host.request import Files, Output, Read, Run, Skip, command
 from auditor.sources.source import source
 from auditor.text import argument
@@ -136,33 +120,33 @@ _STAT = {"writes": 4, "write_sectors": 6, "flushes": 15, "write_ms": 7, "flush_m
         )
     ),
     facts={
-        "transport": word("what the disk is attached by", *TRANSPORTS),
-        "sysfs_path": word("place in the kernel's device tree, from /devices on"),
-        "sysfs_write_cache": word("whether the kernel sends flushes to it", "write back", "write through"),
-        "fua": flag("the kernel sends forced unit access writes to it"),
-        "rotational": flag("the kernel takes it for a spinning disk"),
-        "removable": flag("removable medium"),
-        "logical_block_bytes": number("smallest unit that it can address"),
-        "physical_block_bytes": number("smallest unit that it can write without reading first"),
-        "size_bytes": number("size"),
-        "writes": number("completed writes since boot"),
-        "write_sectors": number("sectors of 512 bytes written since boot"),
-        "flushes": number("completed flushes since boot"),
-        "write_ms": number("milliseconds that these writes took together"),
-        "flush_ms": number("milliseconds that these flushes took together"),
-        "sysfs_vendor": word("vendor (SCSI)"),
-        "sysfs_model": word("model"),
-        "sysfs_serial": word("serial number"),
-        "sysfs_firmware": word("firmware revision"),
-        "sysfs_subsystem_nqn": word("NVMe subsystem"),
-        "slaves": words("kernel names of the block devices that it is made of"),
-        "partitions": words("kernel names of its partitions"),
-        "loop_backing_file": word("file behind a loop device"),
-        "dm_name": word("name of a device-mapper device"),
-        "dm_uuid": word("UUID of a device-mapper device; its prefix says LVM-, CRYPT-, mpath-"),
-        "md_level": word("RAID level of an md device"),
-        "scsi_cache_type": word("cache type of a SCSI disk, from its caching mode page as the kernel read it"),
-        "virtio_cache_type": word("cache type of a virtio disk, as the hypervisor offers it"),
+        "transport": Spec.word("what the disk is attached by", *TRANSPORTS),
+        "sysfs_path": Spec.word("place in the kernel's device tree, from /devices on"),
+        "sysfs_write_cache": Spec.word("whether the kernel sends flushes to it", "write back", "write through"),
+        "fua": Spec.flag("the kernel sends forced unit access writes to it"),
+        "rotational": Spec.flag("the kernel takes it for a spinning disk"),
+        "removable": Spec.flag("removable medium"),
+        "logical_block_bytes": Spec.number("smallest unit that it can address"),
+        "physical_block_bytes": Spec.number("smallest unit that it can write without reading first"),
+        "size_bytes": Spec.number("size"),
+        "writes": Spec.number("completed writes since boot"),
+        "write_sectors": Spec.number("sectors of 512 bytes written since boot"),
+        "flushes": Spec.number("completed flushes since boot"),
+        "write_ms": Spec.number("milliseconds that these writes took together"),
+        "flush_ms": Spec.number("milliseconds that these flushes took together"),
+        "sysfs_vendor": Spec.word("vendor (SCSI)"),
+        "sysfs_model": Spec.word("model"),
+        "sysfs_serial": Spec.word("serial number"),
+        "sysfs_firmware": Spec.word("firmware revision"),
+        "sysfs_subsystem_nqn": Spec.word("NVMe subsystem"),
+        "slaves": Spec.words("kernel names of the block devices that it is made of"),
+        "partitions": Spec.words("kernel names of its partitions"),
+        "loop_backing_file": Spec.word("file behind a loop device"),
+        "dm_name": Spec.word("name of a device-mapper device"),
+        "dm_uuid": Spec.word("UUID of a device-mapper device; its prefix says LVM-, CRYPT-, mpath-"),
+        "md_level": Spec.word("RAID level of an md device"),
+        "scsi_cache_type": Spec.word("cache type of a SCSI disk, from its caching mode page as the kernel read it"),
+        "virtio_cache_type": Spec.word("cache type of a virtio disk, as the hypervisor offers it"),
     },
     subject="disk",
 )
@@ -312,9 +296,9 @@ _MODE = re.compile(r"(?:\w+ )*\[(\w+)\](?: \w+)*")
     "host",
     ask=Read(tuple(f"/sys/block/*/{file}" for file in FILES)),
     facts={
-        "md_degraded": number("devices that an md device lacks"),
-        "bcache_mode": word("how a bcache device writes", *MODES),
-        "bcache_state": word("whether the cache of a bcache device holds data that is nowhere else", *STATES),
+        "md_degraded": Spec.number("devices that an md device lacks"),
+        "bcache_mode": Spec.word("how a bcache device writes", *MODES),
+        "bcache_state": Spec.word("whether the cache of a bcache device holds data that is nowhere else", *STATES),
     },
     subject="disk",
 )
@@ -354,7 +338,7 @@ FOLDERS = (
     "dev_links",
     "host",
     ask=Read(tuple(f"{folder}*" for folder in FOLDERS)),
-    facts={"dev_links": rows(DeviceName, "every symbolic link in these folders")},
+    facts={"dev_links": Spec.rows(DeviceName, "every symbolic link in these folders")},
 )
 def dev_links(reply: Files, host: Subject) -> Iterator[Fact]:
     """/dev/disk and /dev/mapper: which block device a path means now, as the kernel resolves it. (udev(7), SYMLINK)
@@ -379,7 +363,7 @@ def _ask_dmsetup(host: Subject, facts: Facts) -> Run | Skip:
     links = facts.get(HOST, "dev_links")
     if isinstance(links, Unknown):
         return Skip(f"whether there is a device-mapper device is not known: {links.reasons[0].text}")
-    if not any(re.fullmatch(r"dm-\d+", each.node) for each in rows_of(links, DeviceName)):
+    if not any(re.fullmatch(r"dm-\d+", each.node) for each in links.rows(DeviceName)):
         return Skip("there is no device-mapper device", applies=False)
     return Run(("dmsetup", "table", "--concise"), package="dmsetup")
 
@@ -390,7 +374,9 @@ def _ask_dmsetup(host: Subject, facts: Facts) -> Run | Skip:
     ask=_ask_dmsetup,
     runs=(command("dmsetup table --concise"),),
     facts={
-        "dm_targets": words("device-mapper targets that it is made of: linear, crypt, multipath, cache-writeback, ...")
+        "dm_targets": Spec.words(
+            "device-mapper targets that it is made of: linear, crypt, multipath, cache-writeback, ..."
+        )
     },
     subject="disk",
     form="line",

@@ -14,38 +14,32 @@ from auditor.facts import (
     Facts,
     Judged,
     Known,
+    Spec,
     Subject,
     Unknown,
-    flag,
     join,
-    rows_of,
     unknown,
     value_of,
-    word,
-    word_of,
-    words,
-    words_of,
 )
-from auditor.facts import links as links_to
 from auditor.sources import mounts
 from auditor.text import argument, harmless
 
 PROVIDES = {
-    "leaf.disks": links_to("disk", "the physical disks that hold it", nonempty=True),
-    "leaf.device_present": flag("the block device that its path means is there"),
-    "leaf.node": word("kernel name of the block device that OpenZFS opened (nvme0n1p1, dm-0)"),
-    "leaf.layers": words(
+    "leaf.disks": Spec.links("disk", "the physical disks that hold it", nonempty=True),
+    "leaf.device_present": Spec.flag("the block device that its path means is there"),
+    "leaf.node": Spec.word("kernel name of the block device that OpenZFS opened (nvme0n1p1, dm-0)"),
+    "leaf.layers": Spec.words(
         "what lies between OpenZFS and the disks, outermost first: partition, crypt, lvm, multipath, md, loop, ..."
     ),
-    "leaf.nodes": words("kernel names of all that lies above the disks, partitions too, outermost first"),
-    "leaf.stack_write_cache": words(
+    "leaf.nodes": Spec.words("kernel names of all that lies above the disks, partitions too, outermost first"),
+    "leaf.stack_write_cache": Spec.words(
         "NAME=CACHE of each device-mapper, md or bcache device among them: its queue/write_cache"
     ),
-    "leaf.dm_targets": words("what the device-mapper devices among these are made of: linear, crypt, thin, ..."),
-    "leaf.crypt_raises_blocks": flag(
+    "leaf.dm_targets": Spec.words("what the device-mapper devices among these are made of: linear, crypt, thin, ..."),
+    "leaf.crypt_raises_blocks": Spec.flag(
         "dm-crypt below it has larger blocks than what it lies on (LUKS2 with 4096-byte sectors)"
     ),
-    "leaf.redundant_below": flag("md or device-mapper RAID below it keeps it whole when one of its disks dies"),
+    "leaf.redundant_below": Spec.flag("md or device-mapper RAID below it keeps it whole when one of its disks dies"),
 }
 BEHIND = ("disks", "layers", "nodes", "stack_write_cache", "dm_targets", "crypt_raises_blocks", "redundant_below")
 STACKED = ("dm", "md", "bcache")
@@ -116,10 +110,10 @@ def nodes(facts: Facts, inventory: Facts) -> Nodes:
     for disk in inventory.subjects("disk"):
         disk_of[disk.name] = disk.name
         for source in ("partitions", "udev_partitions"):
-            disk_of.update(dict.fromkeys(words_of(inventory.get(disk, source)), disk.name))
-        for path, node in rows_of(inventory.get(disk, "device_names"), DeviceName):
+            disk_of.update(dict.fromkeys(inventory.get(disk, source).words(), disk.name))
+        for path, node in inventory.get(disk, "device_names").rows(DeviceName):
             found[path] = (node, disk.name)
-    for path, node in rows_of(facts.get(HOST, "dev_links"), DeviceName):
+    for path, node in facts.get(HOST, "dev_links").rows(DeviceName):
         if node in disk_of:
             found[path] = (node, disk_of[node])
     return found | {f"/dev/{node}": (node, disk) for node, disk in disk_of.items()}
@@ -131,7 +125,7 @@ def _absent(path: str, facts: Facts, inventory: Facts) -> Judged:
     if folder == "/dev/":
         seen = any(True for _ in inventory.subjects("disk"))
     else:
-        seen = any(each.path.startswith(folder) for each in rows_of(facts.get(HOST, "dev_links"), DeviceName))
+        seen = any(each.path.startswith(folder) for each in facts.get(HOST, "dev_links").rows(DeviceName))
     if not seen:
         return unknown(f"{folder} could not be read")
     return Known(False, (Evidence(f"no {path}", f"ls -l {argument(path)}"),))
@@ -165,7 +159,7 @@ def _together(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
     if unknowns := [each for each in parts if isinstance(each, Unknown)]:
         return join(unknowns)
     found = [each for each in parts if isinstance(each, Known)]
-    names = tuple(dict.fromkeys(name for each in found for name in words_of(each)))
+    names = tuple(dict.fromkeys(name for each in found for name in each.words()))
     return Known(names, tuple(piece for each in found for piece in each.evidence) or seen)
 
 
@@ -272,7 +266,7 @@ def _own_redundancy(disk: Subject, legs: list[Way], inventory: Facts) -> bool | 
                 return False
             return lacks if isinstance(lacks, Unknown) else lacks.value == 0
         case Known("dm"):
-            names = words_of(targets)
+            names = targets.words()
             if isinstance(targets, Unknown):
                 return targets
             return bool(names) and all(_REDUNDANT_DM.fullmatch(each) for each in names) and len(set(disks)) > 1
@@ -282,8 +276,8 @@ def _own_redundancy(disk: Subject, legs: list[Way], inventory: Facts) -> bool | 
 def _layer(disk: Subject, transport: str, inventory: Facts) -> str:
     """crypt, lvm, multipath, raid1, ...: dm says it in the prefix of its UUID, md in its level, bcache in its mode."""
     if transport == "dm":
-        return _DM.get(word_of(inventory.get(disk, "dm_uuid")).partition("-")[0], "dm")
-    if transport == "md" and (level := word_of(inventory.get(disk, "md_level"))):
+        return _DM.get(inventory.get(disk, "dm_uuid").word().partition("-")[0], "dm")
+    if transport == "md" and (level := inventory.get(disk, "md_level").word()):
         return f"md-{level}"
     if transport == "bcache":
         match inventory.get(disk, "bcache_mode"), inventory.get(disk, "bcache_state"):
@@ -323,7 +317,7 @@ class Holders:
         self.inventory = inventory
         self.nodes = nodes(facts, inventory)
         seen = facts.get(HOST, "mount_table")
-        lines = "".join(f"{line}\n" for line in words_of(seen))
+        lines = "".join(f"{line}\n" for line in seen.words())
         self.table = seen if isinstance(seen, Unknown) else mounts.mounts(lines)
         kinds = ((inventory.get(disk, "transport"), disk.name) for disk in inventory.subjects("disk"))
         self._layered = any(value_of(kind) == "zvol" or self.loop_file(name) for kind, name in kinds)
@@ -389,13 +383,13 @@ class Holders:
 
     def volume(self, name: str) -> str:
         """The dataset of a zvol by its kernel name; empty where its links do not say it. udev spells a space as "+"."""
-        links = words_of(self.inventory.get(Subject("disk", name), "devlinks"))
+        links = self.inventory.get(Subject("disk", name), "devlinks").words()
         named = {link.removeprefix(ZVOL).replace("+", " ") for link in links if link.startswith(ZVOL)}
         return named.pop() if len(named) == 1 else ""
 
     def loop_file(self, name: str) -> str:
         """The path of the file behind a loop device; empty where it is not known."""
-        file = word_of(self.inventory.get(Subject("disk", name), "loop_backing_file"))
+        file = self.inventory.get(Subject("disk", name), "loop_backing_file").word()
         return file if file.startswith("/") else ""
 
     def _loop(self, disk: Subject, depth: int) -> Place:

@@ -20,12 +20,10 @@ from auditor.facts import (
     GuestSetting,
     GuestStarter,
     Known,
+    Spec,
     Subject,
     Unknown,
     known,
-    rows,
-    rows_of,
-    words,
 )
 from auditor.host.request import (
     BLOCK,
@@ -295,7 +293,10 @@ COMMAND = "pgrep -a 'qemu|kvm'"
 
 
 @source(
-    "guests", "host", ask=Read((LINES, FIRST)), facts={"guests": rows(Guest, "each process that is a virtual machine")}
+    "guests",
+    "host",
+    ask=Read((LINES, FIRST)),
+    facts={"guests": Spec.rows(Guest, "each process that is a virtual machine")},
 )
 def running(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/*/cmdline``: the virtual machines that run on this host under QEMU, and their disks. (QEMU invocation; man 5
@@ -377,7 +378,7 @@ def _ask_open_files(host: Subject, facts: Facts) -> Read | Skip:
         return Skip("which virtual machines run here is not known")
     if not found.value:
         return Skip("no virtual machine runs here", applies=False)
-    each = [f"/proc/{guest.process}/" for guest in rows_of(found, Guest)]
+    each = [f"/proc/{guest.process}/" for guest in found.rows(Guest)]
     return Read((*(f"{process}{name}" for process in each for name in ("fd/*", "cmdline")), f"{NUMBERS}*"))
 
 
@@ -387,18 +388,18 @@ def _ask_open_files(host: Subject, facts: Facts) -> Read | Skip:
     ask=_ask_open_files,
     keeps={f"{NUMBERS}*": keep_nothing},
     facts={
-        "guest_files": rows(
+        "guest_files": Spec.rows(
             GuestFile,
             "each file and block device that a virtual machine has open; where a file lies: MAJOR:MINOR or MAJOR:MINOR,NODE (-"
             " of memory without a name), or btrfs",
         ),
-        "closed_guests": rows(ClosedGuest, "each virtual machine of which not all that it has open was seen"),
-        "generic_guests": words(
+        "closed_guests": Spec.rows(ClosedGuest, "each virtual machine of which not all that it has open was seen"),
+        "generic_guests": Spec.words(
             "NUMBER of each virtual machine that has a generic SCSI device open, and with it a drive"
         ),
-        "open_guests": rows(Guest, "each virtual machine: its name and what it has open"),
-        "guest_starters": rows(GuestStarter, "who started each that shows it"),
-        "guest_disks": rows(GuestDisk, "each of their disks, as their command lines name them"),
+        "open_guests": Spec.rows(Guest, "each virtual machine: its name and what it has open"),
+        "guest_starters": Spec.rows(GuestStarter, "who started each that shows it"),
+        "guest_disks": Spec.rows(GuestDisk, "each of their disks, as their command lines name them"),
     },
 )
 def open_files(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -479,7 +480,9 @@ MOST, LVM = 1000, "lvm:"
         STORAGES: _keep(_storages),
         LIBVIRT_CONFIGS: _keep(_libvirt),
     },
-    facts={"guests_set_to_drop": rows(GuestSetting, "each disk that drops flushes from its guest's next start on")},
+    facts={
+        "guests_set_to_drop": Spec.rows(GuestSetting, "each disk that drops flushes from its guest's next start on")
+    },
 )
 def configs(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/etc/pve/qemu-server``, ``/etc/libvirt/qemu``: disks of guests that are set to drop flushes when these start, whether

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from auditor.facts import HOST, Evidence, Fact, Known, Subject, flag, tally, words
+from auditor.facts import HOST, Evidence, Fact, Known, Spec, Subject
 from auditor.host import kmsg
 from auditor.host.request import Output, Run
 from auditor.sources.source import source
@@ -150,22 +150,22 @@ KEEP = _DISKS.keep
     "host",
     ask=_DISKS,
     facts={
-        "kernel_log_whole": flag("the kernel's log reaches back to its start"),
-        "kernel_log_io_errors": tally(
+        "kernel_log_whole": Spec.flag("the kernel's log reaches back to its start"),
+        "kernel_log_io_errors": Spec.tally(
             "DEVICE=NUMBER of messages of reads and writes that failed, or PATH=NUMBER where OpenZFS says it; one evidence each"
         ),
-        "kernel_log_flush_errors": tally("DEVICE=NUMBER of cache flushes that failed; one evidence each"),
-        "kernel_log_flush_path_errors": tally(
+        "kernel_log_flush_errors": Spec.tally("DEVICE=NUMBER of cache flushes that failed; one evidence each"),
+        "kernel_log_flush_path_errors": Spec.tally(
             "DEVICE=NUMBER of these that may be the fault of the path: dm-multipath repeats them on another; one evidence each"
         ),
-        "kernel_log_resets": tally(
+        "kernel_log_resets": Spec.tally(
             "NAME=NUMBER of messages of NVMe controllers and ATA ports of commands that timed out, failed at first, or resets"
         ),
-        "kernel_log_trim_errors": tally(
+        "kernel_log_trim_errors": Spec.tally(
             "DEVICE=NUMBER, or of ATA ports NAME=NUMBER, of TRIM commands that failed; one evidence each"
         ),
-        "kernel_log_suspended": tally("POOL=NUMBER of suspensions of each pool; one evidence each"),
-        "kernel_log_assumed": tally(
+        "kernel_log_suspended": Spec.tally("POOL=NUMBER of suspensions of each pool; one evidence each"),
+        "kernel_log_assumed": Spec.tally(
             "DEVICE=1 of each whose cache the kernel could not ask about, and took for write through"
         ),
     },
@@ -259,8 +259,10 @@ _HANGS_LINES = {
     "host",
     ask=question("hangs", _HANGS_LINES),
     facts={
-        "hung_tasks": tally("THREAD=TIMES of each thread of OpenZFS that the kernel found hanging since it booted"),
-        "machine_checks": tally(
+        "hung_tasks": Spec.tally(
+            "THREAD=TIMES of each thread of OpenZFS that the kernel found hanging since it booted"
+        ),
+        "machine_checks": Spec.tally(
             "mce=TIMES of messages of machine checks, errors of memory and processor, since it booted"
         ),
     },
@@ -310,26 +312,26 @@ _STOPPED_IN = re.compile(r"PANIC at [\w.-]+:\d+:(\w+)\(\)")
     "host",
     ask=question("faults", _FAULTS_LINES),
     facts={
-        "faults_whole": flag("the kernel's log, which was looked through for faults, reaches back to its start"),
-        "zfs_panics": tally(
+        "faults_whole": Spec.flag("the kernel's log, which was looked through for faults, reaches back to its start"),
+        "zfs_panics": Spec.tally(
             "PLACE=TIMES of each place at which OpenZFS stopped one of its threads since the host booted"
         ),
-        "zfs_stopped_in": words(
+        "zfs_stopped_in": Spec.words(
             "functions of OpenZFS that stopped a thread so, where the line names one; one evidence each"
         ),
-        "zfs_oopses": tally(
+        "zfs_oopses": Spec.tally(
             "FUNCTION=TIMES of functions of OpenZFS in which the kernel faulted or was stuck since it booted"
         ),
-        "log_replay_errors": tally(
+        "log_replay_errors": Spec.tally(
             "DATASET=TIMES of records of the intent log that could not be replayed since the host booted"
         ),
-        "controller_faults": tally(
+        "controller_faults": Spec.tally(
             "CONTROLLER=TIMES of faults and resets of storage controllers since the host booted"
         ),
-        "scsi_power_ons": tally(
+        "scsi_power_ons": Spec.tally(
             "HOST:CHANNEL:TARGET:LUN=TIMES of power-ons and resets that drives reported; one evidence each"
         ),
-        "scsi_aborts": tally(
+        "scsi_aborts": Spec.tally(
             "HOST:CHANNEL:TARGET:LUN=TIMES of commands and drives that SCSI gave up; one evidence each"
         ),
     },
@@ -382,10 +384,10 @@ _FUNCTION = re.compile(rf"(?<![\w.])([\w.]{{1,120}}){_PLACE}")
     "host",
     ask=question("traces", _TRACES_LINES),
     facts={
-        "hung_in_zfs": tally(
+        "hung_in_zfs": Spec.tally(
             "PROGRAM=TIMES of each task that the kernel found hanging in a function of OpenZFS since it booted"
         ),
-        "hung_traces": words(
+        "hung_traces": Spec.words(
             "FUNCTION FUNCTION... of each such trace: those of OpenZFS that are surely in it, innermost first,"
             " without .part.N and the like"
         ),
@@ -438,22 +440,24 @@ def _traces(found: Sequence[Line]) -> tuple[list[tuple[Line, list[str]]], bool]:
 
 
 _BUSES_FACTS = {
-    "buses_whole": flag("the kernel's log, which was looked through for errors of buses, reaches back to its start"),
-    "pcie_corrected": tally(
+    "buses_whole": Spec.flag(
+        "the kernel's log, which was looked through for errors of buses, reaches back to its start"
+    ),
+    "pcie_corrected": Spec.tally(
         "PCI ADDRESS=TIMES of errors of a link that were corrected by sending again; one evidence each"
     ),
-    "pcie_uncorrected": tally("PCI ADDRESS=TIMES of errors of a link that were not corrected; one evidence each"),
-    "dma_faults": tally("PCI ADDRESS=TIMES of accesses to memory that the IOMMU refused; one evidence each"),
-    "hardware_errors": tally(
+    "pcie_uncorrected": Spec.tally("PCI ADDRESS=TIMES of errors of a link that were not corrected; one evidence each"),
+    "dma_faults": Spec.tally("PCI ADDRESS=TIMES of accesses to memory that the IOMMU refused; one evidence each"),
+    "hardware_errors": Spec.tally(
         "WHAT, SEVERITY=TIMES of errors of memory, processors and others that the firmware or the processor reported"
     ),
-    "scsi_medium_errors": tally(
+    "scsi_medium_errors": Spec.tally(
         "HOST:CHANNEL:TARGET:LUN=TIMES of commands that failed for the medium, as the drive said; one evidence each"
     ),
-    "scsi_hardware_errors": tally(
+    "scsi_hardware_errors": Spec.tally(
         "HOST:CHANNEL:TARGET:LUN=TIMES of commands that failed for the drive's own hardware; one evidence each"
     ),
-    "zfs_faults_beside": tally(
+    "zfs_faults_beside": Spec.tally(
         "FUNCTION=TIMES of functions in which the kernel faulted: of modules of OpenZFS next to zfs and spl (until 2.1), and of"
         " all of them as old kernels print it"
     ),

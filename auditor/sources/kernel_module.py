@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from auditor.data import releases
 from auditor.data.platforms import HOSTID, OPTIONS, initrd_paths
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, known, number, word, words, words_of
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Spec, Subject, known
 from auditor.host.request import WITNESS, Command, Files, Output, Read, Run, Skip
 from auditor.sources import mounts
 from auditor.sources.replies import is_integer
@@ -51,9 +51,9 @@ COMPUTED = {  # without a default that a release has: not in tunables.toml
     "host",
     ask=Read(("/sys/module/zfs/parameters/*", "/sys/module/spl/parameters/*")),
     facts={
-        **{name: number(text) for name, text in COMPUTED.items()},
+        **{name: Spec.number(text) for name, text in COMPUTED.items()},
         **{
-            name: word(each.means) if name in TEXTS else number(each.means)
+            name: Spec.word(each.means) if name in TEXTS else Spec.number(each.means)
             for name, each in releases.load_tunables().items()
         },
     },
@@ -84,10 +84,10 @@ _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
     "host",
     ask=Read((*PATTERNS, CMDLINE)),
     facts={
-        "zfs_boot_options": words(
+        "zfs_boot_options": Spec.words(
             "NAME=VALUE of each option that the zfs module is loaded with; where there are any, one evidence each"
         ),
-        "modprobe_files": words("the paths of those files that are in /etc, whatever they are about"),
+        "modprobe_files": Spec.words("the paths of those files that are in /etc, whatever they are about"),
     },
 )
 def modprobe(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -166,13 +166,13 @@ _MODULE = re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]{1,300}", re.ASCII)
     ask=Read((PATTERN, IMAGES, BOOTED, STATE, WITNESS)),
     keeps=dict.fromkeys((PATTERN, IMAGES), keep_module_list),
     facts={
-        "kernels_listed": words("releases of the installed kernels whose modules depmod has listed"),
-        "kernels_with_zfs": words("those of them with a zfs module among these"),
-        "kernels_removed_with_zfs": words(
+        "kernels_listed": Spec.words("releases of the installed kernels whose modules depmod has listed"),
+        "kernels_with_zfs": Spec.words("those of them with a zfs module among these"),
+        "kernels_removed_with_zfs": Spec.words(
             "releases of which depmod's list has a zfs module, and none of the kernel itself"
         ),
-        "zfs_is_module": flag("the OpenZFS that runs was loaded as a module, and is not built into the kernel"),
-        "zfs_modules": words("KERNEL PATH of each zfs module that modprobe finds for an installed kernel"),
+        "zfs_is_module": Spec.flag("the OpenZFS that runs was loaded as a module, and is not built into the kernel"),
+        "zfs_modules": Spec.words("KERNEL PATH of each zfs module that modprobe finds for an installed kernel"),
     },
 )
 def installed(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -218,7 +218,7 @@ def installed(reply: Files, host: Subject) -> Iterator[Fact]:
 def paths(facts: Facts) -> list[tuple[str, str]] | Skip:
     """(kernel, path) of each zfs module, where all of them are below folders of modules."""
     pairs = [
-        (kernel, path) for kernel, _, path in (each.partition(" ") for each in words_of(facts.get(HOST, "zfs_modules")))
+        (kernel, path) for kernel, _, path in (each.partition(" ") for each in facts.get(HOST, "zfs_modules").words())
     ]
     strange = [path for _, path in pairs if not _MODULE.fullmatch(path) or ".." in path]
     return Skip(f"{strange[0]}: no place for a module") if strange else pairs
@@ -249,7 +249,7 @@ def _ask_modinfo(host: Subject, facts: Facts) -> Run | Skip:
     "host",
     ask=_ask_modinfo,
     runs=(Command(("modinfo",), others=_UNDER_MODULES),),
-    facts={"zfs_module_versions": words("PATH VERSION KERNEL of each zfs module, as it reports them")},
+    facts={"zfs_module_versions": Spec.words("PATH VERSION KERNEL of each zfs module, as it reports them")},
 )
 def modinfo(reply: Output, host: Subject) -> Iterator[Fact]:
     """``modinfo``: of which release the zfs module of each installed kernel is, and for which kernel it was built.
@@ -285,8 +285,8 @@ _DKMS_NAME = re.compile(r"[\w.+~-]{1,100}", re.ASCII)
     "host",
     ask=Read((BUILT, HEADERS, WITNESS)),
     facts={
-        "dkms_zfs_kernels": words("KERNEL-ARCHITECTURE of each kernel that dkms has installed the zfs module for"),
-        "kernels_with_headers": words("releases of the installed kernels that modules can be built for"),
+        "dkms_zfs_kernels": Spec.words("KERNEL-ARCHITECTURE of each kernel that dkms has installed the zfs module for"),
+        "kernels_with_headers": Spec.words("releases of the installed kernels that modules can be built for"),
     },
 )
 def dkms(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -322,7 +322,7 @@ def _ask_initrds(host: Subject, facts: Facts) -> Run | Skip:
     needed = [facts.get(HOST, name) for name in ("mount_table", "zfs_modules", "modprobe_files")]
     if not all(isinstance(each, Known) for each in needed):
         return Skip("which modules and options an initrd has to hold is not known")
-    table, _, options = map(words_of, needed)
+    table, _, options = (each.words() for each in needed)
     mounted = mounts.mounts("".join(f"{line}\n" for line in table))
     if not any(each.mount_point == "/" and each.fstype == "zfs" for each in mounted):
         return Skip("the root file system is not on ZFS", applies=False)
@@ -344,7 +344,7 @@ def _ask_initrds(host: Subject, facts: Facts) -> Run | Skip:
     ask=_ask_initrds,
     runs=(Command(STAT, others=_STATED),),
     facts={
-        "initrd_times": words(
+        "initrd_times": Spec.words(
             "CONTENT CHANGED PATH of each initrd that was found and of what it holds copies of: seconds since 1970"
         )
     },

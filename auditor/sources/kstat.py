@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, number, real, word, words
+from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known
 from auditor.host.request import Files, Read
 from auditor.sources.replies import integer
 from auditor.sources.source import source
@@ -89,7 +89,10 @@ ROWS = {"size": "arc_size_bytes", "c_max": "arc_max_bytes"}
     "kstat_arcstats",
     "host",
     ask=Read((PATH,)),
-    facts={"arc_size_bytes": number("memory the ARC takes"), "arc_max_bytes": number("the most the ARC grows to")},
+    facts={
+        "arc_size_bytes": Spec.number("memory the ARC takes"),
+        "arc_max_bytes": Spec.number("the most the ARC grows to"),
+    },
 )
 def arcstats(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/arcstats``: how much memory the ARC has and may have. (OpenZFS include/sys/arc_impl.h)"""
@@ -104,11 +107,11 @@ DMU_TX_PATH = f"{ROOT}/dmu_tx"
     "host",
     ask=Read((DMU_TX_PATH,)),
     facts={
-        "dmu_tx_assigned": number("transactions that got into a TXG"),
-        "dmu_tx_dirty_delay": number("transactions delayed by the write throttle"),
-        "dmu_tx_dirty_over_max": number("transactions that met zfs_dirty_data_max"),
-        "dmu_tx_wrlog_delay": number("transactions that met zfs_wrlog_data_max"),
-        "dmu_tx_quota": number("transactions that met a quota"),
+        "dmu_tx_assigned": Spec.number("transactions that got into a TXG"),
+        "dmu_tx_dirty_delay": Spec.number("transactions delayed by the write throttle"),
+        "dmu_tx_dirty_over_max": Spec.number("transactions that met zfs_dirty_data_max"),
+        "dmu_tx_wrlog_delay": Spec.number("transactions that met zfs_wrlog_data_max"),
+        "dmu_tx_quota": Spec.number("transactions that met a quota"),
     },
 )
 def dmu_tx(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -124,20 +127,22 @@ ZIL_PATH = f"{ROOT}/zil"
     "host",
     ask=Read((ZIL_PATH,)),
     facts={
-        "zil_commit_count": number("commits that were asked for (fsync and the like)"),
-        "zil_commit_writer_count": number("commits after merging"),
-        "zil_commit_error_count": number("commits that a failed log write or flush sent to the next TXG"),
-        "zil_commit_stall_count": number("commits that found no space for a log block and waited for the TXG"),
-        "zil_commit_suspend_count": number("commits while the ZIL was suspended, which waited for the TXG"),
-        "zil_commit_crash_count": number("commits while the ZIL was crashed (pool suspended)"),
-        "zil_itx_indirect_count": number("writes of which the log holds a pointer only, the data is on the data vdevs"),
-        "zil_itx_indirect_bytes": number("bytes of those writes"),
-        "zil_itx_copied_bytes": number("bytes of those writes"),
-        "zil_itx_needcopy_bytes": number("bytes of those writes"),
-        "zil_itx_metaslab_normal_count": number("log blocks on the data (in 2.4 also special) vdevs"),
-        "zil_itx_metaslab_normal_alloc": number("bytes allocated for them"),
-        "zil_itx_metaslab_slog_count": number("log blocks on log vdevs"),
-        "zil_itx_metaslab_slog_alloc": number("bytes allocated for them"),
+        "zil_commit_count": Spec.number("commits that were asked for (fsync and the like)"),
+        "zil_commit_writer_count": Spec.number("commits after merging"),
+        "zil_commit_error_count": Spec.number("commits that a failed log write or flush sent to the next TXG"),
+        "zil_commit_stall_count": Spec.number("commits that found no space for a log block and waited for the TXG"),
+        "zil_commit_suspend_count": Spec.number("commits while the ZIL was suspended, which waited for the TXG"),
+        "zil_commit_crash_count": Spec.number("commits while the ZIL was crashed (pool suspended)"),
+        "zil_itx_indirect_count": Spec.number(
+            "writes of which the log holds a pointer only, the data is on the data vdevs"
+        ),
+        "zil_itx_indirect_bytes": Spec.number("bytes of those writes"),
+        "zil_itx_copied_bytes": Spec.number("bytes of those writes"),
+        "zil_itx_needcopy_bytes": Spec.number("bytes of those writes"),
+        "zil_itx_metaslab_normal_count": Spec.number("log blocks on the data (in 2.4 also special) vdevs"),
+        "zil_itx_metaslab_normal_alloc": Spec.number("bytes allocated for them"),
+        "zil_itx_metaslab_slog_count": Spec.number("log blocks on log vdevs"),
+        "zil_itx_metaslab_slog_alloc": Spec.number("bytes allocated for them"),
     },
 )
 def zil(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -149,7 +154,10 @@ def zil(reply: Files, host: Subject) -> Iterator[Fact]:
 
 
 @source(
-    "kstat_pools", "host", ask=Read((f"{ROOT}/*/state",)), facts={"kstat_pools": words("names of the imported pools")}
+    "kstat_pools",
+    "host",
+    ask=Read((f"{ROOT}/*/state",)),
+    facts={"kstat_pools": Spec.words("names of the imported pools")},
 )
 def pools(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/*/state``: the imported pools as the kernel lists them, next to ``zpool list``.
@@ -171,7 +179,7 @@ STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL", "SUS
     "kstat_state",
     "pool",
     ask=lambda pool, _: Read((f"{ROOT}/{pool.name}/state",)),
-    facts={"kstat_state": word("its state as the kernel module says", *STATES)},
+    facts={"kstat_state": Spec.word("its state as the kernel module says", *STATES)},
 )
 def state(reply: Files, pool: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/POOL/state``: the state of the pool without asking it anything, so never hangs.
@@ -190,9 +198,9 @@ def state(reply: Files, pool: Subject) -> Iterator[Fact]:
     "pool",
     ask=lambda pool, _: Read((f"{ROOT}/{pool.name}/iostats",)),
     facts={
-        "direct_write_count": number("Direct I/O writes since the import"),
-        "kstat_clock_ns": number("the clock of its TXGs when these were read, ns"),
-        "kstat_created_ns": number("the same clock when it was imported, ns"),
+        "direct_write_count": Spec.number("Direct I/O writes since the import"),
+        "kstat_clock_ns": Spec.number("the clock of its TXGs when these were read, ns"),
+        "kstat_created_ns": Spec.number("the same clock when it was imported, ns"),
     },
 )
 def iostats(reply: Files, pool: Subject) -> Iterator[Fact]:
@@ -219,16 +227,18 @@ COLUMNS = ["txg", "birth", "state", "ndirty", "nread", "nwritten", "reads", "wri
     "pool",
     ask=lambda pool, _: Read((f"{ROOT}/{pool.name}/txgs",)),
     facts={
-        "txg_history_count": number("committed TXGs in the list"),
-        "txg_history_written": number("committed TXGs in the list that wrote something"),
-        "txg_unfinished_since_ns": number("since when its oldest unfinished TXG is quiescing or syncing; 0: none is"),
-        "txg_sync_ms_p95": real("95th percentile of the time to sync, ms"),
-        "txg_sync_ms_max": real("longest time to sync, ms"),
-        "txg_life_ms_max": real("longest time from the opening of a TXG to the end of its sync, ms"),
-        "txg_open_ms_p95": real("95th percentile of the time open, ms"),
-        "txg_open_ms_p50": real("median of the time open, ms; far below zfs_txg_timeout: dirty data closes them"),
-        "txg_dirty_bytes_max": number("most dirty data in one TXG"),
-        "txg_written_bytes_max": number("most bytes written by one TXG"),
+        "txg_history_count": Spec.number("committed TXGs in the list"),
+        "txg_history_written": Spec.number("committed TXGs in the list that wrote something"),
+        "txg_unfinished_since_ns": Spec.number(
+            "since when its oldest unfinished TXG is quiescing or syncing; 0: none is"
+        ),
+        "txg_sync_ms_p95": Spec.real("95th percentile of the time to sync, ms"),
+        "txg_sync_ms_max": Spec.real("longest time to sync, ms"),
+        "txg_life_ms_max": Spec.real("longest time from the opening of a TXG to the end of its sync, ms"),
+        "txg_open_ms_p95": Spec.real("95th percentile of the time open, ms"),
+        "txg_open_ms_p50": Spec.real("median of the time open, ms; far below zfs_txg_timeout: dirty data closes them"),
+        "txg_dirty_bytes_max": Spec.number("most dirty data in one TXG"),
+        "txg_written_bytes_max": Spec.number("most bytes written by one TXG"),
     },
 )
 def txgs(reply: Files, pool: Subject) -> Iterator[Fact]:
@@ -306,11 +316,11 @@ STRING = "7"
     "target",
     ask=lambda target, _: Read((f"{ROOT}/{target.name.partition('/')[0]}/objset-0x*",)),
     facts={
-        "writes": number("write calls since it was mounted"),
-        "nwritten": number("bytes written since it was mounted"),
-        "reads": number("read calls since it was mounted"),
+        "writes": Spec.number("write calls since it was mounted"),
+        "nwritten": Spec.number("bytes written since it was mounted"),
+        "reads": Spec.number("read calls since it was mounted"),
         **zil.facts,
-        "zil_counted_s": real("seconds that these counters cover"),
+        "zil_counted_s": Spec.real("seconds that these counters cover"),
     },
     title="counters of {datasets} of",
 )

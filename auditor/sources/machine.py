@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Subject, flag, known, number, word, words
+from auditor.facts import HOST, Fact, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Output, Read, Run, command
 from auditor.sources.mounts import plain
 from auditor.sources.replies import LARGEST, integer
@@ -20,10 +20,10 @@ LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": 
     "host",
     ask=Read((*LINES, "/etc/os-release", "/etc/hostid")),
     facts={
-        "hostname": word("its name"),
-        "kernel_release": word("release of the running kernel, as uname -r says"),
-        "os_ids": words("ID of the distribution, and those that it is like"),
-        "hostid_file": flag("/etc/hostid exists"),
+        "hostname": Spec.word("its name"),
+        "kernel_release": Spec.word("release of the running kernel, as uname -r says"),
+        "os_ids": Spec.words("ID of the distribution, and those that it is like"),
+        "hostid_file": Spec.flag("/etc/hostid exists"),
     },
 )
 def identity(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -53,7 +53,9 @@ BUILD = "/proc/sys/kernel/version"
     "kernel_build",
     "host",
     ask=Read((BUILD,)),
-    facts={"kernel_build": word("how the running kernel was built, as uname -v says: SMP PREEMPT_RT and the like")},
+    facts={
+        "kernel_build": Spec.word("how the running kernel was built, as uname -v says: SMP PREEMPT_RT and the like")
+    },
 )
 def kernel_build(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/sys/kernel/version``: number, kind of preemption and day of the build of the running kernel. (man 2 uname)
@@ -89,7 +91,7 @@ def keep_cib(text: str) -> str:
     "host",
     ask=Read((CIB, WITNESS)),
     keeps={CIB: keep_cib},
-    facts={"cluster_pools": words("pools that Pacemaker imports on one host or another")},
+    facts={"cluster_pools": Spec.words("pools that Pacemaker imports on one host or another")},
 )
 def cluster(reply: Files, host: Subject) -> Iterator[Fact]:
     """``cib.xml`` of Pacemaker: the pools of its resources of type ZFS, which it exports here and imports on another host.
@@ -130,7 +132,7 @@ HYPERVISORS = (  # beginning of any of the three names -> hypervisor
     "dmi",
     "host",
     ask=Read(tuple(f"{FOLDER}/{name}" for name in FILES)),
-    facts={"virtual_machine_hint": word("the hypervisor that the three names betray, or none")},
+    facts={"virtual_machine_hint": Spec.word("the hypervisor that the three names betray, or none")},
 )
 def dmi(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/sys/class/dmi/id``: who made this machine, as its firmware says; a second witness of virtualization.
@@ -172,10 +174,10 @@ CONTAINERS = frozenset(
     ask=Run(("systemd-detect-virt",), package="systemd", accept=frozenset({0, 1})),
     runs=(command("systemd-detect-virt", apart="--vm --container"),),
     facts={
-        "virtualization": word(
+        "virtualization": Spec.word(
             "none, or the hypervisor or container as systemd calls it (kvm, qemu, vmware, lxc, ...)"
         ),
-        "container": flag("the innermost is a container"),
+        "container": Spec.flag("the innermost is a container"),
     },
 )
 def virtualization(reply: Output, host: Subject) -> Iterator[Fact]:
@@ -197,7 +199,9 @@ FIRST = 0xEFFFFFFC
     "pid_namespace",
     "host",
     ask=Read((OWN,)),
-    facts={"all_processes": flag("zaudit sees the processes of the whole machine, and not those of a container alone")},
+    facts={
+        "all_processes": Spec.flag("zaudit sees the processes of the whole machine, and not those of a container alone")
+    },
 )
 def pid_namespace(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/self/ns/pid``: whether process 1, as zaudit sees it, is the first process of this machine, or that of a
@@ -222,7 +226,7 @@ _BITS = re.compile(r"\d+ bits")
     "dmidecode",
     "host",
     ask=Run(("dmidecode", "-t", "memory"), package="dmidecode"),
-    facts={"dmi_memory_ecc": flag("the firmware says of all system memory that its errors are corrected")},
+    facts={"dmi_memory_ecc": Spec.flag("the firmware says of all system memory that its errors are corrected")},
 )
 def dmidecode(reply: Output, host: Subject) -> Iterator[Fact]:
     """``dmidecode -t memory``: whether the firmware says that memory is ECC memory. Needs root. (SMBIOS, types 16 and 17)
@@ -270,9 +274,9 @@ PATTERNS = (
     "host",
     ask=Read(PATTERNS),
     facts={
-        "edac_corrects": flag("the kernel knows all memory modules to be corrected (ECC)"),
-        "memory_uncorrected_errors": number("errors of memory since boot that could not be corrected"),
-        "memory_corrected_errors": number("errors of memory since boot that were corrected"),
+        "edac_corrects": Spec.flag("the kernel knows all memory modules to be corrected (ECC)"),
+        "memory_uncorrected_errors": Spec.number("errors of memory since boot that could not be corrected"),
+        "memory_corrected_errors": Spec.number("errors of memory since boot that were corrected"),
     },
 )
 def edac(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -298,7 +302,7 @@ def edac(reply: Files, host: Subject) -> Iterator[Fact]:
     "memory",
     "host",
     ask=Read(("/proc/meminfo",)),
-    facts={"memory_bytes": number("memory that the kernel has (MemTotal)")},
+    facts={"memory_bytes": Spec.number("memory that the kernel has (MemTotal)")},
 )
 def memory(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/meminfo``: how much memory. (man 5 proc)
@@ -315,7 +319,10 @@ _ROW = re.compile(r"(\S+)\s+(?:partition|file)\s+\d+\s+\d+\s+-?\d+")
 
 
 @source(
-    "swaps", "host", ask=Read((PATH,)), facts={"swaps": words("the paths of devices and files that the host swaps to")}
+    "swaps",
+    "host",
+    ask=Read((PATH,)),
+    facts={"swaps": Spec.words("the paths of devices and files that the host swaps to")},
 )
 def swaps(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/swaps``: what the host swaps to. (man 5 proc; Linux mm/swapfile.c swap_show)
@@ -341,8 +348,8 @@ STATE, RESUME = "/sys/power/state", "/sys/power/resume"
     "host",
     ask=Read((STATE, RESUME, WITNESS)),
     facts={
-        "hibernation": flag("the kernel can hibernate"),
-        "resume_device": word("MAJOR:MINOR of the device to resume from, or empty"),
+        "hibernation": Spec.flag("the kernel can hibernate"),
+        "resume_device": Spec.word("MAJOR:MINOR of the device to resume from, or empty"),
     },
 )
 def hibernation(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -377,7 +384,7 @@ BITS = {4: "a machine check (M)", 5: "memory in a bad state, or misused (B)", 7:
     "taint",
     "host",
     ask=Read((TAINT_PATH,)),
-    facts={"kernel_failures": words("what has failed in the kernel since it started")},
+    facts={"kernel_failures": Spec.words("what has failed in the kernel since it started")},
 )
 def taint(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/sys/kernel/tainted``: what has befallen the kernel since it started, which stays when its log is overwritten.

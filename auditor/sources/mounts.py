@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from auditor.facts import HOST, Fact, FstabNeed, Subject, flag, known, rows, words
+from auditor.facts import HOST, Fact, FstabNeed, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Read
 from auditor.sources.replies import integer
 from auditor.sources.source import source
@@ -161,14 +161,14 @@ NAMESPACES = ("/proc/1/ns/mnt", "/proc/self/ns/mnt")
     "host",
     ask=Read((*TABLES, *NAMESPACES)),
     facts={
-        "own_mount_namespace": flag(
+        "own_mount_namespace": Spec.flag(
             "zaudit runs in another mount namespace than the first process, and sees other mounts"
         ),
-        "zfs_mounts": words(
+        "zfs_mounts": Spec.words(
             "DATASET=ro or rw of each file system of ZFS that is mounted: as the file system is, not the mount"
         ),
-        "mount_table": words("the lines of the table of mounts of the host"),
-        "hidden_mounts": words("DATASET at PATH below SOURCE: mounted file systems of ZFS that no path leads to"),
+        "mount_table": Spec.words("the lines of the table of mounts of the host"),
+        "hidden_mounts": Spec.words("DATASET at PATH below SOURCE: mounted file systems of ZFS that no path leads to"),
     },
 )
 def zfs_mounts(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -234,9 +234,9 @@ REQUIRES = "x-systemd.requires="
     ask=Read((PATH, WITNESS)),
     keeps={PATH: keep_fstab},
     facts={
-        "fstab_needs": rows(FstabNeed, "mounts by fstab that wait for nothing of ZFS"),
-        "fstab_zfs": words("mount points of file systems of ZFS that fstab mounts when the host starts"),
-        "fstab_requires": words("units for ZFS that mounts by fstab start before them (x-systemd.requires)"),
+        "fstab_needs": Spec.rows(FstabNeed, "mounts by fstab that wait for nothing of ZFS"),
+        "fstab_zfs": Spec.words("mount points of file systems of ZFS that fstab mounts when the host starts"),
+        "fstab_requires": Spec.words("units for ZFS that mounts by fstab start before them (x-systemd.requires)"),
     },
 )
 def fstab(reply: Files, host: Subject) -> Iterator[Fact]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.data import drives
-from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word
+from auditor.facts import Fact, Facts, Known, Scalar, Spec, Subject, known
 from auditor.host.request import DEVICE, NOTHING_ELSE, Command, Output, Request, Run, Skip, command
 from auditor.sources.replies import Document, counter, first_object, key_values, non_negative, only_nvme
 from auditor.sources.source import Ask, source
@@ -44,9 +44,9 @@ def _fields(text: str, title: str, what: str) -> Document:
     ask=Run(("nvme", "list", "-o", "json"), package="nvme-cli"),
     runs=(_command("list", others=NOTHING_ELSE),),
     facts={
-        "nvme_list_model": word("model number"),
-        "nvme_list_serial": word("serial number"),
-        "nvme_list_firmware": word("firmware revision"),
+        "nvme_list_model": Spec.word("model number"),
+        "nvme_list_serial": Spec.word("serial number"),
+        "nvme_list_firmware": Spec.word("firmware revision"),
     },
     subject="disk",
     form="json",
@@ -128,10 +128,10 @@ COMMAND = "nvme id-ctrl /dev/{subject}"
     ask=_ask("id-ctrl"),
     runs=(_command("id-ctrl"),),
     facts={
-        "nvme_vwc_present": flag("the controller has a volatile write cache (VWC bit 0)"),
-        "nvme_model": word("model number"),
-        "nvme_serial": word("serial number"),
-        "nvme_firmware": word("firmware revision"),
+        "nvme_vwc_present": Spec.flag("the controller has a volatile write cache (VWC bit 0)"),
+        "nvme_model": Spec.word("model number"),
+        "nvme_serial": Spec.word("serial number"),
+        "nvme_firmware": Spec.word("firmware revision"),
     },
     form="json",
 )
@@ -162,7 +162,9 @@ def id_ctrl(reply: Output, disk: Subject) -> Iterator[Fact]:
     ask=_ask("cmdset-ind-id-ns"),
     runs=(_command("cmdset-ind-id-ns"),),
     facts={
-        "nvme_ns_vwc_absent": flag("this namespace has no volatile write cache, whatever its controller says (VWCNP)")
+        "nvme_ns_vwc_absent": Spec.flag(
+            "this namespace has no volatile write cache, whatever its controller says (VWCNP)"
+        )
     },
     form="json",
 )
@@ -200,7 +202,7 @@ _KEY = re.compile(r"(?i)feature: ?(?:0x)?0*6")
     "disk",
     ask=lambda disk, facts: only_nvme(disk, facts) or Run(("nvme", *_FEATURE, f"/dev/{disk.name}"), package="nvme-cli"),
     runs=(_command("get-feature", "-f 6 -H"),),
-    facts={"nvme_write_cache": flag("the volatile write cache is switched on (Feature 6, WCE)")},
+    facts={"nvme_write_cache": Spec.flag("the volatile write cache is switched on (Feature 6, WCE)")},
     form="json",
 )
 def write_cache(reply: Output, disk: Subject) -> Iterator[Fact]:
@@ -254,16 +256,20 @@ LOG_COMMAND = "nvme smart-log /dev/{subject}"
     ask=_ask("smart-log"),
     runs=(_command("smart-log"),),
     facts={
-        "nvme_critical_warning": number("critical warning bits; 0 is none"),
-        "nvme_spare_low": flag("critical warning bit 0: spare blocks below the threshold"),
-        "nvme_reliability_degraded": flag("critical warning bit 2: reliability degraded by media or internal errors"),
-        "nvme_media_read_only": flag("critical warning bit 3: the drive went read-only"),
-        "nvme_backup_failed": flag("critical warning bit 4: the power-loss protection of the volatile memory failed"),
-        "nvme_percent_used": number("rated endurance used, percent; may exceed 100"),
-        "nvme_available_spare_percent": number("spare blocks left"),
-        "nvme_available_spare_threshold_percent": number("spare blocks at which the drive warns"),
-        "nvme_media_errors": number("unrecovered data integrity errors"),
-        "nvme_power_on_hours": number("hours powered on"),
+        "nvme_critical_warning": Spec.number("critical warning bits; 0 is none"),
+        "nvme_spare_low": Spec.flag("critical warning bit 0: spare blocks below the threshold"),
+        "nvme_reliability_degraded": Spec.flag(
+            "critical warning bit 2: reliability degraded by media or internal errors"
+        ),
+        "nvme_media_read_only": Spec.flag("critical warning bit 3: the drive went read-only"),
+        "nvme_backup_failed": Spec.flag(
+            "critical warning bit 4: the power-loss protection of the volatile memory failed"
+        ),
+        "nvme_percent_used": Spec.number("rated endurance used, percent; may exceed 100"),
+        "nvme_available_spare_percent": Spec.number("spare blocks left"),
+        "nvme_available_spare_threshold_percent": Spec.number("spare blocks at which the drive warns"),
+        "nvme_media_errors": Spec.number("unrecovered data integrity errors"),
+        "nvme_power_on_hours": Spec.number("hours powered on"),
     },
     form="json",
     title="health of",
@@ -330,10 +336,10 @@ def _ask_ocp_smart_log(disk: Subject, facts: Facts) -> Request:
     ask=_ask_ocp_smart_log,
     runs=(_command("ocp smart-add-log"),),
     facts={
-        "ocp_capacitor_health": number(
+        "ocp_capacitor_health": Spec.number(
             "what its capacitors can hold, in percent; drives that are well say 100 and more"
         ),
-        "ocp_incomplete_shutdowns": number("times that it lost power before it had written everything"),
+        "ocp_incomplete_shutdowns": Spec.number("times that it lost power before it had written everything"),
     },
     form="json",
 )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from auditor.facts import HOST, Facts, Known, number, word, words
+from auditor.facts import HOST, Facts, Known, Spec
 from auditor.host.request import Run
 
 ROW_STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SPLIT", "UNKNOWN", "AVAIL", "INUSE")
@@ -20,13 +20,13 @@ TOP_TYPES = ("mirror", "raidz1", "raidz2", "raidz3", "draid", "disk", "file", "s
 DEPTH = 8  # pool, raidz, spare, replacing, disk: more than OpenZFS nests
 
 
-ASHIFT = number("block size of the top-level vdev as a power of two: 9 is 512 bytes, 12 is 4096 bytes")
-GUID = word("the 64-bit identifier, in decimal")
-PATH = word("path of the device, with partition, as OpenZFS opens it")
-TREE = words(
+ASHIFT = Spec.number("block size of the top-level vdev as a power of two: 9 is 512 bytes, 12 is 4096 bytes")
+GUID = Spec.word("the 64-bit identifier, in decimal")
+PATH = Spec.word("path of the device, with partition, as OpenZFS opens it")
+TREE = Spec.words(
     "its leaves as this command nests them, a line each: top-level vdev, name, GUID, path, class, with a TAB between"
 )
-PARITY = number("disks that a raidz or draid can lose; 0 for mirrors and single disks, as the property has it")
+PARITY = Spec.number("disks that a raidz or draid can lose; 0 for mirrors and single disks, as the property has it")
 
 
 # zpool_default_import_path[] in lib/libzutil/os/linux/zutil_import_os.c, in this order

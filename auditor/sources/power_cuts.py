@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from auditor.facts import HOST, DriveCuts, Evidence, Fact, Known, Subject, flag, known, rows
+from auditor.facts import HOST, DriveCuts, Evidence, Fact, Known, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Read
 from auditor.sources.source import source
 from auditor.text import crowded, harmless
@@ -62,8 +62,8 @@ def _row(found: object) -> DriveCuts:
     ask=Read((RECORDS, WITNESS), trusted=True),
     keeps={RECORDS: keep},
     facts={
-        "power_cuts": rows(DriveCuts, "what power cuts showed of drives (zaudit powercut)"),
-        "power_cuts_read": flag("all records of power cuts could be read, and only root could have written one"),
+        "power_cuts": Spec.rows(DriveCuts, "what power cuts showed of drives (zaudit powercut)"),
+        "power_cuts_read": Spec.flag("all records of power cuts could be read, and only root could have written one"),
     },
 )
 def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from auditor.facts import HOST, Fact, Facts, Known, Scalar, Subject, flag, known, word, words
+from auditor.facts import HOST, Fact, Facts, Known, Scalar, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip, command
 from auditor.sources.replies import first_object
 from auditor.sources.source import source
@@ -18,7 +18,7 @@ LINKS = tuple(f"/sys/bus/pci/drivers/{name}/*:*" for name in DRIVERS)
     "raid_drivers",
     "host",
     ask=Read((*LINKS, WITNESS)),
-    facts={"raid_drivers": words("drivers of RAID controllers that have a controller")},
+    facts={"raid_drivers": Spec.words("drivers of RAID controllers that have a controller")},
 )
 def drivers(reply: Files, host: Subject) -> Iterator[Fact]:
     """/sys/bus/pci/drivers: which RAID controllers have a driver bound to them, so that only their own tool is asked.
@@ -50,7 +50,7 @@ _STORCLI = command("storcli64", others=re.compile(r"/call(/vall)?|show|all|J|nol
     ask=lambda _, facts: unless(facts, "megaraid_sas") or storcli("/call", "show", "all"),
     runs=(_STORCLI,),
     facts={
-        "storcli_batteries": words(
+        "storcli_batteries": Spec.words(
             "CONTROLLER=STATE of the battery or CacheVault of each controller; none where it has none"
         )
     },
@@ -77,11 +77,11 @@ def battery(reply: Output, host: Subject) -> Iterator[Fact]:
 
 
 WRITE_POLICIES = ("write through", "write back", "write back without battery")
-POLICY = word("write cache policy of a RAID volume", *WRITE_POLICIES)
+POLICY = Spec.word("write cache policy of a RAID volume", *WRITE_POLICIES)
 DRIVE_CACHES = ("enabled", "disabled", "default")
-DRIVE_CACHE = word("write caches of the drives behind a RAID volume, as its controller sets them", *DRIVE_CACHES)
+DRIVE_CACHE = Spec.word("write caches of the drives behind a RAID volume, as its controller sets them", *DRIVE_CACHES)
 LEVELS = ("0", "1", "5", "6", "10", "50", "60")
-LEVEL = word("RAID level of a volume", *LEVELS)
+LEVEL = Spec.word("RAID level of a volume", *LEVELS)
 VOLUMES_COMMAND = "storcli64 /call/vall show all"
 TOOLS = ("storcli", "perccli64", "perccli")
 _CACHE = re.compile(r"(?:NR|Ra|R)(WT|WB|AWB|FWB)[CD]")
@@ -118,8 +118,8 @@ def controllers(text: str) -> Iterator[tuple[str, Mapping[str, object]]]:
         "raid_write_policy": POLICY,
         "raid_disk_cache": DRIVE_CACHE,
         "raid_level": LEVEL,
-        "raid_drive_models": words("model of each drive behind a RAID volume"),
-        "storcli_controller": word("number of the controller that it is a volume of"),
+        "raid_drive_models": Spec.words("model of each drive behind a RAID volume"),
+        "storcli_controller": Spec.word("number of the controller that it is a volume of"),
     },
     subject="disk",
     after=("ssacli",),  # no volume is behind two controllers
@@ -192,7 +192,7 @@ Section = dict[str, str]
         "raid_write_policy": POLICY,
         "raid_disk_cache": DRIVE_CACHE,
         "raid_level": LEVEL,
-        "raid_battery_ok": flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
+        "raid_battery_ok": Spec.flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
     },
     subject="disk",
 )

@@ -5,21 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Known,
-    NfsExport,
-    SmbShare,
-    Subject,
-    TargetUnit,
-    flag,
-    known,
-    rows,
-    words,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, NfsExport, SmbShare, Spec, Subject, TargetUnit, known
 from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip, command
 from auditor.sources.source import source
 from auditor.text import argument, has_surrogates
@@ -34,7 +20,7 @@ _TOKEN = re.compile(r'"[^"]*"|[^\s"]+')
     "nfs_exports",
     "host",
     ask=Read((*TABLES, WITNESS)),
-    facts={"nfs_exports": rows(NfsExport, "every export")},
+    facts={"nfs_exports": Spec.rows(NfsExport, "every export")},
 )
 def nfs(reply: Files, host: Subject) -> Iterator[Fact]:
     """What the NFS server of the kernel exports: /etc/exports, /etc/exports.d and /var/lib/nfs/etab. (man 5 exports, man 8
@@ -90,8 +76,8 @@ ELSEWHERE = ("include", "configbackend", "registryshares", "copy", "configfile")
     "host",
     ask=Read((PATH, WITNESS)),
     facts={
-        "smb_shares_without_sync": rows(SmbShare, "every share with strict sync = no"),
-        "smb_global_without_sync": flag("strict sync = no holds for all shares that do not say otherwise"),
+        "smb_shares_without_sync": Spec.rows(SmbShare, "every share with strict sync = no"),
+        "smb_global_without_sync": Spec.flag("strict sync = no holds for all shares that do not say otherwise"),
     },
 )
 def samba(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -169,8 +155,8 @@ _NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
     "host",
     ask=Read((*_FILES, TGT, WITNESS)),
     facts={
-        "block_targets": rows(TargetUnit, "each backstore of a target on this host"),
-        "tgt_daemons": words("lock file of each daemon of tgt that was started since the host was"),
+        "block_targets": Spec.rows(TargetUnit, "each backstore of a target on this host"),
+        "tgt_daemons": Spec.words("lock file of each daemon of tgt that was started since the host was"),
     },
 )
 def block_targets(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -255,7 +241,7 @@ _NQN = re.compile(r"[\w.:-]{1,223}", re.ASCII)  # of an NQN (NVM Express Base Sp
     "nvme_targets",
     "host",
     ask=Read((DEVICE_PATHS, ENABLED, WITNESS)),
-    facts={"nvme_targets": rows(TargetUnit, "each namespace that is enabled")},
+    facts={"nvme_targets": Spec.rows(TargetUnit, "each namespace that is enabled")},
 )
 def nvme_targets(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/sys/kernel/config/nvmet``: namespaces that this host offers by NVMe over Fabrics. (Linux
@@ -311,7 +297,7 @@ def _ask_tgt(host: Subject, facts: Facts) -> Run | Skip:
     "host",
     ask=_ask_tgt,
     runs=(command(COMMAND),),
-    facts={"tgt_targets": rows(TargetUnit, "each logical unit of tgt")},
+    facts={"tgt_targets": Spec.rows(TargetUnit, "each logical unit of tgt")},
 )
 def tgt(reply: Output, host: Subject) -> Iterator[Fact]:
     """``tgtadm --op show``: the logical units of tgt, the target in user space, and whether it passes flushes on.

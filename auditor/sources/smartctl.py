@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word
+from auditor.facts import Fact, Facts, Known, Scalar, Spec, Subject, known
 from auditor.host.request import DEVICE, Output, Run, Skip, command
 from auditor.sources import block_devices
 from auditor.sources.replies import Document, counter, first_object, non_negative
@@ -125,39 +125,39 @@ def _ask_health(disk: Subject, facts: Facts) -> Run | Skip:
     ask=_ask_health,
     runs=(command("smartctl -j -x", others=DEVICE, apart="-d", valued="-d -l", lists=("-l",)),),
     facts={
-        "smart_passed": flag(
+        "smart_passed": Spec.flag(
             "the drive's own overall verdict; a failed power-loss protection alone need not change it"
         ),
-        "smart_protocol": word("what the drive speaks: ATA, SCSI or NVMe"),
-        "smart_model": word("model"),
-        "smart_serial": word("serial number"),
-        "smart_firmware": word("firmware revision"),
-        "smart_wwn": word("world-wide name, 0x and 16 hexadecimal digits"),
-        "smart_rotation_rpm": number("revolutions per minute; 0 is a solid-state drive"),
-        "smart_write_cache": flag("the drive's volatile write cache is on (ATA)"),
-        "smart_trim": flag("the drive takes TRIM (ATA)"),
-        "capacitor_attribute": flag("an attribute of its SMART table speaks of power-loss capacitors"),
-        "capacitor_ok": flag("what the drive reports of its power-loss capacitors is good"),
-        "smart_attributes_named": flag(
+        "smart_protocol": Spec.word("what the drive speaks: ATA, SCSI or NVMe"),
+        "smart_model": Spec.word("model"),
+        "smart_serial": Spec.word("serial number"),
+        "smart_firmware": Spec.word("firmware revision"),
+        "smart_wwn": Spec.word("world-wide name, 0x and 16 hexadecimal digits"),
+        "smart_rotation_rpm": Spec.number("revolutions per minute; 0 is a solid-state drive"),
+        "smart_write_cache": Spec.flag("the drive's volatile write cache is on (ATA)"),
+        "smart_trim": Spec.flag("the drive takes TRIM (ATA)"),
+        "capacitor_attribute": Spec.flag("an attribute of its SMART table speaks of power-loss capacitors"),
+        "capacitor_ok": Spec.flag("what the drive reports of its power-loss capacitors is good"),
+        "smart_attributes_named": Spec.flag(
             "what its SMART attributes mean is known: smartctl knows the model, or it is a hard disk"
         ),
-        "smart_pending_sectors": number("sectors that could not be read and wait for a rewrite"),
-        "smart_offline_uncorrectable": number("sectors that the drive's own scan could not read"),
-        "smart_uncorrected_errors": number("uncorrected read, write and verify errors (SCSI)"),
-        "smart_nvme_critical_warning": number("critical warning bits (NVMe)"),
-        "smart_nvme_backup_failed": flag(
+        "smart_pending_sectors": Spec.number("sectors that could not be read and wait for a rewrite"),
+        "smart_offline_uncorrectable": Spec.number("sectors that the drive's own scan could not read"),
+        "smart_uncorrected_errors": Spec.number("uncorrected read, write and verify errors (SCSI)"),
+        "smart_nvme_critical_warning": Spec.number("critical warning bits (NVMe)"),
+        "smart_nvme_backup_failed": Spec.flag(
             "critical warning bit 4: the power-loss protection of the volatile memory failed"
         ),
-        "smart_percent_used": number("rated endurance used, percent; may exceed 100"),
-        "smart_available_spare_percent": number("spare blocks left (NVMe)"),
-        "smart_available_spare_threshold_percent": number("spare blocks at which the drive warns (NVMe)"),
-        "smart_media_errors": number("unrecovered data integrity errors (NVMe)"),
-        "smart_temperature_c": number("degrees Celsius inside the drive now"),
-        "smart_temperature_limit_c": number(
+        "smart_percent_used": Spec.number("rated endurance used, percent; may exceed 100"),
+        "smart_available_spare_percent": Spec.number("spare blocks left (NVMe)"),
+        "smart_available_spare_threshold_percent": Spec.number("spare blocks at which the drive warns (NVMe)"),
+        "smart_media_errors": Spec.number("unrecovered data integrity errors (NVMe)"),
+        "smart_temperature_c": Spec.number("degrees Celsius inside the drive now"),
+        "smart_temperature_limit_c": Spec.number(
             "degrees Celsius that it is meant to run at for long (SATA), or at which it trips (SCSI); 0: it names none"
         ),
-        "smart_power_on_hours": number("hours powered on"),
-        "smart_self_test_result": number(
+        "smart_power_on_hours": Spec.number("hours powered on"),
+        "smart_self_test_result": Spec.number(
             "how the newest self-test ended (SATA): 0 well, or there was none; 1, 2 stopped; 3 to 8 failed; 15 it runs"
         ),
     },
@@ -327,7 +327,7 @@ def _ask_hdparm(disk: Subject, facts: Facts) -> Run | Skip:
     "disk",
     ask=_ask_hdparm,
     runs=(command("hdparm -W", others=DEVICE),),
-    facts={"hdparm_write_cache": flag("the drive's volatile write cache is on, as IDENTIFY DEVICE says")},
+    facts={"hdparm_write_cache": Spec.flag("the drive's volatile write cache is on, as IDENTIFY DEVICE says")},
 )
 def hdparm(reply: Output, disk: Subject) -> Iterator[Fact]:
     """``hdparm -W``: the write cache of a SATA drive, as the drive says. (man hdparm; hdparm.c get_wcache)

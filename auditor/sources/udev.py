@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from auditor.facts import HOST, DeviceName, Fact, Label, Subject, known, rows, word, words
+from auditor.facts import HOST, DeviceName, Fact, Label, Spec, Subject, known
 from auditor.host.request import Output, Run, command
 from auditor.sources.source import source
 from auditor.text import unescaped
@@ -98,16 +98,16 @@ def names(found: Mapping[str, Device]) -> dict[str, str]:
     "host",
     ask=Run(("udevadm", "info", "--export-db"), package="udev"),
     facts={
-        "udev_vendor": word("vendor"),
-        "udev_model": word("model"),
-        "udev_serial": word("serial number"),
-        "udev_wwn": word("world-wide name"),
-        "udev_firmware": word("firmware revision"),
-        "udev_path": word("ID_PATH: the persistent path of the slot"),
-        "udev_partitions": words("kernel names of the partitions"),
-        "udev_quiet_partitions": words("those of a type that next to nothing is written to"),
-        "devlinks": words("every path under /dev that denotes the whole disk"),
-        "device_names": rows(DeviceName, "every path under /dev that denotes the disk or one of its partitions"),
+        "udev_vendor": Spec.word("vendor"),
+        "udev_model": Spec.word("model"),
+        "udev_serial": Spec.word("serial number"),
+        "udev_wwn": Spec.word("world-wide name"),
+        "udev_firmware": Spec.word("firmware revision"),
+        "udev_path": Spec.word("ID_PATH: the persistent path of the slot"),
+        "udev_partitions": Spec.words("kernel names of the partitions"),
+        "udev_quiet_partitions": Spec.words("those of a type that next to nothing is written to"),
+        "devlinks": Spec.words("every path under /dev that denotes the whole disk"),
+        "device_names": Spec.rows(DeviceName, "every path under /dev that denotes the disk or one of its partitions"),
     },
     subject="disk",
 )
@@ -174,8 +174,8 @@ _OF_THIS_HOST = ("mpath-", "CRYPT-")
     ask=lambda host, facts: devices.request(host, facts),
     runs=(command("udevadm info --export-db"),),
     facts={
-        "zfs_labels": rows(Label, "labels of pools on devices of this host"),
-        "labelled_paths": rows(DeviceName, "every path under /dev that denotes one of these devices"),
+        "zfs_labels": Spec.rows(Label, "labels of pools on devices of this host"),
+        "labelled_paths": Spec.rows(DeviceName, "every path under /dev that denotes one of these devices"),
     },
 )
 def contents(reply: Output, host: Subject) -> Iterator[Fact]:

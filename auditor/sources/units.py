@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Subject, Unknown, flag, known, word, words, words_of
+from auditor.facts import HOST, Fact, Facts, Spec, Subject, Unknown, known
 from auditor.host.request import WITNESS, Command, Files, Output, Read, Run, Skip, command
 from auditor.sources.source import keep_nothing, source
 from auditor.text import unescaped
@@ -84,11 +84,11 @@ _LINK = re.compile(r"/(?:etc|usr/lib)/systemd/system/([^/]+)\.(?:wants|requires)
     ask=Read((FIRST, *LINKS, OWN, PATH, LISTS, WITNESS)),
     keeps={PATH: keep_pool_cache, **dict.fromkeys((*FOLDERS, LISTS), keep_nothing)},
     facts={
-        "systemd": flag("the first process is systemd"),
-        "zfs_units_wanted": words("UNIT WANTED of units for ZFS that another one wants or requires"),
-        "zfs_units_masked": words("units for ZFS that are masked"),
-        "cached_pools": words("the pools of /etc/zfs/zpool.cache"),
-        "generated_pools": words("pools whose file systems zfs-mount-generator mounts"),
+        "systemd": Spec.flag("the first process is systemd"),
+        "zfs_units_wanted": Spec.words("UNIT WANTED of units for ZFS that another one wants or requires"),
+        "zfs_units_masked": Spec.words("units for ZFS that are masked"),
+        "cached_pools": Spec.words("the pools of /etc/zfs/zpool.cache"),
+        "generated_pools": Spec.words("pools whose file systems zfs-mount-generator mounts"),
     },
 )
 def boot(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -134,7 +134,7 @@ _UNIT = re.compile(r"/etc/systemd/system/(zfs[^/]*?)(?:\.d/[^/]+)?")
     "unit_changes",
     "host",
     ask=Read((UNITS, PARTS, WITNESS)),
-    facts={"zfs_units_changed": words("units for ZFS with something in /etc/systemd/system, masks left out")},
+    facts={"zfs_units_changed": Spec.words("units for ZFS with something in /etc/systemd/system, masks left out")},
 )
 def changes(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/etc/systemd/system``: the units for ZFS of which an administrator or a platform has said something there.
@@ -187,8 +187,8 @@ def rows(reply: Output) -> tuple[str, ...]:
     ask=lambda _, __: asked("zfs*"),
     runs=(listed("failed", "zfs*"),),
     facts={
-        "zfs_units_failed": words("units of ZFS that failed at the start of the host, and were not started again"),
-        "zfs_upkeep_failed": words("units zfs* for scrubs, trims, snapshots or replicas whose last run failed"),
+        "zfs_units_failed": Spec.words("units of ZFS that failed at the start of the host, and were not started again"),
+        "zfs_upkeep_failed": Spec.words("units zfs* for scrubs, trims, snapshots or replicas whose last run failed"),
     },
 )
 def failed(reply: Output, host: Subject) -> Iterator[Fact]:
@@ -211,7 +211,9 @@ NAMES = ("sanoid*", "syncoid*", "zrepl*", "znapzend*", "pyznap*", "zettarepl*", 
     "host",
     ask=lambda _, __: asked(*NAMES),
     runs=(listed("failed", *NAMES),),
-    facts={"upkeep_tools_failed": words("units of programs for snapshots, replicas and scrubs whose last run failed")},
+    facts={
+        "upkeep_tools_failed": Spec.words("units of programs for snapshots, replicas and scrubs whose last run failed")
+    },
 )
 def failed_upkeep(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemctl list-units --state=failed``: programs that make snapshots and replicas or scrub, and failed when they ran
@@ -235,7 +237,9 @@ MOUNT_UNITS = f"{FOLDER}*.mount"
     "host",
     ask=Read((MOUNT_UNITS, WITNESS)),
     keeps={f"{FOLDER}*": keep_mount_unit},
-    facts={"keys_bound": words("encryption roots whose unit zfs-load-key@ the mount of a file system is bound to")},
+    facts={
+        "keys_bound": Spec.words("encryption roots whose unit zfs-load-key@ the mount of a file system is bound to")
+    },
 )
 def key_mounts(reply: Files, host: Subject) -> Iterator[Fact]:
     """Mounts of encrypted file systems that zfs-mount-generator has made: which encryption roots' units they are bound to.
@@ -260,7 +264,7 @@ def _ask_keys(host: Subject, facts: Facts) -> Run | Skip:
     bound = facts.get(HOST, "keys_bound")
     if isinstance(bound, Unknown):
         return Skip("which mounts are bound to the units of keys is not known")
-    if not words_of(bound):
+    if not bound.words():
         return Skip("no mount is bound to a unit of a key", applies=False)
     command = ("systemctl", "list-units", "--state=active", "--plain", "--no-legend", KEY_UNITS)
     return Run(command, package="systemd")
@@ -271,7 +275,7 @@ def _ask_keys(host: Subject, facts: Facts) -> Run | Skip:
     "host",
     ask=_ask_keys,
     runs=(listed("active", KEY_UNITS),),
-    facts={"key_units_active": words("encryption roots whose unit zfs-load-key@ is active")},
+    facts={"key_units_active": Spec.words("encryption roots whose unit zfs-load-key@ is active")},
 )
 def keys(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemctl list-units --state=active``: the units that have loaded a key, as far as systemd knows. (man 1 systemctl)
@@ -325,7 +329,7 @@ ZED = "zfs-zed.service"  # etc/systemd/system/zfs-zed.service.in; zed.service is
     "host",
     ask=Run(("systemctl", "show", PROPERTIES, ZED), package="systemd"),
     runs=(show(PROPERTIES, ZED),),
-    facts={"zed_active": flag("the ZFS Event Daemon runs")},
+    facts={"zed_active": Spec.flag("the ZFS Event Daemon runs")},
 )
 def zed(reply: Output, host: Subject) -> Iterator[Fact]:
     """``systemctl show zfs-zed.service``: whether the ZFS Event Daemon runs, which tells people and replaces failed disks.
@@ -362,7 +366,7 @@ STOCK = frozenset(
     "host",
     ask=Read((ZED_RC, SCRIPTS, WITNESS)),
     keeps={ZED_RC: keep_zed_rc, f"{ZED_FOLDER}*": keep_nothing},
-    facts={"zed_tells": word("whom the ZFS Event Daemon can tell", "nobody", "somebody", "unknown script")},
+    facts={"zed_tells": Spec.word("whom the ZFS Event Daemon can tell", "nobody", "somebody", "unknown script")},
 )
 def zed_rc(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/etc/zfs/zed.d``: whom the ZFS Event Daemon tells of a failure. (OpenZFS cmd/zed/zed.d/zed.rc, zed-functions.sh
@@ -397,8 +401,8 @@ _TIMER = re.compile(r"zfs-trim-(?:weekly|monthly)@(.+)\.timer")
     "host",
     ask=Read((TRIM_TIMERS, CRON, WITNESS)),
     facts={
-        "trim_timers": words("pools with a zfs-trim timer that is enabled"),
-        "trim_cron": flag("Debian's job trims pools of NVMe drives once a month"),
+        "trim_timers": Spec.words("pools with a zfs-trim timer that is enabled"),
+        "trim_cron": Spec.flag("Debian's job trims pools of NVMe drives once a month"),
     },
 )
 def trim_timers(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -432,7 +436,7 @@ def _ask_trim_nixos(host: Subject, facts: Facts) -> Read | Skip:
     ids = facts.get(HOST, "os_ids")
     if isinstance(ids, Unknown):
         return Skip("whether this is NixOS is not known")
-    if "nixos" in words_of(ids):
+    if "nixos" in ids.words():
         return Read((TIMER, WITNESS))
     return Skip("this is not NixOS", applies=False)
 
@@ -441,7 +445,7 @@ def _ask_trim_nixos(host: Subject, facts: Facts) -> Read | Skip:
     "trim_nixos",
     "host",
     ask=_ask_trim_nixos,
-    facts={"trim_nixos": flag("the timer with which NixOS trims all pools is enabled")},
+    facts={"trim_nixos": Spec.flag("the timer with which NixOS trims all pools is enabled")},
 )
 def trim_nixos(reply: Files, host: Subject) -> Iterator[Fact]:
     """``zpool-trim.timer``: NixOS trims all pools by a unit of its own. (nixpkgs nixos/modules/tasks/filesystems/zfs.nix,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auditor.facts import Fact, Subject, Value, known, number
+from auditor.facts import Fact, Spec, Subject, Value, known
 from auditor.host.request import NAME, Output, Run, command
 from auditor.sources.pool_tree import ASHIFT, GUID, PATH, TREE, LeafRow, display_name
 from auditor.sources.source import source
@@ -76,7 +76,7 @@ def configs(text: str) -> list[Node]:
         "pool.zdb_tree": TREE,
         "vdev.ashift": ASHIFT,
         "vdev.guid": GUID,
-        "vdev.asize_bytes": number("size that can be allocated"),
+        "vdev.asize_bytes": Spec.number("size that can be allocated"),
         "leaf.guid": GUID,
         "leaf.path": PATH,
     },

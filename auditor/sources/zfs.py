@@ -7,22 +7,7 @@ import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
 
 from auditor.data import releases
-from auditor.facts import (
-    HOST,
-    Fact,
-    Facts,
-    Known,
-    Spec,
-    Subject,
-    flag,
-    known,
-    link,
-    links,
-    number,
-    word,
-    word_of,
-    words,
-)
+from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known
 from auditor.host import libraries
 from auditor.host.request import ANY, NAME, WITNESS, Command, Files, Output, Read, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
@@ -30,47 +15,47 @@ from auditor.sources.pool_tree import before
 from auditor.sources.source import source
 
 PROPERTIES: dict[str, Spec] = {
-    "type": word("file system or zvol", "filesystem", "volume"),
-    "creation": number("when it was created, seconds since the epoch"),
-    "sync": word("what fsync and O_SYNC do", "standard", "always", "disabled"),
-    "logbias": word("what the ZIL optimises for", "latency", "throughput"),
-    "recordsize": number("largest block of a file, bytes"),
-    "volblocksize": number("block of a zvol, bytes"),
-    "volsize": number("logical size of a zvol, bytes"),
-    "primarycache": word("what the ARC keeps", "all", "none", "metadata"),
-    "secondarycache": word("what the L2ARC keeps", "all", "none", "metadata"),
-    "checksum": word("on, off or the algorithm"),
-    "compression": word("on, off or the algorithm"),
-    "dedup": word("off, on, verify or the algorithm"),
-    "copies": number("copies of each block"),
-    "atime": word("whether reads update the access time", "on", "off"),
-    "relatime": word("whether they do so at most once a day", "on", "off"),
-    "redundant_metadata": word("which metadata is stored twice", "all", "most", "some", "none"),
-    "special_small_blocks": number("blocks up to this size go to the special class, bytes; 0 is none"),
-    "quota": number("limit with descendants, bytes; 0 is none"),
-    "refquota": number("limit without descendants, bytes; 0 is none"),
-    "used": number("space taken with descendants, bytes"),
-    "available": number("space that can still be written, bytes"),
-    "referenced": number("space reachable through this dataset, bytes"),
-    "reservation": number("space guaranteed with descendants, bytes; 0 is none"),
-    "refreservation": number("space guaranteed without descendants, bytes; 0 is none"),
-    "mounted": flag("it is mounted now"),
-    "canmount": word("whether it is mounted automatically", "on", "off", "noauto"),
-    "encryption": word("off, on or the cipher"),
-    "keystatus": word("whether the key is loaded", "none", "unavailable", "available"),
-    "keylocation": word("where the key comes from: none, prompt or a URL"),
-    "mountpoint": word("the mount point, legacy or none"),
-    "sharenfs": word("off, on or the options of the NFS export"),
-    "sharesmb": word("off, on or the options of the SMB share"),
-    "origin": word("the snapshot that it is a clone of; empty where it is no clone"),
-    "snapdir": word("how .zfs shows", "hidden", "visible", "disabled"),
-    "direct": word("what O_DIRECT does", "standard", "always", "disabled"),
-    "readonly": word("whether it refuses writes", "on", "off"),
+    "type": Spec.word("file system or zvol", "filesystem", "volume"),
+    "creation": Spec.number("when it was created, seconds since the epoch"),
+    "sync": Spec.word("what fsync and O_SYNC do", "standard", "always", "disabled"),
+    "logbias": Spec.word("what the ZIL optimises for", "latency", "throughput"),
+    "recordsize": Spec.number("largest block of a file, bytes"),
+    "volblocksize": Spec.number("block of a zvol, bytes"),
+    "volsize": Spec.number("logical size of a zvol, bytes"),
+    "primarycache": Spec.word("what the ARC keeps", "all", "none", "metadata"),
+    "secondarycache": Spec.word("what the L2ARC keeps", "all", "none", "metadata"),
+    "checksum": Spec.word("on, off or the algorithm"),
+    "compression": Spec.word("on, off or the algorithm"),
+    "dedup": Spec.word("off, on, verify or the algorithm"),
+    "copies": Spec.number("copies of each block"),
+    "atime": Spec.word("whether reads update the access time", "on", "off"),
+    "relatime": Spec.word("whether they do so at most once a day", "on", "off"),
+    "redundant_metadata": Spec.word("which metadata is stored twice", "all", "most", "some", "none"),
+    "special_small_blocks": Spec.number("blocks up to this size go to the special class, bytes; 0 is none"),
+    "quota": Spec.number("limit with descendants, bytes; 0 is none"),
+    "refquota": Spec.number("limit without descendants, bytes; 0 is none"),
+    "used": Spec.number("space taken with descendants, bytes"),
+    "available": Spec.number("space that can still be written, bytes"),
+    "referenced": Spec.number("space reachable through this dataset, bytes"),
+    "reservation": Spec.number("space guaranteed with descendants, bytes; 0 is none"),
+    "refreservation": Spec.number("space guaranteed without descendants, bytes; 0 is none"),
+    "mounted": Spec.flag("it is mounted now"),
+    "canmount": Spec.word("whether it is mounted automatically", "on", "off", "noauto"),
+    "encryption": Spec.word("off, on or the cipher"),
+    "keystatus": Spec.word("whether the key is loaded", "none", "unavailable", "available"),
+    "keylocation": Spec.word("where the key comes from: none, prompt or a URL"),
+    "mountpoint": Spec.word("the mount point, legacy or none"),
+    "sharenfs": Spec.word("off, on or the options of the NFS export"),
+    "sharesmb": Spec.word("off, on or the options of the SMB share"),
+    "origin": Spec.word("the snapshot that it is a clone of; empty where it is no clone"),
+    "snapdir": Spec.word("how .zfs shows", "hidden", "visible", "disabled"),
+    "direct": Spec.word("what O_DIRECT does", "standard", "always", "disabled"),
+    "readonly": Spec.word("whether it refuses writes", "on", "off"),
 }
 FACTS: dict[str, Spec] = {
     **PROPERTIES,
-    "pool": link("pool", "the pool that it is in"),
-    "ancestors": links(
+    "pool": Spec.link("pool", "the pool that it is in"),
+    "ancestors": Spec.links(
         "dataset", "the datasets above it, nearest first; none for the root dataset of a pool", none_tells=True
     ),
 }
@@ -329,7 +314,7 @@ def _ask_datasets(target: Subject, facts: Facts) -> Request:
     runs=(
         command("zfs list", "-H -r -t -o -s", NAME, apart="-r", valued="-t -o -s -d", lists=("-t", "-o"), table=True),
     ),
-    facts={"listed": flag("zfs list names it")},
+    facts={"listed": Spec.flag("zfs list names it")},
     title="names of the datasets of",
 )
 def datasets(reply: Output, target: Subject) -> Iterator[Fact]:
@@ -410,8 +395,8 @@ MODULE_VERSION = "/sys/module/zfs/version"
     "host",
     ask=Read((MODULE_VERSION,)),
     facts={
-        "zfs_version": words("version of the loaded zfs module: three numbers, and a mark where it is no release"),
-        "zfs_version_text": word("the same with the distribution's suffix"),
+        "zfs_version": Spec.words("version of the loaded zfs module: three numbers, and a mark where it is no release"),
+        "zfs_version_text": Spec.word("the same with the distribution's suffix"),
     },
 )
 def loaded(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -459,7 +444,7 @@ def _ask_changelog(host: Subject, facts: Facts) -> Read | Skip:
     text = facts.get(HOST, "zfs_version_text")
     if not isinstance(text, Known):
         return Skip("which zfs module is loaded is not known")
-    if releases.as_tagged(version := word_of(text)) or version in releases.load_builds():
+    if releases.as_tagged(version := text.word()) or version in releases.load_builds():
         return Skip(f"what {version} fixes is known", applies=False)
     return Read((*CHANGELOGS, WITNESS))
 
@@ -469,7 +454,9 @@ def _ask_changelog(host: Subject, facts: Facts) -> Read | Skip:
     "host",
     ask=_ask_changelog,
     keeps=dict.fromkeys(CHANGELOGS, keep_changelog),
-    facts={"zfs_changes": words("VERSION CHANGE of each change in the changelog of the zfs package, the newest first")},
+    facts={
+        "zfs_changes": Spec.words("VERSION CHANGE of each change in the changelog of the zfs package, the newest first")
+    },
 )
 def changelog(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/usr/share/doc``: what a distribution says that its builds of OpenZFS change. (man 5 deb-changelog)
@@ -501,8 +488,10 @@ def changelog(reply: Files, host: Subject) -> Iterator[Fact]:
     "host",
     ask=Run(("zfs", "version"), package="zfsutils-linux", accept=frozenset({0, 1})),
     facts={
-        "zfs_userland_version": words("version of the zfs command: three numbers, and a mark where it is no release"),
-        "zfs_userland_version_text": word("the same with the distribution's suffix"),
+        "zfs_userland_version": Spec.words(
+            "version of the zfs command: three numbers, and a mark where it is no release"
+        ),
+        "zfs_userland_version_text": Spec.word("the same with the distribution's suffix"),
     },
 )
 def userland(reply: Output, host: Subject) -> Iterator[Fact]:
@@ -525,7 +514,7 @@ _BOOKMARK = re.compile(r"([^\t\n#@]{1,255}#[^\t\n]{1,255})\t([0-9]{1,12})")
         ("zfs", "list", "-Hp", "-r", "-t", "bookmark", "-o", "name,creation", pool.name), package="zfsutils-linux"
     ),
     runs=(command("zfs list", "-Hp -r -t -o", NAME, apart="-r", valued="-t -o -s -d", lists=("-t", "-o"), table=True),),
-    facts={"bookmarks": words("each bookmark and when its snapshot was made: tank/db#NAME SECONDS")},
+    facts={"bookmarks": Spec.words("each bookmark and when its snapshot was made: tank/db#NAME SECONDS")},
     title="bookmarks of",
 )
 def bookmarks(reply: Output, pool: Subject) -> Iterator[Fact]:

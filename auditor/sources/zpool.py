@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known, links, number, real, word
+from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, Value, known
 from auditor.host.request import NAME, Output, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
 from auditor.sources import zfs
@@ -54,14 +54,14 @@ def _ask_pools(host: Subject, facts: Facts) -> Request:
     ask=_ask_pools,
     runs=(command("zpool list", "-H -Hp -o", NAME, apart="-v", valued="-o", lists=("-o",)),),
     facts={
-        "host.imported_pools": links("pool", "the imported pools"),
-        "list_health": word("its state", *STATES),
-        "list_size_bytes": number("raw size"),
-        "list_allocated_bytes": number("raw space taken"),
-        "list_free_bytes": number("raw space free"),
-        "list_capacity_percent": number("how full it is"),
-        "list_fragmentation_percent": number("how fragmented its free space is"),
-        "list_guid": word("its GUID in decimal"),
+        "host.imported_pools": Spec.links("pool", "the imported pools"),
+        "list_health": Spec.word("its state", *STATES),
+        "list_size_bytes": Spec.number("raw size"),
+        "list_allocated_bytes": Spec.number("raw space taken"),
+        "list_free_bytes": Spec.number("raw space free"),
+        "list_capacity_percent": Spec.number("how full it is"),
+        "list_fragmentation_percent": Spec.number("how fragmented its free space is"),
+        "list_guid": Spec.word("its GUID in decimal"),
     },
     subject="pool",
     words=COLUMNS,
@@ -139,23 +139,23 @@ def _ask_properties(pool: Subject, facts: Facts) -> Request:
     ask=_ask_properties,
     runs=(_GET,),
     facts={
-        "size_bytes": number("size of the pool"),
-        "capacity_percent": number("how much of it is allocated"),
-        "fragmentation_percent": number("fragmentation of the free space"),
-        "health": word("state of the pool", *POOL_STATES),
+        "size_bytes": Spec.number("size of the pool"),
+        "capacity_percent": Spec.number("how much of it is allocated"),
+        "fragmentation_percent": Spec.number("fragmentation of the free space"),
+        "health": Spec.word("state of the pool", *POOL_STATES),
         "guid": GUID,
-        "failmode": word("what happens when no vdev can be reached", "wait", "continue", "panic"),
-        "multihost": word("guard against import on two hosts (MMP)", "on", "off"),
-        "autotrim": word("TRIM of freed space", "on", "off"),
-        "autoreplace": word("a new disk in an old slot is used at once", "on", "off"),
-        "readonly": word("imported read-only", "on", "off"),
-        "cachefile": word(
+        "failmode": Spec.word("what happens when no vdev can be reached", "wait", "continue", "panic"),
+        "multihost": Spec.word("guard against import on two hosts (MMP)", "on", "off"),
+        "autotrim": Spec.word("TRIM of freed space", "on", "off"),
+        "autoreplace": Spec.word("a new disk in an old slot is used at once", "on", "off"),
+        "readonly": Spec.word("imported read-only", "on", "off"),
+        "cachefile": Spec.word(
             "where it is written down for the next import: the usual file, nowhere, or elsewhere", *CACHED
         ),
-        "checkpoint_bytes": number("space held by the checkpoint; 0 without one"),
-        "freeing_bytes": number("space that is still being freed"),
-        "bcloneused_bytes": number("space in cloned blocks"),
-        "feature_block_cloning": word("the feature block_cloning", *_FEATURE),
+        "checkpoint_bytes": Spec.number("space held by the checkpoint; 0 without one"),
+        "freeing_bytes": Spec.number("space that is still being freed"),
+        "bcloneused_bytes": Spec.number("space in cloned blocks"),
+        "feature_block_cloning": Spec.word("the feature block_cloning", *_FEATURE),
     },
     after=("zdb_config",),
     words=_PROPERTIES,
@@ -314,14 +314,18 @@ OVER = 30  # the bucket that begins with 2^30 ns, 1.07 s
     ask=lambda pool, _: zpool("iostat", "-wvHp", pool.name),
     runs=(command("zpool iostat", "-wvHp", NAME),),
     facts={
-        "pool.sync_writes_timed": number("synchronous writes that OpenZFS timed on its devices since the import"),
-        "leaf.writes_timed": number("writes that OpenZFS timed since the import"),
-        "leaf.sync_writes_timed": number("of them those of commits"),
-        "leaf.writes_over_1s": number("of its writes those that took the device 1.07 s or longer"),
-        "leaf.write_ms_p99": real("99 % of its writes took the device this long or less, to a power of two: at least"),
-        "leaf.write_ms_p99_most": real("the same: at most"),
-        "leaf.sync_queue_ms_p99": real("99 % of its synchronous writes waited in OpenZFS's queue so long: at least"),
-        "leaf.sync_queue_ms_p99_most": real("the same: at most"),
+        "pool.sync_writes_timed": Spec.number("synchronous writes that OpenZFS timed on its devices since the import"),
+        "leaf.writes_timed": Spec.number("writes that OpenZFS timed since the import"),
+        "leaf.sync_writes_timed": Spec.number("of them those of commits"),
+        "leaf.writes_over_1s": Spec.number("of its writes those that took the device 1.07 s or longer"),
+        "leaf.write_ms_p99": Spec.real(
+            "99 % of its writes took the device this long or less, to a power of two: at least"
+        ),
+        "leaf.write_ms_p99_most": Spec.real("the same: at most"),
+        "leaf.sync_queue_ms_p99": Spec.real(
+            "99 % of its synchronous writes waited in OpenZFS's queue so long: at least"
+        ),
+        "leaf.sync_queue_ms_p99_most": Spec.real("the same: at most"),
     },
     adds=False,
     title="latencies of",

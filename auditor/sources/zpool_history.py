@@ -7,7 +7,7 @@ from calendar import timegm
 from collections.abc import Iterator, Sequence
 from time import strptime
 
-from auditor.facts import Fact, Subject, known, number, words
+from auditor.facts import Fact, Spec, Subject, known
 from auditor.host.request import NAME, Output, Run, command
 from auditor.sources.source import source
 from auditor.text import has_surrogates
@@ -41,16 +41,16 @@ _EVENTS = command("zpool events", "-H -v", NAME)
     ask=lambda pool, _: Run(("zpool", "history", pool.name), package="zfsutils-linux", keep=KEEP, first=FIRST),
     runs=(_HISTORY,),
     facts={
-        "imports_without_log": number("imports with -m on record: told to go on without a log device"),
-        "import_without_log_s": number("the newest of these, seconds since the epoch"),
-        "rewinds": number(
+        "imports_without_log": Spec.number("imports with -m on record: told to go on without a log device"),
+        "import_without_log_s": Spec.number("the newest of these, seconds since the epoch"),
+        "rewinds": Spec.number(
             "imports and clears on record that could discard the last transactions (-F, -X, -T, checkpoint)"
         ),
-        "rewind_s": number("the newest of these, seconds since the epoch"),
-        "trims": number("zpool trim on record"),
-        "trim_s": number("the newest of these, seconds since the epoch"),
-        "history_since_s": number("the time of the first line of the history, seconds since the epoch"),
-        "history": words("the lines of these commands, the oldest first"),
+        "rewind_s": Spec.number("the newest of these, seconds since the epoch"),
+        "trims": Spec.number("zpool trim on record"),
+        "trim_s": Spec.number("the newest of these, seconds since the epoch"),
+        "history_since_s": Spec.number("the time of the first line of the history, seconds since the epoch"),
+        "history": Spec.words("the lines of these commands, the oldest first"),
     },
     title="history of",
 )
@@ -119,8 +119,8 @@ NAMELESS = frozenset({"", "(none)", "localhost"})
     ),
     runs=(_HISTORY,),
     facts={
-        "history_again": words("the lines of the commands that zpool history is asked for, the oldest first"),
-        "taken_up": words(
+        "history_again": Spec.words("the lines of the commands that zpool history is asked for, the oldest first"),
+        "taken_up": Spec.words(
             "SECONDS=HOST of each time that a host with a name created or took it up, HOST a number for each, the oldest first"
         ),
     },
@@ -160,15 +160,15 @@ CLASSES = {  # include/sys/fm/fs/zfs.h
 }
 CREATED = "sysevent.fs.zfs.pool_create"  # include/sys/sysevent/eventdefs.h ESC_ZFS_POOL_CREATE
 COUNTED = {
-    "events_deadman": number("of them: an I/O hung"),
-    "events_io_failure": number("of them: the pool was suspended because I/O failed"),
-    "events_delay": number("of them: an I/O was slow"),
-    "events_direct_read": number("of them: a checksum did not match in a read by Direct I/O"),
-    "events_direct_write": number("of them: a checksum did not match in a write by Direct I/O, which failed"),
-    "events_authentication": number("of them: an encrypted block could not be decrypted or authenticated"),
-    "events_probe_failure": number("of them: a device could neither be read nor written any more"),
-    "events_removed": number("of them: a device was gone"),
-    "events_cache_file": number("of them: the cache file of pools could not be written"),
+    "events_deadman": Spec.number("of them: an I/O hung"),
+    "events_io_failure": Spec.number("of them: the pool was suspended because I/O failed"),
+    "events_delay": Spec.number("of them: an I/O was slow"),
+    "events_direct_read": Spec.number("of them: a checksum did not match in a read by Direct I/O"),
+    "events_direct_write": Spec.number("of them: a checksum did not match in a write by Direct I/O, which failed"),
+    "events_authentication": Spec.number("of them: an encrypted block could not be decrypted or authenticated"),
+    "events_probe_failure": Spec.number("of them: a device could neither be read nor written any more"),
+    "events_removed": Spec.number("of them: a device was gone"),
+    "events_cache_file": Spec.number("of them: the cache file of pools could not be written"),
 }
 LINE = re.compile(r"([A-Z][a-z]{2} [ \d]\d \d{4} +[\d:]++\.\d++)[^\t]*+\t([a-z][\w.]*)")
 DROPPED = re.compile(r"dropped \d+ events")
@@ -180,7 +180,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
     "pool",
     ask=lambda pool, _: Run(("zpool", "events", "-H", pool.name), package="zfsutils-linux"),
     runs=(_EVENTS,),
-    facts={**COUNTED, "events": words("TIME CLASS of each event, the oldest first, as the list has them")},
+    facts={**COUNTED, "events": Spec.words("TIME CLASS of each event, the oldest first, as the list has them")},
 )
 def events(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool events -H POOL``: what the kernel reported of a pool, as far as it still remembers. Needs root.
@@ -232,7 +232,7 @@ _NUMBER = re.compile(r"        eid = 0x([\da-f]{1,16})")
     "host",
     ask=Run(("zpool", "events", "-H", "-v"), package="zfsutils-linux", keep=ALL_EVENTS_KEEP),
     runs=(_EVENTS,),
-    facts={"events": words("NUMBER TIME CLASS POOL of each event that the kernel still remembers, of all pools")},
+    facts={"events": Spec.words("NUMBER TIME CLASS POOL of each event that the kernel still remembers, of all pools")},
     title="events of the pools",
 )
 def all_events(reply: Output, host: Subject) -> Iterator[Fact]:

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterator
 
-from auditor.facts import Fact, Facts, Kind, Known, Subject, Value, flag, known, link, links, number, word, words
+from auditor.facts import Fact, Facts, Kind, Known, Spec, Subject, Value, known
 from auditor.host.request import NAME, Output, Request, Skip, command
 from auditor.sources import pool_tree
 from auditor.sources.pool_tree import (
@@ -39,13 +39,13 @@ from auditor.sources.source import source
 
 _CLASSES = ("normal", "log", "special", "dedup")
 _ERRORS = {
-    "read": ("read_errors", number("failed reads since the last clear")),
-    "write": ("write_errors", number("failed writes since the last clear")),
-    "checksum": ("checksum_errors", number("blocks with a wrong checksum since the last clear")),
+    "read": ("read_errors", Spec.number("failed reads since the last clear")),
+    "write": ("write_errors", Spec.number("failed writes since the last clear")),
+    "checksum": ("checksum_errors", Spec.number("blocks with a wrong checksum since the last clear")),
 }
 # print_status_reason() in cmd/zpool/zpool_main.c, in lower case; 0.7 and 2.1 may say ONLINE or DEGRADED next to it
 _STUCK = ("in response to io failures", "there are i/o failures", "pool is suspended")
-_NOTE = word("what zpool status prints after the counts; empty when nothing")
+_NOTE = Spec.word("what zpool status prints after the counts; empty when nothing")
 
 
 _STATUS = command("zpool status", "-j --json-int -p -s -P", NAME, apart="-P -L -g -x")
@@ -68,51 +68,53 @@ def pools(text: str) -> list[PoolStatus]:
     ask=_ask_status,
     runs=(_STATUS,),
     facts={
-        "pool.state": word("state of the pool", *POOL_STATES),
-        "pool.status_text": word("the status: paragraph: what is wrong; empty when nothing"),
-        "pool.suspended": flag("I/O is suspended after failures (SUSPENDED, or the status text says so)"),
-        "pool.data_errors": number("blocks or files that are known to be damaged for good"),
-        "pool.scan_function": word("the running scan, or the last", "scrub", "resilver", "errorscrub", "none"),
-        "pool.scan_state": word("how it stands", "finished", "in progress", "canceled", "paused", "none"),
-        "pool.scan_end_s": number("when it ended, seconds since the epoch; from text up to a time zone off"),
-        "pool.scan_start_s": number("when it began, where it has not ended yet; as scan_end_s"),
-        "pool.scan_pass_start_s": number("since when it runs without a restart of the pool"),
-        "pool.scan_moved": flag("since then it has read something: by its bytes, or by its mean rates"),
-        "pool.scan_errors": number("errors that it found and could not repair"),
-        "pool.scan_repaired_bytes": number("bytes that it repaired or resilvered"),
+        "pool.state": Spec.word("state of the pool", *POOL_STATES),
+        "pool.status_text": Spec.word("the status: paragraph: what is wrong; empty when nothing"),
+        "pool.suspended": Spec.flag("I/O is suspended after failures (SUSPENDED, or the status text says so)"),
+        "pool.data_errors": Spec.number("blocks or files that are known to be damaged for good"),
+        "pool.scan_function": Spec.word("the running scan, or the last", "scrub", "resilver", "errorscrub", "none"),
+        "pool.scan_state": Spec.word("how it stands", "finished", "in progress", "canceled", "paused", "none"),
+        "pool.scan_end_s": Spec.number("when it ended, seconds since the epoch; from text up to a time zone off"),
+        "pool.scan_start_s": Spec.number("when it began, where it has not ended yet; as scan_end_s"),
+        "pool.scan_pass_start_s": Spec.number("since when it runs without a restart of the pool"),
+        "pool.scan_moved": Spec.flag("since then it has read something: by its bytes, or by its mean rates"),
+        "pool.scan_errors": Spec.number("errors that it found and could not repair"),
+        "pool.scan_repaired_bytes": Spec.number("bytes that it repaired or resilvered"),
         "pool.guid": GUID,
-        "pool.vdevs": links("vdev", "all top-level vdevs but cache and spares", nonempty=True),
-        "pool.leaves": links("leaf", "the leaves of these", nonempty=True),
-        "pool.cache_leaves": links("leaf", "L2ARC devices"),
-        "pool.spare_leaves": links("leaf", "hot spares, in use or not"),
-        "vdev.type": word("kind of the top-level vdev", *TOP_TYPES),
-        "vdev.allocation_class": word("what is allocated on it", *_CLASSES),
-        "vdev.state": word("its state", *ROW_STATES),
+        "pool.vdevs": Spec.links("vdev", "all top-level vdevs but cache and spares", nonempty=True),
+        "pool.leaves": Spec.links("leaf", "the leaves of these", nonempty=True),
+        "pool.cache_leaves": Spec.links("leaf", "L2ARC devices"),
+        "pool.spare_leaves": Spec.links("leaf", "hot spares, in use or not"),
+        "vdev.type": Spec.word("kind of the top-level vdev", *TOP_TYPES),
+        "vdev.allocation_class": Spec.word("what is allocated on it", *_CLASSES),
+        "vdev.state": Spec.word("its state", *ROW_STATES),
         "vdev.parity": PARITY,
-        "vdev.legs": number("legs of a mirror; a disk and the spare or the new disk in its place are one"),
-        "vdev.width": number(
+        "vdev.legs": Spec.number("legs of a mirror; a disk and the spare or the new disk in its place are one"),
+        "vdev.width": Spec.number(
             "disks side by side in a raidz; a disk and the spare or the new disk in its place are one"
         ),
         "vdev.guid": GUID,
-        "vdev.allocating": flag("new blocks may go there: neither being removed nor set to non-allocating"),
-        "vdev.used_percent": number("share of its space that is allocated, percent (from OpenZFS 2.3 on)"),
+        "vdev.allocating": Spec.flag("new blocks may go there: neither being removed nor set to non-allocating"),
+        "vdev.used_percent": Spec.number("share of its space that is allocated, percent (from OpenZFS 2.3 on)"),
         "vdev.note": _NOTE,
-        "vdev.pool": link("pool", "its pool"),
-        "vdev.leaves": links("leaf", "its leaves, spares in use and disks under replacement included", nonempty=True),
-        "leaf.type": word("kind of leaf; dspare is a distributed spare of draid", "disk", "file", "dspare"),
+        "vdev.pool": Spec.link("pool", "its pool"),
+        "vdev.leaves": Spec.links(
+            "leaf", "its leaves, spares in use and disks under replacement included", nonempty=True
+        ),
+        "leaf.type": Spec.word("kind of leaf; dspare is a distributed spare of draid", "disk", "file", "dspare"),
         "leaf.path": PATH,
-        "leaf.state": word("its state", *ROW_STATES),
-        "leaf.allocation_class": word("of its top-level vdev", *_CLASSES, "cache", "spare"),
+        "leaf.state": Spec.word("its state", *ROW_STATES),
+        "leaf.allocation_class": Spec.word("of its top-level vdev", *_CLASSES, "cache", "spare"),
         "leaf.guid": GUID,
-        "leaf.slow_ios": number("I/Os that took longer than zio_slow_io_ms (30 s)"),
-        "leaf.physical_ashift": number("ashift that fits the disk, where a smaller one is in use"),
-        "leaf.native_block_bytes": number("physical block size of the disk, where a smaller one is in use"),
-        "leaf.block_size_non_native": flag("the block size in use is smaller than the disk's"),
-        "leaf.being_replaced": flag("it is the old or the new disk of a replacement that runs"),
-        "leaf.resilvering": flag("it is being resilvered, or waits for it: not all data is on it yet"),
+        "leaf.slow_ios": Spec.number("I/Os that took longer than zio_slow_io_ms (30 s)"),
+        "leaf.physical_ashift": Spec.number("ashift that fits the disk, where a smaller one is in use"),
+        "leaf.native_block_bytes": Spec.number("physical block size of the disk, where a smaller one is in use"),
+        "leaf.block_size_non_native": Spec.flag("the block size in use is smaller than the disk's"),
+        "leaf.being_replaced": Spec.flag("it is the old or the new disk of a replacement that runs"),
+        "leaf.resilvering": Spec.flag("it is being resilvered, or waits for it: not all data is on it yet"),
         "leaf.note": _NOTE,
-        "leaf.vdev": link("vdev", "its top-level vdev; cache devices and idle spares have none"),
-        "leaf.pool": link("pool", "its pool"),
+        "leaf.vdev": Spec.link("vdev", "its top-level vdev; cache devices and idle spares have none"),
+        "leaf.pool": Spec.link("pool", "its pool"),
         **{f"{kind}.{name}": spec for kind in ("vdev", "leaf") for name, spec in _ERRORS.values()},
     },
     form="json",
@@ -298,7 +300,7 @@ def _ask_paths(pool: Subject, facts: Facts) -> Request:
     ask=_ask_paths,
     runs=(_STATUS,),
     facts={
-        "leaf_paths": words("paths of all leaves, cache devices and spares included, as zpool status has them"),
+        "leaf_paths": Spec.words("paths of all leaves, cache devices and spares included, as zpool status has them"),
         "path_tree": TREE,
     },
     form="json",

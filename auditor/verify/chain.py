@@ -7,7 +7,7 @@ from itertools import product
 from typing import NamedTuple
 
 from auditor.data.platforms import ANY, filled
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, word_of
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
 from auditor.model.fault_log import FAILED_IO, LINES_KEPT, RESETS, of_disks
 from auditor.model.fault_log import FLUSHES as FAILED_FLUSHES
 from auditor.sources import kernel_log, zpool_status
@@ -177,7 +177,7 @@ def follow(trial: Trial, runs: tuple[Run, ...], section: Section, facts: Facts) 
     pool = Subject("pool", trial.dataset.partition("/")[0])
     log = next((run for run in runs if run.purpose == "log"), None)
     calls = next((run for run in runs if run.purpose == "calls"), None)
-    links = [_dataset(trial), _calls(calls, trial, section, word_of(facts.get(HOST, "platform"), ANY))]
+    links = [_dataset(trial), _calls(calls, trial, section, facts.get(HOST, "platform").word(ANY))]
     if log is None or not log.jobs:
         # zaudit may have seen to it that nothing was run after the last run
         last = next((f" ({ran.name}: {ran.fault})" for ran in trial.runs[-1:] if ran.fault), "")

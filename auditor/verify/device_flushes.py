@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.facts import DATA, HOST, Facts, Known, Subject, word_of
+from auditor.facts import DATA, HOST, Facts, Known, Subject
 from auditor.model.flushes import counted_elsewhere
 from auditor.text import harmless
 from auditor.verify.profile import Section
@@ -89,7 +89,7 @@ def landed(run: Run, facts: Facts, pool: Subject) -> list[Landing]:
     The kstat counts all blocks off the SLOG as normal. From 2.4 on a special vdev takes them as long as it has space, and the
     normal class the rest (zio_alloc_zil() of module/zfs/zio.c, 2.4.4).
     """
-    chosen = word_of(facts.get(pool, "zil_class"))
+    chosen = facts.get(pool, "zil_class").word()
     zil = run.zil
     if zil is None or zil.slog_blocks is None or zil.normal_blocks is None or not zil.commits:
         return [Landing((chosen,), 1.0)] if chosen else []
@@ -324,7 +324,7 @@ def _shared(device: Device, facts: Facts, pool: Subject) -> bool:
 
 def facts_class(leaf: Subject, facts: Facts) -> str:
     """The allocation class of a leaf, empty where it is not known."""
-    return word_of(facts.get(leaf, "allocation_class"))
+    return facts.get(leaf, "allocation_class").word()
 
 
 def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[Device], most: float) -> Link:
@@ -359,7 +359,7 @@ def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[De
 def _unflushed(device: Device, text: str, facts: Facts) -> Link:
     """With what is configured that explains it."""
     reasons = [_switched_off(NOCACHEFLUSH, facts)]
-    if word_of(facts.get(Subject("disk", device.disk), "sysfs_write_cache")) == "write through":
+    if facts.get(Subject("disk", device.disk), "sysfs_write_cache").word() == "write through":
         reasons.append(f"/sys/block/{harmless(device.disk)}/queue/write_cache says write through")
     because = f" ({', '.join(filter(None, reasons))})" if any(reasons) else ""
     if device.volatile:

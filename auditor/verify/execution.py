@@ -14,7 +14,7 @@ from typing import IO
 
 from auditor.data.platforms import ANY, filled
 from auditor.errors import EXIT_INTERRUPTED, EXIT_NOTHING, Stop
-from auditor.facts import HOST, Facts, Known, Subject, word_of
+from auditor.facts import HOST, Facts, Known, Subject
 from auditor.host import child, trust
 from auditor.host.live import ENVIRONMENT, Host
 from auditor.host.process import Time, within
@@ -263,7 +263,7 @@ def ready(profile: Profile, facts: Facts) -> str:
     """What ``fio --version`` says. facts: of the host, in whose words it is said what is missing. Raises CannotVerify."""
     for tool, package in NEEDED:
         if why := ledger.find(tool)[1]:
-            way = filled(f"{{package:{package}}}", word_of(facts.get(HOST, "platform"), ANY))
+            way = filled(f"{{package:{package}}}", facts.get(HOST, "platform").word(ANY))
             raise CannotVerify(f"{tool} is not installed ({way})" if why == ledger.MISSING else f"{tool}: {why}")
     code, said = ledger.call(("fio", "--version"))
     try:

@@ -13,7 +13,7 @@ import click
 
 from auditor import __version__, audit, rulebook
 from auditor.errors import Stop
-from auditor.facts import Subject, value_of, word_of
+from auditor.facts import Subject, value_of
 from auditor.host import user_files
 from auditor.host.live import Host, LiveHost
 from auditor.judge.event import Severity
@@ -168,7 +168,7 @@ def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> fio.P
         raise Refused("--sweep-size says how much --sweep writes: it needs --sweep")
     if request.ab:
         class_ = seen.facts.get(Subject("pool", seen.roots[0].name.partition("/")[0]), "zil_class")
-        if planned.kind != "directory" or word_of(class_) != "log":
+        if planned.kind != "directory" or class_.word() != "log":
             raise Refused("--ab slog needs a file system on a pool with a SLOG")
         planned = planned._replace(kind="dataset", properties=(("logbias", "latency"),))
     return planned

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from auditor import codec
-from auditor.facts import Facts, Known, Subject, Unknown, is_true, word_of
+from auditor.facts import Facts, Known, Subject, Unknown, is_true
 from auditor.host import kmsg
 from auditor.host.request import Run
 from auditor.model.flushes import counted_elsewhere
@@ -262,7 +262,7 @@ def _device(
         leaves=(),
         top=vdev.name,
         zil=False,
-        allocation_class=word_of(facts.get(leaf, "allocation_class")),
+        allocation_class=facts.get(leaf, "allocation_class").word(),
         writes=delta[4],
         bytes=delta[6] * 512,
         flushes=delta[15] if len(delta) > 16 else None,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from auditor import audit, rulebook
 from auditor.data.platforms import ANY, filled
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Reason, Subject, Unknown, known, unknown, word_of
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Reason, Subject, Unknown, known, unknown
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.rule import Severity
 from auditor.model.run import FACTS
@@ -93,7 +93,7 @@ def _facts(
     yield "purpose", known(run.purpose, f"[{run.name}] of {trial.profile}: {section.text or run.purpose}")
     yield "dataset", known(Subject("dataset", trial.target), "")
     yield "pool", known(pool, "")
-    yield from _chain_facts(run, seen, word_of(facts.get(HOST, "platform"), ANY))
+    yield from _chain_facts(run, seen, facts.get(HOST, "platform").word(ANY))
     yield "fio_ended_well", _ended_well(run)
     if trial.scan == UNSEEN:
         yield "scan_ran", unknown("zpool status did not say whether a scrub or resilver ran meanwhile")

@@ -10,7 +10,7 @@ import pytest
 from auditor import audit, data
 from auditor.data import platforms
 from auditor.data.platforms import ANY, filled, here, installed
-from auditor.facts import HOST, Unknown, unknown, words_of
+from auditor.facts import HOST, Unknown, unknown
 from auditor.gather.gatherer import of_platform
 from auditor.host.request import Capture
 from auditor.judge.rule import Rule
@@ -170,7 +170,7 @@ def without_nvme(release: str) -> Recording:
 )
 def test_a_host_is_told_in_its_own_words(release: str, system: str, remedy: str) -> None:
     facts = audit.look(ReplayHost(without_nvme(release)), (), audit.Options()).facts
-    assert words_of(facts.get(HOST, "os_ids"))[0] == system
+    assert facts.get(HOST, "os_ids").words()[0] == system
     reasons = {
         reason.remedy
         for disk in facts.subjects("disk")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.databases import paths
-from auditor.facts import Subject, SymbolicLink, known, pairs_of, rows_of, unknown
+from auditor.facts import Subject, SymbolicLink, known, unknown
 from auditor.host.request import Files
 
 DATABASE = Subject("database", "postgres 7")
@@ -13,8 +13,8 @@ ROOT = "/proc/7/root"
 
 
 def test_pairs_are_divided_at_the_last_mark() -> None:
-    assert pairs_of(known(("tank/a=b=rw", "tank=ro"), "")) == (("tank/a=b", "rw"), ("tank", "ro"))
-    assert pairs_of(known((), "")) == pairs_of(unknown("not read")) == ()
+    assert known(("tank/a=b=rw", "tank=ro"), "").pairs() == (("tank/a=b", "rw"), ("tank", "ro"))
+    assert known((), "").pairs() == unknown("not read").pairs() == ()
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_pairs_are_divided_at_the_last_mark() -> None:
 )
 def test_a_link_with_an_arrow_in_its_name_leads_where_it_leads(link: str, target: str) -> None:
     (fact,) = paths.database_links.parse(Files({}, {f"{ROOT}{link}": target}), DATABASE)
-    assert rows_of(fact.value, SymbolicLink) == ((link, target),)
+    assert fact.value.rows(SymbolicLink) == ((link, target),)
 
 
 def test_links_are_told_by_path() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit, rulebook
-from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, words_of
+from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown
 from auditor.gather import users
 from auditor.gather.layers import Paths
 from auditor.host.files import allowed_part
@@ -159,7 +159,7 @@ def test_a_redacted_recording_does_not_name_volumes_of_pods_and_backstores() -> 
     assert "payroll" not in said
     used = looked(past).facts.get(VOLUME, "used_by")
     assert isinstance(used, Known)
-    assert [str(each).partition(" ")[0] for each in words_of(used)] == ["guest", "target", "pod"]
+    assert [str(each).partition(" ")[0] for each in used.words()] == ["guest", "target", "pod"]
 
 
 def processes(namespace: int) -> Edit:
@@ -397,15 +397,15 @@ def test_the_number_of_a_guest_that_ended_is_another_process() -> None:
 
 def test_who_reads_a_file_uses_nothing() -> None:
     seen = looked(recorded(ON_ZVOL, running("drops", "/mnt/volume/x", device="r file 230:0 ext4")))
-    assert words_of(seen.facts.get(VOLUME, "used_by")) == ()
+    assert seen.facts.get(VOLUME, "used_by").words() == ()
 
 
 def test_who_has_a_file_on_a_volume_has_not_the_volume() -> None:
     seen = looked(recorded(ON_ZVOL, running("keeps", "/mnt/volume/x")))
-    assert words_of(seen.facts.get(VOLUME, "used_by")) == ("guest db1",)
-    assert words_of(seen.facts.get(VOLUME, "opened_by")) == ()
+    assert seen.facts.get(VOLUME, "used_by").words() == ("guest db1",)
+    assert seen.facts.get(VOLUME, "opened_by").words() == ()
     seen = looked(recorded(ON_ZVOL, running("keeps", "/dev/zd0")))
-    assert words_of(seen.facts.get(VOLUME, "opened_by")) == ("guest db1",)
+    assert seen.facts.get(VOLUME, "opened_by").words() == ("guest db1",)
 
 
 def test_a_guest_on_an_overlay_that_is_mounted_volatile() -> None:
@@ -549,7 +549,7 @@ def test_datasets_of_containers(name: str, point: str, by: tuple[str, ...]) -> N
     facts.put(Fact(dataset, "mountpoint", Known(point, ())))
     facts.put(Fact(HOST, "mount_table", Known((), ())))
     (found,) = [each for each in users.users(facts, Holders(facts, Facts()), Paths(str)) if each.name == "used_by"]
-    assert words_of(found.value) == by
+    assert found.value.words() == by
 
 
 @pytest.mark.parametrize(
@@ -592,7 +592,7 @@ def test_a_namespace_of_nvme_over_fabrics_passes_flushes_on() -> None:
     past = recorded(ON_ZVOL, running("keeps", "/dev/null"), nvme("/dev/zvol/tank/volume"))
     assert judged(past).outcome == "pass"
     name = "target NVMe nqn.2024-01.org.example:db/1"
-    assert words_of(looked(past).facts.get(VOLUME, "used_by")) == (name,)
+    assert looked(past).facts.get(VOLUME, "used_by").words() == (name,)
     redacted = redaction.redact(past)
     assert "example:db" not in repr((redacted.files, redacted.paths))
 

@@ -8,44 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Kind,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    flag,
-    known,
-    link,
-    links,
-    number,
-    unknown,
-    word,
-    words,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Spec, Subject, Unknown, known, unknown
 from auditor.judge.compiler import LENGTH, compile_condition, compile_expression
 from auditor.judge.expression import Budget, ExpressionError, Scope, bind, connective, negation
 
 POOL = Subject("pool", "tank")
 LEAVES = tuple(Subject("leaf", f"l{i}", "tank") for i in range(3))
 REGISTRY: dict[tuple[Kind, str], Spec] = {
-    ("pool", "state"): word("", "ONLINE", "DEGRADED"),
-    ("pool", "full"): number(""),
-    ("pool", "limit"): number(""),
-    ("pool", "name"): word(""),
-    ("pool", "version"): words(""),
-    ("pool", "leaves"): links("leaf", ""),
-    ("pool", "spares"): links("leaf", "", none_tells=True),
-    ("leaf", "ok"): flag(""),
-    ("leaf", "wanted"): flag(""),
-    ("leaf", "errors"): number(""),
-    ("leaf", "pool"): link("pool", ""),
-    ("host", "fast"): flag(""),
+    ("pool", "state"): Spec.word("", "ONLINE", "DEGRADED"),
+    ("pool", "full"): Spec.number(""),
+    ("pool", "limit"): Spec.number(""),
+    ("pool", "name"): Spec.word(""),
+    ("pool", "version"): Spec.words(""),
+    ("pool", "leaves"): Spec.links("leaf", ""),
+    ("pool", "spares"): Spec.links("leaf", "", none_tells=True),
+    ("leaf", "ok"): Spec.flag(""),
+    ("leaf", "wanted"): Spec.flag(""),
+    ("leaf", "errors"): Spec.number(""),
+    ("leaf", "pool"): Spec.link("pool", ""),
+    ("host", "fast"): Spec.flag(""),
 }
 TRUE, FALSE, NOT_SEEN = Known(True, ()), Known(False, ()), unknown("not seen")
 THREE: tuple[Judged, ...] = (TRUE, FALSE, NOT_SEEN)

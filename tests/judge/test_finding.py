@@ -8,23 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Reason,
-    Spec,
-    Subject,
-    flag,
-    links,
-    number,
-    real,
-    unknown,
-    words,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Reason, Spec, Subject, unknown
 from auditor.judge import verdict
 from auditor.judge.compiler import compile_expression
 from auditor.judge.event import SEVERITIES, Severity
@@ -126,14 +110,14 @@ def test_where_a_finding_stands(subject: Subject, origin: str, outcome: str, pla
 
 LEAF, DATASET = Subject("leaf", "sda", "tank"), Subject("dataset", "tank/a b")
 FACTS: dict[tuple[Any, str], Spec] = {
-    ("leaf", "errors"): number(""),
-    ("leaf", "ok"): flag(""),
-    ("leaf", "wide"): flag(""),
-    ("leaf", "share"): real(""),
-    ("leaf", "whole"): real(""),
-    ("leaf", "release"): words(""),
-    ("leaf", "disks"): links("disk", ""),
-    ("leaf", "gone"): number(""),
+    ("leaf", "errors"): Spec.number(""),
+    ("leaf", "ok"): Spec.flag(""),
+    ("leaf", "wide"): Spec.flag(""),
+    ("leaf", "share"): Spec.real(""),
+    ("leaf", "whole"): Spec.real(""),
+    ("leaf", "release"): Spec.words(""),
+    ("leaf", "disks"): Spec.links("disk", ""),
+    ("leaf", "gone"): Spec.number(""),
 }
 
 

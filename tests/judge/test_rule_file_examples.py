@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from auditor.facts import Known, Subject, flag, links, number, real, word, words
-from auditor.facts import link as one_link
+from auditor.facts import Known, Spec, Subject
 from auditor.judge.compiler import Registry
 from auditor.judge.rule import Example, RuleError
 from auditor.judge.rule_file import load
@@ -17,16 +16,16 @@ from tests.whole.test_rules import MINIMAL
 
 RULE = load("a-rule", "a-rule.toml", MINIMAL.encode(), registry())
 HERE: Registry = {
-    ("pool", "capacity_percent"): number(""),
-    ("pool", "ratio"): real(""),
-    ("pool", "ready"): flag(""),
-    ("pool", "health"): word("", "ONLINE", "FAULTED"),
-    ("pool", "comment"): word(""),
-    ("pool", "release"): words(""),
-    ("pool", "leaves"): links("leaf", ""),
-    ("pool", "first"): one_link("leaf", ""),
-    ("leaf", "errors"): number(""),
-    ("host", "cpus"): number(""),
+    ("pool", "capacity_percent"): Spec.number(""),
+    ("pool", "ratio"): Spec.real(""),
+    ("pool", "ready"): Spec.flag(""),
+    ("pool", "health"): Spec.word("", "ONLINE", "FAULTED"),
+    ("pool", "comment"): Spec.word(""),
+    ("pool", "release"): Spec.words(""),
+    ("pool", "leaves"): Spec.links("leaf", ""),
+    ("pool", "first"): Spec.link("leaf", ""),
+    ("leaf", "errors"): Spec.number(""),
+    ("host", "cpus"): Spec.number(""),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown, word_of
+from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.judge import rule_file, supposition
 from auditor.judge.rule import RuleError
 from auditor.judge.supposition import SuppositionError, parse
@@ -68,7 +68,7 @@ def test_supposing_nothing_changes_nothing(name: str) -> None:
 def test_what_was_seen_is_not_changed_by_what_is_supposed() -> None:
     first = look(DISABLED)
     audit.suppose(first, [parse("tank/db sync=standard"), parse("host release=2.4.4")])
-    assert word_of(first.facts.get(Subject("dataset", "tank/db"), "sync")) == "disabled"
+    assert first.facts.get(Subject("dataset", "tank/db"), "sync").word() == "disabled"
     assert judged(first).report.exit_code == 14
 
 

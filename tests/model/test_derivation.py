@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Reason, Subject, Unknown, flag, known, number, unknown
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Reason, Spec, Subject, Unknown, known, unknown
 from auditor.model.derivation import Derivation, Missing, catch_missing, derivation, every, linked, need, run
 
 POOL, SDA, SDB = Subject("pool", "tank"), Subject("disk", "sda"), Subject("disk", "sdb")
 CALLS = list[str]()
 
 
-@derivation("pool", big=flag("it is larger than its disks"))
+@derivation("pool", big=Spec.flag("it is larger than its disks"))
 def big(pool: Subject, facts: Facts) -> Judged:
     size = need(facts.get(pool, "size"))
     return Known(size.value == 2, size.evidence)
 
 
-@derivation("pool", size=number("of its disks"), first=number("of the first one"))
+@derivation("pool", size=Spec.number("of its disks"), first=Spec.number("of the first one"))
 def size(pool: Subject, facts: Facts) -> Iterator[Fact]:
     CALLS.append(pool.name)
     yield Fact(pool, "first", facts.get(SDA, "bytes"))
@@ -27,7 +27,7 @@ def size(pool: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(pool, "size", Known(len(sizes), ()))
 
 
-@derivation("host", **{"disk.alone": flag("it is the only one")})
+@derivation("host", **{"disk.alone": Spec.flag("it is the only one")})
 def alone(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(SDA, "alone", known(False, "two"))
     need(facts.get(HOST, "disks"))
@@ -68,11 +68,11 @@ def test_what_is_missing_counts_for_all_subjects_that_a_derivation_is_about() ->
 
 
 def test_a_fact_that_follows_from_itself_is_unknown() -> None:
-    @derivation("pool", egg=flag(""))
+    @derivation("pool", egg=Spec.flag(""))
     def egg(pool: Subject, facts: Facts) -> Judged:
         return need(facts.get(pool, "hen"))
 
-    @derivation("pool", hen=flag(""))
+    @derivation("pool", hen=Spec.flag(""))
     def hen(pool: Subject, facts: Facts) -> Judged:
         return need(facts.get(pool, "egg"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, pairs_of, unknown
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.host.process import Lines
 from auditor.host.request import Output
 from auditor.model.disk import used_by
@@ -53,7 +53,7 @@ def judged(
 def times(found: dict[tuple[str, str], Judged], what: str) -> list[int | None]:
     """How often that befell each of the disks; None where something about it is not known."""
     of = [found[disk.name, "logged_faults"] for disk in (SDA, SDB, NVME)]
-    return [int(dict(pairs_of(each)).get(what, 0)) if isinstance(each, Known) else None for each in of]
+    return [int(dict(each.pairs()).get(what, 0)) if isinstance(each, Known) else None for each in of]
 
 
 def value(found: Judged) -> object:

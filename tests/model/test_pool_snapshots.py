@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, number_of, unknown
+from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.model.pool import SIZES as NAMES
 from auditor.model.pool import next_snapshot, snapshot_space, thin_volumes
 
@@ -83,7 +83,7 @@ def next_one(used: int, available: int, referenced: int, reserved: int, origin: 
     facts.put(Fact(VOLUME, "origin", known(origin, "")))
     found = {fact.name: fact.value for fact in next_snapshot.derive(VOLUME, facts)}
     each = [found[name] for name in ("snapshot_room", "snapshot_takes_most", "snapshot_takes")]
-    return [int(number_of(one)) // GIB if isinstance(one, Known) else None for one in each]
+    return [int(one.number()) // GIB if isinstance(one, Known) else None for one in each]
 
 
 def test_a_snapshot_of_a_thick_volume_has_the_reservation_promised_again() -> None:

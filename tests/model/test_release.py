@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from auditor.data import releases
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown, value_of, words_of
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown, value_of
 from auditor.model.release import _used, known_bugs
 
 TABLE: dict[str, dict[str, object]] = {
@@ -101,7 +101,7 @@ KEYS = "hangs where encrypted volumes are sent (2.3.5)"
 )
 def test_in_which_release_and_with_what_in_use(release: str, properties: dict[str, str], bugs: list[str]) -> None:
     found = told(release, properties=properties)
-    assert list(words_of(found["bugs_fixed_later"])) == bugs
+    assert list(found["bugs_fixed_later"].words()) == bugs
     said = found["bugs_fixed_later_told"]
     assert isinstance(said, Known)
     assert str(said.value).startswith(str(len(bugs)))
@@ -112,9 +112,9 @@ def test_what_only_another_line_fixes_is_no_finding_in_this_one(monkeypatch: pyt
     table = {"opens-snapshot": {**TABLE["opens-snapshot"], "affected": "2.3.0- 2.4.0-2.4.1"}}
     monkeypatch.setattr(releases, "load_fixes", lambda: releases.parse_fixes(table))
     found = told("2.3.9-1", properties=PLAIN)
-    assert words_of(found["bugs_fixed_later"]) == ()
-    assert words_of(found["bugs_not_fixed"]) == ("panics when a snapshot is opened (2.4.2)",)
-    assert words_of(told("2.4.1-1", properties=PLAIN)["bugs_fixed_later"]) == words_of(found["bugs_not_fixed"])
+    assert found["bugs_fixed_later"].words() == ()
+    assert found["bugs_not_fixed"].words() == ("panics when a snapshot is opened (2.4.2)",)
+    assert told("2.4.1-1", properties=PLAIN)["bugs_fixed_later"].words() == found["bugs_not_fixed"].words()
 
 
 def test_a_build_of_which_nothing_is_read_lacks_nothing_where_no_bug_can_strike() -> None:
@@ -122,7 +122,7 @@ def test_a_build_of_which_nothing_is_read_lacks_nothing_where_no_bug_can_strike(
     table = {"loses-keys": TABLE["loses-keys"]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(releases, "load_fixes", lambda: releases.parse_fixes(table))
-        assert words_of(told("2.3.4-1ubuntu9", properties=PLAIN)["bugs_fixed_later"]) == ()
+        assert told("2.3.4-1ubuntu9", properties=PLAIN)["bugs_fixed_later"].words() == ()
         found = told("2.3.4-1ubuntu9", properties=PLAIN)["bugs_fixed_later"], told("2.3.4-1ubuntu9", properties=BOTH)
     assert isinstance(found[0], Known)
     assert isinstance(found[1]["bugs_fixed_later"], Unknown)
@@ -130,8 +130,8 @@ def test_a_build_of_which_nothing_is_read_lacks_nothing_where_no_bug_can_strike(
 
 @pytest.mark.parametrize("part", ["pool", "dataset"])
 def test_where_a_part_was_looked_at_the_rest_may_use_it(part: str) -> None:
-    assert words_of(told("2.3.4", properties=PLAIN, part=part)["bugs_fixed_later"]) == (SNAPSHOT, KEYS)
-    assert words_of(told("2.3.4", properties=PLAIN)["bugs_fixed_later"]) == (SNAPSHOT,)
+    assert told("2.3.4", properties=PLAIN, part=part)["bugs_fixed_later"].words() == (SNAPSHOT, KEYS)
+    assert told("2.3.4", properties=PLAIN)["bugs_fixed_later"].words() == (SNAPSHOT,)
 
 
 def test_volumes_are_shared_by_no_nfs() -> None:
@@ -157,7 +157,7 @@ def test_who_builds_it_under_the_same_number_is_not_debian() -> None:
 def test_what_was_not_seen_leaves_it_open() -> None:
     assert isinstance(told("2.3.4", properties={})["bugs_fixed_later"], Unknown)
     assert isinstance(told("2.3.4", properties=PLAIN, seen=False)["bugs_fixed_later"], Unknown)
-    assert words_of(told("2.3.5", properties={}, seen=False)["bugs_fixed_later"]) == (SNAPSHOT,), "it needs neither"
+    assert told("2.3.5", properties={}, seen=False)["bugs_fixed_later"].words() == (SNAPSHOT,), "it needs neither"
 
 
 @pytest.mark.parametrize("release", ["2.4.99", "2.5.0", "2.3.4-1ubuntu9"])
@@ -191,14 +191,14 @@ def test_what_a_pool_has_besides_its_vdevs_is_seen(use: str) -> None:
 
 
 def test_a_build_with_patches_of_a_release_without_bugs_has_none_to_carry() -> None:
-    assert words_of(told("2.4.4-1~bpo13+1")["bugs_fixed_later"]) == ()
+    assert told("2.4.4-1~bpo13+1")["bugs_fixed_later"].words() == ()
     assert isinstance(told("2.4.4-1~bpo13+1")["bugs_fixed_later"], Known)
 
 
 def test_what_a_known_build_carries_it_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
     build = releases.Build("Debian 13", "its changelog", "a newer one", frozenset(), ("Fix keys",))
     monkeypatch.setattr(releases, "load_builds", lambda: {"2.3.4-1+deb13u1": build})
-    assert words_of(told("2.3.4-1+deb13u1", properties=BOTH)["bugs_fixed_later"]) == (SNAPSHOT,)
+    assert told("2.3.4-1+deb13u1", properties=BOTH)["bugs_fixed_later"].words() == (SNAPSHOT,)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_what_a_known_build_carries_it_has_not(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_the_mark_of_a_bug_in_the_log(release: str, log: Mapping[str, tuple[str, ...]], marked: list[str]) -> None:
-    assert list(words_of(told(release, log=log)["bugs_in_the_log"])) == marked
+    assert list(told(release, log=log)["bugs_in_the_log"].words()) == marked
 
 
 @pytest.mark.parametrize("missing", LOG)
@@ -225,7 +225,7 @@ def test_where_a_part_of_the_log_was_not_seen_none_is_not_said(missing: str) -> 
 
 def test_a_mark_counts_where_a_part_of_the_log_was_not_seen() -> None:
     found = told("2.3.4", log={"zfs_stopped_in": ("zil_async_to_sync",), "hung_traces": None})["bugs_in_the_log"]
-    assert words_of(found) == (SNAPSHOT,)
+    assert found.words() == (SNAPSHOT,)
 
 
 @pytest.mark.parametrize("version", [unknown("not loaded"), known("v2", "v2")])
@@ -256,26 +256,26 @@ def test_what_no_release_fixes_is_told_apart(
     release: str, properties: dict[str, str], bugs: tuple[str, ...], of_three: None
 ) -> None:
     found = told(release, properties=properties)
-    assert words_of(found["bugs_not_fixed"]) == bugs
-    assert NONE not in words_of(found["bugs_fixed_later"]), "an upgrade does not mend it"
+    assert found["bugs_not_fixed"].words() == bugs
+    assert NONE not in found["bugs_fixed_later"].words(), "an upgrade does not mend it"
 
 
 @pytest.mark.parametrize(("release", "named"), [("2.4.4-1", (NONE,)), ("2.3.4-1ubuntu9", (NONE,)), ("2.1.16-1", ())])
 def test_the_mark_of_what_no_release_fixes(release: str, named: tuple[str, ...], of_three: None) -> None:
-    assert words_of(told(release, log={"zfs_stopped_in": ("zpl_get_tree",)})["bugs_in_the_log"]) == named
+    assert told(release, log={"zfs_stopped_in": ("zpl_get_tree",)})["bugs_in_the_log"].words() == named
 
 
 @pytest.mark.parametrize("release", ["2.4.5-1", "2.5.0-1"])
 def test_a_release_after_the_table_may_have_fixed_it(release: str, of_three: None) -> None:
     found = told(release, properties=BOTH, log={"zfs_stopped_in": ("zpl_get_tree",)})
     assert isinstance(found["bugs_not_fixed"], Unknown)
-    assert words_of(found["bugs_in_the_log"]) == ()
+    assert found["bugs_in_the_log"].words() == ()
 
 
 def test_what_no_release_fixes_and_a_build_carries(monkeypatch: pytest.MonkeyPatch, of_three: None) -> None:
     build = releases.Build("Debian 13", "its changelog", "a newer one", frozenset(), ("Reject it",))
     monkeypatch.setattr(releases, "load_builds", lambda: {"2.3.4-1+deb13u1": build})
-    assert words_of(told("2.3.4-1+deb13u1", properties=BOTH)["bugs_not_fixed"]) == ()
+    assert told("2.3.4-1+deb13u1", properties=BOTH)["bugs_not_fixed"].words() == ()
     assert isinstance(told("2.3.4-1ubuntu9", properties=BOTH)["bugs_not_fixed"], Unknown)
 
 
@@ -284,7 +284,7 @@ def test_no_newer_build_is_offered_where_none_helps(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(releases, "load_builds", lambda: {"2.3.4-1+deb13u1": build})
     found = told("2.3.4-1+deb13u1", properties=BOTH)["bugs_not_fixed"]
     assert isinstance(found, Known)
-    assert words_of(found) == (NONE,)
+    assert found.words() == (NONE,)
     assert not any("a newer one" in each.text for each in found.evidence)
 
 
@@ -307,16 +307,16 @@ def test_of_a_line_that_has_ended_whoever_built_it(monkeypatch: pytest.MonkeyPat
     found = releases.parse_fixes({"ended": OLD})
     monkeypatch.setattr(releases, "load_fixes", lambda: found)
     wanted = (f"{OLD['bug']} ({mended})",) if mended else ()
-    assert words_of(told(release, properties=BOTH)["bugs_fixed_later"]) == wanted
-    assert words_of(told(release, properties=PLAIN)["bugs_fixed_later"]) == (), "it needs encryption"
-    assert words_of(told(release, seen=False)["bugs_fixed_later"]) == wanted, "the release is a finding as it is"
+    assert told(release, properties=BOTH)["bugs_fixed_later"].words() == wanted
+    assert told(release, properties=PLAIN)["bugs_fixed_later"].words() == (), "it needs encryption"
+    assert told(release, seen=False)["bugs_fixed_later"].words() == wanted, "the release is a finding as it is"
 
 
 def test_what_has_an_advisory_is_named_of_lines_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     found = releases.parse_fixes({"flushes": FLUSHES})
     monkeypatch.setattr(releases, "load_fixes", lambda: found)
-    assert words_of(told("2.0.7-1")["bugs_fixed_later"]) == (f"{FLUSHES['bug']} (2.1.14)",)
-    assert words_of(told("2.1.5-1")["bugs_fixed_later"]) == ()
+    assert told("2.0.7-1")["bugs_fixed_later"].words() == (f"{FLUSHES['bug']} (2.1.14)",)
+    assert told("2.1.5-1")["bugs_fixed_later"].words() == ()
 
 
 @pytest.mark.parametrize(

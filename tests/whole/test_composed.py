@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.facts import HOST, KINDS, Unknown, word_of
+from auditor.facts import HOST, KINDS, Unknown
 from auditor.host.request import WITNESS, Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
@@ -124,7 +124,7 @@ def test_no_reason_is_in_words_of_another_platform(name: str) -> None:
         for word in (reason.text, reason.remedy)
     }
     assert len(said) > 20
-    foreign = others(word_of(facts.get(HOST, "platform")))
+    foreign = others(facts.get(HOST, "platform").word())
     # why a question is put to one platform alone is never shown
     assert [each for each in said if foreign.search(each) and not each.startswith("this is not ")] == []
 

@@ -18,7 +18,7 @@ import pytest
 from auditor import audit, registry
 from auditor.commands._options import with_database
 from auditor.data.platforms import ANY, installed
-from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown, word_of
+from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown
 from auditor.gather import answer, walk
 from auditor.gather.walk import LookOptions
 from auditor.host.live import Host
@@ -213,7 +213,7 @@ def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[
     remedy = (
         "run as root"
         if fault is NOT_PERMITTED
-        else installed(f"apt install {runs[0].package}", word_of(known.facts.get(HOST, "platform"), ANY))
+        else installed(f"apt install {runs[0].package}", known.facts.get(HOST, "platform").word(ANY))
         if runs and runs[0].package and fault is NOT_INSTALLED
         else ""
     )
@@ -284,7 +284,7 @@ CASES = chosen()
 def test_the_table_is_not_empty() -> None:
     """Four releases, two of them with zpool status as text; failures to hide, and nearly all collectors."""
     assert {name_of(case).split("-")[0] for case in CASES} == {"2.1", "2.2", "2.3", "2.4", "composed"}
-    assert {word_of(base(case).facts.get(HOST, "platform")) for case in CASES} >= {*OWN}
+    assert {base(case).facts.get(HOST, "platform").word() for case in CASES} >= {*OWN}
     assert len({name for case in CASES for name in base(case).asked}) >= 25
     failed = {rule for case in CASES for (rule, _), outcome in base(case).outcomes.items() if outcome == "fail"}
     assert len(failed) >= 6

@@ -20,7 +20,6 @@ APART = {  # folders of tests that are named by what they hold
 }
 LONG = 250  # lines; a module that is longer has a test of its own, or is imported by one of its room
 ELSEWHERE = {
-    "model/exports.py": "model/test_model_paths.py",
     "verify/device_flushes.py": "verify/test_chain.py",
 }
 

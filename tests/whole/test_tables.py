@@ -26,32 +26,31 @@ OUTSIDE = "text as the kernel, a tool or an administrator writes it, by the rule
 NUMBERS = "what stands before the mark, or behind the last one, is a number or one of a few words: no name reaches it"
 LEFT = "a fact of several words, all of them chosen by root; a row is still to be made of it"
 TAKEN_APART = {
-    "model/database.py: pairs_of(held)": NUMBERS,
+    "model/database.py: held.pairs()": NUMBERS,
     "model/database.py: each.partition(' = ')": "a setting has a name of ours before it",
-    "model/release.py: pairs_of(judged[kind])": NUMBERS,
+    "model/release.py: judged[kind].pairs()": NUMBERS,
     "model/release.py: trace.split()": LEFT,
     "model/flushes.py: disk.name.rpartition('n')": NUMBERS,
     "model/database.py: database.name.split()": "an engine is before the first blank",
     "model/next_boot.py: each.partition(' ')": LEFT,
     "model/next_boot.py: line.split(' ', 2)": LEFT,
-    "model/fault_log.py: pairs_of(faults)": OURS,
-    "model/fault_log.py: pairs_of(found)": NUMBERS,
+    "model/fault_log.py: faults.pairs()": OURS,
+    "model/fault_log.py: found.pairs()": NUMBERS,
     "model/next_boot.py: line.split(' ')": OUTSIDE,
     "model/kernels.py: name.rpartition('-')": OUTSIDE,
     "model/kernels.py: each.split(' ', 1)": LEFT,
     "model/kernels.py: row.split(' ')": LEFT,
-    "model/pool_history.py: pairs_of(found)": NUMBERS,
-    "model/write_cache.py: pairs_of(batteries)": NUMBERS,
+    "model/pool_history.py: found.pairs()": NUMBERS,
+    "model/write_cache.py: batteries.pairs()": NUMBERS,
     "model/release.py: ' '.join(BUGS[bug]['references']).split()": OURS,
     "model/exports.py: client.partition('(')": OUTSIDE,
     "model/exports.py: client.partition('(')[2].removesuffix(')').split(',')": OUTSIDE,
     "model/exports.py: each.partition('=')": OUTSIDE,
-    "model/exports.py: re.split('[,:;()\\\\s]+', word_of(sharenfs))": OUTSIDE,
+    "model/exports.py: re.split('[,:;()\\\\s]+', sharenfs.word())": OUTSIDE,
     "model/exports.py: sharenfs.split(',')": OUTSIDE,
     "model/dataset.py: str(line).partition(' - zfs ')": OUTSIDE,
     "model/dataset.py: str(line).partition(' - zfs ')[2].partition(' ')": OUTSIDE,
-    "model/pool.py: pairs_of(log)": NUMBERS,
-    "model/exports.py: line.split(' ')": LEFT,
+    "model/pool.py: log.pairs()": NUMBERS,
     "model/database.py: line.partition(' ')": NUMBERS,
     "model/next_boot.py: str(option).partition('=')": LEFT,
     "model/dataset.py: line.split(' ')": OUTSIDE,
@@ -69,7 +68,7 @@ TAKEN_APART = {
     "gather/answer.py: word.split(',')": OURS,
     "gather/answer.py: _words(self._request)[-1].split(',')": OURS,
     "gather/answer.py: reply.stderr.decode('utf-8', 'replace').strip().partition('\\n')": OUTSIDE,
-    "gather/layers.py: pairs_of(each)": NUMBERS,
+    "gather/layers.py: each.pairs()": NUMBERS,
     "gather/targets.py: listed.stdout.decode('utf-8', 'replace').splitlines()": OUTSIDE,
     "gather/targets.py: name.partition(mark)": OUTSIDE,
     "gather/users.py: name.partition('-')": "LIO, SCST, tgt or NVMe is before the first hyphen",
@@ -81,7 +80,7 @@ TAKEN_APART = {
     "gather/witnesses.py: each.split(' ', 4)": NUMBERS,
     "gather/witnesses.py: event.rpartition(' ')": NUMBERS,
     "gather/witnesses.py: name.rpartition('=')": NUMBERS,
-    "gather/witnesses.py: pairs_of(table)": NUMBERS,
+    "gather/witnesses.py: table.pairs()": NUMBERS,
 }
 
 
@@ -93,7 +92,7 @@ def taken_apart() -> Iterator[str]:
                 continue
             name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
             mark = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
-            if (name in APART and mark not in ("/", ".")) or name == "pairs_of" or ast.unparse(node)[:9] == "re.split(":
+            if (name in APART and mark not in ("/", ".")) or name == "pairs" or ast.unparse(node)[:9] == "re.split(":
                 yield f"{path.parent.name}/{path.name}: {ast.unparse(node)}"
 
 
@@ -105,14 +104,16 @@ def test_what_takes_a_text_apart_is_known() -> None:
 
 
 def test_a_table_is_read_by_its_rows() -> None:
-    """words_of() and pairs_of() of one would make texts of its rows."""
+    """words() and pairs() of one would make texts of its rows."""
     tables = {name for (_, name), spec in registry.registry().items() if spec.row}
     assert {"zfs_labels", "guest_files", "symlinks"} <= tables
     wrong = [
         f"{path.name}: {ast.unparse(node)}"
         for path in sorted(AUDITOR.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("words_of", "pairs_of", "word_of")
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("words", "pairs", "word")
         for inner in ast.walk(node)
         if isinstance(inner, ast.Constant) and inner.value in tables
     ]
