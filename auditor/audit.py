@@ -12,7 +12,7 @@ from auditor.data.platforms import ANY
 from auditor.databases import ENGINES
 from auditor.errors import Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown, value_of
-from auditor.gather import layers, targets
+from auditor.gather import layers
 from auditor.gather.gatherer import Progress
 from auditor.gather.walk import DatabaseError as DatabaseError
 from auditor.gather.walk import LookOptions, gather
@@ -147,24 +147,24 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
     try:
         pools = [pool.name for pool in facts.linked(HOST, "pools")]
         held = partial(layers.held_before, facts)
-        roots = tuple(sorted({each for name in names for each in targets.resolve(host, name, pools, held, facts)}))
-    except targets.TargetError as error:
+        roots = tuple(sorted({each for name in names for each in layers.resolve(host, name, pools, held, facts)}))
+    except layers.TargetError as error:
         raise NothingToAudit(f"in this recording: {error}") from None
     for root in roots:
         if not facts.of(root):
-            there = [each.name for each in facts.linked(targets.pool_of(root), "datasets")]
-            raise NothingToAudit(f"in this recording: {targets.missing(root.name, there)}")
-    more = targets.expand(facts, roots)
+            there = [each.name for each in facts.linked(layers.pool_of(root), "datasets")]
+            raise NothingToAudit(f"in this recording: {layers.missing(root.name, there)}")
+    more = layers.expand(facts, roots)
     for dataset in list(facts.subjects("dataset")):
         why = more.get(dataset)
         facts.replace(Fact(dataset, "brought", known(why, why) if why else unknown("it was named")))
-    chosen = {targets.pool_of(each) for each in (*roots, *more)}
+    chosen = {layers.pool_of(each) for each in (*roots, *more)}
     facts.replace(Fact(HOST, "pools", Known(tuple(sorted(chosen)), ())))
     for pool in chosen:
         datasets = facts.get(pool, "datasets")
         if isinstance(datasets, Known):
             every = facts.linked(pool, "datasets")
-            inside = tuple(each for each in every if each in more or any(targets.covers(root, each) for root in roots))
+            inside = tuple(each for each in every if each in more or any(layers.covers(root, each) for root in roots))
             facts.replace(Fact(pool, "datasets", Known(inside, datasets.evidence)))
     for fact in databases.derive(HOST, facts):
         facts.replace(fact)

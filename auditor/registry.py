@@ -7,15 +7,13 @@ from functools import cache
 from typing import cast
 
 from auditor.databases import paths
-from auditor.facts import Kind, Spec
-from auditor.gather import layers, targets, users, walk
+from auditor.facts import RUN_FACTS, RUN_HOST_FACTS, Kind, Spec
+from auditor.gather import layers, users, walk
 from auditor.model import (
     database,
     database_start,
     dataset,
     disk,
-    drive_cuts,
-    exports,
     fault_log,
     flushes,
     intent_log,
@@ -29,8 +27,6 @@ from auditor.model import (
     write_cache,
 )
 from auditor.model.derivation import Derivation
-from auditor.model.run import FACTS as RUN_FACTS
-from auditor.model.run import HOST_FACTS
 from auditor.sources import block_tree
 from auditor.sources.catalog import sources as sources
 from auditor.sources.source import Source
@@ -38,7 +34,7 @@ from auditor.sources.source import Source
 # all of auditor/model that derive facts
 MODULES = (
     *(database, database_start, dataset, disk, flushes, intent_log, fault_log, kernels),
-    *(leaf, next_boot, pool, pool_history, drive_cuts, release, exports, vdev, write_cache),
+    *(leaf, next_boot, pool, pool_history, release, vdev, write_cache),
 )
 
 
@@ -77,12 +73,11 @@ def registry() -> dict[tuple[Kind, str], Spec]:
     walked: dict[tuple[Kind, str], Spec] = {
         **qualified(block_tree.PROVIDES),
         **qualified(walk.PROVIDES),
-        **qualified(targets.PROVIDES),
         **qualified(layers.PROVIDES),
         **qualified(users.PROVIDES),
         **qualified(paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),
-        **qualified(HOST_FACTS, "host"),
+        **qualified(RUN_HOST_FACTS, "host"),
     }
     for key, spec in (*walked.items(), *every()):
         if key in found and found[key] != spec:

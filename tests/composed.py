@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from auditor.data import releases
 from auditor.facts import HOST, Facts
-from auditor.host.files import allowed_part
+from auditor.host.live import allowed_part
 from auditor.host.request import NOTHING, WITNESS, Capture, Files, Run
 from auditor.model.release import BUGS, commits
 from auditor.recording import recording

@@ -13,7 +13,7 @@ import pytest
 
 from auditor import cli, screen
 from auditor.host import live as seam
-from auditor.host.files import allowed_part
+from auditor.host.live import allowed_part
 from auditor.host.request import Capture, Files, Read, Run
 
 NOT_INSTALLED = Capture(None, fault="not installed")

@@ -48,7 +48,7 @@ from auditor.databases.engine import (
     word,
 )
 from auditor.facts import Evidence, Known, Spec, Value, known
-from auditor.sources.replies import integer, is_integer, texts
+from auditor.sources.source import integer, is_integer, texts
 from auditor.text import argument
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from auditor.databases.engine import (
     word,
 )
 from auditor.facts import Evidence, Known, Spec, Value, known
-from auditor.sources.replies import integer, rows, texts
+from auditor.sources.source import integer, rows, texts
 from auditor.text import argument
 
 if TYPE_CHECKING:

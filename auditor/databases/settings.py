@@ -27,8 +27,7 @@ from auditor.databases.engine import ARGUMENT, WITHHELD, Engine, Launch, Setting
 from auditor.facts import HOST, Fact, Facts, Known, Reason, Spec, Subject, Unknown, known, unknown
 from auditor.host import sql
 from auditor.host.request import ANY, Command, Files, Output, Read, Run, Skip
-from auditor.sources.replies import document, text_of
-from auditor.sources.source import source
+from auditor.sources.source import document, source, text_of
 from auditor.text import argument
 
 SETTINGS_FACTS = {

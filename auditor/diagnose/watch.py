@@ -22,8 +22,7 @@ from auditor.diagnose.observation import KERNEL, DatabaseAnswer, Observation, Pr
 from auditor.diagnose.process_share import Family, ProcessLoad
 from auditor.facts import Facts, Subject
 from auditor.host import sql, sql_watch
-from auditor.host.files import KTHREADD
-from auditor.host.live import Host
+from auditor.host.live import KTHREADD, Host
 from auditor.host.request import Read
 from auditor.host.sql_watch import Connection
 from auditor.verify import execution, trial

@@ -434,7 +434,7 @@ def _named(request: Run) -> Callable[[str], bool]:
 
 
 def _records(reply: Capture, named: Callable[[str], bool]) -> tuple[dict[str, list[tuple[str, str]]], set[str]]:
-    """As zfs_properties.records(); nothing of what is not understood."""
+    """As zfs.records(); nothing of what is not understood."""
     try:
         return zfs.records(reply.stdout.decode("utf-8", "surrogateescape"), named)
     except ValueError:

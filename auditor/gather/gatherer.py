@@ -12,7 +12,7 @@ from auditor.data import platforms
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Unknown, unknown
 from auditor.gather import answer
 from auditor.gather.answer import Answer, ByName
-from auditor.gather.targets import covers, pool_of
+from auditor.gather.layers import covers, pool_of
 from auditor.host.live import Host
 from auditor.host.process import Workers
 from auditor.host.request import Capture, Files, Read, Run, Skip

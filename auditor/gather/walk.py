@@ -28,9 +28,9 @@ from auditor.facts import (
     unknown,
     value_of,
 )
-from auditor.gather import layers, targets, users, witnesses
+from auditor.gather import layers, users, witnesses
 from auditor.gather.gatherer import Gatherer, Progress, fill, of
-from auditor.gather.targets import covers, pool_of
+from auditor.gather.layers import covers, pool_of
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.host.request import Read
@@ -133,8 +133,8 @@ def gather(
             raise NothingToAudit(why or "no pool is imported", facts)
         look_at_pools(gatherer, facts, inventory, roots, imported)
         for root in roots:
-            targets.must_exist(host, root, gatherer.failure("zfs_list", root))
-    except targets.TargetError as error:
+            layers.must_exist(host, root, gatherer.failure("zfs_list", root))
+    except layers.TargetError as error:
         raise NothingToAudit(str(error)) from None
     finally:
         gatherer.close()
@@ -170,7 +170,7 @@ def _roots(
         names = pools or ()
     held_by = partial(holder, gatherer, facts, inventory)
     return tuple(
-        sorted({each for name in names for each in targets.resolve(host, name, pools, held_by, facts)})
+        sorted({each for name in names for each in layers.resolve(host, name, pools, held_by, facts)})
     ), pools or ()
 
 
@@ -276,7 +276,7 @@ def look_at_pools(
     paths = layers.Paths(gatherer.host.steady)
     facts.put_all(list(layers.below(facts, holders, paths)))
     look_at_databases(gatherer, facts, inventory)
-    more = targets.expand(facts, roots)
+    more = layers.expand(facts, roots)
     pools = _bring(gatherer, facts, pools, more)
     gatherer.settle(facts)
     facts.put_all(list(zpool_status.adopt(facts)))

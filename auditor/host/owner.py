@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import select
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +17,10 @@ from functools import cache
 from subprocess import Popen
 from typing import NamedTuple
 
-from auditor.host import child, request
+from auditor.host import request
 from auditor.host.children.reader import DONE, END, ERROR, REFUSED, TEXT, reason
 from auditor.host.process import Time, within
-from auditor.host.request import UNANSWERED
+from auditor.host.request import AFTER_KILL_S, UNANSWERED
 
 # On whose account it goes what a process costs those who read it: a user has a share of a question, with all that he may call
 # himself. Whoever has a range of uids (man 5 subuid), or is root in a container, can be thousands of users.
@@ -83,6 +87,7 @@ def _namespace(number: str) -> str:
 # the user that owns the folder which was named, and no group. Without root it has the rights that zaudit has. It is bounded in
 # time, memory, descriptors and output, and cannot write a file.
 
+PIPE = 1 << 16  # what a pipe holds
 FRAMES = request.QUESTION_BYTES + 16 * request.MIB  # with the names, the targets of links and what went wrong
 
 
@@ -153,25 +158,55 @@ READER = (request.READER_BYTES, request.READER_CPU_S, request.READER_DESCRIPTORS
 @cache
 def script() -> str:
     """For ``python3 -I -S -c``: both modules, so that the child imports nothing of zaudit."""
-    reading, others = child.source("reader"), child.source("others")
+    reading, others = map(_source, ("reader", "others"))
     return (
         f"import sys\nname = 'auditor.host.children.reader'\nsys.modules[name] = type(sys)(name)\n"
         f"exec({reading!r}, sys.modules[name].__dict__)\nexec({others!r})\nrun()\n"
     )
 
 
+def _source(name: str) -> str:
+    """The text of a program of ``children/``, an ordinary file."""
+    text = pkgutil.get_data(f"{__package__}.children", f"{name}.py")
+    assert text
+    return text.decode()
+
+
 def start(words: Sequence[str], patterns: Sequence[str], passed: Sequence[int]) -> Popen[bytes] | str:
-    """The child, or why there is none. passed: descriptors that it has, too."""
+    """The child, or why there is none: a bare Python without site packages, the caller's PATH or environment, in a session
+    of its own, from /. passed: descriptors that it has, too."""
     given = os.memfd_create("patterns", os.MFD_CLOEXEC)
     try:
         with open(os.dup(given), "wb") as file:
             file.writelines(os.fsencode(each) + b"\0" for each in patterns)
         os.lseek(given, 0, os.SEEK_SET)
-        return child.start(script(), words, given, passed)
+        return Popen(
+            [sys.executable, "-I", "-S", "-c", script(), *words], bufsize=0,
+            stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={"LC_ALL": "C"}, cwd="/",
+            start_new_session=True, pass_fds=passed,
+        )  # fmt: skip
     except OSError as error:
         return f"its reader cannot be started: {reason(error)}"
     finally:
         os.close(given)
+
+
+def end(child: Popen[bytes], *, kill: bool) -> None:
+    """See that it ends. It is not waited for longer than a moment."""
+    if kill:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    try:
+        child.wait(AFTER_KILL_S)
+    except subprocess.TimeoutExpired:
+        child.returncode = -signal.SIGKILL  # a file system holds it: nobody waits for it
+
+
+def _runs(child: Popen[bytes]) -> bool:
+    """Whether it would go on if it had a processor."""
+    with suppress(OSError), open(f"/proc/{child.pid}/stat", "rb") as file:
+        return file.read().rpartition(b") ")[2].startswith(b"R")
+    return False
 
 
 def _ask(words: Sequence[str], patterns: Sequence[str], passed: Sequence[int], timeout_s: float) -> list[Answer] | str:
@@ -195,14 +230,14 @@ def _heard(reader: Popen[bytes], timeout_s: float) -> bytes | str:
         while (left := until - time.monotonic()) > 0:
             if not poll.poll(left * 1000):
                 continue
-            if not (chunk := os.read(stream.fileno(), child.PIPE)):
+            if not (chunk := os.read(stream.fileno(), PIPE)):
                 why = ""
                 break
             chunks.append(chunk)
             if (size := size + len(chunk)) > FRAMES:
                 why = f"more than {FRAMES // request.MIB} MiB of answers"
                 break
-    child.end(reader, kill=bool(why))
+    end(reader, kill=bool(why))
     return why or b"".join(chunks)
 
 
@@ -257,7 +292,7 @@ SLICE_S = 0.25
 SLOW_S, SHORT = 0.02, 1024  # what comes faster, and is no longer (bytes), is nobody's fault
 SHARE = request.MACHINE_BYTES // 4  # of a user, in one question
 # descriptors and the like: those of one process, and those of one user (not root), of whom four may have as many before an
-# answer is too much for its reader (gather/bounds.py FILES)
+# answer is too much for its reader (gather/answer.py FILES)
 ENTRIES, USER_ENTRIES = 10_000, 40_000
 STARTED_S, UNTOLD = 5.0, -1
 ENOUGH = "a user had his share"
@@ -301,7 +336,7 @@ class _Look:
         try:
             done, why = self._hear(reader, paths)
         finally:
-            child.end(reader, kill=bool(why))
+            end(reader, kill=bool(why))
         why = why or ended_early(reader.returncode)
         if done < 0 or time.monotonic() >= self._until:  # nor would another one
             return self._fail(paths[max(done, 0) :], why)
@@ -320,10 +355,10 @@ class _Look:
                 came = poll.poll(SLICE_S * 1000)
                 silent_s += min(time.monotonic() - now, SLICE_S)  # who was stopped meanwhile still hears what was said
                 if not came:
-                    if done >= 0 and silent_s > most_s and not child.runs(reader):
+                    if done >= 0 and silent_s > most_s and not _runs(reader):
                         return done, f"{SILENT}{most_s:g} s"
                     continue
-                if not (chunk := os.read(stream.fileno(), child.PIPE)):
+                if not (chunk := os.read(stream.fileno(), PIPE)):
                     return done, ""
                 heard += chunk
                 for answer in frames(heard):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from auditor.facts import DriveCuts
-from auditor.model.drive_cuts import CONFIDENCE, ENOUGH, bounds
+from auditor.model.write_cache import CONFIDENCE, ENOUGH, bounds
 from auditor.powercut.book import Run, Session
 from auditor.powercut.sectors import CLASSES
 from auditor.sources.power_cuts import LONGEST

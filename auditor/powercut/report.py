@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Unpack
 
 from auditor import codec
-from auditor.model.drive_cuts import ENOUGH
+from auditor.model.write_cache import ENOUGH
 from auditor.powercut.proof import Campaign, Entry, Gap, Reach, Trial, Verdict, judge
 from auditor.powercut.sectors import CLASSES
 from auditor.report import document as doc

@@ -14,7 +14,7 @@ from functools import cache
 from auditor.databases import configuration
 from auditor.databases.engine import WITHHELD
 from auditor.host import sql
-from auditor.host.files import allowed_part
+from auditor.host.live import allowed_part
 from auditor.host.request import Capture, Files
 from auditor.recording.identities import (
     FILES,

@@ -9,7 +9,7 @@ from auditor.durability.answers import PROMISES
 from auditor.judge.cell import KEPT, ORDER, Cell, Tried, Word, both, joined
 from auditor.judge.event import EVENTS, NEXT, Event, Take, milder
 from auditor.judge.event_table import Column
-from auditor.model.drive_cuts import ENOUGH, bounds
+from auditor.model.write_cache import ENOUGH, bounds
 from auditor.text import harmless
 
 NOUNS: dict[Event, str] = {

@@ -20,7 +20,7 @@ from auditor.judge.finding import Finding
 from auditor.judge.known_bugs import Bug
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
-from auditor.model.drive_cuts import ENOUGH, bounds
+from auditor.model.write_cache import ENOUGH, bounds
 from auditor.report import event_words, finding_words
 from auditor.report.folding import SUBJECT, Names, folded
 from auditor.report.model import Report

@@ -25,7 +25,6 @@ from auditor.sources import (
     smartctl,
     udev,
     units,
-    zdb,
     zfs,
     zpool,
     zpool_history,
@@ -35,7 +34,7 @@ from auditor.sources.source import Keep, Source
 
 MODULES: tuple[ModuleType, ...] = (
     *(block_devices, guests, kernel_log, kernel_module, kstat, machine, mounts, nvme, paths, power_cuts, raid, redis),
-    *(servers, settings, shares, smartctl, sqlite, udev, units, zdb, zfs, zpool, zpool_history, zpool_status),
+    *(servers, settings, shares, smartctl, sqlite, udev, units, zfs, zpool, zpool_history, zpool_status),
 )
 
 

@@ -12,8 +12,7 @@ from auditor.data.platforms import HOSTID, OPTIONS, initrd_paths
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Spec, Subject, known
 from auditor.host.request import WITNESS, Command, Files, Output, Read, Run, Skip
 from auditor.sources import mounts
-from auditor.sources.replies import is_integer
-from auditor.sources.source import source
+from auditor.sources.source import is_integer, source
 from auditor.text import argument
 
 LIST = "/modules.dep"

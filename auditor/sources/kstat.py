@@ -11,8 +11,7 @@ from functools import lru_cache
 
 from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known
 from auditor.host.request import Files, Read
-from auditor.sources.replies import integer
-from auditor.sources.source import source
+from auditor.sources.source import integer, source
 from auditor.text import argument, quoted
 
 ROOT = "/proc/spl/kstat/zfs"

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from auditor.facts import HOST, Fact, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Output, Read, Run, command
 from auditor.sources.mounts import plain
-from auditor.sources.replies import LARGEST, integer
-from auditor.sources.source import source
+from auditor.sources.source import LARGEST, integer, source
 
 _IDS = re.compile(r'^ID(?:_LIKE)?=(["\']?)([a-z0-9._ -]+)\1\n', re.M)  # of both in the order of the file
 LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": "kernel_release"}

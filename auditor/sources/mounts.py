@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from auditor.facts import HOST, Fact, FstabNeed, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Read
-from auditor.sources.replies import integer
-from auditor.sources.source import source
+from auditor.sources.source import integer, source
 
 PATH = "/etc/fstab"
 LATER = ("noauto", "_netdev", "x-systemd.automount")  # not mounted, or after the file systems of this host

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from auditor.data import drives
 from auditor.facts import Fact, Facts, Known, Scalar, Spec, Subject, known
 from auditor.host.request import DEVICE, NOTHING_ELSE, Command, Output, Request, Run, Skip, command
-from auditor.sources.replies import Document, counter, first_object, key_values, non_negative, only_nvme
-from auditor.sources.source import Ask, source
+from auditor.sources.source import Ask, Document, counter, first_object, key_values, non_negative, only_nvme, source
 
 KEYS = {"nvme_list_model": "ModelNumber", "nvme_list_serial": "SerialNumber", "nvme_list_firmware": "Firmware"}
 COLUMNS = {"Model": "ModelNumber", "SN": "SerialNumber", "FW Rev": "Firmware"}

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from auditor.facts import HOST, Fact, Facts, Known, Scalar, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip, command
-from auditor.sources.replies import first_object
-from auditor.sources.source import source
+from auditor.sources.source import first_object, source
 
 DRIVERS = ("megaraid_sas", "smartpqi", "hpsa", "aacraid")
 LINKS = tuple(f"/sys/bus/pci/drivers/{name}/*:*" for name in DRIVERS)

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from auditor.facts import Fact, Facts, Known, Scalar, Spec, Subject, known
 from auditor.host.request import DEVICE, Output, Run, Skip, command
 from auditor.sources import block_devices
-from auditor.sources.replies import Document, counter, first_object, non_negative
-from auditor.sources.source import source
+from auditor.sources.source import Document, counter, first_object, non_negative, source
 
 Attribute = Mapping[str, object]
 

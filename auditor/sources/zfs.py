@@ -358,7 +358,7 @@ def free_text(reply: Output, target: Subject) -> Facts:
     is shared.
 
     Asked apart from all others, so that no line that somebody has put into one of them stands next to a property that decides
-    (:mod:`.zfs_properties`). The last property is one that nobody chooses the text of: where its records end is seen by that.
+    (above). The last property is one that nobody chooses the text of: where its records end is seen by that.
     """
     return of_subtree(reply, target, free_text.facts)
 

@@ -34,8 +34,7 @@ from auditor.sources.pool_tree import (
     top_type,
     zpool,
 )
-from auditor.sources.replies import integer
-from auditor.sources.source import source
+from auditor.sources.source import integer, source
 
 _CLASSES = ("normal", "log", "special", "dedup")
 _ERRORS = {

@@ -15,7 +15,7 @@ from typing import IO
 from auditor.data.platforms import ANY, filled
 from auditor.errors import EXIT_INTERRUPTED, EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, Known, Subject
-from auditor.host import child, trust
+from auditor.host import owner, trust
 from auditor.host.live import ENVIRONMENT, Host
 from auditor.host.process import Time, within
 from auditor.host.request import Read, Run
@@ -135,7 +135,7 @@ def step(
             )
         finally:
             if process.poll() is None:
-                child.end(process, kill=True)
+                owner.end(process, kill=True)
         ended = time.time()
         history += host.read(groups).text.values()
         after = reading(host, patterns)

@@ -16,7 +16,7 @@ from auditor.host.request import Run
 from auditor.model.flushes import counted_elsewhere
 from auditor.sources import kstat
 from auditor.sources.kernel_log import KEEP
-from auditor.sources.replies import counter, first_object
+from auditor.sources.source import counter, first_object
 from auditor.verify.result import Device, Txg, Zil
 
 # A trial: everything that a verification saw, as text. It is a member of a recording and is judged again from there.

@@ -18,8 +18,7 @@ from pathlib import Path
 from auditor import audit
 from auditor.host import libraries
 from auditor.host import live as seam
-from auditor.host.files import read_files
-from auditor.host.live import LiveHost
+from auditor.host.live import LiveHost, read_files
 from auditor.host.process import Time
 from auditor.host.request import Capture, Files, Read
 from auditor.recording import recording

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from auditor.host import process
-from auditor.host.files import read_files
-from auditor.host.live import ENVIRONMENT, permitted
+from auditor.host.live import ENVIRONMENT, permitted, read_files
 from auditor.host.process import Time, within
 from auditor.host.request import AT_ONCE, Capture, Files, Read, Run
 from auditor.recording.recording import Recording

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.facts import Fact, Known, Subject
 from auditor.host.request import Output
-from auditor.sources import zdb, zpool, zpool_status
+from auditor.sources import zpool, zpool_status
 from auditor.sources.pool_tree import PoolStatus, Row, count
 from tests.corpus import CORPUS
 
@@ -218,7 +218,7 @@ CHECKS: dict[str, Any] = {
 def test_zdb(path: Path) -> None:
     text, expected = document(path)
     wanted = expected.get("pools") or expected["zdb"]
-    for config, want in zip(zdb.configs(text), wanted, strict=True):
+    for config, want in zip(zpool.configs(text), wanted, strict=True):
         assert config.values["name"] == want.get("name", want.get("pool"))
         tops = config.lists["vdev_tree"][0].children
         for top, each in zip(tops, want["top"], strict=True):
@@ -226,10 +226,10 @@ def test_zdb(path: Path) -> None:
             assert (top.number("ashift"), top.number("is_log")) == (each["ashift"], each["is_log"])
             assert top.values.get("alloc_bias") == each.get("alloc_bias")
             assert "path" not in each or top.values["path"] == each["path"]
-            leaves = [leaf.values["path"] for leaf in zdb._leaves(top)]
+            leaves = [leaf.values["path"] for leaf in zpool._leaves(top)]
             assert "leaves" not in each or leaves == each["leaves"]
         pool = Subject("pool", config.values["name"])
-        given = list(zdb.config.parse(Output(text, "zdb -C"), pool))
+        given = list(zpool.config.parse(Output(text, "zdb -C"), pool))
         ashifts = [fact.value.value for fact in given if fact.name == "ashift" and isinstance(fact.value, Known)]
         assert ashifts == [each["ashift"] for each in want["top"] if each["type"] != "hole"]
 

@@ -18,7 +18,7 @@ from auditor.databases.configuration import form
 from auditor.databases.engine import ARGUMENT, DOUBT, LINE, LINES, LONGEST, WITHHELD, Engine, Setting
 from auditor.facts import Fact, Known, Subject
 from auditor.host import sql
-from auditor.host.files import allowed_part
+from auditor.host.live import allowed_part
 from auditor.host.request import Files
 from tests.folded import for_each
 

@@ -6,8 +6,7 @@ import pytest
 
 from auditor.databases import redis, servers, settings
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
-from auditor.host.files import allowed_part
-from auditor.host.live import permitted
+from auditor.host.live import allowed_part, permitted
 from auditor.host.request import Files, Output, Read, Run, Skip
 
 REDIS, VALKEY = redis.ENGINE, redis.VALKEY

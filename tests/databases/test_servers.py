@@ -21,8 +21,7 @@ from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, FolderDevice,
 from auditor.gather import walk
 from auditor.gather.gatherer import Gatherer, fill
 from auditor.host import request
-from auditor.host.files import allowed_part
-from auditor.host.live import LiveHost
+from auditor.host.live import LiveHost, allowed_part
 from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.judge.verdict import judge
 from auditor.model.database import changes_at_restart, database_seen, databases, named_database, placement, temporary

@@ -8,7 +8,7 @@ from auditor.databases import configuration, postgres
 from auditor.diagnose import watch
 from auditor.diagnose.commits import by_thread
 from auditor.diagnose.observation import TraceTexts
-from auditor.host.files import allowed_part
+from auditor.host.live import allowed_part
 from auditor.host.request import Capture, Files, Read, Run
 from tests.diagnose.test_commits import THREADS
 

@@ -12,8 +12,8 @@ from auditor.facts import HOST, Fact, Unknown
 from auditor.gather import answer
 from auditor.gather.answer import answer_of
 from auditor.host.request import Capture, Files, Output, Read, Run
-from auditor.sources import block_devices, replies, zpool_status
-from auditor.sources.source import source
+from auditor.sources import block_devices, zpool_status
+from auditor.sources.source import document, integer, rows, source, texts
 
 
 class Asked:
@@ -99,23 +99,23 @@ def test_a_parser_refuses_or_zaudit_is_at_fault() -> None:
 
 
 def test_numbers_are_of_64_bits() -> None:
-    assert [replies.integer(each) for each in ("0", "-9223372036854775808", "18446744073709551615")] == [
+    assert [integer(each) for each in ("0", "-9223372036854775808", "18446744073709551615")] == [
         *(0, -(1 << 63), (1 << 64) - 1)
     ]
     for text in ("", "-", "--1", "1 ", "²", "１", "1" + "0" * 20, "9" * 5_000_000, "-9223372036854775809", "0x1", "+1"):
         with pytest.raises(ValueError, match="is not a number of 64 bits"):
-            replies.integer(text)
+            integer(text)
 
 
 def test_json_of_another_shape_names_the_key() -> None:
     for text, why in (("[]", "the document"), ('{"a": 1}', "settings"), ('{"settings": [1]}', "settings")):
         with pytest.raises(ValueError, match=why):
-            replies.rows(replies.document(text), "settings", 2)
+            rows(document(text), "settings", 2)
     with pytest.raises(ValueError, match="nested too deeply"):
-        replies.document("[" * 100_000)
-    assert replies.texts({"roles": [[None, "a"]]}, "roles", 2) == [["", "a"]]
+        document("[" * 100_000)
+    assert texts({"roles": [[None, "a"]]}, "roles", 2) == [["", "a"]]
     with pytest.raises(ValueError, match="roles is 1, not str"):
-        replies.texts({"roles": [[1, "a"]]}, "roles", 2)
+        texts({"roles": [[1, "a"]]}, "roles", 2)
 
 
 def test_a_status_of_many_columns_is_none() -> None:

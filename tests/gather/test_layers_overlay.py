@@ -8,7 +8,7 @@ import pytest
 
 from auditor.databases import paths
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
-from auditor.gather import layers, targets, witnesses
+from auditor.gather import layers, witnesses
 from auditor.sources import mounts
 from tests.fake import FakeHost
 
@@ -32,7 +32,7 @@ def standing(apart: bool | None = False) -> Facts:
 
 
 def resolved(there: FakeHost, facts: Facts) -> tuple[Subject, ...]:
-    return targets.resolve(there, "/run/x/merged/pg", ["tank"], partial(layers.held_before, facts), facts)
+    return layers.resolve(there, "/run/x/merged/pg", ["tank"], partial(layers.held_before, facts), facts)
 
 
 def test_a_target_on_an_overlay_is_the_dataset_below_it() -> None:
@@ -42,7 +42,7 @@ def test_a_target_on_an_overlay_is_the_dataset_below_it() -> None:
 @pytest.mark.parametrize("apart", [True, None])
 def test_in_another_namespace_the_folder_means_something_else(apart: bool | None) -> None:
     with pytest.raises(
-        targets.TargetError, match="whose files lie in /tank/docker/x/diff; run zaudit as root on the outer host"
+        layers.TargetError, match="whose files lie in /tank/docker/x/diff; run zaudit as root on the outer host"
     ):
         resolved(host(), standing(apart))
 
@@ -60,12 +60,12 @@ def test_in_another_namespace_the_folder_means_something_else(apart: bool | None
     ],
 )
 def test_what_cannot_be_followed_is_refused_with_the_reason(there: FakeHost, says: str) -> None:
-    with pytest.raises(targets.TargetError, match=says):
+    with pytest.raises(layers.TargetError, match=says):
         resolved(there, standing())
 
 
 def test_a_layer_off_zfs_is_named_by_what_holds_it() -> None:
-    with pytest.raises(targets.TargetError, match="it is on ext4"):
+    with pytest.raises(layers.TargetError, match="it is on ext4"):
         resolved(host(upper="/var/x", real="/var/x"), standing())
 
 

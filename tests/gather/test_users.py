@@ -12,7 +12,7 @@ from auditor import audit, rulebook
 from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown
 from auditor.gather import users
 from auditor.gather.layers import Paths
-from auditor.host.files import allowed_part
+from auditor.host.live import allowed_part
 from auditor.host.request import WITNESS, Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording import redaction

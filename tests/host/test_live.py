@@ -36,8 +36,7 @@ from auditor.gather.answer import fault_of, unread_reasons
 from auditor.host import kmsg, libraries, process, request
 from auditor.host import live as seam
 from auditor.host.children.reader import matches
-from auditor.host.files import read_files
-from auditor.host.live import ENVIRONMENT, LiveHost, permitted, readable
+from auditor.host.live import ENVIRONMENT, LiveHost, permitted, read_files, readable
 from auditor.host.process import Time, within
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import recording

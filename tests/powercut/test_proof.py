@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from auditor import codec
-from auditor.model.drive_cuts import bounds
+from auditor.model.write_cache import bounds
 from auditor.powercut import book, report
 from auditor.powercut.book import Run
 from auditor.powercut.proof import (

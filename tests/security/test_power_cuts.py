@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from auditor.facts import HOST, DriveCuts, Known
-from auditor.host.files import read_files
+from auditor.host.live import read_files
 from auditor.host.request import WITNESS, Files, Read
 from auditor.sources import power_cuts
 from auditor.text import VALUES

@@ -25,8 +25,7 @@ from auditor.facts import Facts, Subject
 from auditor.host import owner, request
 from auditor.host.children import others
 from auditor.host.children import reader as children_reader
-from auditor.host.files import read_files
-from auditor.host.live import LiveHost
+from auditor.host.live import LiveHost, read_files
 from auditor.host.request import BARRED, Files, Read
 from tests.security.fakes import USER, Refused, folder, server, started
 
@@ -410,7 +409,7 @@ def test_data_that_is_not_there_is_no_empty_configuration(his: Path) -> None:
 
 AS_NOBODY = """
 import json, os, sys
-from auditor.host.files import read_files
+from auditor.host.live import read_files
 from auditor.host.owner import script
 script()
 sys.executable = sys.argv[2]
@@ -647,7 +646,7 @@ def test_the_reader_keeps_no_right(his: Path, user: int, monkeypatch: pytest.Mon
     )
     assert script != before != changed
     monkeypatch.setattr(owner, "script", lambda: changed)
-    monkeypatch.setattr("auditor.host.files.allowed_part", lambda path, text, wide: text)
+    monkeypatch.setattr("auditor.host.live.allowed_part", lambda path, text, wide: text)
     with server(user=user) as number:
         found = read_files((f"/proc/{number}/root{his}/my.cnf",))
     (said,) = found.text.values()
@@ -662,7 +661,7 @@ def test_a_reader_does_not_outlive_who_started_it(his: Path) -> None:
     code = """
 import sys
 from auditor.host import owner
-from auditor.host.files import read_files
+from auditor.host.live import read_files
 loop = "    for pattern in patterns"
 script = owner.script().replace(loop, '    frame("text", "/x", b""), libc.pause()\\\\n' + loop)
 owner.script = lambda: script

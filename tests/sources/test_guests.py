@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import Subject
-from auditor.host.files import allowed_part
+from auditor.host.live import allowed_part
 from auditor.host.request import WITNESS
 from auditor.recording import redaction
 from auditor.sources import guests as guest_source

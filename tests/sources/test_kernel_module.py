@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.host.files import allowed_part
+from auditor.host.live import allowed_part
 
 PATH = "/usr/lib/modules/6.11.3/modules.dep"
 

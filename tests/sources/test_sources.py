@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.facts import KINDS, Known, Subject
-from auditor.host.files import allowed_part
+from auditor.host.live import allowed_part
 from auditor.host.request import Files
 from auditor.recording import archive
 from auditor.registry import registry, sources, specs

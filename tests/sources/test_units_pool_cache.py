@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from auditor.host.files import allowed_part
+from auditor.host.live import allowed_part
 from auditor.sources import units
 
 NO_LIST, LIST, LISTS = 8, 19, 20  # data_type_t: a number of 64 bits, a list, an array of lists

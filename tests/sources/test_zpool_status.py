@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host.request import Output, Run, Skip
 from auditor.recording.recording import Recording
-from auditor.sources import zdb, zpool, zpool_status
+from auditor.sources import zpool, zpool_status
 from auditor.sources.catalog import sources
 from auditor.sources.pool_tree import Paths, count, display_name, size
 from auditor.sources.source import Source
 from tests import pairs, shared
 
-SOURCES = (zpool_status.status, zpool_status.paths, zpool.properties, zpool.vdev_properties, zdb.config)
+SOURCES = (zpool_status.status, zpool_status.paths, zpool.properties, zpool.vdev_properties, zpool.config)
 TANK = Subject("pool", "tank")
 
 
@@ -273,6 +273,6 @@ def test_the_commands_of_one_host_call_everything_the_same(host: str) -> None:
     past = shared.host(host)
     whole = named(zpool_status.status, past, "zpool status -p ", "zpool status -j ")
     assert len(whole) >= 6
-    assert named(zdb.config, past, "zdb -C") == whole
+    assert named(zpool.config, past, "zdb -C") == whole
     if not host.startswith("2.1"):
         assert named(zpool.vdev_properties, past, "zpool get -Hp -o name,property,value,source ashift,guid") == whole

@@ -13,7 +13,7 @@ AUDITOR = Path(__file__).parents[2] / "auditor"
 LAYERS = (  # the lowest first: a module knows those of its own room, and of the layers below; a room, or modules of one
     ("facts", "text", "errors", "interrupt", "data", "durability"),
     ("streams", "codec"),
-    ("host.request", "host.children", "host.child", "host.process", "host.kmsg", "host.libraries", "host.sql"),
+    ("host.request", "host.children", "host.process", "host.kmsg", "host.libraries", "host.sql"),
     ("databases", "sources"),
     ("host", "model"),
     ("recording", "gather", "observation", "screen"),
@@ -47,9 +47,7 @@ SEAM = {
     "interrupt.py",
     "host/children/others.py",
     "host/children/reader.py",
-    "host/child.py",
     "host/owner.py",
-    "host/files.py",
     "host/trust.py",
     "host/libraries.py",
     "host/user_files.py",

@@ -9,7 +9,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
-from auditor.gather import targets
+from auditor.gather import layers
 from auditor.host.request import Capture
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
@@ -151,14 +151,14 @@ def using(facts: Facts, database: str, *datasets: str) -> None:
 def test_what_one_process_brings_is_bounded_and_else_it_is_undecided() -> None:
     facts, names = Facts(), [f"tank/d{number}" for number in range(1000)]
     using(facts, "postgres 1", "tank/a", *names)
-    using(facts, "postgres 2", "tank/a", *names[: targets.MOST])
-    found = targets.expand(facts, [Subject("dataset", "tank/a")])
-    assert [each.name for each in found] == names[: targets.MOST]
+    using(facts, "postgres 2", "tank/a", *names[: layers.MOST])
+    found = layers.expand(facts, [Subject("dataset", "tank/a")])
+    assert [each.name for each in found] == names[: layers.MOST]
     assert "1,000 datasets that were not named" in str(facts.get(Subject("database", "postgres 1"), "datasets"))
 
 
 def test_a_database_that_may_not_bring_what_it_uses_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "MOST", 0)
+    monkeypatch.setattr(layers, "MOST", 0)
     seen = looked(all_of(recorded(POSTGRES), named("tank/pg/wal")))
     assert audited(seen.facts) == {"tank/pg/wal"}
     assert {each.outcome for each in verdicts(seen, "sync-mixed-log-data").values()} == {"unknown"}
@@ -169,7 +169,7 @@ def test_databases_on_what_was_brought_bring_theirs() -> None:
     using(facts, "postgres 1", "tank/a", "fast/log")
     using(facts, "postgres 2", "slow/x", "fast/log")
     using(facts, "postgres 3", "slow/y")
-    found = targets.expand(facts, [Subject("dataset", "tank/a")])
+    found = layers.expand(facts, [Subject("dataset", "tank/a")])
     assert {each.name: why for each, why in found.items()} == {
         "fast/log": "postgres 1 keeps data there",
         "slow/x": "postgres 2 keeps data there",
@@ -180,7 +180,7 @@ def test_databases_on_what_was_brought_bring_theirs() -> None:
 def test_what_no_dataset_can_be_called_is_not_asked_for(name: str) -> None:
     facts = Facts()
     using(facts, "postgres 1", "tank/a", name)
-    assert not targets.expand(facts, [Subject("dataset", "tank/a")])
+    assert not layers.expand(facts, [Subject("dataset", "tank/a")])
 
 
 def test_a_look_at_all_is_narrowed_to_a_target_and_what_it_brings() -> None:
