@@ -23,24 +23,29 @@ LARGEST = 10_000  # records
 def keep(text: str) -> str:
     """Of a record what it comes to for each drive, and of that the same again; empty where it cannot be read."""
     try:
-        document = {"schema": SCHEMA, "evidence": [each._asdict() for each in _rows(text)]}
+        run, found = _record(text)
+        document = {"schema": SCHEMA, "campaign": {"run": run}, "evidence": [each._asdict() for each in found]}
     except ValueError:
         return ""
     return json.dumps(document, indent=1) + "\n"
 
 
-def _rows(text: str) -> tuple[DriveCuts, ...]:
-    """Raises ValueError for what is no record of this version, or says what cannot be."""
+def _record(text: str) -> tuple[str, tuple[DriveCuts, ...]]:
+    """Which run it is of (empty: it does not say), and what it comes to for each drive. Raises ValueError for what is no record
+    of this version, or says what cannot be."""
     if crowded(text):
         raise ValueError("more values than a record has")
     try:
         document = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
-    found = document.get("evidence") if isinstance(document, dict) and document.get("schema") == SCHEMA else None
-    if not isinstance(found, list) or len(found) > DRIVES:
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError("no record of this version")
-    return tuple(map(_row, found))
+    found, campaign = document.get("evidence"), document.get("campaign")
+    run = campaign.get("run", "") if isinstance(campaign, dict) else ""
+    if not isinstance(found, list) or len(found) > DRIVES or not isinstance(run, str) or len(run) > LONGEST:
+        raise ValueError("no record of this version")
+    return run, tuple(map(_row, found))
 
 
 def _row(found: object) -> DriveCuts:
@@ -69,17 +74,21 @@ def _row(found: object) -> DriveCuts:
 def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/var/lib/zaudit/cuts``: a record of each run that was checked on this host, or copied there from another one.
 
-    What could be read counts although another record could not: a loss in it is one."""
+    What could be read counts although another record could not: a loss in it is one. Of two records of one run, one is a copy,
+    perhaps an older one: the one with more losses and cuts counts."""
     reply.witness()
     records = {path: text for path, text in reply.text.items() if path != WITNESS}
     if len(records) > LARGEST:
         raise ValueError(f"more than {LARGEST} records")
-    found, damaged = list[DriveCuts](), list[str]()
+    runs, damaged = dict[str, tuple[DriveCuts, ...]](), list[str]()
     for path in sorted(records):
         try:
-            found += _rows(records[path])
+            run, each = _record(records[path])
         except ValueError:
             damaged.append(path)
+        else:
+            runs[run or path] = max(runs.get(run or path, ()), each, key=_weight)
+    found = [row for each in runs.values() for row in each]
     whole = reply.complete(RECORDS)
     lines = tuple(Evidence(_line(each), COMMAND) for each in found) or (Evidence("no record of power cuts", COMMAND),)
     if found or whole:
@@ -91,6 +100,10 @@ def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
     elif whole:
         text = f"{len(records)} records of power cuts" if records else "no record of power cuts"
         yield Fact(HOST, "power_cuts_read", known(True, text, COMMAND))
+
+
+def _weight(found: tuple[DriveCuts, ...]) -> tuple[int, int]:
+    return sum(each.lost for each in found), sum(each.cuts for each in found)
 
 
 def _line(each: DriveCuts) -> str:

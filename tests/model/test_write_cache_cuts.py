@@ -75,6 +75,21 @@ def document(*found: DriveCuts) -> dict[str, Any]:
     return {"schema": power_cuts.SCHEMA, "evidence": codec.plain(found)}
 
 
+def test_a_copy_of_a_record_counts_once() -> None:
+    """Under another name, or as the run was earlier: of one run the losses and the most cuts."""
+    run, other = {"campaign": {"run": "a" * 32}}, {"campaign": {"run": "b" * 32}}
+    earlier, mine = HELD._replace(cuts=12), HELD._replace(cuts=28)
+
+    def cuts(*documents: dict[str, Any]) -> tuple[object, ...]:
+        text = {f"/var/lib/zaudit/cuts/{n}.json": power_cuts.keep(json.dumps(each)) for n, each in enumerate(documents)}
+        return shown(with_records(host(), text, {}), LOGS[0])[:2]
+
+    assert cuts(document(mine) | run, document(mine) | run, document(earlier) | run) == (28, False)
+    assert cuts(document(earlier) | run, document(mine) | run) == (28, False)
+    assert cuts(document(mine) | run, document(mine) | other) == (56, False)
+    assert cuts(document(mine) | run, document(LOST) | run) == (0, True)
+
+
 def looked(past: Recording) -> audit.Look:
     return audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
 
