@@ -151,6 +151,42 @@ def report(
     sys.exit(code)
 
 
+@fleet.command(short_help="Which single event loses a commit on every copy of a cluster.")
+@click.argument("recordings", nargs=-1, required=True, type=Local(), metavar="RECORDING...")
+@click.option("--cluster", "database", required=True, metavar="ENGINE[ FOLDER]",
+              help="The database of which each host is a member; FOLDER of its data where a host has several.")  # fmt: skip
+@click.option("--copies", type=click.IntRange(1, 99), metavar="N",
+              help="Members that flush a commit before it is acknowledged.  [default: by the engine]")  # fmt: skip
+@folders
+@_options.deadline("Give up on the recordings after this time.", ("recordings",))
+@formats_of("terminal", "json", "html")
+@_options.output("Write the answer to a file.")
+def check(
+    recordings: tuple[Path, ...],
+    database: str,
+    copies: int | None,
+    folders: tuple[Path, ...],
+    deadline: float,
+    format_: str,
+    output: Path | None,
+) -> NoReturn:
+    """Judge one recording of each member together, that of the primary first: which event takes an acknowledged commit from
+    every copy, at one host, at a drive that several share, and at all hosts at once.
+
+    Exit code: as of zaudit check, for the worst of these events; 2 where the recordings are no cluster.
+    """
+    from auditor import rulebook
+    from auditor.fleet import cluster
+    from auditor.judge.policy import NONE
+    from auditor.recording import recording
+
+    rules = rulebook.choose(folders, (), (), NONE)
+    found = cluster.cluster([(each, recording.load(each)) for each in recordings], database, copies or 0, rules)
+    text = cluster.write(format_, found, **look(output))
+    emitted(text, output, f"{cluster.headline(found)} (exit code {found.exit_code})", encoded=format_ == "html")
+    sys.exit(found.exit_code)
+
+
 @contextmanager
 def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
     """Beside a file that is to be written; none beside a stream, a device or a URL."""

@@ -96,6 +96,17 @@ class Promise(NamedTuple):
     recovers: bool = True
 
 
+class Confirms(NamedTuple):
+    """Who has confirmed a commit of a cluster before its client hears of it. flushed: so many members have it on stable
+    storage; received: so many more have it in memory. first: the primary is one of those that flushed. waits: for a flush,
+    also where the settings of one member alone do not ask for it."""
+
+    flushed: int
+    received: int = 0
+    first: bool = False
+    waits: bool = False
+
+
 class InForce(Protocol):
     """Settings by the names of their facts; None where one is not known."""
 
@@ -178,6 +189,10 @@ class Engine(ABC):
     @abstractmethod
     def promise(self, settings: InForce, synchronous: bool | None) -> Promise:
         """What its settings come to. synchronous: does no role or database set another commit for itself?"""
+
+    def confirms(self, settings: InForce, members: int) -> Confirms | None:
+        """How a cluster of it confirms commits, by the settings of its primary; None where they do not tell."""
+        return None
 
     def in_force(self, reply: dict[str, Any]) -> Found:
         """What the server itself said over a connection. Raises ValueError where that is not its answer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from auditor.databases.engine import Found, InForce, Launch, Promise, Shape, asks, setting_facts
+from auditor.databases.engine import Confirms, Found, InForce, Launch, Promise, Shape, asks, setting_facts
 from auditor.facts import Evidence, Known, Value
 from auditor.text import argument
 
@@ -75,6 +75,10 @@ class Etcd(Engine):
         no_fsync = settings.flag("no_fsync")
         fsync = asks(None if no_fsync is None else not no_fsync, otherwise="never")
         return Promise(True, fsync, fsync)
+
+    def confirms(self, settings: InForce, members: int) -> Confirms:
+        """A majority has written and synced its log. (etcd manual, Failure modes; server/etcdserver/raft.go)"""
+        return Confirms(members // 2 + 1)
 
 
 def _config_file(launch: Launch, variables: Mapping[str, str]) -> str:

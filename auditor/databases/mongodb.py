@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from auditor.databases.engine import (
+    Confirms,
     Engine,
     Found,
     InForce,
@@ -104,6 +105,11 @@ class MongoDB(Engine):
             return Promise(False, "later", "before", elsewhere=True)
         known = journal is not None and alone is not None
         return Promise(False if known else None, "later" if known else None, "before", elsewhere=elsewhere)
+
+    def confirms(self, settings: InForce, members: int) -> Confirms:
+        """w: majority, the default since 5.0 of a set without arbiters; it waits for the journals of these
+        (writeConcernMajorityJournalDefault). (MongoDB 6.0 manual, Write Concern)"""
+        return Confirms(members // 2 + 1, waits=True)
 
 
 ENGINE = MongoDB()

@@ -5,14 +5,17 @@ SelectConfigFiles)
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.databases.engine import (
     DOUBT,
+    LONGEST,
     OTHER,
     REST,
     WITHHELD,
+    Confirms,
     Engine,
     Found,
     InForce,
@@ -90,6 +93,24 @@ def _value(text: str) -> str | None:
     return WITHHELD if "\\" in inside else inside.replace("''", "'")
 
 
+# FIRST 2 (a, b, *), ANY 1 (a, b), 2 (a, b), or names alone, which means FIRST 1
+# (PostgreSQL manual of 10 to 17, synchronous_standby_names; src/backend/replication/syncrep_gram.y)
+STANDBYS = re.compile(r"(?:(?:FIRST|ANY)\s+)?(\d{1,4})\s*\(.*\)", re.I | re.S)
+
+
+def _standbys(value: str) -> bool:
+    """A list of names of standbys."""
+    return (
+        len(value) <= LONGEST and value.isprintable() and all(each.isalnum() or each in '_$-,.*() "' for each in value)
+    )
+
+
+def _confirming(value: str) -> int:
+    """How many of them must confirm a commit."""
+    counted = STANDBYS.fullmatch(value.strip())
+    return int(counted[1]) if counted else int(bool(value.strip()))
+
+
 # what a process of PostgreSQL does that serves no client (GetBackendTypeDesc() of src/backend/utils/init/miscinit.c), behind
 # the name of the cluster (init_ps_display() of utils/misc/ps_status.c); a client's has more words
 TITLE = "postgres: "
@@ -118,6 +139,8 @@ class PostgreSQL(Engine):
         Setting("full_page_writes", word),
         Setting("synchronous_commit", word, "synchronous_commit", Spec.word("PostgreSQL", *COMMITS), "on",
                 lambda value: value.lower() if value.lower() in COMMITS[2:] else "on" if boolean(value) else "off"),
+        Setting("synchronous_standby_names", _standbys, "synchronous_standbys",
+                Spec.number("PostgreSQL: standbys that must confirm a commit"), "", _confirming),
         Setting("wal_init_zero", word, "wal_init_zero", Spec.flag("PostgreSQL"), "on", boolean),
         Setting("wal_recycle", word, "wal_recycle", Spec.flag("PostgreSQL"), "on", boolean),
         Setting("wal_sync_method", word, "wal_sync_method",
@@ -261,6 +284,15 @@ class PostgreSQL(Engine):
         left = None if commit is None else commit != "off" and synchronous is not False
         fsync = asks(settings.flag("fsync"), otherwise="never")
         return Promise(left, "later" if fsync == "before" and left is False else fsync, fsync)
+
+    def confirms(self, settings: InForce, members: int) -> Confirms | None:
+        """By synchronous_commit and synchronous_standby_names of the primary. (PostgreSQL manual, 26.2.8)"""
+        commit, standbys = settings.word("synchronous_commit"), settings.number("synchronous_standbys")
+        if commit is None or standbys is None:
+            return None
+        if commit in ("off", "local"):
+            standbys = 0
+        return Confirms(1, standbys, first=True) if commit == "remote_write" else Confirms(1 + standbys, first=True)
 
 
 def _config_file(launch: Launch, home: str) -> str:

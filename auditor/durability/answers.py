@@ -66,7 +66,7 @@ class Choice(NamedTuple):
     sets: tuple[Relies, ...]
 
     def __str__(self) -> str:
-        each = sorted(map(promises, self.sets))
+        each = sorted(f"({promises(one)})" if len(one) > 1 else promises(one) for one in self.sets)
         return " or ".join(dict.fromkeys(each)) if self.needed == 1 else f"{self.needed} of ({', '.join(each)})"
 
 

@@ -328,7 +328,7 @@ def postgres(dsn: str) -> dict[str, Any]:
     databases set otherwise for themselves."""
     names = (
         "'fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero', 'wal_recycle', 'wal_sync_method',"
-        " 'temp_tablespaces', 'data_directory', 'block_size', 'server_version'"
+        " 'synchronous_standby_names', 'temp_tablespaces', 'data_directory', 'block_size', 'server_version'"
     )
     connection, server = postgres_at(dsn)
     with connection:

@@ -20,6 +20,7 @@ from auditor.host.trust import held
 from auditor.recording import recording
 from auditor.verify import ledger
 from auditor.verify.ledger import PlaceError
+from tests import shared
 from tests.commands.test_verify import TRACED
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, HOSTS
@@ -89,6 +90,9 @@ LINES = {
     "fleet judge.inventory": "fleet judge REC -o NEW --inventory NODE",
     "fleet judge.folders": "fleet judge REC -o NEW --rules NODE",
     "fleet judge.policy_file": "fleet judge REC -o NEW --policy NODE",
+    "fleet check.recordings": "fleet check --cluster postgres NODE",
+    "fleet check.folders": "fleet check --cluster postgres REC --rules NODE",
+    "fleet check.output": "fleet check --cluster postgres --copies 2 MEMBER MEMBER -o NODE",
     "fleet report.rows": "fleet report NODE",
     "fleet report.since": "fleet report ROWS --since NODE",
     "fleet report.output": "fleet report ROWS -o NODE",
@@ -182,6 +186,7 @@ def test_no_command_line_asks_a_file_system_of_another_user(zaudit: CommandLine,
     zaudit.host = FakeHost()
     places = {
         "REC": REC,
+        "MEMBER": str(shared.HOSTS / "2.3-db-postgres-healthy"),
         "RUN": TRACED,
         "NEW": tmp_path / "new",
         "KNOWN": tmp_path / "known",
@@ -215,6 +220,7 @@ def test_no_command_line_opens_it(zaudit: CommandLine, node: tuple[Path, Watch],
     places = {
         "NODE": path,
         "REC": REC,
+        "MEMBER": str(shared.HOSTS / "2.3-db-postgres-healthy"),
         "RUN": TRACED,
         "NEW": tmp_path / "new",
         "KNOWN": tmp_path / "known",
