@@ -12,10 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from auditor.gather import answer
-from auditor.judge import event_table
 from tests.drivers import Drivers, Installed, listening
 from tests.fake import CommandLine
-from tests.parsed import Parsed, Repaired
+from tests.parsed import Parsed
 
 # A change is judged by the same examples each time; `make chance` draws others (pytest --hypothesis-profile=chance).
 settings.register_profile("chance", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -79,11 +78,3 @@ def parsed_once() -> Iterator[Parsed]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answer, "answer_of", parsed := Parsed(answer.answer_of))
         yield parsed
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _repaired_once() -> Iterator[None]:
-    """Most tests audit hosts that others have audited."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(event_table, "Repairs", Repaired())
-        yield

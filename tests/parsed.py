@@ -1,14 +1,9 @@
-"""What answers come to, and what cells hang on, where the same ones are looked at again and again."""
+"""What answers come to, where the same ones are looked at again and again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
-from typing import NamedTuple
+from collections.abc import Callable
 
-from auditor.durability.answers import Reason
-from auditor.durability.host import Host as Model
-from auditor.durability.repairs import Carried, Repairs
 from auditor.facts import Facts, Subject
 from auditor.gather.answer import Answer
 from auditor.host.live import Host
@@ -40,26 +35,3 @@ class Parsed:
         facts = Facts()
         facts.put_all(kept[1].facts)  # who stores them may change them
         return kept[1]._replace(facts=facts)
-
-
-class Found(NamedTuple):
-    """What ``Repairs`` has found."""
-
-    cells: Mapping[Reason, Sequence[Carried]]
-
-    def carried(self) -> Mapping[Reason, Sequence[Carried]]:
-        return self.cells
-
-
-class Repaired:
-    """In place of ``Repairs``: what was found of a path is found of any that is equal, whatever host it is of.
-    Of a host of which little is known the search takes more than a second."""
-
-    def __init__(self) -> None:
-        self._kept: dict[bytes, Found] = {}
-
-    def __call__(self, host: Model, name: str) -> Found:
-        key = sha256(repr((name, host.path_of(host.programs[name]))).encode("utf-8", "surrogateescape")).digest()
-        if key not in self._kept:
-            self._kept[key] = Found(Repairs(host, name).carried())
-        return self._kept[key]

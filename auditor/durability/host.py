@@ -7,9 +7,9 @@ what a healthy host has; where nobody looked, the field is None. None of the cla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from auditor.durability.answers import Party
 
@@ -20,6 +20,7 @@ Sync = Literal["standard", "always", "disabled"]
 Asks = Literal["before", "later", "never"]
 Key = Literal["available", "absent", "behind itself"]
 WORKING = ("ONLINE", "DEGRADED")
+_NAMES = ("name", "pool", "dataset", "on", "drives", "layers")  # fields that name a part
 
 
 @dataclass(frozen=True)
@@ -209,10 +210,35 @@ class Host:
     def path_of(self, program: Program) -> Host:
         """What the program depends on, and nothing else."""
         pools = {each.name: each for each in self.pools_below(program)}
-        legs = (leg for pool in pools.values() for vdev in pool.data + pool.log for leg in vdev.legs)
+        legs = [leg for pool in pools.values() for vdev in pool.data + pool.log for leg in vdev.legs]
         names = dict.fromkeys((*(use.dataset for use in program.uses), *(leg.on for leg in legs)))
         datasets = {name: self.datasets[name] for name in names if name in self.datasets}
-        return replace(self, pools=pools, datasets=datasets, programs={program.name: program})
+        below = dict.fromkeys(name for leg in legs for name in (*leg.layers, *leg.drives))
+        stores = {name: self.stores[name] for name in below if name in self.stores}
+        return replace(self, pools=pools, datasets=datasets, programs={program.name: program}, stores=stores)
+
+    def numbered(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
+        """All of it with numbers in place of the names, and the names by their numbers: hosts that are equal but for their
+        names have the same."""
+        numbers: dict[str, int] = {}
+
+        def number(value: str | tuple[str, ...]) -> object:
+            one = isinstance(value, str)
+            return numbers.setdefault(value, len(numbers)) if one else tuple(map(number, value))  # type: ignore[arg-type]
+
+        def shape(part: Any) -> object:
+            if isinstance(part, Mapping):
+                part = tuple(part.values())
+            if isinstance(part, tuple):
+                return tuple(map(shape, part))
+            if not is_dataclass(part):
+                return part
+            named = ((each.name, getattr(part, each.name)) for each in fields(part))
+            return tuple(number(value) if name in _NAMES else shape(value) for name, value in named)
+
+        found = shape(self)
+        assert isinstance(found, tuple)
+        return found, tuple(numbers)
 
     def _next(self, pool: Pool) -> list[Pool]:
         """Pools with datasets on which its legs lie."""

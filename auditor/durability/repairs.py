@@ -7,6 +7,8 @@ of a smallest set carries the cell. An answer improves only if one of its reason
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from auditor.durability.answers import SAFE, Answer, Rank, Reason
@@ -16,6 +18,7 @@ from auditor.durability.host import Host
 from auditor.durability.table import Judge
 
 LARGEST = 3  # elements of a set
+PATHS = 256  # whose searches are kept
 Elements = frozenset[str]
 NONE: Elements = frozenset()
 
@@ -34,6 +37,31 @@ class Carried(NamedTuple):
     event: EventName
     question: Question
     rank: Rank
+
+
+def carried(host: Host, name: str) -> Iterator[tuple[Reason, tuple[Carried, ...]]]:
+    """Element and subject with the cells that hang on it, of one program. Paths that are equal but for their names, as those of
+    equal pools and of many hosts of a fleet, are searched once."""
+    path = host.path_of(host.programs[name])
+    shape, names = path.numbered()
+    for (element, number), cells in search(_Path(shape, path, name, names)).items():
+        yield Reason(element, names[number]), cells
+
+
+@dataclass(frozen=True)
+class _Path:
+    shape: tuple[object, ...]
+    host: Host = field(compare=False)
+    name: str = field(compare=False)
+    names: tuple[str, ...] = field(compare=False)
+
+
+@lru_cache(maxsize=PATHS)
+def search(path: _Path) -> Mapping[tuple[str, int], tuple[Carried, ...]]:
+    """Element and the number of its subject -> the cells that hang on it."""
+    numbers = {name: number for number, name in enumerate(path.names)}
+    found = Repairs(path.host, path.name).carried()
+    return {(each.element, numbers[each.subject]): cells for each, cells in found.items()}
 
 
 class Repairs:

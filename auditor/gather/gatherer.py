@@ -31,7 +31,7 @@ class Gatherer:
         self.sources = sources
         self.withheld: Mapping[str, str] = {}  # program -> why it must not run here
         self._order = {name: number for number, name in enumerate(sources)}
-        self.progress: Progress = progress or (lambda done, total, what, seconds: None)
+        self.progress = progress
         self.platform = platforms.ANY  # in whose words remedies are
         self.answers: dict[tuple[str, Subject], Answer] = {}
         self._asked = self._done = 0
@@ -69,9 +69,9 @@ class Gatherer:
         knows a fact is the one that counts."""
         wanted = (key for key in self._questions if names is None or key[0] in names)
         keys = sorted(wanted, key=lambda key: (self._order[key[0]], key[1]))
-        while not all(key in self._told for key in keys):
-            self._take(*self._workers.ended(self._tell))
         for key in keys:
+            while key not in self._told:
+                self._take(*self._workers.ended(self._tell))
             answer = self._told.pop(key)
             del self._questions[key]
             facts.merge(answer.facts, adds=self.sources[key[0]].adds)
@@ -140,6 +140,8 @@ class Gatherer:
         self._tell()
 
     def _tell(self) -> None:
+        if not self.progress:
+            return
         key, began = next(iter(self._open.items()), (("", HOST), 0.0))
         if not key[0]:
             self.progress(self._done, self._asked, "", 0.0)

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from auditor.data import durability, providers
-from auditor.durability import questions
+from auditor.durability import questions, repairs
 from auditor.durability.answers import Answer, Choice, Promise, Rank, Reason, Relies
 from auditor.durability.elements import settled
 from auditor.durability.events import GONE, QUESTIONS, Question
 from auditor.durability.host import Host, Program
-from auditor.durability.repairs import Carried, Repairs
+from auditor.durability.repairs import Carried
 from auditor.durability.table import Judge, Table
 from auditor.facts import DATA, HOST, Facts, Known, Subject, Unknown, is_true
 from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Tried, Word, joined, merged
@@ -324,15 +324,19 @@ class EventTable:
 
     def _undecided(self, subject: Subject) -> Severity | None:
         """How much the cells of its pool count that are not known: what was not seen may hide what a failure costs."""
-        pools = {subject.within or subject.name.partition("/")[0]} if subject.kind in IN_A_POOL else set()
-        found = [
-            _severity(Carried(*key, Rank.UNKNOWN), program)
-            for name, program in self._now.host.programs.items()
-            if not pools or pools & {use.dataset.partition("/")[0] for use in program.uses}
-            for key, cell in self._now.tables[name].items()
-            if self._rank(cell) is Rank.UNKNOWN
-        ]
-        return _worst(*found) if found else None
+        of_pool = self._unknown.get(subject.within or subject.name.partition("/")[0])
+        return of_pool if subject.kind in IN_A_POOL else _worst(*self._unknown.values()) if self._unknown else None
+
+    @cached_property
+    def _unknown(self) -> Mapping[str, Severity]:
+        """Pool -> how much those cells count that are not known."""
+        found: dict[str, Severity] = {}
+        for name, program in self._now.host.programs.items():
+            cells = (key for key, cell in self._now.tables[name].items() if self._rank(cell) is Rank.UNKNOWN)
+            for severity in {_severity(Carried(*key, Rank.UNKNOWN), program) for key in cells}:
+                for pool in {use.dataset.partition("/")[0] for use in program.uses}:
+                    found[pool] = _worst(severity, found.get(pool, severity))
+        return found
 
     def _carried(self) -> Mapping[str, Mapping[Subject, set[_Cost]]]:
         """Element -> whom it concerns -> the cells that hang on it, now or from the next boot on."""
@@ -359,11 +363,11 @@ class EventTable:
     @staticmethod
     def _hang_on(host: Host, name: str) -> Iterator[tuple[Reason, Sequence[Carried]]]:
         """As far as it was seen, and what is certain of it: what was not seen hides nothing that is broken."""
-        yield from Repairs(host, name).carried().items()
+        yield from repairs.carried(host, name)
         path = host.path_of(host.programs[name])
         certain = settled(path)
         if certain != path:
-            yield from Repairs(certain, name).carried().items()
+            yield from repairs.carried(certain, name)
 
     def _matters(self, side: _Side, name: str, cell: Carried) -> bool:
         """Not what is taken for granted."""

@@ -11,8 +11,8 @@ import pytest
 from auditor.durability.answers import Rank, Reason
 from auditor.durability.elements import broken, repair
 from auditor.durability.events import ALL, QUESTIONS, EventName, Question
-from auditor.durability.host import Host
-from auditor.durability.repairs import Carried, Repairs
+from auditor.durability.host import Host, Leg
+from auditor.durability.repairs import Carried, Repairs, carried, search
 from auditor.judge.event import SEVERITIES, Severity
 from tests.durability.hosts import NAME, client, host, leg, losing, mirror, perfect, pool, raidz
 from tests.durability.small_world import GOOD, Fault, State, world
@@ -37,10 +37,9 @@ def sets(given: Host, event: EventName, question: Question = "commits") -> list[
 
 def severities(given: Host) -> Mapping[str, Severity]:
     """Element -> severity, whatever the subject; without those that only a restart's promise of unmounting hangs on."""
-    carried = Repairs(given, NAME).carried()
     return {
         f"{reason.element} {reason.subject}": max((SEVERITY[each] for each in cells), key=SEVERITIES.index)
-        for reason, cells in carried.items()
+        for reason, cells in carried(given, NAME)
     }
 
 
@@ -84,9 +83,9 @@ def test_what_a_loss_hides_is_found_on_the_next_level() -> None:
 def test_drives_of_one_vdev_alone() -> None:
     """The other vdev has a leg that keeps all: its other leg decides nothing without the loss of a drive."""
     given = host(pool(DATA, mirror("d2", "d3")), client("d0", honours=False), client("d2", honours=False))
-    carried = Repairs(given, NAME).carried()
-    assert set(carried) == {Reason("drive", "d0"), Reason("drive", "d2")}
-    assert {cell.event for cells in carried.values() for cell in cells} == {"power+drive"}
+    found = Repairs(given, NAME).carried()
+    assert set(found) == {Reason("drive", "d0"), Reason("drive", "d2")}
+    assert {cell.event for cells in found.values() for cell in cells} == {"power+drive"}
     both = replace(given, stores={**given.stores, "d1": client("d1", honours=False)})
     power = next(Repairs(both, NAME).levels("power", "pool")).members
     assert power == {Reason("drive", "d0"), Reason("drive", "d1")}
@@ -191,8 +190,8 @@ def test_no_element_that_loses_alone_is_hidden_by_others() -> None:
     assert len(states) == 969
     hidden = []
     for state in states:
-        carried = Repairs(world(state), NAME).carried()
-        hidden += [(sorted(state), fault) for fault in state if element_of(fault) not in carried]
+        found = Repairs(world(state), NAME).carried()
+        hidden += [(sorted(state), fault) for fault in state if element_of(fault) not in found]
     assert hidden == []
 
 
@@ -203,3 +202,17 @@ def test_repair_makes_each_element_good() -> None:
         assert element in broken(given, given.programs[NAME])
         fixed = repair(given, {element.element})
         assert element not in broken(fixed, fixed.programs[NAME])
+
+
+def test_paths_that_differ_in_names_alone_are_searched_once() -> None:
+    every = [host(pool(mirror(*names)), *map(client, names)) for names in (("d0", "d1"), ("d7", "d8"))]
+    search.cache_clear()
+    found = [dict(carried(each, NAME)) for each in every]
+    assert search.cache_info().misses == 1
+    assert found == [Repairs(each, NAME).carried() for each in every]
+    assert found[0] != found[1]
+
+
+def test_a_path_with_one_drive_twice_is_another() -> None:
+    two, one = (host(pool(mirror("d0", Leg("d1", (drive,))))) for drive in ("d1", "d0"))
+    assert two.numbered() != one.numbered()

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.durability.repairs import Repairs
+from auditor.durability import repairs
 from auditor.host.request import Capture, Files
-from auditor.judge import event_table
 from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
@@ -77,9 +76,9 @@ def growing(few: Counter[CodeType], many: Counter[CodeType]) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _repaired_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def _searched_each_time() -> None:
     """The steps of what other tests have found already are counted, too."""
-    monkeypatch.setattr(event_table, "Repairs", Repairs)
+    repairs.search.cache_clear()
 
 
 @pytest.fixture(scope="module")
