@@ -21,7 +21,6 @@ from auditor.model import (
     leaf,
     next_boot,
     pool,
-    pool_history,
     release,
     vdev,
     write_cache,
@@ -34,7 +33,7 @@ from auditor.sources.source import Source
 # all of auditor/model that derive facts
 MODULES = (
     *(database, database_start, dataset, disk, flushes, intent_log, fault_log, kernels),
-    *(leaf, next_boot, pool, pool_history, release, vdev, write_cache),
+    *(leaf, next_boot, pool, release, vdev, write_cache),
 )
 
 

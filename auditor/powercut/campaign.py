@@ -28,7 +28,7 @@ from auditor.powercut.sectors import Layout, Receipts, Remains, check, mark_of
 from auditor.powercut.target import PROFILES, Folder, Medium, Partition, TargetError
 from auditor.powercut.wire import NO_RUN, Kind, encoded
 from auditor.powercut.writer import Link, Writer, child
-from auditor.sources.power_cuts import SCHEMA
+from auditor.sources.machine import CUTS_SCHEMA
 from auditor.text import harmless
 from auditor.verify import ledger, place
 from auditor.verify.ledger import PlaceError
@@ -129,7 +129,7 @@ def _load_record(path: Path) -> Record | None:
     document = _read(path)
     if not isinstance(document, dict):
         return None
-    if document.get("schema") != SCHEMA:
+    if document.get("schema") != CUTS_SCHEMA:
         raise PlaceError(f"{path} is of a later version of zaudit")
     return codec.load(Record, document, str(path))
 
@@ -143,7 +143,7 @@ def _keep(found: Campaign, layer: str, tried: Sequence[DriveTrial]) -> None:
     drives = (*(each for each in before.tried if each.session != session), *tried)
     whole = Record(before.campaign._replace(trials=trials), drives)
     evidence = codec.plain(proof.evidence(layer, trials, drives))
-    document = {"schema": SCHEMA, **codec.plain(whole), "evidence": evidence}
+    document = {"schema": CUTS_SCHEMA, **codec.plain(whole), "evidence": evidence}
     user_files.replace(path, json.dumps(document, indent=1).encode())
 
 

@@ -16,7 +16,7 @@ from auditor.facts import DriveCuts
 from auditor.model.write_cache import CONFIDENCE, ENOUGH, bounds
 from auditor.powercut.book import Run, Session
 from auditor.powercut.sectors import CLASSES
-from auditor.sources.power_cuts import LONGEST
+from auditor.sources.machine import LONGEST
 from auditor.text import harmless
 
 CutKind = Literal["power", "drive", "reset", "none", "unclear"]

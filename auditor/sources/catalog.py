@@ -19,7 +19,6 @@ from auditor.sources import (
     machine,
     mounts,
     nvme,
-    power_cuts,
     raid,
     shares,
     smartctl,
@@ -33,7 +32,7 @@ from auditor.sources import (
 from auditor.sources.source import Keep, Source
 
 MODULES: tuple[ModuleType, ...] = (
-    *(block_devices, guests, kernel_log, kernel_module, kstat, machine, mounts, nvme, paths, power_cuts, raid, redis),
+    *(block_devices, guests, kernel_log, kernel_module, kstat, machine, mounts, nvme, paths, raid, redis),
     *(servers, settings, shares, smartctl, sqlite, udev, units, zfs, zpool, zpool_history, zpool_status),
 )
 

@@ -1,14 +1,17 @@
-"""The machine and its kernel: name, firmware, memory, virtualization."""
+"""The machine and its kernel: name, firmware, memory, virtualization; and its records of power cuts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from auditor.facts import HOST, Fact, Spec, Subject, known
+from auditor import codec
+from auditor.facts import HOST, DriveCuts, Evidence, Fact, Known, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Output, Read, Run, command
 from auditor.sources.mounts import plain
 from auditor.sources.source import LARGEST, integer, source
+from auditor.text import harmless
 
 _IDS = re.compile(r'^ID(?:_LIKE)?=(["\']?)([a-z0-9._ -]+)\1\n', re.M)  # of both in the order of the file
 LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": "kernel_release"}
@@ -401,7 +404,108 @@ def taint(reply: Files, host: Subject) -> Iterator[Fact]:
         )
 
 
+# What ``zaudit powercut`` showed of the drives of this host, from its own records (``auditor/powercut/campaign.py``).
+
+CUTS_SCHEMA = "zaudit-cuts/1"
+RECORDS = "/var/lib/zaudit/cuts/*.json"
+CUTS_COMMAND = "zaudit powercut report"
+DRIVES = 64  # of one record
+LONGEST = 200  # of a word in it
+MOST_CUTS = 1 << 20  # cuts
+MOST_RECORDS = 10_000
+
+
+class Campaign(NamedTuple):
+    """run: empty where an older record does not say it."""
+
+    run: str
+
+
+class Record(NamedTuple):
+    """Of one run, what it comes to for each drive."""
+
+    campaign: Campaign
+    evidence: tuple[DriveCuts, ...]
+
+
+def keep_cuts(text: str) -> str:
+    """Of a record what it comes to for each drive, and of that the same again; empty where it cannot be read."""
+    try:
+        return codec.to_member(CUTS_SCHEMA, _record(text))
+    except ValueError:
+        return ""
+
+
+def _record(text: str) -> Record:
+    """Raises ValueError for what is no record of this version, or says what cannot be."""
+    record = codec.from_member(Record, CUTS_SCHEMA, text, "run", _named)
+    found = record.evidence
+    if len(found) > DRIVES or not all(0 <= each.lost <= each.cuts <= MOST_CUTS for each in found):
+        raise ValueError("no number of drives or cuts")
+    words = (word for each in found for word in (each.layer, each.verdict, each.model, each.firmware, each.serial))
+    if not all(len(word) <= LONGEST and word == harmless(word) for word in words) or len(record.campaign.run) > LONGEST:
+        raise ValueError("no word of a record")
+    return record
+
+
+def _named(document: dict[str, Any]) -> dict[str, Any]:
+    campaign = document.get("campaign")
+    return {**document, "campaign": {"run": "", **(campaign if isinstance(campaign, dict) else {})}}
+
+
+@source(
+    "power_cuts",
+    "host",
+    ask=Read((RECORDS, WITNESS), trusted=True),
+    keeps={RECORDS: keep_cuts},
+    facts={
+        "power_cuts": Spec.rows(DriveCuts, "what power cuts showed of drives (zaudit powercut)"),
+        "power_cuts_read": Spec.flag("all records of power cuts could be read, and only root could have written one"),
+    },
+)
+def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
+    """``/var/lib/zaudit/cuts``: a record of each run that was checked on this host, or copied there from another one.
+
+    What could be read counts although another record could not: a loss in it is one. Of two records of one run, one is a copy,
+    perhaps an older one: the one with more losses and cuts counts."""
+    reply.witness()
+    records = {path: text for path, text in reply.text.items() if path != WITNESS}
+    if len(records) > MOST_RECORDS:
+        raise ValueError(f"more than {MOST_RECORDS} records")
+    runs, damaged = dict[str, tuple[DriveCuts, ...]](), list[str]()
+    for path in sorted(records):
+        try:
+            record = _record(records[path])
+        except ValueError:
+            damaged.append(path)
+        else:
+            run = record.campaign.run or path
+            runs[run] = max(runs.get(run, ()), record.evidence, key=_weight)
+    found = [row for each in runs.values() for row in each]
+    whole = reply.complete(RECORDS)
+    lines = tuple(Evidence(_line(each), CUTS_COMMAND) for each in found) or (
+        Evidence("no record of power cuts", CUTS_COMMAND),
+    )
+    if found or whole:
+        yield Fact(HOST, "power_cuts", Known(tuple(found), lines))
+    if damaged:
+        yield Fact(
+            HOST, "power_cuts_read", known(False, f"{harmless(damaged[0])} is no record that can be read", CUTS_COMMAND)
+        )
+    elif whole:
+        text = f"{len(records)} records of power cuts" if records else "no record of power cuts"
+        yield Fact(HOST, "power_cuts_read", known(True, text, CUTS_COMMAND))
+
+
+def _weight(found: tuple[DriveCuts, ...]) -> tuple[int, int]:
+    return sum(each.lost for each in found), sum(each.cuts for each in found)
+
+
+def _line(each: DriveCuts) -> str:
+    return f"{each.model} {each.firmware}, layer {each.layer}: {each.verdict}, {each.lost} of {each.cuts} cuts lost"
+
+
 SOURCES = (
-    *(identity, kernel_build, cluster, dmi, virtualization, pid_namespace),
+    *(identity, kernel_build, cluster, dmi, virtualization, pid_namespace, power_cuts),
     *(dmidecode, edac, memory, swaps, hibernation, taint),
 )

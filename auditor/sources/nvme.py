@@ -11,7 +11,6 @@ from auditor.host.request import DEVICE, NOTHING_ELSE, Command, Output, Request,
 from auditor.sources.source import Ask, Document, counter, first_object, key_values, non_negative, only_nvme, source
 
 KEYS = {"nvme_list_model": "ModelNumber", "nvme_list_serial": "SerialNumber", "nvme_list_firmware": "Firmware"}
-COLUMNS = {"Model": "ModelNumber", "SN": "SerialNumber", "FW Rev": "Firmware"}
 NODE = re.compile(r"nvme\d+n\d+")
 
 
@@ -54,14 +53,14 @@ def devices(reply: Output, host: Subject) -> Iterator[Fact]:
     """``nvme list``: model, serial number and firmware of every NVMe namespace, from sysfs, without root. (man nvme-list;
     nvme-cli src/nvme-print-json.c json_simple_list, json_detail_list)
 
-    Three shapes: a flat list of devices, one nested by host, subsystem, controller and namespace (2.x with -v, and early 2.x
-    without), and a table."""
+    Two shapes: a flat list of devices, and one nested by host, subsystem, controller and namespace (2.x with -v, and early 2.x
+    without)."""
     text = reply.text.strip()
     if not text or text.startswith("No NVMe devices detected"):
         return
-    fields = first_object(reply.text)
-    found = list(_table(reply.text) if fields is None else _devices(_objects(fields, "Devices")))
-    for node, device in found:
+    if (fields := first_object(reply.text)) is None:
+        raise ValueError("no JSON")
+    for node, device in _devices(_objects(fields, "Devices")):
         for name, key in KEYS.items():
             value = device.get(key)
             if NODE.fullmatch(node) and isinstance(value, str) and value.strip():
@@ -77,7 +76,7 @@ def _objects(parent: Mapping[str, object], key: str) -> list[Mapping[str, object
 
 
 def _devices(listed: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """(node name, what is said of it) of either JSON shape."""
+    """(node name, what is said of it) of either shape."""
     for device in listed:
         if isinstance(path := device.get("DevicePath"), str):
             yield path.removeprefix("/dev/"), device
@@ -96,25 +95,6 @@ def _devices(listed: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mapp
             }
             for namespace in _objects(subsystem, "Namespaces") if "Namespaces" in subsystem else ():
                 yield str(namespace.get("NameSpace")), shared
-
-
-def _table(text: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The rows of the table, cut where the dashes under its head are."""
-    lines = text.split("\n")[:-1]
-    head = next((at for at, line in enumerate(lines) if line.startswith("Node ")), None)
-    if head is None or head + 1 >= len(lines) or not re.fullmatch(r"-+( +-+)+ *", lines[head + 1]):
-        raise ValueError("neither JSON nor a table of devices")
-    spans = [match.span() for match in re.finditer(r"-+", lines[head + 1])]
-    titles = [lines[head][start:end].strip() for start, end in spans]
-    if not {"Node", *COLUMNS} <= set(titles):
-        raise ValueError("the table has no Node, SN, Model and FW Rev")
-    for line in lines[head + 2 :]:
-        if not line.strip():
-            break
-        if any(line[end : end + 1].strip() for _, end in spans):
-            raise ValueError("a row does not fit the table's head")
-        row = {title: line[start:end].strip() for title, (start, end) in zip(titles, spans, strict=True)}
-        yield row["Node"].removeprefix("/dev/"), {key: row[title] for title, key in COLUMNS.items()}
 
 
 TEXTS = {"nvme_model": "mn", "nvme_serial": "sn", "nvme_firmware": "fr"}

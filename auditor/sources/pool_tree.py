@@ -203,16 +203,6 @@ def speaks(facts: Facts, major: int, minor: int) -> bool:
     return bool(known) and all(_pair(each) >= (major, minor) for each in known)
 
 
-def before(facts: Facts, major: int, minor: int) -> bool:
-    """Whether the commands are known to be older than this release. Those before 0.8 cannot say it (``zfs version`` came with
-    0.8; OpenZFS cmd/zfs/zfs_main.c): then the module tells, which they fit."""
-    for name in ("zfs_userland_version", "zfs_version"):
-        version = facts.get(HOST, name)
-        if isinstance(version, Known) and isinstance(version.value, tuple):
-            return _pair(version.value) < (major, minor)
-    return False
-
-
 def _pair(version: tuple[object, ...]) -> tuple[int, int]:
     numbers = [each if isinstance(each, int) else 0 for each in (*version, 0, 0)]
     return numbers[0], numbers[1]

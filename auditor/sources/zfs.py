@@ -11,7 +11,6 @@ from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known
 from auditor.host import libraries
 from auditor.host.request import ANY, NAME, WITNESS, Command, Files, Output, Read, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
-from auditor.sources.pool_tree import before
 from auditor.sources.source import source
 
 PROPERTIES: dict[str, Spec] = {
@@ -59,8 +58,7 @@ FACTS: dict[str, Spec] = {
         "dataset", "the datasets above it, nearest first; none for the root dataset of a pool", none_tells=True
     ),
 }
-OLD = dict.fromkeys(("special_small_blocks", "encryption", "keystatus", "keylocation"), (0, 8))
-SINCE = {"direct": (2, 3)}  # all others but those of OLD are in every release from 0.6.5 on (module/zcommon/zfs_prop.c)
+SINCE = {"direct": (2, 3)}  # all others are in every release from 0.8 on (module/zcommon/zfs_prop.c)
 # a value may hold TABs and newlines; nothing stands between them in PROPERTIES, nor before what ends a question about them
 FREE_TEXT, BEHIND = frozenset({"keylocation", "mountpoint", "sharenfs", "sharesmb"}), "origin"
 ORDER = {name: number for number, name in enumerate(PROPERTIES)}
@@ -80,8 +78,7 @@ def known_to(facts: Facts, version: str) -> tuple[str, ...]:
             there = tuple(int(part) for part in release[:2] if isinstance(part, int))
         case _:
             there = (0, 0)
-    old = {name for name, since in OLD.items() if before(facts, *since)}
-    return tuple(name for name in PROPERTIES if name not in old and there >= SINCE.get(name, there))
+    return tuple(name for name in PROPERTIES if there >= SINCE.get(name, there))
 
 
 def above(dataset: str) -> tuple[str, ...]:

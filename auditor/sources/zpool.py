@@ -21,7 +21,6 @@ from auditor.sources.pool_tree import (
     POOL_STATES,
     TREE,
     LeafRow,
-    before,
     count,
     display_name,
     speaks,
@@ -44,17 +43,11 @@ COLUMNS = {  # property -> fact, in the order in which they are asked for, after
 }
 
 
-def _ask_pools(host: Subject, facts: Facts) -> Request:
-    """All pools of the host; before 0.7 there is no -p, and sizes are rounded (1.81T), which are not taken for numbers."""
-    exact = "-H" if before(facts, 0, 7) else "-Hp"
-    return Run(("zpool", "list", exact, "-o", ",".join(("name", *COLUMNS))), package="zfsutils-linux")
-
-
 @source(
     "zpool_list",
     "host",
-    ask=_ask_pools,
-    runs=(command("zpool list", "-H -Hp -o", NAME, apart="-v", valued="-o", lists=("-o",)),),
+    ask=Run(("zpool", "list", "-Hp", "-o", ",".join(("name", *COLUMNS))), package="zfsutils-linux"),
+    runs=(command("zpool list", "-Hp -o", NAME, apart="-v", valued="-o", lists=("-o",)),),
     facts={
         "host.imported_pools": Spec.links("pool", "the imported pools"),
         "list_health": Spec.word("its state", *STATES),
@@ -120,8 +113,6 @@ _PROPERTIES = {  # property -> fact, where they are not called the same
 }
 _PLAIN = ("health", "guid", "failmode", "multihost", "autotrim", "autoreplace", "readonly", "cachefile")
 _SINCE_2_2 = ("bcloneused", "feature@block_cloning")  # an unknown property makes the whole command fail
-# of those of all releases from 2.1 on (module/zcommon/zpool_prop.c); -o came with 0.7, for the columns that are the usual ones
-_OLD = {"multihost": (0, 7), "autotrim": (0, 8), "checkpoint": (0, 8)}
 
 
 CACHED = ("default", "none", "other")
@@ -130,9 +121,7 @@ CACHED = ("default", "none", "other")
 def _ask_properties(pool: Subject, facts: Facts) -> Request:
     """Only properties that this release knows."""
     names = [name for name in (*_PROPERTIES, *_PLAIN) if name not in _SINCE_2_2 or speaks(facts, 2, 2)]
-    names = [name for name in names if not before(facts, *_OLD.get(name, (0, 0)))]
-    columns = () if before(facts, 0, 7) else ("-o", "name,property,value,source")
-    return zpool("get", "-Hp", *columns, ",".join(names), pool.name)
+    return zpool("get", "-Hp", "-o", "name,property,value,source", ",".join(names), pool.name)
 
 
 @source(

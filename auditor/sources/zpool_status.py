@@ -24,7 +24,6 @@ from auditor.sources.pool_tree import (
     PoolStatus,
     Row,
     Scan,
-    before,
     count,
     leaf_type,
     no_children,
@@ -42,7 +41,7 @@ _ERRORS = {
     "write": ("write_errors", Spec.number("failed writes since the last clear")),
     "checksum": ("checksum_errors", Spec.number("blocks with a wrong checksum since the last clear")),
 }
-# print_status_reason() in cmd/zpool/zpool_main.c, in lower case; 0.7 and 2.1 may say ONLINE or DEGRADED next to it
+# print_status_reason() in cmd/zpool/zpool_main.c, in lower case; 2.1 may say ONLINE or DEGRADED next to it
 _STUCK = ("in response to io failures", "there are i/o failures", "pool is suspended")
 _NOTE = Spec.word("what zpool status prints after the counts; empty when nothing")
 
@@ -51,9 +50,8 @@ _STATUS = command("zpool status", "-j --json-int -p -s -P", NAME, apart="-P -L -
 
 
 def _ask_status(pool: Subject, facts: Facts) -> Request:
-    """JSON where both the module and the command have it; before 0.8 there is neither -p nor -s."""
-    exact = () if before(facts, 0, 8) else ("-p", "-s")
-    return zpool("status", *(("-j", "--json-int") if speaks(facts, 2, 3) else exact), pool.name)
+    """JSON where both the module and the command have it."""
+    return zpool("status", *(("-j", "--json-int") if speaks(facts, 2, 3) else ("-p", "-s")), pool.name)
 
 
 def pools(text: str) -> list[PoolStatus]:

@@ -9,7 +9,7 @@ import pytest
 from auditor import registry
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
 from auditor.model import derivation
-from auditor.model.pool_history import past
+from auditor.model.pool import past
 from tests.tables import typed
 
 POOL = Subject("pool", "tank")

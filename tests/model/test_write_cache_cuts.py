@@ -23,7 +23,7 @@ from auditor.recording.redaction import redact
 from auditor.report import audit_page as page
 from auditor.report import event_words, report_json
 from auditor.report.model import Report
-from auditor.sources import power_cuts
+from auditor.sources import machine
 from tests import law, shared
 
 BASE, OLD = "2.4-healthy-physical-no-cache", "INTEL SSDPE2KX010T8"
@@ -59,20 +59,20 @@ def host() -> Recording:
 def recorded(*found: DriveCuts, errors: Mapping[str, str] | None = None) -> Recording:
     """The host with a record of each."""
     text = {
-        f"/var/lib/zaudit/cuts/{number:032x}.json": power_cuts.keep(json.dumps(document(each)))
+        f"/var/lib/zaudit/cuts/{number:032x}.json": machine.keep_cuts(json.dumps(document(each)))
         for number, each in enumerate(found)
     }
-    absent = {} if text else {power_cuts.RECORDS: "no such file"}
+    absent = {} if text else {machine.RECORDS: "no such file"}
     return with_records(host(), text, absent if errors is None else errors)
 
 
 def with_records(past: Recording, text: Mapping[str, str], errors: Mapping[str, str]) -> Recording:
     witness = {WITNESS: "nodev\tsysfs\n"}
-    return replace(past, files={**past.files, (power_cuts.RECORDS, WITNESS): Files({**witness, **text}, errors=errors)})
+    return replace(past, files={**past.files, (machine.RECORDS, WITNESS): Files({**witness, **text}, errors=errors)})
 
 
 def document(*found: DriveCuts) -> dict[str, Any]:
-    return {"schema": power_cuts.SCHEMA, "evidence": codec.plain(found)}
+    return {"schema": machine.CUTS_SCHEMA, "evidence": codec.plain(found)}
 
 
 def test_a_copy_of_a_record_counts_once() -> None:
@@ -81,7 +81,9 @@ def test_a_copy_of_a_record_counts_once() -> None:
     earlier, mine = HELD._replace(cuts=12), HELD._replace(cuts=28)
 
     def cuts(*documents: dict[str, Any]) -> tuple[object, ...]:
-        text = {f"/var/lib/zaudit/cuts/{n}.json": power_cuts.keep(json.dumps(each)) for n, each in enumerate(documents)}
+        text = {
+            f"/var/lib/zaudit/cuts/{n}.json": machine.keep_cuts(json.dumps(each)) for n, each in enumerate(documents)
+        }
         return shown(with_records(host(), text, {}), LOGS[0])[:2]
 
     assert cuts(document(mine) | run, document(mine) | run, document(earlier) | run) == (28, False)
@@ -250,7 +252,7 @@ def test_too_few_cuts_are_not_shown_as_evidence() -> None:
     "error", ["permission denied", "another user could have put it there: /var belongs to uid 1000"]
 )
 def test_records_that_cannot_be_read_may_be_of_a_loss(error: str) -> None:
-    report = judged(recorded(errors={power_cuts.RECORDS: error}))
+    report = judged(recorded(errors={machine.RECORDS: error}))
     assert set(outcomes(report)) == {*DATA, *LOGS}
     assert {each for each, _ in outcomes(report).values()} == {"unknown"}
     assert cell(report).outcome == "unknown"
@@ -271,7 +273,7 @@ def test_a_loss_counts_although_another_record_cannot_be_read() -> None:
 def test_a_loss_that_cannot_be_read_any_more_makes_nothing_better() -> None:
     lost = [LOST._replace(serial=each) for each in LOGS]
     for found in (lost, [LOST], [LOST._replace(serial=ELSEWHERE)], [HELD]):
-        after = recorded(errors={power_cuts.RECORDS: "permission denied"})
+        after = recorded(errors={machine.RECORDS: "permission denied"})
         assert list(law.broken(law.Audited.of(recorded(*found)), law.Audited.of(after))) == []
 
 
@@ -340,7 +342,7 @@ def test_virtual_disks_are_no_drives() -> None:
     """Clouds give all their disks one serial number."""
     past = shared.earlier("2.4-special-consumer-ssd")
     found = DriveCuts("drive", "LOST", 3, 1, "QEMU NVMe Ctrl", "10.0.13", "LABNVME0")
-    text = {"/var/lib/zaudit/cuts/1.json": power_cuts.keep(json.dumps(document(found)))}
+    text = {"/var/lib/zaudit/cuts/1.json": machine.keep_cuts(json.dumps(document(found)))}
     facts = looked(with_records(past, text, {})).facts
     disk = Subject("disk", "nvme0n1")
     assert facts.get(disk, "virtual") == Known(True, facts.get(disk, "virtual").evidence)  # type: ignore[union-attr]

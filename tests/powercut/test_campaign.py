@@ -31,7 +31,7 @@ from auditor.powercut.book import Run
 from auditor.powercut.proof import Drive
 from auditor.powercut.sectors import slots_of, unit
 from auditor.powercut.target import LABEL, MARGIN, TargetError, partition
-from auditor.sources import power_cuts
+from auditor.sources import machine
 from auditor.verify import ledger, place
 from auditor.verify.ledger import PlaceError
 from tests.fake import CommandLine
@@ -242,7 +242,7 @@ def lose(drive: Loop, run: Run, *, flushed: bool) -> None:
 def kept(host: Host) -> Any:
     """What zaudit check reads in the only record of the host."""
     (path,) = (host.folder / "lib" / "zaudit" / "cuts").glob("*.json")
-    return json.loads(power_cuts.keep(path.read_text()))["evidence"]
+    return json.loads(machine.keep_cuts(path.read_text()))["evidence"]
 
 
 def word(done: subprocess.CompletedProcess[str]) -> str:

@@ -13,7 +13,7 @@ import pytest
 from auditor.facts import HOST, DriveCuts, Known
 from auditor.host.live import read_files
 from auditor.host.request import WITNESS, Files, Read
-from auditor.sources import power_cuts
+from auditor.sources import machine
 from auditor.text import VALUES
 from auditor.verify import ledger
 from tests.folded import for_each
@@ -33,7 +33,7 @@ READABLE = {WITNESS: "nodev\tsysfs\n"}
 
 
 def record(**other: Any) -> str:
-    return json.dumps({"schema": power_cuts.SCHEMA, "evidence": [ROW | other]})
+    return json.dumps({"schema": machine.CUTS_SCHEMA, "evidence": [ROW | other]})
 
 
 @pytest.fixture(autouse=True)
@@ -118,24 +118,24 @@ def test_a_link_into_the_folder_of_somebody_else_leads_to_no_record(folder: Path
 
 
 def test_the_source_asks_so() -> None:
-    assert power_cuts.power_cuts.ask == Read((power_cuts.RECORDS, WITNESS), trusted=True)
-    assert Path(power_cuts.RECORDS).parent.parent == ledger.OF_ROOT
+    assert machine.power_cuts.ask == Read((machine.RECORDS, WITNESS), trusted=True)
+    assert Path(machine.RECORDS).parent.parent == ledger.OF_ROOT
 
 
 def test_that_there_is_no_record_counts_where_files_could_be_read() -> None:
-    absent = {power_cuts.RECORDS: "no such file"}
-    facts = {each.name: each.value for each in power_cuts.power_cuts.parse(Files(READABLE, errors=absent), HOST)}
+    absent = {machine.RECORDS: "no such file"}
+    facts = {each.name: each.value for each in machine.power_cuts.parse(Files(READABLE, errors=absent), HOST)}
     assert [each.value for each in facts.values() if isinstance(each, Known)] == [(), True]
     with pytest.raises(ValueError, match="was not read"):
-        list(power_cuts.power_cuts.parse(Files({}, errors=absent), HOST))
+        list(machine.power_cuts.parse(Files({}, errors=absent), HOST))
 
 
 HOSTILE = [
     "", "{", "[]", "null", '"x"', "[" * 100_000, '{"a":' * 100_000, '{"schema": "zaudit-cuts/2", "evidence": []}',
     '{"schema": "zaudit-cuts/1"}', '{"schema": "zaudit-cuts/1", "evidence": {}}',
     '{"schema": "zaudit-cuts/1", "evidence": [1]}',
-    json.dumps({"schema": power_cuts.SCHEMA, "evidence": [ROW] * 65}),
-    json.dumps({"schema": power_cuts.SCHEMA, "evidence": [], "more": [0] * (VALUES + 1)}),
+    json.dumps({"schema": machine.CUTS_SCHEMA, "evidence": [ROW] * 65}),
+    json.dumps({"schema": machine.CUTS_SCHEMA, "evidence": [], "more": [0] * (VALUES + 1)}),
     record(cuts=-1), record(cuts=1 << 21), record(cuts=1 << 70), record(cuts=True), record(cuts=28.0), record(cuts="28"),
     record(lost=29), record(lost=-1), record(cuts=float("nan")), record(serial=None), record(serial=["A"]),
     record(model="M" * 201), record(model="\x1b[2J"), record(model="\u202eLEDOM"), record(serial="\ud800"),
@@ -146,9 +146,9 @@ HOSTILE = [
 @for_each("text", HOSTILE)
 def test_a_record_that_cannot_be_one_is_refused_as_a_whole(text: str) -> None:
     """What it hides may be a loss, so it is not skipped either."""
-    assert power_cuts.keep(text) == ""
-    for said in (text, power_cuts.keep(text)):
-        facts = list(power_cuts.power_cuts.parse(Files({**READABLE, PATH: said, PATH + "1": record()}), HOST))
+    assert machine.keep_cuts(text) == ""
+    for said in (text, machine.keep_cuts(text)):
+        facts = list(machine.power_cuts.parse(Files({**READABLE, PATH: said, PATH + "1": record()}), HOST))
         found = {each.name: each.value for each in facts}
         assert isinstance(found["power_cuts_read"], Known)
         assert found["power_cuts_read"].value is False
@@ -158,10 +158,14 @@ def test_a_record_that_cannot_be_one_is_refused_as_a_whole(text: str) -> None:
 
 def test_more_records_than_a_host_has() -> None:
     with pytest.raises(ValueError, match="more than 10000 records"):
-        list(power_cuts.power_cuts.parse(Files(READABLE | {f"{PATH}{number}": "" for number in range(10_001)}), HOST))
+        list(machine.power_cuts.parse(Files(READABLE | {f"{PATH}{number}": "" for number in range(10_001)}), HOST))
 
 
 def test_nothing_but_the_evidence_is_kept() -> None:
     whole = json.loads(record()) | {"campaign": {"machine": "secret", "subject": "/dev/secret"}, "tried": []}
-    assert "secret" not in power_cuts.keep(json.dumps(whole))
-    assert power_cuts.keep(json.dumps(whole)) == power_cuts.keep(record()) == power_cuts.keep(power_cuts.keep(record()))
+    assert "secret" not in machine.keep_cuts(json.dumps(whole))
+    assert (
+        machine.keep_cuts(json.dumps(whole))
+        == machine.keep_cuts(record())
+        == machine.keep_cuts(machine.keep_cuts(record()))
+    )
