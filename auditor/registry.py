@@ -18,7 +18,6 @@ from auditor.model import (
     flushes,
     intent_log,
     kernels,
-    leaf,
     next_boot,
     pool,
     release,
@@ -33,7 +32,7 @@ from auditor.sources.source import Source
 # all of auditor/model that derive facts
 MODULES = (
     *(database, database_start, dataset, disk, flushes, intent_log, fault_log, kernels),
-    *(leaf, next_boot, pool, release, vdev, write_cache),
+    *(next_boot, pool, release, vdev, write_cache),
 )
 
 

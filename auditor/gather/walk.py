@@ -377,7 +377,7 @@ def datasets_of(
 # -- neighbours -------------------------------------------------------------------------------------------------------
 # Pools that are not audited, as far as they may share a disk with one that is: their leaves and the disks behind these.
 #
-# A log device that also holds the data of another pool dies with it, and waits for it. (``model/leaf.py``)
+# A log device that also holds the data of another pool dies with it, and waits for it. (``model/vdev.py``)
 
 COLLECTORS = ("zpool_status", "zpool_status_paths")
 NAMES = ("sysfs_serial", "udev_serial", "nvme_list_serial")

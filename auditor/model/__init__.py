@@ -1,7 +1,7 @@
 """Facts from facts, one module a subject of the field. ``derivation`` says what a derivation is.
 
 A fact is derived when it is asked for; a derivation says what it needs, and what is missing makes its facts unknown, with
-the same reasons. Devices: ``disk``, ``write_cache``, ``flushes``, ``leaf``, ``vdev``. Pools: ``pool``,
+the same reasons. Devices: ``disk``, ``write_cache``, ``flushes``, ``vdev``. Pools: ``pool``,
 ``intent_log``, ``dataset``. Databases: ``database``, ``database_start``. The host:
 ``release``, ``kernels``, ``next_boot``, ``fault_log``.
 """
