@@ -381,12 +381,32 @@ def test_a_file_of_an_older_commit_is_a_loss(tmp_path: Path, how: str) -> None:
         ({"imported": "", "have": [[0, 4]], "damage": [], "checksum": 0}, 5, []),
         ({"imported": "", "have": [[0, 3]], "damage": [], "checksum": 0}, 5, ["lost"]),
         ({"imported": "", "have": [], "damage": ["torn"], "checksum": 2}, 0, ["unreadable", "checksum"]),
+        (
+            {
+                "imported": "",
+                "have": [],
+                "damage": ["page 7 is torn at byte 10760: generation 2, then 1"],
+                "checksum": 0,
+            },
+            0,
+            ["torn"],
+        ),
         ({"imported": "cannot import"}, 5, ["import"]),
         ({"dead": "no answer"}, 5, ["dead"]),
     ],
 )
 def test_the_oracle_of_the_kernel(seen: dict[str, Any], promised: int, found: list[str]) -> None:
     assert [each.what for each in kernel.judge(seen, promised)] == found
+
+
+def test_pages_in_the_kernel_come_apart_where_the_table_says_so() -> None:
+    sampled = [each for each in kernel.PLANS if each.workload.startswith("pages")]
+    assert {bool(each.torn) for each in sampled} == {True, False}
+    for plan in sampled:
+        setting = torn_pages.Setting(16384, plan.model().logbias, "fsync", "log" in plan.vdevs)
+        apart = {line: table.apart[setting][16384] for line, table in torn_pages.load().items()}
+        assert all(apart[line] for line in plan.torn)
+        assert plan.torn or not any(apart.values())
 
 
 def test_what_is_acknowledged_after_so_many_requests() -> None:

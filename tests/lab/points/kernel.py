@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import socket
 import sys
@@ -30,7 +31,7 @@ HERE = Path(__file__).parent
 SIZE = 192 << 20
 BLANK = one_partition(SIZE) + bytes(SIZE - 512)
 DISKS = ("d0", "d1", "l0")
-GUEST_FILES = ("__init__.py", "commit.py", "postgres.py", "stage.py", "walk.py", "workloads.py")
+GUEST_FILES = ("__init__.py", "commit.py", "databases.py", "stage.py", "walk.py", "workloads.py")
 BOOT_S, RECORD_S, CHECK_S = 600.0, 600.0, 300.0
 BOOTS = 5  # in a row: on a busy machine an emulated kernel may find no clock
 LABELS = (1 << 20) + (512 << 10)  # the first two lie behind the start of the partition
@@ -39,7 +40,7 @@ NOWHERE = Slot("", 0, 0)
 
 class Plan(NamedTuple):
     """workload: of power/workloads.py; vdevs, pool, data: words of zpool create and zfs create; volume: of so many MiB, with
-    ext4. stride: a prefix after each nth write."""
+    ext4. stride: a prefix after each nth write. torn: the lines on which these pages come apart."""
 
     name: str
     workload: str
@@ -51,6 +52,7 @@ class Plan(NamedTuple):
     stride: int = 1
     width: int = 6
     cut: int = 2
+    torn: tuple[str, ...] = ()
 
     def model(self) -> modelled.Plan:
         """The same state, as run.py shows it to the durability model."""
@@ -82,6 +84,9 @@ PLANS = (
     Plan("a log and pages with checkpoints", "pair", commits=30, stride=4),
     Plan("zvol with ext4", "fsync", data="", volume=64),
     Plan("PostgreSQL with a checkpoint", "postgres", commits=44, stride=16, width=2),
+    Plan("InnoDB with a checkpoint", "innodb", commits=44, stride=16, width=2),
+    Plan("pages of 16 KiB", "pages16", commits=3, stride=4, torn=("2.2", "2.3", "2.4")),
+    Plan("pages of 16 KiB, throughput", "pages16", data=THROUGHPUT, commits=3, stride=4),
 )
 QUICK = PLANS[0]
 PARAMETERS = {"zil_nocacheflush": 0, "zfs_nocacheflush": 0}  # a control sets its own to 1
@@ -212,7 +217,8 @@ def judge(seen: Mapping[str, Any], promised: int) -> Iterator[Finding]:
         if missing := sorted(set(range(promised)) - have):
             yield Finding("lost", NOWHERE, words=f"{len(missing)} of {promised}: {missing[0]} to {missing[-1]}")
         for words in seen["damage"]:
-            yield Finding("unreadable", NOWHERE, words=words)
+            torn = re.search(r" is torn at byte (\d+)", words)
+            yield Finding("torn" if torn else "unreadable", NOWHERE, int(torn[1]) if torn else 0, words)
         if seen["checksum"]:
             yield Finding("checksum", NOWHERE, words=f"{seen['checksum']} checksum errors")
 
@@ -247,7 +253,10 @@ class Run(user.Results):
         lying = control == "lying drives"
         points = Points(entries, width=8 if lying else plan.width, cut=0 if control else plan.cut, lying=lying,
                         stride=0 if lying else plan.stride)  # fmt: skip
-        self.add(plan.model(), control, kernel.explore(entries, points))
+        tally = kernel.explore(entries, points)
+        self.add(plan.model(), control, tally)
+        if self.line in plan.torn and not control and not tally.found["torn"]:
+            self.bad.append(f"{plan.name}: at no point one came apart")
         if thorough:
             self.add_omissions(plan.name, *omissions(kernel, entries))
 

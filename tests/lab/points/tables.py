@@ -22,7 +22,7 @@ HEAD = {
         "torn",
         "points in the replay",
     ),
-    "kernel": ("OpenZFS", "workload", "points", "pruned", "lost", "other damage", "seconds"),
+    "kernel": ("OpenZFS", "workload", "points", "pruned", "lost", "other damage", "seconds", "torn"),
 }
 NOTHING: Row = {"found": {}, "seconds": 0, "points": 0}
 

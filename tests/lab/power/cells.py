@@ -8,7 +8,7 @@ wrong     kept and something gone, or a lying drive not named; lost, and nothing
 not asked no report of this setting has a table
 
 Gone is an acknowledged commit, or anything damaged, or a pool that comes back not at all or rewound (-F). A pool that needs -m
-and has all commits lost nothing. The power cuts of powercut.json count as what they are: with ``lose`` a second failure.
+and has all commits lost nothing. The power cuts of powercut.json.gz count as what they are: with ``lose`` a second failure.
 """
 
 from collections import Counter

@@ -7,7 +7,7 @@ they begin the next. At moments that follow from the seed the power is cut. For 
 disk server and the machine are killed. For the others the host stops all drives at one moment and copies their media without
 their caches, which is what is left when both die at that moment. Only commits that were reported before that moment count. A
 second guest gets the media of one cut after the other, imports the pools and says what is there. One row a setting and cut is
-added to powercut.json (killed: whether it was the last one); settings that have their cuts are not run again.
+added to powercut.json.gz (killed: whether it was the last one); settings that have their cuts are not run again.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main() -> int:
         "--again", action="store_true", help="more cuts, and ask zaudit again: after a rule has changed"
     )
     parser.add_argument(
-        "--results", type=Path, default=RESULTS, metavar="FILE", help="default: tests/lab/powercut.json"
+        "--results", type=Path, default=RESULTS, metavar="FILE", help="default: tests/lab/powercut.json.gz"
     )
     parser.add_argument("--matrix", type=Path, default=matrix.FILE, metavar="FILE", help="other settings")
     parser.add_argument("--list", action="store_true", help="show the guests, run nothing")

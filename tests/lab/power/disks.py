@@ -7,6 +7,7 @@ Writes that are in a drive's cache live in this process only: SIGKILL it and the
 honest  volatile cache that obeys: a FLUSH (or FUA) is acknowledged when FILE holds the data
 lying   volatile cache that acknowledges FLUSH and FUA and ignores them
 failing volatile cache that answers each FLUSH with an error, and does not empty
+flaky   the same with each tenth FLUSH, and obeys all others
 plp     power-loss protection: every write is in FILE before it is acknowledged
 half    volatile cache that writes back half of its blocks at a FLUSH, any of them, and acknowledges it
 late    volatile cache that acknowledges each FLUSH at once, and obeys it 10 ms later
@@ -40,9 +41,9 @@ from pathlib import Path
 
 from ..vm import die_with_parent
 
-MODELS = {"honest": 1.0, "lying": 0.2, "failing": 1.0, "plp": 0.0, "half": 1.0, "late": 1.0, "first": 1.0}
+MODELS = {"honest": 1.0, "lying": 0.2, "failing": 1.0, "flaky": 1.0, "plp": 0.0, "half": 1.0, "late": 1.0, "first": 1.0}
 """Model and the half-life of a block in its cache, in seconds."""
-LATE_S = 0.01
+LATE_S, FLAKY = 0.01, 10
 BLOCK = 4096
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -85,7 +86,7 @@ class Disk:
                 numbers = range(offset // BLOCK, (offset + len(data)) // BLOCK)
                 for index, number in enumerate(numbers):
                     self.cache[number] = data[index * BLOCK : (index + 1) * BLOCK]
-                if fua and self.model == "honest":
+                if fua and self.model in ("honest", "flaky"):
                     self._destage(numbers)
             self.left -= 1
             if self.trap and self.left <= 0:
@@ -107,13 +108,15 @@ class Disk:
         """An honest drive empties its cache; a lying one says that it did; the error of a failing one."""
         with self.lock:
             self.count["flush"] += 1
-            if self.model == "honest" or (self.model == "first" and self.count["flush"] == 1):
+            if self.model == "failing" or (self.model == "flaky" and self.count["flush"] % FLAKY == 0):
+                return EIO
+            if self.model in ("honest", "flaky") or (self.model == "first" and self.count["flush"] == 1):
                 self._destage(self.cache)
             elif self.model == "half":
                 self._destage([number for number in self.cache if self.random.random() < 0.5])
             elif self.model == "late":
                 self.late.append((self.clock + LATE_S, dict(self.cache)))
-        return EIO if self.model == "failing" else 0
+        return 0
 
     def write_back(self, seconds: float) -> None:
         """What the drive does by itself in so many seconds: each block has the same chance to reach the medium."""

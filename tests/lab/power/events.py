@@ -12,7 +12,7 @@ power+drive  the same, and the first drive that is not a log device is blank
 drive        that drive is taken away while the programs commit; 4 s later they end in order, the pool is exported and
              imported from what is left
 
-Of crash, power and the two behind it a second guest says what is left. One row a setting and event is added to events.json,
+Of crash, power and the two behind it a second guest says what is left. One row a setting and event is added to events.json.gz,
 with what zaudit said of it; settings that have theirs are not run again.
 """
 
@@ -47,7 +47,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e9, help="start no trial after so many minutes")
     parser.add_argument("--again", action="store_true", help="also what has been run")
-    parser.add_argument("--results", type=Path, default=EVENTS, metavar="FILE", help="default: tests/lab/events.json")
+    parser.add_argument(
+        "--results", type=Path, default=EVENTS, metavar="FILE", help="default: tests/lab/events.json.gz"
+    )
     parser.add_argument("--list", action="store_true", help="show the guests, run nothing")
     arguments = parser.parse_args()
     clean_up_on_signals()

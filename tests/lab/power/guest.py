@@ -15,7 +15,7 @@ from .disks import ROOT
 from .matrix import Setting
 
 ZAUDIT = ROOT / "zaudit.pyz"
-GUEST_FILES = ("__init__.py", "commit.py", "postgres.py", "stage.py", "workloads.py")
+GUEST_FILES = ("__init__.py", "commit.py", "databases.py", "stage.py", "workloads.py")
 ORDER = ("kept", "word", "unknown", "lost")
 PROTECTED, CONSUMER = "SAMSUNG MZ7L3240HCHQ-00A07", "Samsung SSD 860 EVO 500GB"
 """Names from zaudit's table of drives: with and without power-loss protection. A lying drive has an honest one's name."""

@@ -28,8 +28,13 @@ WORKLOADS = (
     "pair-never",
     "postgres",
     "postgres-async",
+    "postgres-never",
+    "innodb",
+    "innodb-late",
+    "innodb-no-fsync",
     *PAGES,
 )
+SERVERS = {"postgres": "lib/postgresql/*/bin/postgres", "innodb": "sbin/mariadbd"}
 EVENTS = ("process", "crash", "power", "power+log", "power+drive", "drive")
 LAYERS = ("", "file", "loop")
 DISKS_PER_GUEST = 12
@@ -118,7 +123,7 @@ class Setting:
     @property
     def needs(self) -> str:
         """A program that an image may lack."""
-        return "postgres" if self.workload.startswith("postgres") else ""
+        return next((each for each in SERVERS if self.workload.startswith(each)), "")
 
     def plan(self, pool: str, serials: Sequence[str]) -> dict[str, Any]:
         """What stage.py needs to know."""
@@ -181,4 +186,4 @@ def guests(settings: Sequence[Setting], drives: int = DISKS_PER_GUEST) -> list[l
 
 def offers(line: str, program: str) -> bool:
     """Does the guest's image hold what a setting needs? Seen in the folder that the image was made from."""
-    return program != "postgres" or any((CACHE / f"root-{line}" / "usr/lib/postgresql").glob("*/bin/postgres"))
+    return not program or any((CACHE / f"root-{line}" / "usr").glob(SERVERS[program]))

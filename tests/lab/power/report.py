@@ -205,9 +205,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="settings of matrix.toml (default: all)")
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (repeat for more; default: all)")
     parser.add_argument("--matrix", type=Path, default=matrix.FILE, metavar="FILE", help="other settings")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="default: tests/lab/powercut.json")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="default: tests/lab/powercut.json.gz")
     parser.add_argument(
-        "--events", type=Path, default=EVENT_RESULTS, metavar="FILE", help="default: tests/lab/events.json"
+        "--events", type=Path, default=EVENT_RESULTS, metavar="FILE", help="default: tests/lab/events.json.gz"
     )
     arguments = parser.parse_args()
     settings = [

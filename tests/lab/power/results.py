@@ -1,5 +1,5 @@
-"""tests/lab/powercut.json and, of pages.toml, torn.json.gz: one row a setting and power cut. Only numbers are here; what they
-mean is report.py's."""
+"""tests/lab/powercut.json.gz and, of pages.toml, torn.json.gz: one row a setting and power cut. Only numbers are here; what
+they mean is report.py's."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 from .. import rows as table
 
 RESULTS, TORN, EVENTS = (
-    Path(__file__).resolve().parents[1] / name for name in ("powercut.json", "torn.json.gz", "events.json")
+    Path(__file__).resolve().parents[1] / name for name in ("powercut.json.gz", "torn.json.gz", "events.json.gz")
 )
 
 

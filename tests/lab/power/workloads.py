@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .commit import RECORD, Ack, Alone, Left, Workload, number_of, record
-from .postgres import Postgres
+from .databases import MariaDB, Postgres
 
 REPLACED = ("rename", "recreate", "truncate", "punch")
 LONGEST = 40  # commits of a sequence
@@ -463,6 +463,13 @@ def workload(name: str, data: Path, log: Path) -> Workload:
         "pair-never": lambda: Pair(data, log, flush=lambda _: None),
         "postgres": lambda: Postgres(data, log),
         "postgres-async": lambda: Postgres(data, log, "synchronous_commit=off"),
+        "postgres-never": lambda: Postgres(data, log, "fsync=off"),
+        "innodb": lambda: MariaDB(data, log),
+        # a page that is written flushes the log first
+        "innodb-late": lambda: MariaDB(
+            data, log, "--innodb-flush-log-at-trx-commit=2", "--innodb-max-dirty-pages-pct=90"
+        ),
+        "innodb-no-fsync": lambda: MariaDB(data, log, "--innodb-flush-method=O_DIRECT_NO_FSYNC"),
         "pages16-direct": lambda: Pages(data, log, 16384, direct=True),
         # a record is its page and 192 bytes, a log block holds 130,888: what is left before the 8th page (2.1) or the 15th is
         # more than the space that the log would rather waste, and less than a record
