@@ -27,7 +27,7 @@ GROUPS = {
     "Before go-live": ("check", "plan", "advise", "checklist", "verify", "powercut"),
     "Every night": ("baseline", "alert", "show", "policy", "fleet"),
     "When something is wrong": ("diagnose", "record", "diff", "clean"),
-    "Reference": ("rules", "explain", "drives", "selftest", "completion"),
+    "Reference": ("rules", "explain", "drives", "schema", "selftest", "completion"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 

@@ -32,11 +32,9 @@ from auditor.sources import catalog
 from auditor.verify import fio, profile, session, verify_page
 from auditor.verify.comparison import compare
 from auditor.verify.verification import VerifyResult
-from tests import rule_pages
-from tests.checklist import schema as checklist_schema
+from tests import rule_pages, schemas
 from tests.checklist import worlds as listed
 from tests.diagnose import databases as asked
-from tests.diagnose import schema as diagnosis_schema
 from tests.diagnose import worlds as diagnosed
 from tests.lab import tables
 from tests.shared import HOSTS as HOSTS
@@ -45,7 +43,6 @@ from tests.shared import name_of
 from tests.shared import report_anew as report_anew
 from tests.shared import report_of as report_of
 from tests.verify import samples
-from tests.verify import schema as verify_schema
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 FIO = FIXTURES / "fio"
@@ -379,9 +376,9 @@ def main() -> None:
     CHECKLISTS.mkdir(exist_ok=True)
     for name, text in checklist_reports().items():
         (CHECKLISTS / name).write_text(text)
-    CHECKLIST_SCHEMA.write_text(json.dumps(checklist_schema.schema(), indent=1) + "\n")
-    DIAGNOSIS_SCHEMA.write_text(json.dumps(diagnosis_schema.schema(), indent=1) + "\n")
-    VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
+    CHECKLIST_SCHEMA.write_text(json.dumps(schemas.checklist(), indent=1) + "\n")
+    DIAGNOSIS_SCHEMA.write_text(json.dumps(schemas.diagnosis(), indent=1) + "\n")
+    VERIFY_SCHEMA.write_text(json.dumps(schemas.verification(), indent=1) + "\n")
     for document in blocks():
         document.write_text(filled(document))
     QUESTIONS.write_text(rule_pages.questions())

@@ -65,6 +65,10 @@ WAIVERS = 1000  # and as many answers
 TABLES = ("rules", "thresholds", "datasets", "waiver", "answer", "answers")
 ADOPTING = ("hypervisor", "target")  # whose documentation a site can adopt
 FIELDS = ("owner", "reason", "expires")
+# of each table: the keys that it needs, and those that it may have
+DATASET = (set[str](), {"role", "database", "reason"})
+WAIVER = ({"rule", *FIELDS}, set[str](SCOPES))
+ANSWERED = (set(FIELDS), {*ANSWERING, "model", "serial", "host"})
 Fail = Callable[[str, str], PolicyError]
 
 
@@ -168,7 +172,7 @@ def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
             raise lines.error("[datasets]", name, f"datasets.{name!r} must be a table")
         if not name or name != name.strip("/") or "@" in name:
             raise fail("", f"{name!r} is no dataset")
-        _keys(table, set(), {"role", "database", "reason"}, fail)
+        _keys(table, *DATASET, fail)
         role, database = table.get("role", ""), table.get("database", "")
         if "role" in table and role not in ROLES:
             raise fail("role", f"role = {role!r}: it is one of {', '.join(ROLES)}")
@@ -183,7 +187,7 @@ def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
 def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
     seen: set[str] = set()
     for nth, table, fail in _listed(tables, "waiver", lines):
-        _keys(table, {"rule", *FIELDS}, set(SCOPES), fail)
+        _keys(table, *WAIVER, fail)
         scopes = [scope for scope in SCOPES if scope in table]
         if len(scopes) != 1:
             raise fail("", f"a waiver needs exactly one of {', '.join(SCOPES)}")
@@ -205,7 +209,7 @@ def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
 def _answers(tables: Any, lines: _Lines) -> Iterator[Answer]:
     seen: set[str] = set()
     for nth, table, fail in _listed(tables, "answer", lines):
-        _keys(table, set(FIELDS), {*ANSWERING, "model", "serial", "host"}, fail)
+        _keys(table, *ANSWERED, fail)
         parties = [party for party in ANSWERING if party in table]
         if len(parties) != 1:
             raise fail("", f"an answer needs exactly one of {', '.join(ANSWERING)}")

@@ -54,6 +54,12 @@ CASES = 8  # of one rule
 CONDITIONS = ("After", "Before", "If", "Only if", "Once", "Unless", "With")  # how what a fix needs begins
 SAID_IF = {"conflicts", "unprovoked"}
 SAID = data.TOLD - SAID_IF - {"example"}
+# of each table of a rule file: the keys that it needs, and those that it may have
+RULE = (REQUIRED | SAID | {"example"}, OPTIONAL | SAID_IF)
+CASE = ({"when"}, {"severity", "message"})
+FIX_CASE = ({"when", "text", "cost"}, {"command", "needs", "sets"})
+FIX = (FIX_CASE[0] - {"when"}, FIX_CASE[1] | {"cases"})
+EXAMPLE = ({"name", "given", "verdict"}, {"severity"})
 
 
 class _Compilers(NamedTuple):
@@ -78,7 +84,7 @@ def from_table(
     id: str, path: str, table: Mapping[str, Any], registry: Registry, decided: DecidedBy = NOTHING_DECIDED
 ) -> Rule:
     """One rule from the whole content of its file; raises RuleError, ExpressionError or ThresholdError."""
-    _keys(table, REQUIRED | SAID | {"example"}, OPTIONAL | SAID_IF, "a rule")
+    _keys(table, *RULE, "a rule")
     thresholds = _thresholds(table, decided)
     compilers = AT_ONCE.knowing(thresholds)
     said = cache(partial(_read_texts, table, _kind(table), registry, compilers))
@@ -263,7 +269,7 @@ def _damage(table: Mapping[str, Any]) -> bool:
 
 def _cases(tables: Any, kind: Kind, registry: Registry, compilers: _Compilers) -> Iterable[Case]:
     for table in _tables(tables):
-        _keys(table, {"when"}, {"severity", "message"}, "a case")
+        _keys(table, *CASE, "a case")
         message = _template(_text(table, "message"), kind, registry, compilers.value) if "message" in table else None
         severity = cast(Severity, _one_of(table, "severity", SEVERITIES)) if "severity" in table else None
         yield Case(severity, compilers.condition(_text(table, "when"), kind, registry), message)
@@ -296,10 +302,10 @@ def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Te
 def _fix(table: Any, kind: Kind, registry: Registry, compilers: _Compilers, platform: str) -> Fix:
     if not isinstance(table, dict):
         raise RuleError("fix must be a table")
-    _keys(table, {"text", "cost"}, {"command", "needs", "sets", "cases"}, "fix")
+    _keys(table, *FIX, "fix")
     cases = []
     for each in _tables(table.get("cases", [])):
-        _keys(each, {"when", "text", "cost"}, {"command", "needs", "sets"}, "a case of a fix")
+        _keys(each, *FIX_CASE, "a case of a fix")
         condition = compilers.condition(_text(each, "when"), kind, registry)
         cases.append((_one_fix(each, kind, registry, compilers.value, platform), condition))
     return _one_fix(table, kind, registry, compilers.value, platform)._replace(cases=tuple(cases))
@@ -325,11 +331,11 @@ def _one_fix(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Co
 
 
 def _examples(tables: Any, with_when: bool) -> tuple[Example, ...]:
-    if not isinstance(tables, list):
+    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
         raise RuleError("examples are [[example]] tables")
     examples = []
     for table in tables:
-        _keys(table, {"name", "given", "verdict"}, {"severity"}, "an example")
+        _keys(table, *EXAMPLE, "an example")
         verdict = cast(Outcome, _one_of(table, "verdict", get_args(Outcome)))
         severity = cast(Severity, _one_of(table, "severity", SEVERITIES)) if "severity" in table else None
         if not isinstance(table["given"], dict):

@@ -10,10 +10,11 @@ import pytest
 
 from auditor.checklist import checklist_page
 from auditor.checklist.lists import ANSWERS, Checklist, Statement
-from tests.checklist import schema, worlds
+from tests import schemas
+from tests.checklist import worlds
 from tests.golden import CHECKLIST_SCHEMA, CHECKLISTS, checklist_reports
 
-VALIDATOR = jsonschema.Draft202012Validator(schema.schema())
+VALIDATOR = jsonschema.Draft202012Validator(schemas.checklist())
 HOSTILE = "\x1b]0;x\x07<script>‮"
 
 
@@ -67,7 +68,7 @@ def test_names_of_others_are_harmless() -> None:
 
 
 def test_json_is_what_its_schema_says() -> None:
-    assert json.loads(CHECKLIST_SCHEMA.read_text()) == json.loads(json.dumps(schema.schema()))
+    assert json.loads(CHECKLIST_SCHEMA.read_text()) == json.loads(json.dumps(schemas.checklist()))
     for found in (worlds.listed(worlds.slow()), worlds.listed(worlds.seen()), hostile()):
         document = json.loads(checklist_page.write("json", found, zaudit="0.1.0"))
         VALIDATOR.validate(document)

@@ -48,6 +48,7 @@ def offered(*words: str) -> dict[str, str]:
         (("check", "/var/l"), "/var/l", "file"),
         (("advise", "db", "mys"), "mysql", "plain"),
         (("policy", "ch"), "check", "plain"),
+        (("schema", "pol"), "policy", "plain"),
     ],
 )
 def test_a_word_is_completed(words: tuple[str, ...], value: str, kind: str) -> None:

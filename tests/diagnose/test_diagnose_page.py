@@ -15,10 +15,11 @@ from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import NamedProcess, Process
 from auditor.text import quoted
-from tests.diagnose import databases, schema, worlds
+from tests import schemas
+from tests.diagnose import databases, worlds
 from tests.golden import DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA, diagnosis_reports
 
-VALIDATOR = jsonschema.Draft202012Validator(schema.schema())
+VALIDATOR = jsonschema.Draft202012Validator(schemas.diagnosis())
 HOSTILE = "\x1b]0;x\x07<script>‮"
 
 
@@ -86,7 +87,7 @@ def test_what_a_database_says_is_harmless() -> None:
 
 
 def test_json_is_what_its_schema_says() -> None:
-    assert json.loads(DIAGNOSIS_SCHEMA.read_text()) == json.loads(json.dumps(schema.schema()))
+    assert json.loads(DIAGNOSIS_SCHEMA.read_text()) == json.loads(json.dumps(schemas.diagnosis()))
     for found in (
         worlds.canonical(),
         hostile(),

@@ -18,8 +18,8 @@ from auditor.verify.comparison import LARGEST, document, load
 from auditor.verify.result import Histogram, Verification
 from tests import shared
 from tests.golden import VERIFY_SCHEMA
+from tests.schemas import verification as schema
 from tests.verify import samples, strategies
-from tests.verify.schema import schema
 
 SCHEMA = json.loads(VERIFY_SCHEMA.read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -1,14 +1,19 @@
-"""``report/verify_schema.json`` from the type hints of the records: ``python -m tests.golden`` writes it."""
+"""Schemas of what zaudit writes, from the type hints of its records; ``python -m tests.golden`` writes the files."""
 
 from __future__ import annotations
 
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
+from auditor.checklist import checklist_page
+from auditor.checklist.lists import Checklist
 from auditor.codec import MOST, hints_of
+from auditor.diagnose import diagnose_page
+from auditor.diagnose.diagnosis import Committer, Diagnosis
 from auditor.report.report_json import FIRST
 from auditor.report.report_json import SCHEMA as REPORT
-from auditor.verify.comparison import SCHEMA, Comparison, Knee, Sweep
+from auditor.verify import comparison
+from auditor.verify.comparison import Comparison, Knee, Sweep
 from auditor.verify.result import Histogram, Verification
 
 NUMBERS: dict[Any, dict[str, Any]] = {
@@ -18,36 +23,59 @@ NUMBERS: dict[Any, dict[str, Any]] = {
     bool: {"type": "boolean"},
     NoneType: {"type": "null"},
 }
+ZAUDIT = {"zaudit": {"type": "string", "description": "version of zaudit"}}
+AUDIT = {
+    "report": {
+        "description": "the audit report of the same look, after schema.json",
+        "type": "object",
+        "required": ["schema"],
+        "properties": {"schema": {"enum": [FIRST, REPORT]}},
+    }
+}
 
 
-def schema() -> dict[str, Any]:
-    """JSON Schema of a whole document."""
+def verification() -> dict[str, Any]:
+    """Of zaudit verify."""
     defs: dict[str, Any] = {}
-    verification = describe(Verification, defs)
-    audit = {"type": "object", "required": ["schema"], "properties": {"schema": {"enum": [FIRST, REPORT]}}}
+    whole = describe(Verification, defs)
     swept = {
         "description": "what --sweep measured, and the knee in it",
         "type": "object",
         "required": ["sweep", "knee"],
         "properties": {"sweep": describe(Sweep, defs), "knee": describe(Knee, defs)},
     }
-    beside: dict[str, Any] = {
-        "report": {"description": "the audit report of the same look, after schema.json", **audit},
-        "sweep": swept,
-        "comparison": {"description": "with the result that --compare names", **describe(Comparison, defs)},
-    }
+    compared = {"description": "with the result that --compare names", **describe(Comparison, defs)}
+    properties = {**ZAUDIT, "verification": whole, **AUDIT, "sweep": swept, "comparison": compared}
+    return _document("verification", comparison.SCHEMA, ["verification"], properties, defs)
+
+
+def checklist() -> dict[str, Any]:
+    """Of zaudit checklist."""
+    defs: dict[str, Any] = {}
+    properties = {**ZAUDIT, "checklist": describe(Checklist, defs)}
+    return _document("checklist", checklist_page.SCHEMA, [*properties], properties, defs)
+
+
+def diagnosis() -> dict[str, Any]:
+    """Of zaudit diagnose."""
+    defs: dict[str, Any] = {}
+    properties = {**ZAUDIT, "diagnosis": describe(Diagnosis, defs)}
+    for kind in (Diagnosis, Committer):
+        own = defs[kind.__name__]
+        own["required"] = [name for name in own["required"] if name not in kind._field_defaults]  # added since
+    return _document("diagnosis", diagnose_page.SCHEMA, [*properties], {**properties, **AUDIT}, defs)
+
+
+def _document(
+    title: str, schema: str, required: list[str], properties: dict[str, Any], defs: dict[str, Any]
+) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"zaudit verification, schema {SCHEMA}",
+        "title": f"zaudit {title}, schema {schema}",
         "description": "Within a version keys may be added, and readers ignore those that they do not know.",
         "type": "object",
-        "required": ["schema", "verification"],
-        "properties": {
-            "schema": {"const": SCHEMA},
-            "zaudit": {"type": "string", "description": "version of zaudit"},
-            "verification": verification,
-            **beside,
-        },
+        "required": ["schema", *required],
+        "properties": {"schema": {"const": schema}, **properties},
         "$defs": dict(sorted(defs.items())),
     }
 
