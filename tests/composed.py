@@ -169,7 +169,7 @@ def composed(base: Recording, name: str, zfs: str = "", like: tuple[Drive, Machi
     at = OWN_MODULE.get(name.partition("-")[0], "updates/dkms/zfs.ko.xz")
     files[question.patterns(kernel_module.installed)] = modules("" if name.startswith("nixos") else platform.kernel, at)
     if platform.changelog and not releases.as_tagged(platform.zfs):
-        said = dict.fromkeys(zfs_source.CHANGELOGS, changelog(platform))
+        said = dict.fromkeys(zfs_source.DEBIAN, changelog(platform))
         files[*zfs_source.CHANGELOGS, WITNESS] = Files({WITNESS: "nodev\tsysfs\n", **said})
     path = units.TIMER
     kept = {path: str(allowed_part(path, platform.jobs[path]))} if path in platform.jobs else {}

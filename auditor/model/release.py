@@ -43,6 +43,10 @@ REMEDIES = (
     ("ubuntu", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
     ("deb", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
     ("bpo", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
+    (
+        "rhel",
+        "rpm -q --changelog zfs >/etc/zaudit/zfs.changelog, which the next check reads; or upgrade: dnf upgrade, and restart",
+    ),
 )
 
 

@@ -413,10 +413,18 @@ def versions(name: str, text: str, command: str) -> Iterator[Fact]:
     yield Fact(HOST, f"{name}_text", known(text, text, command))
 
 
-CHANGELOGS = tuple(f"/usr/share/doc/{package}/changelog.Debian.gz" for package in ("zfsutils-linux", "zfs-dkms"))
+DEBIAN = tuple(f"/usr/share/doc/{package}/changelog.Debian.gz" for package in ("zfsutils-linux", "zfs-dkms"))
+# An RPM has its changelog in the database of packages alone, and `rpm -q` run by root makes two files there: an administrator
+# puts what it prints here.
+RPM = "/etc/zaudit/zfs.changelog"
+CHANGELOGS = (*DEBIAN, RPM)
 CHANGELOG_BYTES = 256 << 10  # the newest entries come first
 _GZIP = "\x1f\udc8b"  # as bytes that are no UTF-8 are read
 _ENTRY = re.compile(r"((?:open)?zfs(?:-linux)?) \(([\w.+~:-]{1,100})\)", re.ASCII)
+_RPM_ENTRY = re.compile(
+    r"\* \S+ \S+ \d{1,2} \d{4} .*", re.ASCII
+)  # rpm's popt alias --changelog: date, who, perhaps version
+_RPM_BUILD = re.compile(r" (?:\d+:)?(\d[\w.+~]*-[\w.+~]{1,80}?)(?:\.(?:fc|el)\d\w*)?$", re.ASCII)
 _MAIL = re.compile(r"<[^<>\s@]+@[^<>\s]+>")
 
 
@@ -428,6 +436,8 @@ def keep_changelog(text: str) -> str:
         except zlib.error:
             return ""
         text = data.decode("utf-8", "replace").rpartition("\n")[0]
+    if _RPM_ENTRY.match(text):
+        return _MAIL.sub("<>", "".join(f"{line}\n" for line in _rpm_changes(text)))
     kept = []
     for line in text.split("\n"):
         if entry := _ENTRY.match(line):
@@ -435,6 +445,17 @@ def keep_changelog(text: str) -> str:
         elif line.startswith("  ") and line.strip() and not line.startswith("  ["):
             kept.append(_MAIL.sub("<>", line.rstrip()))
     return "".join(f"{line}\n" for line in kept)
+
+
+def _rpm_changes(text: str) -> Iterator[str]:
+    """The same lines of what ``rpm -q --changelog`` prints; an entry without a version is left out."""
+    build = None
+    for line in text[:CHANGELOG_BYTES].rpartition("\n")[0].split("\n"):
+        if _RPM_ENTRY.fullmatch(line):
+            if build := _RPM_BUILD.search(line):
+                yield f"zfs ({build[1]})"
+        elif build and line.strip():
+            yield f"  * {line[2:].strip()}" if line.startswith("- ") else f"    {line.strip()}"
 
 
 def _ask_changelog(host: Subject, facts: Facts) -> Read | Skip:
@@ -456,7 +477,7 @@ def _ask_changelog(host: Subject, facts: Facts) -> Read | Skip:
     },
 )
 def changelog(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/usr/share/doc``: what a distribution says that its builds of OpenZFS change. (man 5 deb-changelog)
+    """What a distribution says that its builds of OpenZFS change. (man 5 deb-changelog, man 8 rpm)
 
     Asked only of a build whose fixes nobody has read. Only root can put a file there, as it can any module. A change is all
     that follows one ``*``, whatever is below it."""
@@ -477,7 +498,9 @@ def changelog(reply: Files, host: Subject) -> Iterator[Fact]:
         changes |= dict.fromkeys(rows)
     if changes:
         text = f"{len(changes)} changes, the newest of {next(iter(changes)).partition(' ')[0]}"
-        yield Fact(HOST, "zfs_changes", known(tuple(changes), text, f"zless {' '.join(CHANGELOGS)}"))
+        yield Fact(
+            HOST, "zfs_changes", known(tuple(changes), text, f"zless {' '.join(filter(reply.text.get, CHANGELOGS))}")
+        )
 
 
 @source(

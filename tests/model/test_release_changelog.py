@@ -9,8 +9,10 @@ import pytest
 
 from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, known, unknown
+from auditor.host.request import WITNESS, Files
 from auditor.model import release
 from auditor.model.release import BUGS, Changelog, Commit, commits
+from auditor.sources import zfs
 from auditor.sources.zfs import CHANGELOG_BYTES, changelog, keep_changelog
 
 RUNS = "2.2.2-0ubuntu9.3"
@@ -170,6 +172,48 @@ def test_no_person_is_kept() -> None:
     kept = keep_changelog(raw(gzip.compress(TEXT.encode())))
     assert kept == f"zfs-linux ({RUNS})\n  * Add {PATCH}\n    Thanks to <>\n"
     assert keep_changelog(kept) == kept
+
+
+# what rpm 4.18 prints of a package with such entries: of ALT, of OpenZFS itself before 2.0, and of SUSE
+RPM = """* Thu Dec 06 2018 Anton Farygin <rider@altlinux.ru> 2.2.4-3.site
+- fixed buffer overflow during zfs replication (thanks shrek@) (closes: #35730)
+- Revert
+  "sys/zfs_context: make ddi_time_* macros visible for build kernel- modules"
+
+* Mon Dec 03 2018 somebody@example.org
+- of no version
+
+* Thu Feb 01 2018 Tony Hutter <hutter2@llnl.gov> - 2.2.4-1.el9
+- Released 0.7.6-1, thanks to <hutter2@llnl.gov>
+
+"""
+
+
+def test_what_rpm_prints_is_kept_in_the_same_form() -> None:
+    kept = keep_changelog(RPM)
+    assert kept.splitlines() == [
+        "zfs (2.2.4-3.site)",
+        "  * fixed buffer overflow during zfs replication (thanks shrek@) (closes: #35730)",
+        "  * Revert",
+        '    "sys/zfs_context: make ddi_time_* macros visible for build kernel- modules"',
+        "zfs (2.2.4-1)",
+        "  * Released 0.7.6-1, thanks to <>",
+    ]
+    assert keep_changelog(kept) == kept
+    assert len(keep_changelog(RPM + "- more of it\n" * 5_000_000)) <= 2 * CHANGELOG_BYTES
+    assert keep_changelog("* Thu Dec 06 2018 " + "x" * 5_000_000) == ""
+
+
+def test_only_the_build_that_runs_is_judged_by_what_rpm_prints() -> None:
+    """A package that is newer than the loaded module says nothing of it."""
+    reply = Files({WITNESS: "nodev\tsysfs\n", zfs.RPM: keep_changelog(RPM.replace("fixed buffer overflow", SUBJECT))})
+    (fact,) = changelog.parse(reply, HOST)
+    facts = Facts()
+    facts.put(fact)
+    assert Changelog.of(known_text("2.2.4-3.site"), facts).names(COMMIT).startswith(SUBJECT)
+    assert Changelog.of(known_text("2.2.4-2.site"), facts).names(COMMIT) == ""
+    assert isinstance(fact.value, Known)
+    assert fact.value.evidence[0].command == f"zless {zfs.RPM}"
 
 
 def test_a_file_that_swells_is_cut() -> None:
