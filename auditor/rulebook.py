@@ -121,7 +121,14 @@ def choose(
     chosen = list(filter(is_asked, policy.select(everything, only, skip, followed)))
     if not chosen:
         raise policy.PolicyError("no rule is left to run: these judge runs of zaudit verify, or waivers of a policy")
-    return Chosen(chosen, policy.left_out(asked, chosen, only, skip, followed))
+    left_out = policy.left_out(asked, chosen, only, skip, followed)
+    return Chosen([_published(rule, followed.pages) for rule in chosen] if followed.pages else chosen, left_out)
+
+
+def _published(rule: Rule, pages: str) -> Rule:
+    """With the address of its page on a site of these documents (make site)."""
+    head = _published(rule.head, pages) if rule.head else None
+    return rule._replace(url=f"{pages}/{rule.page.removesuffix('.md')}.html" if rule.page else "", head=head)
 
 
 def find(folders: Sequence[Path], id: str) -> Rule:

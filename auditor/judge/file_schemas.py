@@ -15,7 +15,7 @@ from auditor.databases import ENGINES
 from auditor.facts import KINDS
 from auditor.judge import policy_file, rule_file, threshold
 from auditor.judge.event import ANSWER, ANSWERING, SEVERITIES
-from auditor.judge.policy import CLASSES, ROLES, SCOPES, SETTINGS
+from auditor.judge.policy import CLASSES, PAGES, ROLES, SCOPES, SETTINGS
 from auditor.judge.rule import COSTS, HARMS, Outcome
 
 Schema = dict[str, Any]
@@ -103,6 +103,7 @@ def policy() -> Schema:
     adopted = {"anyOf": [known, {"type": "array", "items": known, "uniqueItems": True}]}
     decided = {"type": "object", "minProperties": 1, "additionalProperties": NUMBER}
     tables: dict[str, Schema] = {
+        "pages": {"type": "string", "pattern": f"^{PAGES}$", "description": "where the site has published make site"},
         "rules": {"type": "object", "additionalProperties": _one_of(SETTINGS)},
         "thresholds": {"type": "object", "additionalProperties": decided},
         "datasets": {"type": "object", "additionalProperties": dataset},
@@ -110,7 +111,7 @@ def policy() -> Schema:
         "answer": {"type": "array", "maxItems": policy_file.WAIVERS, "items": answer},
         "answers": _table((set(), set(policy_file.ADOPTING)), dict.fromkeys(policy_file.ADOPTING, adopted)),
     }
-    return _document("zaudit.toml, the policy of a site", _table((set(), set(policy_file.TABLES)), tables))
+    return _document("zaudit.toml, the policy of a site", _table((set(), {*policy_file.TABLES, "pages"}), tables))
 
 
 def _document(title: str, schema: Schema) -> Schema:

@@ -34,6 +34,7 @@ Setting = Literal["on", "off", "low", "medium", "high", "critical"]
 SETTINGS: tuple[Setting, ...] = get_args(Setting)
 
 
+PAGES = r"https?://[A-Za-z0-9._~:/\[\]@%+-]{1,500}"  # an address of the documents
 FILE = "#= file: "  # begins the text of a file in that of several
 
 
@@ -94,7 +95,7 @@ class Answer(NamedTuple):
 
 class Policy(NamedTuple):
     """A whole policy. path: what to call it; text: as it was read (a recording keeps it). rules: id -> setting.
-    thresholds: id of the rule -> name -> number."""
+    thresholds: id of the rule -> name -> number. pages: address of the site of these documents, or empty."""
 
     path: str
     text: str
@@ -103,6 +104,7 @@ class Policy(NamedTuple):
     thresholds: Mapping[str, Mapping[str, Decided]] = {}
     waivers: tuple[Waiver, ...] = ()
     answers: tuple[Answer, ...] = ()
+    pages: str = ""
 
     def place(self, line: int) -> tuple[str, int]:
         """The file that holds a line, and the line there; of several files lines are counted through (policy_file.py)."""

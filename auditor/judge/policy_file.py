@@ -1,6 +1,8 @@
 """``zaudit.toml``: read strictly. Whatever is misspelt, missing or of the wrong type ends zaudit with its line, so that a
 policy can never silently decide nothing, or something else::
 
+    pages = "https://docs.example.org/zaudit"    # where the site has published what `make site` makes; reports link to it
+
     [rules]                    # RULE = "off", or how severe it is: "low", "medium", "high", "critical"
     atime-on = "off"
 
@@ -45,6 +47,7 @@ from auditor.judge.event import ANSWER, ANSWERING, Party
 from auditor.judge.policy import (
     CLASSES,
     FILE,
+    PAGES,
     ROLES,
     SCOPES,
     SETTINGS,
@@ -81,8 +84,13 @@ def _parse(text: str, path: str, above: int = 0) -> Policy:
         raise PolicyError(f"{path}: {error}") from None
     lines = _Lines(text, path, above)
     for name in table:
-        if name not in TABLES:
+        if name not in (*TABLES, "pages"):
             raise lines.error("", name, f"no table of a policy has this name; there are {', '.join(TABLES)}")
+    pages = table.get("pages", "")
+    if "pages" in table and not (isinstance(pages, str) and re.fullmatch(PAGES, pages)):
+        raise lines.error(
+            "", "pages", f"pages = {pages!r}: it must be an address, like https://docs.example.org/zaudit"
+        )
     return Policy(
         path=path,
         text=text,
@@ -91,6 +99,7 @@ def _parse(text: str, path: str, above: int = 0) -> Policy:
         thresholds=dict(_thresholds(_table(table, "thresholds", lines), lines, path)),
         waivers=tuple(_waivers(table.get("waiver", []), lines)),
         answers=(*_answers(table.get("answer", []), lines), *_adopted(_table(table, "answers", lines), lines)),
+        pages=pages.rstrip("/"),
     )
 
 
@@ -343,7 +352,11 @@ def parse(text: str, path: str) -> Policy:
     answers = [each for one in found for each in one.answers]
     rules = [pair for one in found for pair in one.rules.items()]
     thresholds = [pair for one in found for pair in one.thresholds.items()]
-    whole = Policy(path, text, tuple(datasets), dict(rules), dict(thresholds), tuple(waivers), tuple(answers))
+    pages = dict.fromkeys(each.pages for each in found if each.pages)
+    if len(pages) > 1:
+        raise PolicyError(f"{path}: pages are at {' and at '.join(pages)}")
+    site = next(iter(pages), "")
+    whole = Policy(path, text, tuple(datasets), dict(rules), dict(thresholds), tuple(waivers), tuple(answers), site)
     _once(whole, "dataset", ((each.dataset, each.line) for each in datasets))
     _once(whole, "rule", ((id, line) for id, (_, line) in rules))
     _once(whole, "thresholds of", ((id, min(each.line for each in of.values())) for id, of in thresholds))

@@ -101,8 +101,9 @@ class Rule(NamedTuple):
     where nothing hangs on its elements; cases: the first whose condition is true counts in place of it. answer: what a site
     can say in its policy to what is relied on. outside: of a rule about commits or corruption without elements, why.
     amount: how much goes: "up to 5.4 s of commits". damage: its failure is harm that is done already, no risk.
-    page: of our own rules, where in the repository more is said. said: by platform, in whose words its fix is; platform: of the
-    host that is judged. head: of an entry of a table, the rule that its finding is of. fixed: its severity is a policy's."""
+    page: of our own rules, where in the repository more is said; url: where the site has it
+    published. said: by platform, in whose words its fix is; platform: of the host that is judged. head: of an entry of a
+    table, the rule that its finding is of. fixed: its severity is a policy's."""
 
     id: str
     title: str
@@ -122,6 +123,7 @@ class Rule(NamedTuple):
     amount: Template | None = None
     damage: bool = False
     page: str = ""
+    url: str = ""
     platform: str = ANY
     head: Rule | None = None
     elements: tuple[str, ...] = ()

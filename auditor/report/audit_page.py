@@ -286,7 +286,7 @@ def failed(finding: Finding) -> doc.Finding:
         *_rows("Bugs", finding_words.bugs(finding)),
         *_rows("Lesser", _lesser(finding)),
         *_rows("Fix", _fix(finding)),
-        *_rows("More", [doc.command(f"zaudit explain {rule.id}")] if rule.page else []),
+        *_rows("More", [doc.Run(f"zaudit explain {rule.id}", "command", rule.url)] if rule.page else []),
     ]
     where: doc.Line = finding_words.where(finding), *_aside(finding_words.at_least(finding))
     says = finding_words.sentence(finding)

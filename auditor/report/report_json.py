@@ -175,7 +175,7 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
             **_present(needs=finding.fix.needs),
         },
         "references": list(rule.references),
-        **_present(page=rule.page),
+        **_present(page=rule.page, url=rule.url),
         "verdicts": verdicts,
         **_present(
             bugs=[_bug(each) for each in finding.bugs],

@@ -19,6 +19,7 @@ from auditor.errors import Stop
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
 from auditor.judge.known_bugs import ID
+from auditor.judge.policy import PAGES
 from auditor.report.folding import Room, runs, spread
 from auditor.report.report_json import FIRST, SCHEMA
 from auditor.text import harmless, unknown_headline
@@ -78,7 +79,7 @@ class Finding(NamedTuple):
     title: of an unknown one says that it is not known. event: the mildest at which something acknowledged goes, may go or rests
     on a word, or empty. says: of the first subjects what was found or why nobody could tell, each once. subjects: the first;
     total: of all. known: the day since which a baseline knows it, or empty. page: of the rule, in the repository; empty of a
-    rule of a site. bugs: that it is about."""
+    rule of a site. bugs: that it is about. url: where the site has published the page, or empty."""
 
     id: str
     rule: str
@@ -100,6 +101,7 @@ class Finding(NamedTuple):
     page: str
     waiver: Waiver | None
     bugs: tuple[BugName, ...] = ()
+    url: str = ""
 
     @property
     def standing(self) -> str:
@@ -252,6 +254,7 @@ def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], 
         "waiver": _waiver(each["waiver"]) if outcome == "waived" else None,
         "known": each["known"]["since"] if "known" in each else "",
         "page": _page(each["page"], rule) if "page" in each else "",
+        "url": url if re.fullmatch(PAGES, url := text(each.get("url", ""))) else "",
     }
     return codec.load(Finding, {**each, **follows}, "finding", codec.OF_ANY_RELEASE)
 

@@ -27,7 +27,7 @@ from tests.folded import for_each
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "auditor" / "report"
 WRONG: list[Any] = [[]]  # of no type that a key has
-(SAMPLE,) = re.findall(r"```toml\n(\[rules\].*?)```", (ROOT / "docs" / "policy.md").read_text(), re.DOTALL)
+(SAMPLE,) = re.findall(r"```toml\n(pages = .*?)```", (ROOT / "docs" / "policy.md").read_text(), re.DOTALL)
 DRIVE = """
 [[answer]]
 drive = "flushes honoured"
@@ -206,6 +206,8 @@ def test_every_rule_and_every_word_of_the_loader_is_taken() -> None:
         (("answer", 1), {"host": "db1"}),
         (("waiver", 0), {"pool": "tank"}),
         (("answers",), {"hypervisor": ["aws"]}),
+        ((), {"pages": "javascript:alert(1)"}),
+        ((), {"pages": 'https://example.org/"x'}),
         (("datasets", "tank/scratch"), {"role": "rebuilt"}),
     ],
 )

@@ -15,14 +15,15 @@ from auditor.gather.walk import LookOptions
 from auditor.judge import policy
 from auditor.judge.event import SEVERITIES
 from auditor.judge.policy import NONE, PolicyError, vain
-from auditor.judge.policy_file import bare, parse
+from auditor.judge.policy_file import bare, joined, parse
 from auditor.judge.rule import RuleError
 from auditor.judge.rule_file import load
 from auditor.judge.threshold import Decided, Threshold, is_number
 from auditor.recording import recording
 from auditor.registry import registry
-from auditor.report import audit_page, changes
+from auditor.report import audit_page, changes, html, report_reader, stored_page
 from auditor.report import report_json as json_report
+from auditor.report.formats import sarif
 from auditor.report.model import Report
 from auditor.selftest import law
 from tests import shared
@@ -512,3 +513,35 @@ def test_what_leaves_the_house_names_nobody() -> None:
     assert {id: setting for id, (setting, _) in short.rules.items()} == {"atime-on": "off"}
     assert short.thresholds["a-rule"]["limit"].value == 0.5
     assert [(each.dataset, each.role) for each in short.datasets] == [("tank", "rebuildable")]
+
+
+def test_reports_link_to_the_pages_that_the_site_has_published() -> None:
+    """Without its word no address is made up."""
+    site = "https://docs.example.org/zaudit"
+    reports = []
+    for text in (f'pages = "{site}/"', ""):
+        report = judged(text)
+        document = json_report.document(report)
+        jsonschema.validate(document, SCHEMA)
+        kept = report_reader.parse_report(document)
+        (run,) = json.loads(sarif.render_whole(kept))["runs"]
+        pages = {rule["id"]: rule.get("helpUri", "") for rule in run["tool"]["driver"]["rules"]}
+        assert pages == {each.rule: each.url for each in kept.all}
+        reports.append((pages, audit_page.write_html(report), html.write(stored_page.document(kept))))
+    (linked, *shown), (bare_, *others) = reports
+    assert linked["sync-disabled"] == f"{site}/docs/rules/sync-disabled.html"
+    assert all(linked.values())
+    assert not any(bare_.values())
+    for page, other in zip(shown, others, strict=True):
+        assert f'href="{linked["sync-disabled"]}"' in page
+        assert "href" not in other
+
+
+def test_only_one_file_names_the_pages_and_a_report_of_somebody_else_no_script() -> None:
+    both = joined([("a", 'pages = "https://a.example.org"'), ("b", 'pages = "https://b.example.org"')])
+    with pytest.raises(PolicyError, match=r"pages are at https:.* and at https:"):
+        parse(both, "/etc/zaudit")
+    report = judged('pages = "https://a.example.org"')
+    document = json_report.document(report)
+    document["findings"][0]["url"] = "javascript:alert(1)"
+    assert report_reader.parse_report(document).findings[0].url == ""

@@ -33,7 +33,7 @@ KEYS = (
     ),
     "fix",
 )
-PERHAPS = ("bugs", "page", "waiver")
+PERHAPS = ("bugs", "page", "url", "waiver")
 
 
 def render(report: ReportDocument) -> str:

@@ -84,6 +84,7 @@ def _rule(each: Finding) -> dict[str, Any]:
             "text": brief(f"{each.fix.text} ({each.fix.cost})", TEXT - 200)
             + (f" More: {each.more}." if each.more else "")
         },
+        **({"helpUri": each.url} if each.url else {}),
         "defaultConfiguration": {"level": level},
         "properties": {"tags": ["durability", each.harm], "precision": "high", "problem.severity": PROBLEMS[level]},
     }
