@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,7 +17,7 @@ from auditor.judge.baseline import Baseline, Entry
 from auditor.judge.identity import Identities
 from auditor.judge.verdict import Carries, Verdict
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import changes
+from auditor.report import audit_page, changes
 from auditor.report import report_json as json_report
 from auditor.report.formats import jsonl, prometheus, sarif
 from auditor.report.model import Report
@@ -295,3 +297,48 @@ def test_a_clock_that_went_back_forgets_nothing() -> None:
 def test_an_entry_without_identity_has_its_name_for_a_key() -> None:
     entry = Entry("disk-worn", Subject("disk", "sda"), "", "fail", "low", None, 1, "2026-11-01", "2026-11-01")
     assert entry.key == ("disk-worn", "disk", "name sda")
+
+
+def without_a_drive(past: Recording) -> Recording:
+    """The night on which sda has left the bus, and zpool status knows it."""
+    leg, name = "ata-Samsung_SSD_980_PRO_2TB_LABSATA0", re.compile(r"\bsda\d?\b")
+    commands = dict(past.commands)
+    for run, answer in past.commands.items():
+        if run[:2] == ("zpool", "status") and run[-1] == "tank":
+            document = json.loads(answer.stdout)
+            pool = document["pools"]["tank"]
+            root = pool["vdevs"]["tank"]
+            mirror = root["vdevs"]["mirror-0"]
+            mirror["vdevs"][leg]["state"] = "REMOVED"
+            pool["state"] = root["state"] = mirror["state"] = "DEGRADED"
+            commands[run] = answer._replace(stdout=json.dumps(document).encode())
+        elif run[0] == "udevadm":
+            records = answer.stdout.decode().split("\n\n")
+            commands[run] = answer._replace(stdout="\n\n".join(r for r in records if not name.search(r)).encode())
+    files = {
+        each: was._replace(
+            text={path: text for path, text in was.text.items() if not name.search(path)},
+            links={path: to for path, to in was.links.items() if not name.search(f"{path} {to}")},
+        )
+        for each, was in past.files.items()
+    }
+    return replace(past, commands=commands, files=files)
+
+
+def test_a_baseline_that_lost_its_drive_says_so_and_is_never_quieter() -> None:
+    past = shared.host("2.3-drives-that-warn")
+    seen, lost = look(past), look(without_a_drive(past))
+    of = accepted(seen)
+    names = ("sda", "ata-Samsung_SSD_980_PRO_2TB_LABSATA0")
+    mine = {each for each in of.entries.values() if each.subject.name in names}
+    assert {each.rule for each in mine} == {"disk-firmware-blocklist", "no-power-loss-protection"}
+    report = judged(lost, of)
+    assert report.night
+    assert report.exit_code > judged(seen, of).exit_code
+    assert "pool-degraded" in {each.rule.id for each in report.fresh if each.failed}
+    assert mine <= {*report.night.unseen}
+    notes = [line for line in audit_page.write_html(report).splitlines() if "NOT SEEN" in line]
+    assert any(each.rule in line for each in mine for line in notes)
+    after = baseline.updated(report.night, report.verdicts, lost.facts)
+    assert {key: each.first for key, each in after.entries.items()} == {k: e.first for k, e in of.entries.items()}
+    assert [each.rule.id for each in judged(seen, after).fresh if each.failed] == []
