@@ -73,11 +73,12 @@ quiet upgrade
 step "an audit without a zfs module: it ends well, and the alert is given"
 inside sh -c 'printf "#!/bin/sh\ncp \"\$1\" /var/lib/zaudit/alerted\n" >/etc/zaudit/alert && chmod 755 /etc/zaudit/alert'
 inside systemctl start zaudit.service || true
+until_ 300 "the end of the audit" sh -c '[ -n "$(systemctl show -P ExecMainExitTimestamp zaudit.service)" ]'
 if [ ! -e /sys/module/zfs ]; then
     same "$(shown zaudit.service ExecMainStatus)" 3 "exit code without a module"
-    until_ 20 "the alert that there is no report" test -s /var/lib/zaudit/alerted
+    until_ 300 "the alert that there is no report" test -s /var/lib/zaudit/alerted
 fi
-until_ 20 "the end of the alert" sh -c '! systemctl is-active --quiet zaudit-alert.service'
+until_ 300 "the end of the alert" sh -c '! systemctl is-active --quiet zaudit-alert.service'
 quiet "an audit"
 
 step "a change during an audit is audited after it"
@@ -87,11 +88,11 @@ ExecStart=
 ExecStart=/bin/sh -c 'cat /etc/setting >>/var/lib/zaudit/runs; sleep 20'
 DROP
 inside sh -c 'echo before >/etc/setting; systemctl start --no-block zaudit.service'
-until_ 60 "the first audit" test -s /var/lib/zaudit/runs
+until_ 300 "the first audit" test -s /var/lib/zaudit/runs
 inside sh -c 'echo after >/etc/setting; systemctl start --no-block zaudit-soon.timer'
-until_ 60 "the audit after the change" grep -q after /var/lib/zaudit/runs
+until_ 300 "the audit after the change" grep -q after /var/lib/zaudit/runs
 same "$(inside cat /var/lib/zaudit/runs | tr '\n' ' ')" "before after " audits
-until_ 60 "the end of that audit" sh -c '[ "$(systemctl show -P ActiveState zaudit.service)" = inactive ]'
+until_ 300 "the end of that audit" sh -c '[ "$(systemctl show -P ActiveState zaudit.service)" = inactive ]'
 inside sh -c 'rm -r /run/systemd/system/zaudit.service.d && systemctl daemon-reload'
 quiet "a change"
 

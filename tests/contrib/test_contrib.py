@@ -40,6 +40,19 @@ def test_packages_have_the_version_of_the_program_and_no_document_says_one() -> 
     assert [each.name for each in documents if re.search(r"zaudit[-_]\d+\.\d", each.read_text())] == []
 
 
+def test_packages_have_what_the_documents_name() -> None:
+    """But what a package is built with; units and the script of zed are installed in their own places."""
+    root = CONTRIB.parent
+    documents = (root / "README.md", *(root / "docs").glob("*.md"), CONTRIB / "ansible" / "zaudit" / "README.md")
+    named = {each for path in documents for each in re.findall(r"\bcontrib/([a-z]+)/", path.read_text() + "/")}
+    for path in (CONTRIB / "debian" / "rules", CONTRIB / "rpm" / "zaudit.spec"):
+        text = path.read_text()
+        (copied,) = re.findall(r"cp -r ((?:contrib/\w+\s+(?:\\\s+)?)+)", text)
+        shipped = set(re.findall(r"contrib/(\w+)", copied))
+        assert named - {"debian", "rpm"} <= shipped | {"systemd", "zed"}, path
+        assert all(f"contrib/{each}" in text for each in ("systemd/zaudit*", "zed/zaudit.sh"))
+
+
 def test_the_site_has_every_file_that_its_pages_link_to() -> None:
     """mkdocs says so, too, but only when CI has run for half an hour."""
     root = CONTRIB.parent
