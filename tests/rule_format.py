@@ -18,7 +18,7 @@ from auditor import data, rulebook
 WIDTH = 120
 RULE = (
     *("title", "severity", "elements", "answer", "thresholds", "subject", "harm", "origin", "when", "expect"),
-    *("outside", "amount", "answer", "message", "impact", "why", "references", "conflicts", "unprovoked"),
+    *("next_boot", "outside", "amount", "answer", "message", "impact", "why", "references", "conflicts", "unprovoked"),
 )
 ADVISORY = (
     *("title", "severity", "elements", "harm", "affected", "exposed", "exposing", "spared"),

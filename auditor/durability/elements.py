@@ -7,7 +7,7 @@ everything that has it; who has it, the reasons of an answer say.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar, get_args
 
 from auditor.durability.answers import Party, Reason
@@ -64,51 +64,43 @@ ELEMENTS: dict[str, Element] = {
 }
 
 
-def broken(host: Host, program: Program) -> frozenset[Reason]:
-    """Every element of the path that is not known to be good, with its subject."""
+def broken(host: Host, program: Program) -> Mapping[Reason, bool]:
+    """Every element of the path that is not known to be good, with its subject; False: nobody saw whether it is."""
     redundant = Copies(host).legs.redundant
-    found = set[Reason]()
+    found: dict[Reason, bool] = {}
     for part, subject in _parts(host, program):
         for name, element in ELEMENTS.items():
-            if name == "redundancy":
-                bad = isinstance(part, Vdev) and not redundant(part)
-            else:
-                bad = _concerns(element, part) and not _good(element, part)
-            if bad:
-                found.add(Reason(name, subject))
-    return frozenset(found)
+            if _concerns(element, part) and (bad := _bad(element, part)):
+                found[Reason(name, subject)] = any(each is not None for each in bad)
+        if isinstance(part, Vdev) and not redundant(part):
+            found[Reason("redundancy", subject)] = True
+    return found
 
 
-def settled(host: Host) -> Host:
-    """The host if all that nobody saw is as good as on a healthy one: what is left is broken for certain."""
-    return replace(_mapped(host, _settled), virtual=host.virtual or False)
-
-
-def _settled(part: P, /) -> P:
-    """Defaults are what a healthy host has."""
-    defaults: dict[str, Any] = {each.name: each.default for each in fields(part) if each.default is not MISSING}
-    unseen = {name: value for name, value in defaults.items() if getattr(part, name) is None and value is not None}
-    return replace(part, **unseen) if unseen else part
-
-
-def repair(host: Host, names: Collection[str]) -> Host:
-    """The host with these elements good, on all that has them."""
-    if not names:
+def repair(host: Host, reasons: Collection[Reason]) -> Host:
+    """The host with these elements of these subjects good."""
+    if not reasons:
         return host
-    elements = [ELEMENTS[name] for name in names]
+    elements: dict[str, list[Element]] = {}
+    for each in reasons:
+        elements.setdefault(each.subject, []).append(ELEMENTS[each.element])
     redundant = Copies(host).legs.redundant
 
     def one(part: P, /) -> P:
-        return _repaired(elements, part)
+        for element in elements.get(_name(part), ()):
+            if _concerns(element, part) and _bad(element, part):
+                part = replace(part, **element.repair)
+        return part
 
     def legs(vdev: Vdev) -> tuple[Leg, ...]:
         """A vdev without redundancy gets a perfect leg: on no drive that could go."""
-        return (Leg(f"{vdev.name} new"),) if "redundancy" in names and not redundant(vdev) else ()
+        bare = Reason("redundancy", vdev.name) in reasons and not redundant(vdev)
+        return (Leg(f"{vdev.name} new"),) if bare else ()
 
     return _mapped(host, one, legs)
 
 
-def _mapped(host: Host, one: Change, more: Callable[[Vdev], tuple[Leg, ...]] = lambda _: ()) -> Host:
+def _mapped(host: Host, one: Change, more: Callable[[Vdev], tuple[Leg, ...]]) -> Host:
     """With other parts in place of its own. more: legs of a vdev that are added."""
 
     def vdev(each: Vdev) -> Vdev:
@@ -126,22 +118,19 @@ def _mapped(host: Host, one: Change, more: Callable[[Vdev], tuple[Leg, ...]] = l
     )
 
 
-def _repaired(elements: list[Element], part: P) -> P:
-    for element in elements:
-        if element.repair and _concerns(element, part) and not _good(element, part):
-            part = replace(part, **element.repair)
-    return part
-
-
 def _concerns(element: Element, part: Part) -> bool:
     return isinstance(part, element.of) and (not isinstance(part, Store) or element.party in ("", part.party))
 
 
-def _good(element: Element, part: Part) -> bool:
-    return all(
-        (found := getattr(part, name)) == value or found in element.also.get(name, ())
-        for name, value in element.repair.items()
-    )
+def _bad(element: Element, part: Part) -> list[object]:
+    """The values that are not good."""
+    values = ((name, getattr(part, name), good) for name, good in element.repair.items())
+    return [found for name, found, good in values if found != good and found not in element.also.get(name, ())]
+
+
+def _name(part: Part) -> str:
+    """What an answer calls it."""
+    return part.dataset if isinstance(part, Use) else part.name
 
 
 def _parts(host: Host, program: Program) -> Iterator[tuple[Part, str]]:

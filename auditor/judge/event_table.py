@@ -16,7 +16,6 @@ from typing import NamedTuple
 from auditor.data import durability, providers
 from auditor.durability import questions, repairs
 from auditor.durability.answers import Answer, Choice, Promise, Rank, Reason, Relies
-from auditor.durability.elements import settled
 from auditor.durability.events import GONE, QUESTIONS, Question
 from auditor.durability.host import Host, Program
 from auditor.durability.repairs import Carried
@@ -201,7 +200,8 @@ class EventTable:
         verdicts, amounts, unseen = dict[int, Verdict](), dict[str, None](), dict[str, None]()
         for each in deciding:
             for reason in each.answer.why:
-                explained = list(behind.of(reason.element, self._about(side, reason, each.program, names)))
+                about = self._about(side, reason, each.program, names)
+                explained = list(behind.of(reason.element, about, next_boot=side is self._then))
                 if worst is Rank.UNKNOWN and reason.element in UNSEEN and not explained:
                     unseen[UNSEEN[reason.element].format(reason.subject.removeprefix("the files of "))] = None
                 for found in explained:
@@ -292,26 +292,20 @@ class EventTable:
         """Failures and what is unknown of rules that name elements, as severe as the worst cell that hangs on them."""
         counting = [each for each in Verdicts.of(verdicts).open() if _counts(each)]
         carried = self._carried() if counting else {}
-        # where one subject of a rule is unknown, each of them may be as bad as any other, whose loss hides it
-        doubtful = {each.rule.id for each in counting if each.outcome == "unknown"}
 
-        def ranked(each: Verdict) -> Verdict:
-            place = HOST if each.rule.id in doubtful else each.subject
-            return self._ranked(each, carried, place) if _counts(each) else each
+        return Verdicts.of(verdicts).changed(lambda each: self._ranked(each, carried) if _counts(each) else each)
 
-        return Verdicts.of(verdicts).changed(ranked)
-
-    def _ranked(self, verdict: Verdict, carried: Mapping[str, Mapping[Subject, set[_Cost]]], place: Subject) -> Verdict:
-        """place: of whose costs it has part; the host has part of all."""
-        found = {element: carried.get(element, {}).get(place, set[_Cost]()) for element in verdict.rule.elements}
+    def _ranked(self, verdict: Verdict, carried: Mapping[str, Mapping[Subject, set[_Cost]]]) -> Verdict:
+        found = {element: carried.get(element, {}).get(verdict.subject, set()) for element in verdict.rule.elements}
         costs = set[_Cost]().union(*found.values())
         parties = {element for element, each in found.items() if each} & set(STORE_PARTIES)
         severity, least = verdict.severity, verdict.least
-        if not verdict.rule.fixed:
+        if verdict.rule.by_model:
             severity = _worst(severity, *(each.severity for each in costs))
-            least = _worst(least, *(each.severity for each in costs if each.rank is not Rank.UNKNOWN))
-            if hidden := self._undecided(verdict.subject):
-                severity = _worst(severity, min(hidden, verdict.rule.gravest, key=SEVERITIES.index))
+            least = _worst(least, *(each.severity for each in costs if each.certain))
+            severity = _worst(
+                severity, min(self._undecided(verdict.subject), verdict.rule.gravest, key=SEVERITIES.index)
+            )
         gravest = max((SEVERITIES.index(each.severity) for each in costs), default=0)
         events = {each.event for each in costs if SEVERITIES.index(each.severity) == gravest}
         return verdict._replace(
@@ -322,10 +316,10 @@ class EventTable:
             cells=_cells(costs),
         )
 
-    def _undecided(self, subject: Subject) -> Severity | None:
-        """How much the cells of its pool count that are not known: what was not seen may hide what a failure costs."""
-        of_pool = self._unknown.get(subject.within or subject.name.partition("/")[0])
-        return of_pool if subject.kind in IN_A_POOL else _worst(*self._unknown.values()) if self._unknown else None
+    def _undecided(self, subject: Subject) -> Severity:
+        """How much the cells of its pool count that are not known: what was not seen may hide what its rule costs."""
+        of_pool = self._unknown.get(subject.within or subject.name.partition("/")[0], "low")
+        return of_pool if subject.kind in IN_A_POOL else _worst("low", *self._unknown.values())
 
     @cached_property
     def _unknown(self) -> Mapping[str, Severity]:
@@ -347,9 +341,9 @@ class EventTable:
                 datasets.setdefault(each, []).append(name)
         for side in self._sides:
             for name, program in side.host.programs.items():
-                for reason, cells in self._hang_on(side.judge.copies.host, name):
+                for reason, cells in repairs.carried(side.judge.copies.host, name):
                     matter = [cell for cell in cells if self._matters(side, name, cell)]
-                    costs = {_Cost(*cell, _severity(cell, program)) for cell in matter}
+                    costs = {_cost(reason, cell, program) for cell in matter}
                     if costs:
                         of_element = found.setdefault(reason.element, {})
                         for each in side.judge.folded.names(reason.subject):
@@ -359,15 +353,6 @@ class EventTable:
                                 for related in self._relations.of(subject):
                                     of_element.setdefault(related, set()).update(costs)
         return found
-
-    @staticmethod
-    def _hang_on(host: Host, name: str) -> Iterator[tuple[Reason, Sequence[Carried]]]:
-        """As far as it was seen, and what is certain of it: what was not seen hides nothing that is broken."""
-        yield from repairs.carried(host, name)
-        path = host.path_of(host.programs[name])
-        certain = settled(path)
-        if certain != path:
-            yield from repairs.carried(certain, name)
 
     def _matters(self, side: _Side, name: str, cell: Carried) -> bool:
         """Not what is taken for granted."""
@@ -380,6 +365,14 @@ class _Cost(NamedTuple):
     question: Question
     rank: Rank
     severity: Severity
+    certain: bool
+
+
+def _cost(reason: Reason, cell: Carried, program: Program) -> _Cost:
+    """A second copy that a layer below may have, and nobody has seen, counts as none."""
+    alone = reason.element == "redundancy"
+    counted = cell._replace(rank=Rank.LOST) if alone else cell
+    return _Cost(*cell, _severity(counted, program), certain=alone or cell.rank is not Rank.UNKNOWN)
 
 
 def _cells(costs: Iterable[_Cost]) -> tuple[Carries, ...]:
@@ -407,11 +400,13 @@ class _Behind:
     def waivers(self, dataset: str) -> tuple[object, ...]:
         return tuple(self._waivers.get(dataset, ()))
 
-    def of(self, element: str, subjects: frozenset[Subject]) -> Iterator[Verdict]:
-        if there := self._by_element.get(element):
-            for subject in sorted(subjects):
-                for related in self._relations.of(subject):
-                    yield from there.get(related, ())
+    def of(self, element: str, subjects: frozenset[Subject], *, next_boot: bool) -> list[Verdict]:
+        """next_boot: of a row from the next boot on, whose own rules come first; no row of today is theirs."""
+        there = self._by_element.get(element, {})
+        related = (each for subject in sorted(subjects) for each in self._relations.of(subject)) if there else ()
+        found = [verdict for each in related for verdict in there.get(each, ())]
+        future = [each for each in found if each.rule.next_boot]
+        return future if future and next_boot else [each for each in found if not each.rule.next_boot]
 
 
 def _side(found: Observation) -> _Side:
@@ -533,7 +528,7 @@ def _other(now: Cell, then: Cell) -> bool:
 
 
 def _counts(verdict: Verdict) -> bool:
-    return verdict.outcome in ("fail", "unknown") and bool(verdict.rule.elements)
+    return verdict.outcome in ("fail", "unknown") and bool(verdict.rule.elements) and not verdict.rule.next_boot
 
 
 def _outcome(verdict: Verdict) -> str:

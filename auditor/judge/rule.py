@@ -100,7 +100,8 @@ class Rule(NamedTuple):
     as what the durability model says that they cost here. severity: of what the model does not know (latency, outages), or
     where nothing hangs on its elements; cases: the first whose condition is true counts in place of it. answer: what a site
     can say in its policy to what is relied on. outside: of a rule about commits or corruption without elements, why.
-    amount: how much goes: "up to 5.4 s of commits". damage: its failure is harm that is done already, no risk.
+    amount: how much goes: "up to 5.4 s of commits". damage: its failure is harm that is done already, no risk. next_boot: what
+    it finds is in force from the next boot or restart on: it explains those rows alone, and states its severity itself.
     page: of our own rules, where in the repository more is said; url: where the site has it
     published. said: by platform, in whose words its fix is; platform: of the host that is judged. head: of an entry of a
     table, the rule that its finding is of. fixed: its severity is a policy's."""
@@ -122,6 +123,7 @@ class Rule(NamedTuple):
     outside: str = ""
     amount: Template | None = None
     damage: bool = False
+    next_boot: bool = False
     page: str = ""
     url: str = ""
     platform: str = ANY
@@ -148,8 +150,13 @@ class Rule(NamedTuple):
     @property
     def gravest(self) -> Severity:
         """The most that it may count."""
-        by_model = () if self.fixed else map(gravest_of, self.elements)
+        by_model = map(gravest_of, self.elements) if self.by_model else ()
         return max((*self.severities, *by_model), key=SEVERITIES.index)
+
+    @property
+    def by_model(self) -> bool:
+        """Does the durability model rank it?"""
+        return bool(self.elements) and not self.fixed and not self.next_boot
 
     @property
     def decided(self) -> tuple[Evidence, ...]:

@@ -49,7 +49,7 @@ NO_POLICY: Mapping[str, DecidedBy] = {}
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 REQUIRED = {"title", "subject", "harm", "expect"}
 COUNTS = {"severity", "elements", "answer"}
-OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "damage", "thresholds"} | COUNTS
+OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "damage", "next_boot", "thresholds"} | COUNTS
 CASES = 8  # of one rule
 CONDITIONS = ("After", "Before", "If", "Only if", "Once", "Unless", "With")  # how what a fix needs begins
 SAID_IF = {"conflicts", "unprovoked"}
@@ -158,7 +158,8 @@ def _judged(
         path=path,
         outside=_text(table, "outside") if "outside" in table else "",
         amount=_template(_text(table, "amount"), kind, registry, compilers.value) if "amount" in table else None,
-        damage=_damage(table),
+        damage=_flag(table, "damage"),
+        next_boot=_flag(table, "next_boot"),
         elements=elements,
         answer=_answer(table, elements),
     )
@@ -260,11 +261,11 @@ def _answer(table: Mapping[str, Any], elements: tuple[str, ...]) -> str:
     return _one_of(table, "answer", (ANSWER,))
 
 
-def _damage(table: Mapping[str, Any]) -> bool:
-    damage = table.get("damage", False)
-    if not isinstance(damage, bool):
-        raise RuleError("damage is true or false")
-    return damage
+def _flag(table: Mapping[str, Any], key: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        raise RuleError(f"{key} is true or false")
+    return value
 
 
 def _cases(tables: Any, kind: Kind, registry: Registry, compilers: _Compilers) -> Iterable[Case]:

@@ -5,6 +5,8 @@ DATASET PROPERTY=VALUE              as zfs set; children inherit it unless they 
 POOL PROPERTY=VALUE                 as zpool set
 zfs PARAMETER=VALUE                 of the loaded module; what the next boot sets is another question
 DATABASE SETTING=VALUE              the database as the page names it, or its engine; in force and in its files
+DATABASE restart                    what its files say is in force
+DATABASE files agree                its files say what is in force
 DISK model=MODEL                    another drive, new, in its place
 DISK write_cache=write back         how the kernel treats its cache
 DISK gone                           the drive is dead
@@ -46,6 +48,7 @@ from auditor.facts import (
     known,
     unknown,
 )
+from auditor.model.database import UNSAID
 from auditor.text import harmless, near
 
 Registry = Mapping[tuple[Kind, str], Spec]
@@ -82,6 +85,9 @@ BESIDES: Mapping[str, tuple[Setting, ...]] = {  # settings that their readers ta
 }
 
 
+VERBS = ("gone", "restart", "files agree")
+
+
 class SuppositionError(Stop, ValueError):
     """A supposition that is not understood, or about something that is not there."""
 
@@ -105,14 +111,16 @@ def parse(text: str) -> Change:
     pool, mirror, models = plain.partition(" add log mirror ")
     if mirror and pool and models.strip() and "=" not in pool:
         return Change(plain, pool, "add log mirror", models.strip(), verb=True)
-    if (disk := plain.removesuffix(" gone")) != plain and disk and "=" not in disk:
-        return Change(plain, disk, "gone", "", verb=True)
+    for verb in VERBS:
+        if (who := plain.removesuffix(f" {verb}")) != plain and who and "=" not in who:
+            return Change(plain, who, verb, "", verb=True)
     head, equals, value = plain.partition("=")
     subject, _, name = head.rpartition(" ")
     if not equals or not subject.strip() or not name or not value:
         raise SuppositionError(
             f"{text!r} is no supposition: SUBJECT PROPERTY=VALUE (tank/db sync=standard; zfs zil_nocacheflush=0; postgres "
-            "fsync=on; host release=2.4.4), DISK gone, or POOL add log mirror MODEL MODEL"
+            "fsync=on; host release=2.4.4), DISK gone, DATABASE restart, DATABASE files agree, or POOL add log mirror MODEL "
+            "MODEL"
         )
     return Change(plain, subject.strip(), name, value)
 
@@ -121,6 +129,8 @@ def check(template: str, kind: Kind, registry: Registry) -> None:
     """Of a fix, before its places are filled in: is there such a property, and can it have this value? kind: of {subject}."""
     change = parse(template)
     places: dict[str, Kind] = {"{subject}": kind, "{origin}": "dataset", "{pool}": "pool", "zfs": "host"}
+    if (change.name, places.get(change.subject)) == ("files agree", "database"):
+        return
     if change.verb or change.subject not in places:
         raise SuppositionError(f"sets: {template!r} begins with one of {', '.join(places)}, and sets a property")
     about = places[change.subject]
@@ -231,6 +241,8 @@ class _Host:
         if change.verb:
             act: dict[str, tuple[Kind, Callable[[Subject, Change], None]]] = {
                 "gone": ("disk", self._gone),
+                "restart": ("database", self._restart),
+                "files agree": ("database", self._agree),
                 "add log mirror": ("pool", self._add_log),
             }
             kind, verb = act[change.name]
@@ -352,10 +364,27 @@ class _Host:
         for fact, each in changed.items():
             self._put(database, fact, each, change)
         compared = {name: _spelt(each) for name, each in changed.items() if name in ENGINES[engine].compared}
-        for listed in ("in_force", "configured"):  # by the server, and in its files
-            if isinstance(found := self._fact(database, listed), Known):
-                pairs = dict(each.split(" = ", 1) for each in found.words()) | compared
-                self._put(database, listed, tuple(f"{name} = {each}" for name, each in sorted(pairs.items())), change)
+        for listed in ("in_force", "configured"):
+            self._list(database, listed, compared, change)
+
+    def _restart(self, database: Subject, change: Change) -> None:
+        """What its files do not say, or nobody read, stays as it is."""
+        files = {name: each for name, each in _pairs(self._fact(database, "configured")).items() if each != UNSAID}
+        if files:
+            for name, spelt in files.items():
+                kind = self._registry["database", name].type
+                value = spelt == "on" if kind is bool else int(spelt) if kind is int and spelt.isdigit() else spelt
+                self._put(database, name, value, change)
+            self._list(database, "in_force", files, change)
+
+    def _agree(self, database: Subject, change: Change) -> None:
+        self._list(database, "configured", _pairs(self._fact(database, "in_force")), change)
+
+    def _list(self, database: Subject, listed: str, changed: Mapping[str, str], change: Change) -> None:
+        """in_force: by the server; configured: in its files."""
+        if isinstance(found := self._fact(database, listed), Known):
+            pairs = sorted({**_pairs(found), **changed}.items())
+            self._put(database, listed, tuple(f"{name} = {each}" for name, each in pairs), change)
 
     # -- other changes -------------------------------------------------------------------------------------------------
 
@@ -489,7 +518,11 @@ def _can_be_supposed(subject: Subject) -> tuple[str, ...]:
 
 def _spelt(value: Value) -> str:
     """As the lists of what is configured spell it."""
-    return ("on" if value else "off") if isinstance(value, bool) else str(value) or "default"
+    return ("on" if value else "off") if isinstance(value, bool) else str(value) or UNSAID
+
+
+def _pairs(found: Judged) -> dict[str, str]:
+    return dict(each.split(" = ", 1) for each in found.words())
 
 
 def _is_parameter(value: Judged) -> bool:

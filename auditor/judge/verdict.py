@@ -285,10 +285,15 @@ def _conditions(fix: Fix, command: str, subject: Subject, facts: Facts) -> Itera
     reloads its files takes up their other settings, too."""
     if MODIFIES.match(command) and _suspended(subject, facts):
         yield "Once the pool is no longer suspended"
-    if subject.kind == "database" and (fix.cost == "needs restart" or (fix.sets and "reload" in fix.text)):
+    if subject.kind == "database" and takes_up_files(fix):
         changes = map(str, facts.get(subject, "changes_at_restart").words())
         if others := [each for each in changes if each.partition(" ")[0] not in fix.text]:
             yield f"Once its files agree with the server ({'; '.join(others)})"
+
+
+def takes_up_files(fix: Fix) -> bool:
+    """Does a database read all of its files again for it?"""
+    return fix.cost == "needs restart" or (bool(fix.sets) and "reload" in fix.text)
 
 
 def _worded(verdict: Verdict, facts: Facts) -> Verdict:

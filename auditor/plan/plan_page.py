@@ -105,7 +105,7 @@ def _markdown(plan: Plan) -> Iterator[str]:
 
 def _step(plan: Plan, step: Step) -> Iterator[str]:
     for each in step.findings:
-        yield f"- {code(each.rule.id)} at {code(finding_words.where(each))}: {text(finding_words.sentence(each))}"
+        yield f"- {code(each.rule.id)} at {code(finding_words.where(each))}: {text(finding_words.shortly(each))}"
     yield from (f"- First: {text(each)}" for each in _needs(step))
     if person := _person(step):
         yield f"- By hand: {text(harmless(person))}"
@@ -115,7 +115,7 @@ def _step(plan: Plan, step: Step) -> Iterator[str]:
         yield f"- And {len(actions) - COMMANDS_SHOWN} more such commands (--format json has all)."
     yield from (f"- {text(harmless(each))}" for each in _texts(step))
     yield from (f"- Watch: {text(each)}" for each in step.watch or (_check(plan),))
-    for setting in step.settings[:COMMANDS_SHOWN]:
+    for setting in [each for each in step.settings if each.undo][:COMMANDS_SHOWN]:
         yield f"- Undo: {(code if setting.read else text)(harmless(setting.undo))}"
 
 
@@ -170,7 +170,7 @@ def _document(number: int, step: Step) -> dict[str, Any]:
         "text": list(_texts(step)),
         "sets": [valid_unicode(each.change.text) for each in step.settings],
         "watch": list(step.watch),
-        "undo": [valid_unicode(each.undo) for each in step.settings],
+        "undo": [valid_unicode(each.undo) for each in step.settings if each.undo],
         **({"then": _state(step.report)} if step.report else {}),
     }
 
@@ -196,7 +196,7 @@ def _script(plan: Plan) -> Iterator[str]:
         yield ""
         yield from _comment(f"Step {number}: {'; '.join(map(_title, step.findings))}")
         for each in step.findings:
-            yield from _comment(f"{finding_words.where(each)}: {finding_words.sentence(each)}")
+            yield from _comment(f"{finding_words.where(each)}: {finding_words.shortly(each)}")
         if step.person:
             yield from _by_hand(step)
         else:

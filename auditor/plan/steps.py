@@ -10,7 +10,7 @@ and stand where their severity puts them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -22,12 +22,13 @@ from auditor.judge.finding import RANK, Finding
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
 from auditor.judge.rule import Template
 from auditor.judge.supposition import Change, SuppositionError
-from auditor.judge.verdict import Verdict, fill
+from auditor.judge.verdict import Verdict, fill, takes_up_files
 from auditor.report import event_words, finding_words
 from auditor.report.model import Report
 from auditor.report.supposed import OUTCOMES, CellName, Side, difference, ranks
 from auditor.text import quoted
 
+RESTART = "restart"  # of a database
 TOGETHER = 3  # steps of one block at most
 LOSING = ("commits", "corruption")  # harms of rules that can be in series
 CANDIDATES = 12  # of which pairs and triples are tried
@@ -53,7 +54,7 @@ WATCH: Mapping[str, str] = {
 class Setting(NamedTuple):
     """One change, for a person and for a script. read: the command that prints its value, or empty where none does; found:
     what it prints before the step, and first before all steps. run, undo: commands or sentences that make it and take it
-    back."""
+    back; empty of what comes with another change."""
 
     change: Change
     read: str
@@ -192,7 +193,7 @@ class _Planner:
         state = alone = self._first
         while chosen := self._next(state):
             findings = tuple(each for candidate in chosen.candidates for each in candidate.findings)
-            changes = [each for candidate in chosen.candidates for each in candidate.changes]
+            changes = _changes(chosen.candidates)
             before = self._first.look.facts
             settings = tuple(
                 _setting(each, state.look.facts)._replace(first=_setting(each, before).found) for each in changes
@@ -232,16 +233,17 @@ class _Planner:
     def _gain(self, state: _State, candidates: tuple[_Candidate, ...]) -> _Gain | None:
         """None where the host does not know what it sets."""
         try:
-            after = self._suppose(state.look, [change for each in candidates for change in each.changes])
+            after = self._suppose(state.look, _changes(candidates))
         except SuppositionError:
             return None
         changed = difference(state.side, after.side)
         then, now = ranks(state.report), ranks(after.report)
         worst = max(then.values(), default=0)
         at = [name for name, rank in then.items() if rank == worst]
+        both = [sum(ranks(each.report, next_boot=True).values()) for each in (state, after)]
         order = (
             sum(worst - now.get(name, 0) for name in at) if worst else 0,
-            sum(then[name] - now.get(name, 0) for name in then),
+            sum(then.values()) - sum(now.values()) + both[0] - both[1],
             max(each.severity for each in candidates),
         )
         return _Gain(candidates, after, order, changed.better, _worse(state, after))
@@ -256,11 +258,18 @@ class _Planner:
         return gain.why_not if gain and gain.why_not else "what it sets is not known of this host"
 
 
+def _changes(candidates: Iterable[_Candidate]) -> list[Change]:
+    """What restarts a database comes last, and once."""
+    every = dict.fromkeys(change for each in candidates for change in each.changes)
+    return sorted(every, key=lambda each: each.name == RESTART)
+
+
 def _worse(before: _State, after: _State) -> str:
     """What a change makes worse, in words; nothing where it makes nothing worse."""
     changed = difference(before.side, after.side)
-    if changed.worse:
-        dataset, event, take = changed.worse[0]
+    then, later = (ranks(each.report, next_boot=True) for each in (before, after))
+    if worse := (*changed.worse, *(name for name, rank in later.items() if rank > then.get(name, 0))):
+        dataset, event, take = worse[0]
         happening = next(event_words.happening([each]) for each in after.report.events if each == event)
         return f"alone it makes {happening} worse for {dataset}{f' (it takes {take})' if take else ''}"
     return f"it brings {changed.new[0].rule} ({changed.new[0].text})" if changed.new else ""
@@ -275,7 +284,8 @@ def _key(finding: Finding) -> tuple[str, str]:
 
 
 def _sets(finding: Finding, facts: Facts) -> tuple[Change, ...]:
-    """What its fix sets, of each of its subjects once; nothing where a value is not known."""
+    """What its fix sets, of each of its subjects once; nothing where a value is not known. A database that restarts or reloads
+    its files takes up what else they say."""
     found: dict[Change, None] = {}
     for verdict in finding.verdicts:
         for template in verdict.fix.sets:
@@ -283,6 +293,8 @@ def _sets(finding: Finding, facts: Facts) -> tuple[Change, ...]:
             if each is None:
                 return ()
             found[each] = None
+        if found and verdict.subject.kind == "database" and takes_up_files(verdict.fix):
+            found[supposition.parse(f"{verdict.subject.name} {RESTART}")] = None
     return tuple(found)
 
 
@@ -296,8 +308,8 @@ def _change(template: Template, verdict: Verdict, facts: Facts) -> Change | None
         "{pool}": subject.within or subject.name.partition("/")[0],
     }
     who = places.get(form.subject, form.subject)
-    value = words.removeprefix(f"{who} {form.name}=")
-    return None if NOT_KNOWN in value else Change(words, who, form.name, value)
+    value = words.removeprefix(f"{who} {form.name}").removeprefix("=")
+    return None if NOT_KNOWN in value else Change(words, who, form.name, value, form.verb)
 
 
 def _candidates(state: _State, done: Mapping[tuple[str, str], str]) -> Iterator[_Candidate]:
@@ -305,7 +317,7 @@ def _candidates(state: _State, done: Mapping[tuple[str, str], str]) -> Iterator[
     found: dict[tuple[Change, ...], list[Finding]] = {}
     for finding in _failed(state.report):
         changes = _sets(finding, state.look.facts)
-        if changes and not any((each.subject, each.name) in done for each in changes):
+        if changes and not any((each.subject, each.name) in done for each in changes if each.name != RESTART):
             found.setdefault(changes, []).append(finding)
     return (_Candidate(changes, tuple(findings)) for changes, findings in found.items())
 
@@ -386,6 +398,8 @@ def _setting(change: Change, facts: Facts) -> Setting:
                 undo = f"zfs inherit {'-S ' * _is_received(fact)}{name} {quoted(who)}"
             read = f"{program} get -Hp -o value {name} {quoted(who)}"
             return Setting(change, read, found, value, f"{program} set {quoted(assignment)} {quoted(who)}", undo)
+    if change.verb:
+        return Setting(change, "", "", "", "", "")
     return Setting(
         change, "", "", value, f"Set {name} = {value} in {who}.", f"Set {name} in {who} back to what it was."
     )

@@ -103,6 +103,7 @@ def fields(rule: Rule) -> Iterator[Field]:
     """Everything that a page says of a rule, below its title; the same for the terminal and for rules/README.md."""
     if rule.elements:
         yield Field("Breaks", ", ".join(rule.elements))
+    if rule.by_model:
         yield Field("Severity", f"that of the worst event at which this costs something here, {rule.gravest} at most")
     else:
         yield Field("Severity", rule.severity)

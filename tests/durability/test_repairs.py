@@ -1,4 +1,4 @@
-"""Minimal repair sets, and the severity that follows from them."""
+"""What a cell hangs on, and the severity that follows from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from auditor.durability.events import ALL, QUESTIONS, EventName, Question
 from auditor.durability.host import Host, Leg
 from auditor.durability.repairs import Carried, Repairs, carried, search
 from auditor.judge.event import SEVERITIES, Severity
-from tests.durability.hosts import NAME, client, host, leg, losing, mirror, perfect, pool, raidz
+from tests.durability.hosts import NAME, client, host, leg, losing, mirror, of, perfect, pool, raidz
 from tests.durability.small_world import GOOD, Fault, State, world
 
 COMMON = ("process", "restart", "crash", "power")
@@ -30,9 +30,9 @@ SEVERITY: Mapping[Carried, Severity] = {
 DATA = mirror("d0", "d1")
 
 
-def sets(given: Host, event: EventName, question: Question = "commits") -> list[list[set[str]]]:
-    """Level by level, the smallest sets."""
-    return [[set(one) for one in level.sets] for level in Repairs(given, NAME).levels(event, question)]
+def members(given: Host, event: EventName, question: Question = "commits") -> list[set[str]]:
+    """Level by level, the elements."""
+    return [{each.element for each in level.members} for level in Repairs(given, NAME).levels(event, question)]
 
 
 def severities(given: Host) -> Mapping[str, Severity]:
@@ -49,14 +49,14 @@ def test_perfect_host_has_nothing_to_repair() -> None:
 
 def test_two_in_series_share_the_cell() -> None:
     given = host(pool(DATA), dataset={"sync": "disabled"}, use={"asks": "never"})
-    assert sets(given, "crash") == [[{"ask", "commit"}]]
+    assert members(given, "crash") == [{"ask", "commit"}]
     found = severities(given)
     assert (found["ask tank/db"], found["commit tank/db"]) == ("critical", "critical")
 
 
 def test_three_in_series_share_the_cell() -> None:
     given = host(pool(DATA), dataset={"sync": "disabled", "replays": False}, use={"asks": "never"})
-    assert sets(given, "crash") == [[{"ask", "commit", "replay"}]]
+    assert members(given, "crash") == [{"ask", "commit", "replay"}]
 
 
 def test_what_another_setting_rescues_carries_nothing() -> None:
@@ -68,9 +68,8 @@ def test_alternatives() -> None:
     """Flushes that are sent, or drives that do without."""
     drives = [client(name, honours=True) for name in ("d0", "d1")]
     given = host(pool(DATA, zil_flush=False), *drives)
-    assert sets(given, "power") == [[{"drive"}, {"zil flush"}]]
-    members = next(Repairs(given, NAME).levels("power", "commits")).members
-    assert members == {Reason("drive", "d0"), Reason("drive", "d1"), Reason("zil flush", "tank")}
+    found = next(Repairs(given, NAME).levels("power", "commits")).members
+    assert found == {Reason("drive", "d0"), Reason("drive", "d1"), Reason("zil flush", "tank")}
 
 
 def test_what_a_loss_hides_is_found_on_the_next_level() -> None:
@@ -92,11 +91,11 @@ def test_drives_of_one_vdev_alone() -> None:
 
 
 def test_raidz_of_drives_without_flush() -> None:
-    """More drives must be repaired than a set may have: an element is a kind."""
+    """Each of them carries the cell."""
     wide = raidz(2, *(f"d{i}" for i in range(12)))
     given = host(pool(wide), *(client(f"d{i}", passes=False) for i in range(12)))
     first = next(Repairs(given, NAME).levels("power", "pool"))
-    assert {"flush"} in [set(one) for one in first.sets]
+    assert {each.element for each in first.members} == {"drive", "flush"}
     assert {each.subject for each in first.members} == {f"d{i}" for i in range(12)}
 
 
@@ -121,7 +120,48 @@ def test_what_no_repair_improves() -> None:
     """A circle of pools: nothing on this host decides it."""
     given = host(pool(mirror(replace(leg("d0"), drives=(), on="tank/db"))))
     assert losing(given, rank="UNKNOWN")
-    assert sets(given, "crash") == []
+    assert members(given, "crash") == [set()]
+
+
+def test_what_nobody_saw_hides_nothing() -> None:
+    """One mirror whose legs are lost and unseen, below one that is lost: each leg carries its own answer."""
+    drives = [
+        client("d0", passes=False),
+        client("d1", passes=None),
+        client("d2", passes=False),
+        client("d3", passes=False),
+    ]
+    given = host(pool(DATA, mirror("d2", "d3")), *drives)
+    carried = Repairs(given, NAME).carried()
+    ranks = {
+        each.subject: {cell.rank for cell in cells if (cell.event, cell.question) == ("power", "pool")}
+        for each, cells in carried.items()
+        if each.element == "flush"
+    }
+    assert ranks == {"d0": {Rank.UNKNOWN}, "d1": {Rank.UNKNOWN}, "d2": {Rank.LOST}, "d3": {Rank.LOST}}
+
+
+def test_no_repair_makes_a_cell_worse_than_it_is() -> None:
+    """With fsync=off nothing is replayed that could split a page: the guard counts as what the host relies on today."""
+    given = host(pool(DATA), dataset={"unmounts": None}, use={"asks": "never"}, splits=True, guard=False)
+    today = of(given, "crash", "consistency")
+    ranks = [level.rank for level in Repairs(given, NAME).levels("crash", "consistency")]
+    assert ranks == sorted(ranks)
+    assert today.startswith("relies on")
+    assert Rank.LOST not in ranks
+
+
+def test_many_that_nobody_saw_are_few_questions() -> None:
+    """One repair for each level, however many elements are unseen."""
+    unseen = [client(f"d{i}", passes=None, completes=None, honours=None) for i in range(4)]
+    given = host(
+        pool(mirror("d0", "d1"), mirror("d2", "d3"), zil_flush=None, txg_flush=None, imports=None, log_room=None),
+        *unseen, dataset={"sync": None, "replays": None, "sound": None, "key": None, "indirect": None},
+        use={"asks": None, "passes": None, "reaches": None}, leaves=None, recovers=None, virtual=None,
+    )  # fmt: skip
+    found = Repairs(given, NAME)
+    assert len(found.carried()) > 20
+    assert len(found._judges) < 20
 
 
 LONE = (
@@ -200,7 +240,7 @@ def test_repair_makes_each_element_good() -> None:
         given = world(GOOD | {Fault(*each)})
         element = element_of(Fault(*each))
         assert element in broken(given, given.programs[NAME])
-        fixed = repair(given, {element.element})
+        fixed = repair(given, {element})
         assert element not in broken(fixed, fixed.programs[NAME])
 
 

@@ -203,6 +203,16 @@ def test_an_answer_of_the_site_says_who_answers_and_changes_no_cell() -> None:
     assert "container-or-vm-blind" not in severities(after)
 
 
+def test_a_row_from_the_next_boot_on_names_what_changes_then() -> None:
+    """sync_binlog is 1 in the server and 0 in its files, and the doublewrite is off in both."""
+    report = judged(looked("2.3-db-mariadb-doublewrite-off").facts)
+    column = next(each for each in report.columns if "tank/db" in each.names)
+    assert column.cells["crash"].rules == ("torn-page-guard-off",)
+    assert column.next_boot["crash"].takes == ("commits", "consistency")
+    assert column.next_boot["crash"].rules == ("db-changes-at-restart",)
+    assert severities(report)["db-changes-at-restart"] == "medium"
+
+
 def test_from_the_next_boot_on() -> None:
     """An option of the next boot is no loss of today, and a line of its own."""
     facts = changed(

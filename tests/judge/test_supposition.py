@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.judge import rule_file, supposition
 from auditor.judge.rule import RuleError
 from auditor.judge.supposition import SuppositionError, parse
@@ -51,6 +51,43 @@ def cell(report: Report, dataset: str, event: str) -> str:
 def value(facts: Facts, subject: Subject, name: str) -> object:
     found = facts.get(subject, name)
     return found.value if isinstance(found, Known) else None
+
+
+# -- the files of a database -------------------------------------------------------------------------------------------
+
+MARIADB = "2.3-db-mariadb-doublewrite-off"
+
+
+def test_a_restart_takes_up_what_the_files_say() -> None:
+    _, then, changed = supposed(MARIADB, "mariadb restart")
+    (server,) = then.facts.subjects("database")
+    assert value(then.facts, server, "sync_binlog") == 0
+    assert value(then.facts, server, "changes_at_restart") == ()
+    assert ("tank/db", "crash", "commits") in changed.worse
+    assert not any(column.next_boot for column in then.report.columns)
+
+
+def test_files_that_agree_change_nothing_at_the_next_restart() -> None:
+    _, then, changed = supposed(MARIADB, "mariadb files agree", "mariadb restart")
+    (server,) = then.facts.subjects("database")
+    assert value(then.facts, server, "sync_binlog") == 1
+    assert changed.worse == ()
+    assert not any(column.next_boot for column in then.report.columns)
+
+
+def test_a_restart_of_a_server_whose_files_nobody_read_changes_nothing() -> None:
+    seen = look(MARIADB)
+    (server,) = seen.facts.subjects("database")
+    seen.facts.replace(Fact(server, "configured", unknown("permission denied")))
+    then = audit.suppose(seen, [parse("mariadb restart")])
+    assert value(then.facts, server, "sync_binlog") == 1
+    assert isinstance(then.facts.get(server, "changes_at_restart"), Unknown)
+
+
+@pytest.mark.parametrize("words", ["tank restart", "mariadb 1 restart", "sda files agree"])
+def test_what_is_no_database_cannot_restart(words: str) -> None:
+    with pytest.raises(SuppositionError, match="no database"):
+        supposed(MARIADB, words)
 
 
 # -- the facts ---------------------------------------------------------------------------------------------------------

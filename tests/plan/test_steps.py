@@ -154,6 +154,24 @@ def test_pages_are_guarded_before_the_log_may_split_them() -> None:
     assert [ids(each) for each in settled(found)][:2] == [["torn-page-guard-off"], ["sync-disabled"]]
 
 
+def test_a_restart_brings_what_the_files_say_and_waits_for_them() -> None:
+    """innodb_doublewrite needs a restart, and the file has sync_binlog=0: alone the step would lose commits."""
+    found = plan_of("2.3-db-mariadb-doublewrite-off")
+    step = next(each for each in settled(found) if "torn-page-guard-off" in ids(each))
+    assert "db-changes-at-restart" in ids(step)
+    assert [each.change.text for each in step.settings][-1] == "mariadb 388 restart"
+    assert step.report is not None
+    assert ranks(step.report, next_boot=True)["tank/db", "crash", ""] == 0
+
+
+def test_a_step_says_each_thing_once() -> None:
+    found = plan_of("2.3-db-mariadb-doublewrite-off")
+    page, script = plan_page.markdown(found), plan_page.script(found)
+    assert not re.search("at `(.+?)`: \\1: ", page)
+    assert not re.search("^# (.+): \\1: ", script, re.MULTILINE)
+    assert "- Undo: \n" not in page
+
+
 def test_a_script_does_not_make_what_waits_for_a_person() -> None:
     """Whoever runs the script may not have made the step before it."""
     guard, sync = settled(plan_of("2.3-db-postgres-on-zvol"))[:2]
