@@ -51,7 +51,8 @@ class Answers:
         if not self._holding or not verdict.rule.answer or len(verdict.relies) != 1:
             return None
         (party,) = verdict.relies
-        events = [each.event for each in verdict.cells if each.answer == "relies"]
+        cuts: dict[str, Event] = {"power+log": "power", "power+drive": "power"}  # no flush brings a device back
+        events = [cuts.get(each.event, each.event) for each in verdict.cells if each.answer == "relies"]
         return self.of_disks(self._disks(verdict.subject)) if party == "drive" else self.of_party(party, events)
 
     def of_party(self, party: str, events: Iterable[Event]) -> Answer | None:

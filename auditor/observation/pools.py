@@ -36,9 +36,11 @@ class Pools:
     def _pool(self, pool: Subject) -> Pool:
         reading = self._reading
         classes: dict[str, list[Vdev]] = {"normal": [], "special": [], "dedup": [], "log": []}
+        unmarked = resilver_unmarked(pool, reading.facts)
         for each in reading.links(pool, "vdevs") or ():
             which = reading.word(each, "allocation_class")
-            classes.get(which or "normal", classes["normal"]).append(self._vdev(each, pool))
+            vdev = self._vdev(each)
+            classes.get(which or "normal", classes["normal"]).append(_resilvering(vdev) if unmarked else vdev)
         if not classes["normal"]:  # nobody could list them
             classes["normal"] = [Vdev(str(pool), (Leg(str(pool), (f"the devices of {pool}",), state=None),))]
         if reading.links(pool, "vdevs") is None:
@@ -75,7 +77,7 @@ class Pools:
         size, most = self._reading.number(pool, "log_bytes"), self._reading.number(HOST, "zfs_wrlog_data_max")
         return True if size is not None and most is not None and size > most else None
 
-    def _vdev(self, vdev: Subject, pool: Subject) -> Vdev:
+    def _vdev(self, vdev: Subject) -> Vdev:
         reading = self._reading
         leaves = reading.links(vdev, "leaves")
         kind = reading.word(vdev, "type")
@@ -86,22 +88,14 @@ class Pools:
         if kind in PARITY or kind == "draid":
             columns = _columns(legs, reading.number(vdev, "width") or len(legs) - self._stand_ins(leaves))
             parity = PARITY.get(kind or "", reading.number(vdev, "parity") or 0)
-            return self._resilver(Vdev(name, columns, len(columns) - parity), pool)
-        return self._resilver(Vdev(name, legs, 1), pool)
+            return Vdev(name, columns, len(columns) - parity)
+        return Vdev(name, legs, 1)
 
     def _stand_ins(self, leaves: Iterable[Subject]) -> int:
         """Distributed spares in use, and new disks of replacements that run."""
         kinds = [self._reading.word(leaf, "type") == "dspare" for leaf in leaves]
         replaced = [self._reading.flag(leaf, "being_replaced") for leaf in leaves]
         return sum(kinds) + sum(map(bool, replaced)) // 2
-
-    def _resilver(self, vdev: Vdev, pool: Subject) -> Vdev:
-        """A resilver runs, and no leaf says that it is the one: as many as the vdev can lose may lack data."""
-        if not resilver_unmarked(pool, self._reading.facts):
-            return vdev
-        doubtful = range(vdev.needed, len(vdev.legs))
-        legs = (replace(leg, in_sync=None) if at in doubtful else leg for at, leg in enumerate(vdev.legs))
-        return replace(vdev, legs=tuple(legs))
 
     def _leg(self, leaf: Subject) -> Leg:
         reading = self._reading
@@ -170,6 +164,12 @@ class Pools:
         if self._reading.flag(leaf, "device_present") is False and found in ("ONLINE", "DEGRADED"):
             return "UNAVAIL"
         return next((state for state in get_args(State) if state == found), None)
+
+
+def _resilvering(vdev: Vdev) -> Vdev:
+    """A resilver runs, and no leaf says that it is the one: as many as the vdev can lose may lack data."""
+    legs = (leg if at < vdev.needed else replace(leg, in_sync=None) for at, leg in enumerate(vdev.legs))
+    return replace(vdev, legs=tuple(legs))
 
 
 def _columns(legs: tuple[Leg, ...], width: int) -> tuple[Leg, ...]:
