@@ -7,7 +7,7 @@ from functools import cache
 from typing import cast
 
 from auditor.databases import paths
-from auditor.facts import RUN_FACTS, RUN_HOST_FACTS, Kind, Spec
+from auditor.facts import Kind, Spec
 from auditor.gather import layers, users, walk
 from auditor.model import (
     database,
@@ -25,6 +25,8 @@ from auditor.model import (
     write_cache,
 )
 from auditor.model.derivation import Derivation
+from auditor.model.run import FACTS as RUN_FACTS
+from auditor.model.run import HOST_FACTS
 from auditor.sources import block_tree
 from auditor.sources.catalog import sources as sources
 from auditor.sources.source import Source
@@ -75,7 +77,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
         **qualified(users.PROVIDES),
         **qualified(paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),
-        **qualified(RUN_HOST_FACTS, "host"),
+        **qualified(HOST_FACTS, "host"),
     }
     for key, spec in (*walked.items(), *every()):
         if key in found and found[key] != spec:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-from auditor import codec
 from auditor.facts import HOST, DriveCuts, Evidence, Fact, Known, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Output, Read, Run, command
 from auditor.sources.mounts import plain
 from auditor.sources.source import LARGEST, integer, source
-from auditor.text import harmless
+from auditor.text import crowded, harmless
 
 _IDS = re.compile(r'^ID(?:_LIKE)?=(["\']?)([a-z0-9._ -]+)\1\n', re.M)  # of both in the order of the file
 LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": "kernel_release"}
@@ -415,42 +415,45 @@ MOST_CUTS = 1 << 20  # cuts
 MOST_RECORDS = 10_000
 
 
-class Campaign(NamedTuple):
-    """run: empty where an older record does not say it."""
-
-    run: str
-
-
-class Record(NamedTuple):
-    """Of one run, what it comes to for each drive."""
-
-    campaign: Campaign
-    evidence: tuple[DriveCuts, ...]
-
-
 def keep_cuts(text: str) -> str:
     """Of a record what it comes to for each drive, and of that the same again; empty where it cannot be read."""
     try:
-        return codec.to_member(CUTS_SCHEMA, _record(text))
+        run, found = _record(text)
+        document = {"schema": CUTS_SCHEMA, "campaign": {"run": run}, "evidence": [each._asdict() for each in found]}
     except ValueError:
         return ""
+    return json.dumps(document, indent=1) + "\n"
 
 
-def _record(text: str) -> Record:
-    """Raises ValueError for what is no record of this version, or says what cannot be."""
-    record = codec.from_member(Record, CUTS_SCHEMA, text, "run", _named)
-    found = record.evidence
-    if len(found) > DRIVES or not all(0 <= each.lost <= each.cuts <= MOST_CUTS for each in found):
-        raise ValueError("no number of drives or cuts")
-    words = (word for each in found for word in (each.layer, each.verdict, each.model, each.firmware, each.serial))
-    if not all(len(word) <= LONGEST and word == harmless(word) for word in words) or len(record.campaign.run) > LONGEST:
+def _record(text: str) -> tuple[str, tuple[DriveCuts, ...]]:
+    """Which run it is of (empty: it does not say), and what it comes to for each drive. Raises ValueError for what is no record
+    of this version, or says what cannot be."""
+    if crowded(text):
+        raise ValueError("more values than a record has")
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not isinstance(document, dict) or document.get("schema") != CUTS_SCHEMA:
+        raise ValueError("no record of this version")
+    found, campaign = document.get("evidence"), document.get("campaign")
+    run = campaign.get("run", "") if isinstance(campaign, dict) else ""
+    if not isinstance(found, list) or len(found) > DRIVES or not isinstance(run, str) or len(run) > LONGEST:
+        raise ValueError("no record of this version")
+    return run, tuple(map(_row, found))
+
+
+def _row(found: object) -> DriveCuts:
+    if not isinstance(found, dict):
+        raise ValueError("no row of a record")
+    values: dict[str, Any] = {name: found.get(name) for name in DriveCuts._fields}
+    row = DriveCuts(**values)
+    words = (row.layer, row.verdict, row.model, row.firmware, row.serial)
+    if not all(isinstance(word, str) and len(word) <= LONGEST and word == harmless(word) for word in words):
         raise ValueError("no word of a record")
-    return record
-
-
-def _named(document: dict[str, Any]) -> dict[str, Any]:
-    campaign = document.get("campaign")
-    return {**document, "campaign": {"run": "", **(campaign if isinstance(campaign, dict) else {})}}
+    if type(row.cuts) is not int or type(row.lost) is not int or not 0 <= row.lost <= row.cuts <= MOST_CUTS:
+        raise ValueError("no number of cuts")
+    return row
 
 
 @source(
@@ -475,12 +478,11 @@ def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
     runs, damaged = dict[str, tuple[DriveCuts, ...]](), list[str]()
     for path in sorted(records):
         try:
-            record = _record(records[path])
+            run, each = _record(records[path])
         except ValueError:
             damaged.append(path)
         else:
-            run = record.campaign.run or path
-            runs[run] = max(runs.get(run, ()), record.evidence, key=_weight)
+            runs[run or path] = max(runs.get(run or path, ()), each, key=_weight)
     found = [row for each in runs.values() for row in each]
     whole = reply.complete(RECORDS)
     lines = tuple(Evidence(_line(each), CUTS_COMMAND) for each in found) or (

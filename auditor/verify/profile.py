@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from auditor.errors import Stop
-from auditor.facts import Purpose
 from auditor.host import user_files
+from auditor.model.run import Purpose
 from auditor.verify.result import Slo
 
 if TYPE_CHECKING:
