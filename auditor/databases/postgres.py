@@ -95,7 +95,7 @@ def _value(text: str) -> str | None:
 
 # FIRST 2 (a, b, *), ANY 1 (a, b), 2 (a, b), or names alone, which means FIRST 1
 # (PostgreSQL manual of 10 to 17, synchronous_standby_names; src/backend/replication/syncrep_gram.y)
-STANDBYS = re.compile(r"(?:(?:FIRST|ANY)\s+)?(\d{1,4})\s*\(.*\)", re.I | re.S)
+STANDBYS = re.compile(r"(?:(?:FIRST|ANY)\s+)?(\d{1,4})\s*\(.*\)", re.IGNORECASE | re.DOTALL)
 
 
 def _standbys(value: str) -> bool:
