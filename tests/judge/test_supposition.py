@@ -15,6 +15,7 @@ from auditor.judge.rule import RuleError
 from auditor.judge.supposition import SuppositionError, parse
 from auditor.recording.recording import ReplayHost
 from auditor.registry import registry
+from auditor.report import finding_words
 from auditor.report import supposed as comparison
 from auditor.report.model import Report
 from auditor.report.supposed import Difference, Side
@@ -88,6 +89,56 @@ def test_a_restart_of_a_server_whose_files_nobody_read_changes_nothing() -> None
 def test_what_is_no_database_cannot_restart(words: str) -> None:
     with pytest.raises(SuppositionError, match="no database"):
         supposed(MARIADB, words)
+
+
+# -- lines 2 and 3 of the page -------------------------------------------------------------------------------------------
+
+HEALTHY_POSTGRES = "2.3-db-postgres-healthy"
+CRASH = "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS"
+PAGES: dict[str, tuple[str, tuple[str, ...], str, str]] = {
+    "fsync off": (HEALTHY_POSTGRES, ("postgres fsync=off",), CRASH, "pg-fsync-off"),
+    "fsync off, and sync=always keeps it": (
+        *(HEALTHY_POSTGRES, ("postgres fsync=off", "tank sync=always", "tank/pg sync=always")),
+        *("NO LOSS FOUND, BUT SURVIVING A POWER CUT", "container-or-vm-blind"),
+    ),
+    "pages torn": (
+        *(HEALTHY_POSTGRES, ("postgres full_page_writes=off",), "A CRASH OR POWER CUT CORRUPTS THE DATABASE"),
+        "torn-page-guard-off",
+    ),
+    "pages whole by pointers": (
+        *(HEALTHY_POSTGRES, ("postgres full_page_writes=off", "tank/pg logbias=throughput")),
+        *("NO LOSS FOUND, BUT SURVIVING A POWER CUT", "container-or-vm-blind"),
+    ),
+    "replay disabled until the next boot": (
+        *(HEALTHY_POSTGRES, ("zfs zil_replay_disable=1",), "NO LOSS FOUND, BUT SURVIVING A POWER CUT"),
+        "container-or-vm-blind",
+    ),
+    "no flush behind a hypervisor": (
+        *(HEALTHY_POSTGRES, ("zfs zil_nocacheflush=1",)),
+        *("A POWER CUT OF THE UNDERLYING HARDWARE LOSES ACKNOWLEDGED COMMITS AND CORRUPTS", "zil-nocacheflush"),
+    ),
+    "log of InnoDB unflushed": (
+        *(MARIADB, ("mariadb innodb_flush_log_at_trx_commit=2",), f"{CRASH} AND CORRUPTS THE DATABASE"),
+        "innodb-flush-log",
+    ),
+    "a degraded mirror comes before a crash": (
+        *("2.1-degraded-mirror", ("tank/db sync=disabled",), f"DEGRADED POOL (tank). {CRASH}", "pool-degraded"),
+    ),
+    "damage comes before a crash": (
+        *("2.3-permanent-errors", ("tank sync=disabled",), f"UNRECOVERABLE DATA ERRORS IN THE POOL (tank). {CRASH}"),
+        "pool-data-errors",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "changes", "headline", "first"), PAGES.values(), ids=PAGES)
+def test_the_page_opens_with_the_worst_and_the_step_that_helps(
+    name: str, changes: tuple[str, ...], headline: str, first: str
+) -> None:
+    report = judged(audit.suppose(look(name), list(map(parse, changes)))).report
+    assert report.headline.startswith(headline)
+    assert (found := finding_words.first(report)) is not None
+    assert found[1].rule.id == first
 
 
 # -- the facts ---------------------------------------------------------------------------------------------------------
