@@ -56,7 +56,7 @@ class Reading(NamedTuple):
     text: Callable[[str], str] = str
 
 
-EXACT, OF_ANY_RELEASE = Reading(), Reading(lenient=True, text=harmless)
+EXACT, LENIENT, OF_ANY_RELEASE = Reading(), Reading(lenient=True), Reading(lenient=True, text=harmless)
 
 
 def load(kind: type[T], data: Any, where: str = "", how: Reading = EXACT) -> T:
@@ -70,7 +70,9 @@ def to_member(schema: str, value: Any) -> str:
     return json.dumps({"schema": schema, **plain(value)}, indent=1, ensure_ascii=True) + "\n"
 
 
-def from_member(kind: type[T], schema: str, text: str, what: str, upgrade: Callable[[Any], Any] = dict) -> T:
+def from_member(
+    kind: type[T], schema: str, text: str, what: str, upgrade: Callable[[Any], Any] = dict, how: Reading = EXACT
+) -> T:
     """The record in a recording's member. what: "diagnosis"; upgrade: adds what an earlier release did not write. Raises
     CodecError for anything that is not of this schema."""
     try:
@@ -82,7 +84,7 @@ def from_member(kind: type[T], schema: str, text: str, what: str, upgrade: Calla
     if not isinstance(document, dict) or document.pop("schema", None) != schema:
         raise CodecError(f"{MEMBER} is not of schema {schema}: no {what} is recorded there")
     try:
-        return load(kind, upgrade(document))
+        return load(kind, upgrade(document), how=how)
     except CodecError as error:
         raise CodecError(f"{MEMBER}: {error}") from None
 

@@ -17,7 +17,8 @@ from auditor.diagnose import database_counters
 from auditor.diagnose.commits import FEW
 from auditor.diagnose.database_counters import CounterSnapshot, DatabaseFindings, number
 from auditor.diagnose.diagnosis import Cause, Evidence
-from auditor.diagnose.observation import FALLBACKS, THROTTLES, Counters, Leg
+from auditor.diagnose.observation import FILE as COUNTERS
+from auditor.diagnose.observation import Counters, Leg
 from auditor.facts import HOST, Facts, Known, Subject, is_true, value_of
 from auditor.text import duration, quoted, size
 from auditor.verify.chain import FLUSHES, Failure
@@ -218,7 +219,7 @@ def suspended(seen: CauseContext) -> Iterator[Cause]:
 
 def fallbacks(seen: CauseContext) -> Iterator[Cause]:
     for row, count in seen.counted.zil.fallbacks.items():
-        yield cause("fallback", count=count, why=FALLBACKS[row], row=row, pool=seen.pool.name)
+        yield cause("fallback", count=count, why=data.table(COUNTERS)["fallbacks"][row], row=row, pool=seen.pool.name)
 
 
 def always(seen: CauseContext) -> Iterator[Cause]:
@@ -237,7 +238,7 @@ def throttled(seen: CauseContext) -> Iterator[Cause]:
     whose = f"writers of {seen.pool.name} or of another pool" if others else "writers"
     for row, count in seen.counted.throttles.items():
         if count >= FEW_FLUSHES:
-            found = cause("throttle", whose=whose, count=count, why=THROTTLES[row], row=row)
+            found = cause("throttle", whose=whose, count=count, why=data.table(COUNTERS)["held"][row], row=row)
             yield found._replace(decisive=not others)
 
 
@@ -338,9 +339,9 @@ def of_database(seen: DatabaseFindings | None) -> tuple[Cause, ...]:
     if seen is None or seen.said is None or not seen.here:
         return ()
     said, engine = seen.said, seen.view.engine
-    found = [*_checkpoints(said, engine), *_waiting(said, engine)]
+    found = [*_checkpoints(said, engine), *_waiting(said, engine, seen.view.commands[-1])]
     if (waits := said.grown("status", "Innodb_log_waits")) is not None and waits >= FEW:
-        found.append(cause("log-buffer", engine=engine, waits=waits, command=database_counters.STATUS))
+        found.append(cause("log-buffer", engine=engine, waits=waits, command=seen.view.commands[0]))
     return tuple(found)
 
 
@@ -350,7 +351,7 @@ def _checkpoints(said: CounterSnapshot, engine: str) -> Iterator[Cause]:
     wal = said.grown("wal", "inserted")
     if counts is None or each is None or wal is None:
         return
-    requested, by_time = counts
+    requested, by_time, table = counts
     if requested < TWO or requested <= by_time or wal < (requested - 1) * each:
         return
     words = ("max_wal_size", "checkpoint_timeout", "checkpoint_completion_target")
@@ -358,19 +359,18 @@ def _checkpoints(said: CounterSnapshot, engine: str) -> Iterator[Cause]:
     pages = said.settings.get("full_page_writes") == "on"
     yield cause(
         "checkpoint-storm", engine=engine, requested=requested, by_time=by_time, seconds=said.seconds, timeout=timeout,
-        most=size(most * (1 << 20)), wal=size(wal), each=size(each), table=database_counters.requested(said)[0],
+        most=size(most * (1 << 20)), wal=size(wal), each=size(each), table=table,
         whole=", and pages whole again after each of them" if pages else "",
         enough=size(wal / said.seconds * timeout * (1 + target)),
     )  # fmt: skip
 
 
-def _waiting(said: CounterSnapshot, engine: str) -> Iterator[Cause]:
-    """One kind of wait in which most backends at work were seen."""
+def _waiting(said: CounterSnapshot, engine: str, command: str) -> Iterator[Cause]:
+    """One kind of wait in which most backends at work were seen. command: that shows it."""
     for id, events in WAITS.items():
         together = sum(each for words, (each, _) in said.waits.items() if words.lower() in events)
         if together < FEW or together < MOSTLY * said.active or not said.moments or not said.sees:
             continue
         mean, active = together / said.moments, said.active / said.moments
         if mean >= (BEHIND if id == "commits-in-turn" else TWO):
-            command = database_counters.ACTIVITY
             yield cause(id, engine=engine, mean=mean, active=active, moments=said.moments, command=command)

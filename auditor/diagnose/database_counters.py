@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
 from typing import NamedTuple
 
-from auditor import codec
+from auditor import codec, data
 from auditor.databases import ENGINES
 from auditor.diagnose.commits import FEW, Trace
 from auditor.diagnose.diagnosis import Row, View, Wait
-from auditor.diagnose.observation import Observation
+from auditor.diagnose.observation import FILE, Observation
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.text import crowded, duration, size
 
@@ -23,10 +25,6 @@ from auditor.text import crowded, duration, size
 MOST = 1 << 20  # characters of an answer
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[+-]?[0-9]{1,3})?")
 Table = Mapping[str, str | None]
-
-
-# what earlier releases did not write
-_LATER = {"process": 0, "unseen": "", "sees": True, "timed": [], "faults": {}}
 
 
 class CounterSnapshot(NamedTuple):
@@ -45,11 +43,11 @@ class CounterSnapshot(NamedTuple):
     threads: tuple[int, ...]
     settings: Mapping[str, str]
     ended: str
-    process: int
-    unseen: str
-    sees: bool
-    timed: tuple[str, ...]
-    faults: Mapping[str, str]
+    process: int = 0  # from here on: not in an answer of earlier releases
+    unseen: str = ""
+    sees: bool = True
+    timed: tuple[str, ...] = ()
+    faults: Mapping[str, str] = MappingProxyType({})
 
     @property
     def seconds(self) -> float:
@@ -100,7 +98,8 @@ def parse_counters(text: str) -> CounterSnapshot:
         raise ValueError("it is too long")
     try:
         found = json.loads(text)
-        result = codec.load(CounterSnapshot, {**_LATER, **found, "began": found["from"], "until": found["to"]})
+        answer = {**found, "began": found["from"], "until": found["to"]}
+        result = codec.load(CounterSnapshot, answer, how=codec.LENIENT)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"it is not understood ({type(error).__name__})") from None
     if result.seconds <= 0:
@@ -108,188 +107,71 @@ def parse_counters(text: str) -> CounterSnapshot:
     return result
 
 
-# What PostgreSQL 14 to 18 say of their syncs, from the columns that there are. Pure.
-#
-# WAL syncs are counted in pg_stat_wal until 17, from 18 on in pg_stat_io for the object wal; checkpoints in pg_stat_bgwriter
-# until 16, then in pg_stat_checkpointer. Only with fsync, fdatasync or fsync_writethrough is a WAL sync a call of its own;
-# open_sync and open_datasync sync with each write. (PostgreSQL manual, The Cumulative Statistics System, wal_sync_method, Wait
-# Events; src/backend/access/transam/xlog.c issue_xlog_fsync(), CalculateCheckpointSegments(), XLogCheckpointNeeded())
-
-_VIEW = re.compile(r"(pg_stat_[a-z]{1,20})(?: |$)")  # what a shell leaves as it is
-POSTGRES_SETTINGS = (
-    *("fsync", "synchronous_commit", "wal_sync_method", "track_wal_io_timing", "track_io_timing", "max_wal_size"),
-)
-POSTGRES_HIDDEN = "what backends wait for: the role of the connection is not of pg_read_all_stats"
-WAL_IO, NEW_WAL, DATA_IO = "pg_stat_io wal normal", "pg_stat_io wal init", "pg_stat_io relation normal"
-POSTGRES_WORDS = {  # in lower case: 17 spells WalSync what 16 spells WALSync
-    "lwlock walwrite": "the lock WALWrite, its turn to flush",
-    "lwlock walinsert": "the lock WALInsert, its turn to insert",
-    "io walsync": "the disk, to sync the WAL",
-    "io walwrite": "the disk, to write the WAL",
-    "io datafileread": "the disk, to read data",
-    "ipc syncrep": "a synchronous standby",
-    "lock transactionid": "a row that another transaction holds",
-    "lock tuple": "its turn at a row",
-    "": "nothing, or a CPU",
-}
-ACTIVITY = "psql -c \"SELECT wait_event_type, wait_event, count(*) FROM pg_stat_activity WHERE state = 'active' GROUP BY 1, 2\""
+# What an engine counts of its syncs, by the table of counters.
 
 
-def postgres_commands(said: CounterSnapshot) -> tuple[str, ...]:
-    """Of the tables that this server has."""
-    tables = sorted({found[1] for table in said.before if (found := _VIEW.match(table))})
-    return (*(f"psql -xc 'TABLE {table}'" for table in tables), ACTIVITY)
+class Counter(NamedTuple):
+    """One of the table, whose head says what its words mean."""
+
+    what: str
+    columns: tuple[tuple[str, str, str], ...]
+    unit_ns: float = 1e6
+    timed: str = ""
+    only: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
+    always: bool = False
+
+    def source(self, said: CounterSnapshot) -> tuple[str, str, str]:
+        """Table, column and the column of their time, of this server."""
+        return next((each for each in self.columns if said.has(*each[:2])), self.columns[-1])
+
+    def applies(self, said: CounterSnapshot) -> bool:
+        """Whether it is one of the rows of this server."""
+        chosen = (not self.only or _begins(said, *self.only)) and not (self.but and _begins(said, *self.but))
+        return chosen and (self.always or said.has(*self.source(said)[:2]))
 
 
-def postgres_settings(said: CounterSnapshot) -> tuple[str, ...]:
-    """NAME = VALUE, as far as they are shown."""
-    shown = ((name, said.settings[name]) for name in POSTGRES_SETTINGS if name in said.settings)
-    return tuple(f"{name} = {value}{' MB' if name == 'max_wal_size' else ''}" for name, value in shown)
+def _begins(said: CounterSnapshot, setting: str, *values: str) -> bool:
+    return said.settings.get(setting, "").lower().startswith(values)
 
 
-def postgres_rows(said: CounterSnapshot) -> tuple[Row, ...]:
-    """The first is that of the WAL syncs."""
-    method = said.settings.get("wal_sync_method", "")
-    of_write = method.startswith("open_")
-    if said.has("pg_stat_wal", "wal_sync"):
-        table, columns = "pg_stat_wal", ("wal_write", "wal_write_time") if of_write else ("wal_sync", "wal_sync_time")
-    else:
-        table, columns = WAL_IO, ("writes", "write_time") if of_write else ("fsyncs", "fsync_time")
-    what = f"WAL writes that sync ({method})" if of_write else "WAL syncs"
-    wal = "track_wal_io_timing"
-    more = (
-        ("syncs of new WAL files", NEW_WAL, "fsyncs", "fsync_time", wal),
-        ("syncs of data files", DATA_IO, "fsyncs", "fsync_time", "track_io_timing"),
-        ("checkpoints requested", *requested(said)),
-        ("checkpoints by time", *_timed(said)),
-    )
-    there = (each for each in more if said.has(each[1], each[2]))
-    return (_row(said, what, table, *columns, wal), *(_row(said, *each) for each in there))
+@cache
+def counters(engine: str) -> tuple[Counter, ...]:
+    """In the order of the page."""
+    return tuple(data.record(Counter, each) for each in data.table(FILE)[engine]["counter"])
 
 
-def requested(said: CounterSnapshot) -> tuple[str, str]:
-    """Table and column of the checkpoints that were requested."""
-    return _checkpoint_column(said, "num_requested", "checkpoints_req")
+def rows_of(said: CounterSnapshot, engine: str) -> tuple[Row, ...]:
+    """The first is that of the syncs of the log."""
+    return tuple(_row(said, each) for each in counters(engine) if each.applies(said))
 
 
-def _checkpoint_column(said: CounterSnapshot, new: str, old: str) -> tuple[str, str]:
-    """From PostgreSQL 17 on, and before."""
-    return ("pg_stat_checkpointer", new) if said.has("pg_stat_checkpointer", new) else ("pg_stat_bgwriter", old)
-
-
-def _timed(said: CounterSnapshot) -> tuple[str, str]:
-    return _checkpoint_column(said, "num_timed", "checkpoints_timed")
-
-
-def _row(said: CounterSnapshot, what: str, table: str, column: str, time: str = "", setting: str = "") -> Row:
-    """time: its column, in milliseconds, or empty; setting: without which it stays 0."""
+def _row(said: CounterSnapshot, counter: Counter) -> Row:
+    table, column, time = counter.source(said)
+    what = counter.what.format_map(said.settings)
     if not said.has(table, column):
-        return Row(what, None, None, "this server does not count them")
+        return Row(
+            what, None, None, _uncounted(said) if table.startswith("wait/") else "this server does not count them"
+        )
     grown = said.grown(table, column)
     if grown is None:
         return Row(what, None, None, said.why(table, column))
     count = int(grown)
     if not time or not count:
         return Row(what, count, None, "")
-    if said.settings.get(setting) != "on":
-        return Row(what, count, None, f"not timed: {setting} is {said.settings.get(setting, 'not shown')}")
+    if counter.timed and said.settings.get(counter.timed) != "on":
+        setting = said.settings.get(counter.timed, "not shown")
+        return Row(what, count, None, f"not timed: {counter.timed} is {setting}")
+    if not counter.timed and table not in said.timed:
+        return Row(what, count, None, "not timed: setup_instruments does not time them")
     took = said.grown(table, time)
     if not took:
         return Row(what, count, None, said.why(table, time) or "no time of theirs was counted")
-    return Row(what, count, took * 1e6 / count, "")
-
-
-def checkpoints(said: CounterSnapshot) -> tuple[int, int] | None:
-    """(requested, by time); None where that is not known."""
-    found = said.grown(*requested(said)), said.grown(*_timed(said))
-    return None if found[0] is None or found[1] is None else (int(found[0]), int(found[1]))
-
-
-def trigger(said: CounterSnapshot) -> int | None:
-    """Bytes of WAL, whole segments, that lie between two checkpoints which it causes, at the least."""
-    words = ("max_wal_size", "checkpoint_completion_target", "wal_segment_size")  # in MiB, as a share, in bytes
-    most, target, segment = (number(said.settings.get(each)) for each in words)
-    if most is None or target is None or segment is None or segment < 1:
-        return None
-    return max(int(int(most * (1 << 20) / segment) / (1 + target)), 1) * int(segment)
-
-
-# What MySQL and MariaDB say of their syncs, from the counters that there are. Pure.
-#
-# Innodb_data_fsyncs counts the syncs of all files of InnoDB, the log's among them; how long they take is in performance_schema
-# alone, where a sync is one of the operations that neither read nor write (MISC). MariaDB has performance_schema off by
-# default. (MariaDB and MySQL manuals, Server Status Variables, The file_summary_by_event_name Table, Binary Log Group Commit;
-# timers are in picoseconds)
-
-MYSQL_SETTINGS = (
-    *("innodb_flush_log_at_trx_commit", "innodb_flush_method", "sync_binlog", "log_bin", "performance_schema"),
-)
-LOG, BINLOG = "wait/io/file/innodb/innodb_log_file", "wait/io/file/sql/binlog"
-MYSQL_HIDDEN = "what sessions wait for: the user of the connection is not seen to have PROCESS"
-MYSQL_WORDS = {
-    "commit": "its commit",
-    "waiting for handler commit": "its commit",
-    "waiting for prior transaction to commit": "the commit of another transaction before it",
-    "": "something else than a commit, or a CPU",
-}
-STATUS = "mysql -e \"SHOW GLOBAL STATUS WHERE Variable_name RLIKE 'fsyncs|log_waits|^Binlog_'\""
-FILES = "mysql -e \"SELECT * FROM performance_schema.file_summary_by_event_name WHERE EVENT_NAME RLIKE 'log'\""
-
-
-def mysql_commands(said: CounterSnapshot) -> tuple[str, ...]:
-    """Of the tables that this server has."""
-    return (STATUS, FILES) if len(said.before) > 1 else (STATUS,)
-
-
-def mysql_settings(said: CounterSnapshot) -> tuple[str, ...]:
-    """NAME = VALUE, as far as they are shown, and how full the log of InnoDB is."""
-    shown = [f"{name} = {said.settings[name]}" for name in MYSQL_SETTINGS if name in said.settings]
-    status = said.after.get("status", {})
-    age, most = (number(status.get(f"Innodb_checkpoint_{name}")) for name in ("age", "max_age"))
-    if age is None:  # MySQL 8.0.30 and later
-        now, checkpoint = (number(status.get(f"Innodb_redo_log_{name}_lsn")) for name in ("current", "checkpoint"))
-        age = now - checkpoint if now is not None and checkpoint is not None else None
-        most = number(status.get("Innodb_redo_log_capacity_resized"))
-    if age is not None and most:
-        shown.append(f"checkpoint age at the end: {size(age)} of {size(most)}")
-    return tuple(shown)
-
-
-def mysql_rows(said: CounterSnapshot) -> tuple[Row, ...]:
-    """The first is that of all syncs of InnoDB."""
-
-    def of_status(*counters: tuple[str, str]) -> Iterator[Row]:
-        return (_row(said, what, "status", column) for what, column in counters if said.has("status", column))
-
-    binlog = said.settings.get("log_bin", "").upper() in ("ON", "1")
-    return (
-        _row(said, "InnoDB syncs of log and data", "status", "Innodb_data_fsyncs"),
-        *of_status(("InnoDB syncs of the log", "Innodb_os_log_fsyncs")),
-        _file(said, "the InnoDB log: syncs and the like", LOG),
-        *([_file(said, "the binary log: syncs and the like", BINLOG)] if binlog else []),
-        *of_status(
-            ("commits through the binary log", "Binlog_commits"),
-            ("groups of them", "Binlog_group_commits"),
-            ("waits for room in the log buffer", "Innodb_log_waits"),
-            ("waits for a row lock", "Innodb_row_lock_waits"),
-        ),
-    )
-
-
-def _file(said: CounterSnapshot, what: str, event: str) -> Row:
-    if not said.has(event, "COUNT_MISC"):
-        return Row(what, None, None, _uncounted(said))
-    grown = said.grown(event, "COUNT_MISC")
-    if grown is None or not (count := int(grown)):
-        return Row(what, None if grown is None else 0, None, said.why(event, "COUNT_MISC"))
-    took = said.grown(event, "SUM_TIMER_MISC") if event in said.timed else None
-    if not took:
-        why = said.why(event, "SUM_TIMER_MISC") if event in said.timed else ""
-        return Row(what, count, None, why or "not timed: setup_instruments does not time them")
-    return Row(what, count, took / 1000 / count, "")
+    return Row(what, count, took * counter.unit_ns / count, "")
 
 
 def _uncounted(said: CounterSnapshot) -> str:
+    """Why performance_schema does not count a file."""
     if said.settings.get("performance_schema", "").upper() in ("OFF", "0"):
         return "not counted and not timed: performance_schema is off"
     if fault := said.faults.get("file_summary_by_event_name"):
@@ -297,6 +179,43 @@ def _uncounted(said: CounterSnapshot) -> str:
     if len(said.before) > 1:
         return "performance_schema does not count them"
     return "performance_schema counts nothing that this user is shown"
+
+
+def _commands(said: CounterSnapshot, listed: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Of the tables that this server has."""
+    return (command for command, table in listed if not table or any(each.startswith(table) for each in said.before))
+
+
+def _settings(said: CounterSnapshot, listed: Sequence[str]) -> Iterator[str]:
+    """NAME = VALUE, as far as they are shown, and how full the log of InnoDB is."""
+    for name, _, unit in (each.partition("=") for each in listed):
+        if name in said.settings:
+            yield f"{name} = {said.settings[name]}{unit}"
+    status = said.after.get("status", {})
+    age, most = (number(status.get(f"Innodb_checkpoint_{name}")) for name in ("age", "max_age"))
+    if age is None:  # MySQL 8.0.30 and later
+        now, checkpoint = (number(status.get(f"Innodb_redo_log_{name}_lsn")) for name in ("current", "checkpoint"))
+        age = now - checkpoint if now is not None and checkpoint is not None else None
+        most = number(status.get("Innodb_redo_log_capacity_resized"))
+    if age is not None and most:
+        yield f"checkpoint age at the end: {size(age)} of {size(most)}"
+
+
+def checkpoints(said: CounterSnapshot) -> tuple[int, int, str] | None:
+    """(requested, by time, the table that counts them); None where that is not known."""
+    asked, timed = (each.source(said) for each in counters("postgres") if each.what.startswith("checkpoints "))
+    found = said.grown(*asked[:2]), said.grown(*timed[:2])
+    return None if found[0] is None or found[1] is None else (int(found[0]), int(found[1]), asked[0])
+
+
+def trigger(said: CounterSnapshot) -> int | None:
+    """Bytes of WAL, whole segments, that lie between two checkpoints which it causes, at the least. (PostgreSQL
+    src/backend/access/transam/xlog.c CalculateCheckpointSegments(), XLogCheckpointNeeded())"""
+    words = ("max_wal_size", "checkpoint_completion_target", "wal_segment_size")  # in MiB, as a share, in bytes
+    most, target, segment = (number(said.settings.get(each)) for each in words)
+    if most is None or target is None or segment is None or segment < 1:
+        return None
+    return max(int(int(most * (1 << 20) / segment) / (1 + target)), 1) * int(segment)
 
 
 # The database's view of the same time, beside the kernel's: what it counted, what its backends waited for, and whether the two
@@ -307,20 +226,6 @@ LATE_S, LEAST_S = 2.0, 5.0  # by which its counters and the first reading may be
 WAITS = 12  # that are told
 KERNEL = "commits by its processes"
 APART = ("checkpointer",)  # roles whose syncs are not those of commits
-
-
-class _Engine(NamedTuple):
-    """How the counters of one kind of server are read. hidden: what its user may not be shown; words: of what is waited for."""
-
-    hidden: str
-    words: Mapping[str, str]
-    rows: Callable[[CounterSnapshot], tuple[Row, ...]]
-    settings: Callable[[CounterSnapshot], tuple[str, ...]]
-    commands: Callable[[CounterSnapshot], tuple[str, ...]]
-
-
-_POSTGRES = _Engine(POSTGRES_HIDDEN, POSTGRES_WORDS, postgres_rows, postgres_settings, postgres_commands)
-_MYSQL = _Engine(MYSQL_HIDDEN, MYSQL_WORDS, mysql_rows, mysql_settings, mysql_commands)
 
 
 class DatabaseFindings(NamedTuple):
@@ -349,14 +254,15 @@ def compare_database(observed: Observation, facts: Facts, trace: Trace) -> Datab
     except ValueError as error:
         return DatabaseFindings(nothing._replace(unseen=(f"what it answered could not be used: {error}",)))
     postgres = asked.engine == "postgres"
-    of = _POSTGRES if postgres else _MYSQL
-    rows = of.rows(found)
+    kind = "postgres" if postgres else "mysql"
+    of = data.table(FILE)[kind]
+    rows = rows_of(found, kind)
     kernel = _kernel(found, trace, observed, postgres) if not place.why and observed.traced else None
     unseen = [place.why] if place.why else []
     if observed.traced is None:
         unseen.append(f"the kernel's side was not traced: {observed.untraced}")
     if not found.sees:
-        unseen.append(of.hidden)
+        unseen.append(of["hidden"])
     elif "PROCESSLIST" in found.faults:
         unseen.append(f"what sessions wait for: PROCESSLIST may not be read ({found.faults['PROCESSLIST']})")
     seconds = observed.after.at - observed.before.at
@@ -371,11 +277,11 @@ def compare_database(observed: Observation, facts: Facts, trace: Trace) -> Datab
         first=_first(title, rows[0], kernel),
         rows=rows,
         kernel=kernel,
-        waits=_waits(found, of.words) if found.sees else (),
+        waits=_waits(found, of["waits"]) if found.sees else (),
         active=found.active / found.moments if found.moments else 0.0,
-        settings=of.settings(found),
+        settings=tuple(_settings(found, of["settings"])),
         unseen=tuple(unseen),
-        commands=of.commands(found),
+        commands=tuple(_commands(found, of["commands"])),
     )
     compared = together and seconds >= LEAST_S
     differs = _differs(title, rows[0], kernel, postgres) if compared else ""

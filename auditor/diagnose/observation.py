@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from auditor import codec
+from auditor import codec, data
 from auditor.facts import Facts, Subject
 from auditor.verify import trial
 from auditor.verify.result import Txg
@@ -113,13 +113,7 @@ def to_text(observation: Observation) -> str:
 def from_text(text: str) -> Observation:
     """What an earlier release did not write is the default of its field. Raises codec.CodecError for anything that is not an
     observation of this schema."""
-    return codec.from_member(Observation, SCHEMA, text, "diagnosis", _upgraded)
-
-
-def _upgraded(document: dict[str, Any]) -> dict[str, Any]:
-    whole = {**codec.plain(Observation._field_defaults), **document}
-    traced = whole.get("traced")
-    return {**whole, "traced": {**TraceTexts._field_defaults, **traced}} if isinstance(traced, dict) else whole
+    return codec.from_member(Observation, SCHEMA, text, "diagnosis", how=codec.LENIENT)
 
 
 # What the counters say of the time between two moments: commits, log blocks, devices, transaction groups, pressure. Pure.
@@ -128,20 +122,7 @@ def _upgraded(document: dict[str, Any]) -> dict[str, Any]:
 
 PRESSURE = "/proc/pressure"
 PRESSED = ("cpu", "memory", "io")
-THROTTLES = {
-    "dmu_tx_dirty_delay": "dirty data is above zfs_delay_min_dirty_percent",
-    "dmu_tx_dirty_over_max": "dirty data has reached zfs_dirty_data_max",
-    "dmu_tx_dirty_throttle": "dirty data of one transaction group is too much",
-    "dmu_tx_wrlog_delay": "what the ZIL holds is above zfs_wrlog_data_max",
-    "dmu_tx_memory_reclaim": "memory has to be freed first",
-    "dmu_tx_memory_reserve": "memory has to be freed first",
-}
-FALLBACKS = {
-    "zil_commit_error_count": "after an error of a log block",
-    "zil_commit_stall_count": "no log block could be allocated",
-    "zil_commit_suspend_count": "the ZIL is suspended (a snapshot, a rename or an unmount is under way)",
-    "zil_commit_crash_count": "the ZIL gave up after a failed write",
-}
+FILE = "counters.toml"
 IN_FLIGHT, DONE = 8, (0, 4, 11, 15)  # places in /sys/block/X/stat; reads, writes, discards and flushes that completed
 _SOME = re.compile(r"^some .*total=([0-9]{1,18})$", re.MULTILINE)
 
@@ -237,9 +218,9 @@ def counted(seen: Observation, facts: Facts) -> Counters:
     fell: list[str] = []
     datasets = tuple(_datasets(before, after, fell))
     earlier, later = (trial.table(each, trial.DMU_TX) for each in (before, after))
-    grown = trial.grown(earlier, later)
-    fell += [f"{row} of {trial.DMU_TX} fell" for row in THROTTLES if row in earlier and row not in grown]
-    rows = [row for row in THROTTLES if row in earlier or row in later]
+    grown, held = trial.grown(earlier, later), data.table(FILE)["held"]
+    fell += [f"{row} of {trial.DMU_TX} fell" for row in held if row in earlier and row not in grown]
+    rows = [row for row in held if row in earlier or row in later]
     boot = after.at - after.up
     history = [moment.text.get(trial.txgs_path(pool.name), "") for moment in (before, after)]
     return Counters(
@@ -248,7 +229,7 @@ def counted(seen: Observation, facts: Facts) -> Counters:
         zil=_zil(before, after, fell),
         legs=_legs(before, after, pool, facts, seconds, fell),
         txgs=trial.txgs(history, boot, before.at, after.at),
-        throttles={row: grown[row] for row in THROTTLES if grown.get(row)},
+        throttles={row: grown[row] for row in held if grown.get(row)},
         pressure=_pressure(before, after, seconds),
         status=after.text.get(f"{trial.STATUS}{pool.name}", ""),
         fell=tuple(fell),
@@ -302,7 +283,7 @@ def _zil(before: Reading, after: Reading, fell: list[str]) -> Zil:
         slog=total("zil_itx_metaslab_slog_count"),
         normal=total("zil_itx_metaslab_normal_count"),
         indirect=total("zil_itx_indirect_count"),
-        fallbacks={row: count for row in FALLBACKS if (count := total(row))},
+        fallbacks={row: count for row in data.table(FILE)["fallbacks"] if (count := total(row))},
         apart=apart,
     )
 

@@ -204,8 +204,7 @@ def _read(path: Path) -> Place:
     if file is None:
         raise ValueError("not a plain file")
     with file:
-        said = json.loads(file.read(LONGEST))
-    return codec.load(Place, {**Place._field_defaults, **said} if isinstance(said, dict) else said)
+        return codec.load(Place, json.loads(file.read(LONGEST)), how=codec.LENIENT)
 
 
 def forget_parts() -> None:

@@ -110,17 +110,12 @@ def from_text(text: str) -> Trial:
 
 
 def _with_log(document: Any) -> Any:
-    """The same with a member for what the kernel logged in each run and without zpool iostat, which earlier releases kept; also
-    of the trial that it was compared with."""
+    """The same with a member for what the kernel logged in each run, also of the trial that it was compared with."""
     if isinstance(document, dict):
-        if isinstance(runs := document.get("runs"), list):
-            logged = {"logged": codec.plain(UNLOGGED)}
-            document["runs"] = [
-                {**logged, **{name: value for name, value in each.items() if name != "iostat"}}
-                if isinstance(each, dict)
-                else each
-                for each in runs
-            ]
+        runs = document.get("runs")
+        for each in runs if isinstance(runs, list) else ():
+            if isinstance(each, dict):
+                each.setdefault("logged", codec.plain(UNLOGGED))
         document["without"] = _with_log(document.get("without"))
     return document
 

@@ -75,6 +75,10 @@ SCHEMAS = {
     "checklists.toml": table({"list": table({"id": TEXT, "title": TEXT, "about": TEXT, "line": table({
         "id": TEXT, "text": TEXT, "source": TEXT, "on": one_of("", "log"), "rules": LINES, "against": LINES, "facts": LINES,
         "links": LINES, "verify": LINES, "diagnose": LINES, "ask": LINE})})}),
+    "counters.toml": table({"held": by_name(TEXT), "fallbacks": by_name(TEXT)}, **dict.fromkeys(("postgres", "mysql"), table({
+        "hidden": TEXT, "settings": TEXTS, "commands": many({**many(LINE, 2), "maxItems": 2}, 1), "waits": by_name(TEXT),
+        "counter": table({"what": TEXT, "columns": many({**many(LINE, 3), "maxItems": 3}, 1)}, unit_ns={"type": "number"},
+            timed=TEXT, only=TEXTS, but=TEXTS, always=FLAG)}))),
     "drives.toml": table({"drive": table({
         "pattern": TEXT, "plp": one_of(*CLASSES), "confidence": one_of(*CONFIDENCES), "family": TEXT, "source": TEXT,
         "examples": TEXTS})}),

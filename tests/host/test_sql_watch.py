@@ -112,7 +112,7 @@ def test_postgres_is_asked_for_columns_that_it_has_in_read_only_transactions(
     assert all(text.startswith("SELECT ") for text in asked)
     assert server.rolled_back == len(asked) == server.said.count("SET LOCAL statement_timeout = 5000") - 1
     assert not {"query", "usename", "client_addr", "datname"} & set(re.findall(r"\w+", " ".join(asked)))
-    assert database_counters.postgres_rows(found)[0].counted == 0
+    assert database_counters.rows_of(found, "postgres")[0].counted == 0
     assert found.waits == {"LWLock WALWrite": (12, 12), "IO WALSync": (1, 1), "": (2, 2), "?": (1, 1)}
     assert (found.moments, found.ended, found.sees) == (1, "", True)
 
@@ -351,7 +351,7 @@ def test_a_real_mariadb_counts_what_it_is_made_to_do(mariadb: str) -> None:
     connection.close()
     assert answer.fault == ""
     found = database_counters.parse_counters(answer.text)
-    rows = {each.what: each for each in database_counters.mysql_rows(found)}
+    rows = {each.what: each for each in database_counters.rows_of(found, "mysql")}
     assert (rows["InnoDB syncs of log and data"].counted or 0) >= 30
     assert rows["commits through the binary log"].counted == 30
     assert (rows["the binary log: syncs and the like"].mean_ns or 0) > 0
@@ -379,7 +379,7 @@ def test_a_real_postgres_counts_what_it_is_made_to_do(postgres: str) -> None:
             answer = end()
     assert answer.fault == ""
     found = database_counters.parse_counters(answer.text)
-    wal = database_counters.postgres_rows(found)[0]
+    wal = database_counters.rows_of(found, "postgres")[0]
     assert wal.counted is not None
     assert wal.counted >= 30
     assert (wal.mean_ns or 0) > 0
