@@ -10,7 +10,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from auditor.host.request import Capture, Files
-from auditor.selftest.faults import (
+from auditor.selftest import (
     BINARY,
     DENIED,
     EMPTY,

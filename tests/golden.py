@@ -15,7 +15,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from auditor import audit, codec, rulebook
-from auditor.checklist import checklist_page, survey
+from auditor.checklist import checklist_page, responses
 from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
 from auditor.diagnose import diagnose_page
@@ -323,7 +323,7 @@ def diagnosis_reports() -> dict[str, str]:
 def checklist_of(*recordings: Path) -> Checklist:
     """The checklist of recordings, drawn up three weeks after the first was made; of any number of rules."""
     made = recording.load(recordings[0]).taken + 21 * 86400
-    found = survey.draw(survey.ChecklistOptions(None, recordings, audit.Options(), None, 30.0, 600.0, made), None)
+    found = responses.draw(responses.ChecklistOptions(None, recordings, audit.Options(), None, 30.0, 600.0, made), None)
     evidence = (
         each._replace(text=re.sub(r"\d+ of \d+ rules", "200 of 205 rules", each.text)) for each in found.evidence
     )

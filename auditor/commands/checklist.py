@@ -46,15 +46,15 @@ def checklist(
     Exit codes: 11 to 14 the worst of what a no rests on (low, medium, high, critical); else 10 while a command would answer
     what is open; else 0, also where only a person can.
     """
-    from auditor.checklist import checklist_page, survey
+    from auditor.checklist import checklist_page, responses
 
     if not target and not replays:
         raise click.UsageError("name a TARGET, or --replay recordings")
     options = asked.options()
-    wanted = survey.ChecklistOptions(
+    wanted = responses.ChecklistOptions(
         target, replays, options, asked.named_policy(), asked.timeout, asked.deadline, time.time()
     )
-    found = survey.draw(wanted, progress(asked.deadline))
+    found = responses.draw(wanted, progress(asked.deadline))
     text = checklist_page.write(format_, found, zaudit=__version__, verbose=verbose, **look(output))
     summary = f"{checklist_page.counts(found)} (exit code {found.exit_code})"
     write(text, output, summary, encoded=format_ == "html")

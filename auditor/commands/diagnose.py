@@ -64,7 +64,7 @@ def diagnose(
 
     Exit codes: 0 nothing stands out, 10 inconclusive, 12 something stands out, 14 syncs that write nothing.
     """
-    from auditor.diagnose import inspection as command
+    from auditor.diagnose import watch as command
 
     if bool(target) == bool(asked.replay):
         raise click.UsageError("name a TARGET, or --replay a recording")

@@ -15,7 +15,7 @@ from auditor.screen import say
 from auditor.streams import progress
 
 if TYPE_CHECKING:
-    from auditor.selftest.law import Row
+    from auditor.selftest import Row
 
 EXIT_FAILED = 1
 
@@ -31,7 +31,7 @@ def selftest(format_: str, folders: tuple[Path, ...]) -> NoReturn:
     Exit code: 0 when no rule passed where it must not, 1 when one did.
     """
     from auditor import rulebook
-    from auditor.selftest import law
+    from auditor import selftest as law
 
     rules = rulebook.load(folders)
     rows = law.run(rules, progress())

@@ -1,16 +1,24 @@
-"""Commits by thread and volume, from histograms of the kernel or from the calls of a process. Pure."""
+"""Who commits: by thread and volume, from histograms of the kernel or from the calls of a process; and the process that the
+user asks about."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from auditor.diagnose.diagnosis import Calls, Cause
-from auditor.diagnose.observation import KERNEL, Counters, Observation, Tick, TraceTexts
-from auditor.facts import HOST, Facts, Subject
+from auditor.databases import SERVERS
+from auditor.diagnose.diagnosis import Cause, ProcessPart
+from auditor.diagnose.observation import KERNEL, Counters, NamedProcess, Observation, Tick, TraceTexts
+from auditor.errors import EXIT_NOTHING, Stop
+from auditor.facts import HOST, Facts, Subject, is_true
+from auditor.host import owner
+from auditor.host.live import Host
+from auditor.host.request import Files, Read
+from auditor.sources import mounts
+from auditor.text import duration, harmless
 from auditor.verify.result import Histogram, Slice
 
 # What the kernel's histogram triggers print. (Linux Documentation/trace/histogram.rst; kernel/trace/trace_events_hist.c)
@@ -260,50 +268,290 @@ def disagree(counted: Counters, trace: Trace, lost: Sequence[Cause], late: float
     )
 
 
-# By which calls threads came to their commits, as far as that can be told. Pure.
+# A process that is named in the place of a dataset: on which datasets it has files open for writing, it and the processes that
+# it started, and which threads are theirs.
 #
-# One call of fsync is one commit (zfs_fsync() of OpenZFS module/zfs/zfs_vnops.c), but to a dataset with sync=disabled it is
-# none; before 2.4 mapped pages that it writes may be a second one (zpl_writepages() of module/os/linux/zfs/zpl_file.c). Calls
-# are not counted by ZIL, so of a thread that commits to several only what is certain is told.
+# The name of a pool begins with a letter, so digits alone are a process (OpenZFS module/zcommon/zfs_namecheck.c
+# pool_namecheck()). Which file a descriptor means is not told by its path, which another mount namespace may read otherwise,
+# but by the number of its mount. (man 5 proc_pid_fdinfo, proc_pid_mountinfo, proc_tid_children)
+
+PID = re.compile(r"[0-9]{1,20}")
+LARGEST_PID = 1 << 22  # PID_MAX_LIMIT of include/linux/threads.h
+PROCESSES, LOOKED_AT, THREADS = 1024, 64, 20_000  # of one family; whose descriptors are read; whose numbers are kept
+WRITES, PATH_ONLY = 0o3, 0o10000000  # O_WRONLY | O_RDWR, O_PATH
+_FLAGS = re.compile(r"^flags:[ \t]{1,9}([0-7]{1,12})$", re.MULTILINE)
+_MOUNT = re.compile(r"^mnt_id:[ \t]{1,9}([0-9]{1,10})$", re.MULTILINE)
+_CHILDREN = re.compile(r"(?:[0-9]{1,7} )*")
+_VOLUME = re.compile(r"/dev/zd[0-9]{1,7}(?:p[0-9]{1,3})?")
+TABLES = ("/proc/1/mountinfo", "/proc/self/mountinfo")
 
 
-class CallCounts(NamedTuple):
-    """rows: of each thread to each ZIL; whole: of all of them together, None where they were not counted. why_not: why."""
+class NoSuchLoad(Stop):
+    """The process has nothing to be diagnosed, or may not be looked into; the text says why and what to name instead."""
 
-    rows: Mapping[Thread, Calls]
-    whole: Calls | None
-    why_not: str
+    exit_code = EXIT_NOTHING
 
 
-def called(seen: TraceTexts | None, threads: Sequence[Thread], *, disabled: bool) -> CallCounts:
-    """How each came to its commits. disabled: calls may have been to a dataset with sync=disabled."""
-    if seen is None or seen.uncalled:
-        return CallCounts({}, None, seen.uncalled if seen else "")
+class ProcessLoad(NamedTuple):
+    """name: of the process; targets: datasets, and nodes of volumes, that it and its children write to. started: of
+    :func:`memory.started`. unseen: why there may be more of them, empty where these are all."""
+
+    pid: int
+    name: str
+    started: int
+    targets: tuple[str, ...]
+    parent: int
+    unseen: str
+
+
+def meant(target: str) -> bool:
+    """Whether a process is named."""
+    return PID.fullmatch(target) is not None
+
+
+def find(host: Host, target: str) -> ProcessLoad:
+    """Raises NoSuchLoad."""
+    pid = int(target)
+    if not 0 < pid < LARGEST_PID:
+        raise NoSuchLoad(f"no process has the number {target}")
+    # the first question about it keeps hold of it: whatever is asked later is of this one, or is not answered
+    comm = host.read(Read((f"/proc/{pid}/comm",))).text.get(f"/proc/{pid}/comm")
+    started = owner.started(pid)
+    if comm is None or not started:
+        raise NoSuchLoad(f"no process {pid} is seen here{_hidden(host)}")
+    name = comm.removesuffix("\n")
+    called = f"process {pid} ({harmless(name)})"
+    if started == owner.UNTOLD:
+        raise NoSuchLoad(f"{called} lets its reader wait: name a dataset")
+    own = _opened(host, (pid,))
+    family = sorted({*members(host, pid).values()} - {pid})[: LOOKED_AT - 1]
+    theirs = _opened(host, family) if family else Files({})
+    still = {*members(host, pid).values()}  # others may have the numbers of those that are no children any more
+    theirs = theirs._replace(links={path: to for path, to in theirs.links.items() if int(path.split("/")[2]) in still})
+    if owner.started(pid) != started:
+        raise NoSuchLoad(f"{called} ended while it was looked at")
+    targets = tuple(sorted({*_targets(own, host), *_targets(theirs, host)}))
+    unseen = [*_unseen(own), *_unseen(theirs)]
+    if not targets:
+        kinds = sorted({mount.fstype for _, mount, _ in _written(own) if mount})
+        on = f" (its files are on {', '.join(map(harmless, kinds[:5]))})" if kinds else ""
+        why = f": {unseen[0]}; name a dataset, or run zaudit as root" if unseen else f"{on}; name a dataset"
+        what = "which files it has open is not known" if unseen else "it has no file on ZFS open for writing"
+        raise NoSuchLoad(f"{called}: {what}{why}")
+    pools = sorted({each.partition("/")[0] for each in targets if not each.startswith("/")})
+    if len(pools) > 1:
+        raise NoSuchLoad(several(called, pools, targets))
+    return ProcessLoad(pid, name, started, targets, _parent(host, pid, name), unseen[0] if unseen else "")
+
+
+def several(called: str, pools: Iterable[str], targets: Iterable[str]) -> str:
+    """That one pool has to be chosen."""
+    there = [harmless(each) for each in targets]
+    return (
+        f"{called} writes to {len(list(pools))} pools ({', '.join(there[:8])}{', ...' if len(there) > 8 else ''}): "
+        f"name one of these datasets in its place"
+    )
+
+
+def members(host: Host, pid: int) -> dict[int, int]:
+    """Thread -> process, of the process and of those that it started, and they, as far as they still run. At most PROCESSES."""
+    threads: dict[int, int] = {pid: pid}
+    seen, level = {pid}, [pid]
+    while level and len(threads) < THREADS:
+        said = host.read(Read(tuple(f"/proc/{each}/task/*/children" for each in level))).text
+        below: set[int] = set()
+        for path, text in said.items():
+            parts = path.split("/")
+            threads[int(parts[4])] = int(parts[2])
+            below |= {int(each) for each in text.split()} if _CHILDREN.fullmatch(text) else set()
+        level = sorted(below - seen)[: PROCESSES - len(seen)]
+        seen |= set(level)
+    return threads
+
+
+def whole(host: Host, pid: int) -> bool:
+    """Whether this kernel says which children a process has (CONFIG_PROC_CHILDREN)."""
+    return bool(host.read(Read((f"/proc/{pid}/task/*/children",))).text)
+
+
+class Family:
+    """The threads of a process that was found, and of its children, as they come and go while it is watched."""
+
+    def __init__(self, host: Host, found: ProcessLoad) -> None:
+        self._host, self._found = host, found
+        self.threads: dict[int, int] = {}
+        self._told = whole(host, found.pid)
+        self.look()
+
+    def look(self) -> None:
+        """Those that there are now, in addition."""
+        if len(self.threads) < THREADS:
+            self.threads |= members(self._host, self._found.pid)
+
+    def named(self, known: Iterable[int], traced: Iterable[int]) -> NamedProcess:
+        """What is recorded. known: threads that were seen at either end; traced: those that committed."""
+        found, threads = self._found, tuple(sorted(self.threads)[:THREADS])
+        lost = sorted({*traced} - {*known} - {*threads})[:THREADS]
+        processes = len({*self.threads.values()})
+        return NamedProcess(
+            found.pid, found.name, found.targets, processes, threads, tuple(lost), found.parent, tuple(self._faults())
+        )
+
+    def _faults(self) -> Iterator[str]:
+        found, now = self._found, owner.started(self._found.pid)
+        if found.unseen:
+            yield f"not every file that it has open was seen: {found.unseen}"
+        if not self._told:
+            yield "this kernel does not say which children a process has: those are not counted as its own"
+        elif len({*self.threads.values()}) >= PROCESSES or len(self.threads) >= THREADS:
+            yield f"it has more than {PROCESSES:,} children or {THREADS:,} threads: not all are counted as its own"
+        if now == 0:
+            yield "it ended while it was watched"
+        elif now not in (found.started, owner.UNTOLD):
+            yield "it ended while it was watched, and its number went to another process, which may be counted as its own"
+
+
+# -- what it has open ---------------------------------------------------------------------------------------------
+
+
+def _opened(host: Host, pids: Iterable[int]) -> Files:
+    return host.read(Read(tuple(f"/proc/{pid}/{each}" for pid in pids for each in ("fd/*", "fdinfo/*", "mountinfo"))))
+
+
+def _unseen(files: Files) -> list[str]:
+    """Why descriptors of somebody were not seen, but for those that were closed meanwhile."""
+    return [
+        f"{path}: {why}"
+        for path, why in sorted(files.errors.items())
+        if ("/fd/" in path or "/fdinfo/" in path) and not why.startswith("no such")
+    ]
+
+
+def _written(files: Files) -> Iterator[tuple[str, mounts.Mount | None, str]]:
+    """(process, mount, path) of each file that is open for writing. mount: None where the process does not see it."""
+    tables: dict[str, Mapping[int, mounts.Mount]] = {}
+    for path, target in sorted(files.links.items()):
+        _, _, pid, _, number = path.split("/")
+        info = files.text.get(f"/proc/{pid}/fdinfo/{number}", "")
+        flags, mount = _FLAGS.search(info), _MOUNT.search(info)
+        if flags and mount and int(flags[1], 8) & WRITES and not int(flags[1], 8) & PATH_ONLY:
+            if pid not in tables:
+                tables[pid] = _table(files.text.get(f"/proc/{pid}/mountinfo", ""))
+            yield mount[1], tables[pid].get(int(mount[1])), target
+
+
+def _table(text: str) -> dict[int, mounts.Mount]:
+    """By number; nothing where it is no table."""
     try:
-        counted = calls(seen.calls)
-    except ValueError as error:
-        return CallCounts({}, None, str(error))
-    commits = Counter[int]()
-    for each in threads:
-        commits[each.pid] += each.commits
-    of_thread = {pid: _calls(many, *counted.get(pid, (0, 0)), disabled) for pid, many in commits.items()}
-    rows = {each: _part(of_thread[each.pid], each.commits, commits[each.pid]) for each in threads}
-    fsync, fdatasync, other, at_most = zip(*of_thread.values(), strict=True) if of_thread else ((), (), (), ())
-    return CallCounts(rows, Calls(sum(fsync), sum(fdatasync), sum(other), any(at_most)), "")
+        return {each.number: each for each in mounts.mounts(text)}
+    except ValueError:
+        return {}
 
 
-def _calls(commits: int, fsync: int, fdatasync: int, disabled: bool) -> Calls:
-    """Of one thread."""
-    together = fsync + fdatasync
-    at_most = together > 0 and (disabled or (together > commits and not close(together, commits)))
-    return Calls(min(fsync, commits), min(fdatasync, commits), max(commits - together, 0), at_most)
+def _targets(files: Files, host: Host) -> Iterator[str]:
+    """Datasets, volumes, and the volumes below other file systems. The numbers of mounts are of the whole machine, so one
+    outside of the root directory of the process is found among those of the host."""
+    hosts: dict[int, mounts.Mount] | None = None
+    for number, mount, path in _written(files):
+        if mount is None:
+            if hosts is None:
+                said = host.read(Read(TABLES)).text
+                hosts = {key: each for table in reversed(TABLES) for key, each in _table(said.get(table, "")).items()}
+            mount = hosts.get(int(number))
+        if mount is None:
+            continue
+        if mount.fstype == "zfs" and "@" not in mount.source:
+            yield mount.source
+        elif mount.fstype == "devtmpfs" and _VOLUME.fullmatch(path):
+            yield path
+        elif not mount.fstype.startswith("fuse") and _VOLUME.fullmatch(mount.source):
+            yield mount.source
 
 
-def _part(whole: Calls, commits: int, of_thread: int) -> Calls:
-    """What is certain of commits to one ZIL, of so many of the thread."""
-    if commits == of_thread:
-        return whole
-    fsync, fdatasync, other, at_most = whole
-    mixed = sum(each > 0 for each in (fsync, fdatasync, other)) > 1
-    least = max(commits - fsync - fdatasync, 0)
-    return Calls(min(fsync, commits), min(fdatasync, commits), least, at_most or mixed)
+def _parent(host: Host, pid: int, name: str) -> int:
+    """Of a process of a database server the parent, where it is the same program; else 0."""
+    if name not in SERVERS:
+        return 0
+    said = host.read(Read((f"/proc/{pid}/stat",))).text.get(f"/proc/{pid}/stat", "").rpartition(") ")[2].split()
+    parent = int(said[1]) if len(said) > 1 and PID.fullmatch(said[1]) else 0
+    comm = host.read(Read((f"/proc/{parent}/comm",))).text.get(f"/proc/{parent}/comm", "") if parent else ""
+    return parent if comm == f"{name}\n" else 0
+
+
+def _hidden(host: Host) -> str:
+    """Why it may be there all the same. (man 5 proc, hidepid)"""
+    try:
+        table = mounts.mounts(host.read(Read((TABLES[1],))).text.get(TABLES[1], ""))
+    except ValueError:
+        return ""
+    mount = mounts.mount_of(table, "/proc")
+    hides = mount is not None and any(each.startswith("hidepid=") and each != "hidepid=0" for each in mount.options)
+    return " (/proc is mounted with hidepid, which hides those of others; run zaudit as root)" if hides else ""
+
+
+# How much of what was seen is of the process that was named. Pure.
+#
+# Narrowed is who commits, and nothing else: a log block holds commits of everybody, and the devices serve all of them. What is
+# written to a volume is committed by a thread of the kernel (OpenZFS module/os/linux/zfs/zvol_os.c), so of a process that has
+# one open the commits to that volume are its own, too.
+
+SHARED = "log blocks, devices and causes are of the whole pool"
+
+
+def attribute_to_process(
+    seen: Observation, trace: Trace, facts: Facts, where: Mapping[int, str]
+) -> tuple[ProcessPart | None, frozenset[Thread]]:
+    """None where no process was named; and what of the trace is its own. where: ZIL -> dataset."""
+    named = seen.named
+    if named is None:
+        return None, frozenset()
+    why = _why_not(seen, trace, facts)
+    below = volumes(named.targets, facts)
+    kernels = [] if why or not below else of_kernel(seen, trace.threads)
+    through = [each for each in kernels if where.get(each.zil) in below]
+    threads = {*named.threads} if not why else set()
+    mine = frozenset((*(each for each in trace.threads if each.pid in threads), *through))
+    commits, us = sum(each.commits for each in mine), sum(each.us for each in mine)
+    whole = sum(each.us for each in trace.threads)
+    told = _share(trace, why, commits, us, whole)
+    children, names = named.processes - 1, sorted({where[each.zil] for each in through})
+    also = f" and {children:,} process{'es' if children > 1 else ''} that it started" if children > 0 else ""
+    told += f", with what threads of the kernel commit to {', '.join(names)}" if names else ""
+    faults = [*named.faults]
+    if lost := sum(each.commits for each in trace.threads if each.pid in {*named.lost} and not why):
+        faults.append(f"{lost:,} commits are of threads that ended before anybody saw whose they were")
+    if untold := sum(each.commits for each in kernels if each.zil not in where):
+        faults.append(f"{untold:,} commits are to some volume, and to which is not known")
+    return ProcessPart(
+        pid=named.pid,
+        name=named.name,
+        processes=named.processes,
+        datasets=named.targets,
+        commits=None if why else commits,
+        mean_ns=us * 1000 / commits if commits else None,
+        part=None if why else us / whole if whole else 0.0,
+        text=f"process {named.pid} ({named.name}){also}{told}; {SHARED} {seen.pool}",
+        faults=tuple(faults),
+        parent=named.parent,
+    ), mine
+
+
+def _why_not(seen: Observation, trace: Trace, facts: Facts) -> str:
+    if seen.traced is None:
+        return f"which commits are its own was not seen: {seen.untraced}"
+    if not trace.whole:
+        return "which commits are its own is not known: not every thread that commits was seen"
+    if not is_true(facts.get(HOST, "all_processes")):
+        return "which commits are its own is not known: the kernel numbers processes otherwise than this container"
+    return ""
+
+
+def _share(trace: Trace, why: str, commits: int, us: int, whole: int) -> str:
+    if why:
+        return f": {why}"
+    if not commits:
+        return f" made none of the {trace.commits:,} commits"
+    return (
+        f" made {commits:,} of {trace.commits:,} commits, {us / whole if whole else 0:.0%} of the time of all of them, "
+        f"{duration(us * 1000 / commits)} each"
+    )

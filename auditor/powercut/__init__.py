@@ -1,10 +1,9 @@
 """``zaudit powercut``: what a power cut leaves on the user's own drives.
 
-    record    what lies on disk: sectors that identify themselves, and the checker of what is left
-    wire      frames between host and witness: authenticated, in order, nothing else
-    book      what a witness knows of a run, and the log that it rests on
+    sectors   what lies on disk: sectors that identify themselves, and the checker of what is left
+    wire      frames between host and witness, authenticated and in order, and the log of a witness
     witness   the server: keeps what hosts report, and answers when it is synced
-    verdict   was it a power cut, could it have shown a lie, and what do so many cuts prove
+    proof     was it a power cut, could it have shown a lie, and what do so many cuts prove
     target    where a run may write: a partition, or a new folder
     report    the page with a timeline of each cut, the JSON, and entries that others can compute again
     campaign  the host's side: write and report, check after the boot

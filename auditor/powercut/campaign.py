@@ -22,11 +22,10 @@ from auditor.host.live import Host
 from auditor.host.request import Run as Question
 from auditor.host.trust import held
 from auditor.powercut import proof, target, witness
-from auditor.powercut.book import Run, Session, runs, streams_of
 from auditor.powercut.proof import Campaign, Drive, DriveTrial, Gap
 from auditor.powercut.sectors import Layout, Receipts, Remains, check, mark_of
 from auditor.powercut.target import PROFILES, Folder, Medium, Partition, TargetError
-from auditor.powercut.wire import NO_RUN, Kind, encoded
+from auditor.powercut.wire import NO_RUN, Kind, Run, Session, encoded, runs, streams_of
 from auditor.powercut.writer import Link, Writer, child
 from auditor.sources.machine import CUTS_SCHEMA
 from auditor.text import harmless

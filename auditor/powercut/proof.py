@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from auditor.facts import DriveCuts
 from auditor.model.write_cache import CONFIDENCE, ENOUGH, bounds
-from auditor.powercut.book import Run, Session
 from auditor.powercut.sectors import CLASSES
+from auditor.powercut.wire import Run, Session
 from auditor.sources.machine import LONGEST
 from auditor.text import harmless
 

@@ -27,10 +27,9 @@ from auditor.host import process, trust, user_files
 from auditor.host.live import ENVIRONMENT
 from auditor.host.process import Time
 from auditor.host.trust import held
-from auditor.powercut import book, wire
-from auditor.powercut.book import Log, Session, StoreError, StoreFull
+from auditor.powercut import wire
 from auditor.powercut.sectors import Receipts
-from auditor.powercut.wire import NO_RUN, NUMBER, PROTOCOL, Frame, Kind, Receiver, Sender, WireError
+from auditor.powercut.wire import Frame, Kind, Receiver, Sender, StoreError, StoreFull, WireError
 from auditor.text import harmless
 from auditor.verify import ledger
 
@@ -81,7 +80,7 @@ class Connection:
     nonce: bytes
     until: float  # it has said who it is
     out: bytearray = field(default_factory=bytearray)
-    log: Log | None = None
+    log: wire.Log | None = None
     session: int = 0
     newest: int = -1  # number of the last frame that was added
     cut_at: float = 0.0  # the witness cuts at the next commit after this
@@ -110,7 +109,7 @@ class Witness:
             raise StoreError(f"{store}: another witness uses it") from None
         self._lock = lock
         self._connections: list[Connection] = []
-        self._logs: dict[bytes, Log] = {}
+        self._logs: dict[bytes, wire.Log] = {}
         self._selector = selectors.DefaultSelector()
 
     def serve(self, listener: socket.socket, ended: Callable[[], bool] = lambda: False) -> None:
@@ -160,7 +159,7 @@ class Witness:
         new = Connection(accepted, peer, *both, secrets.token_bytes(NONCE), time.monotonic() + GREETING_S)
         self._connections.append(new)
         self._selector.register(accepted, selectors.EVENT_READ, new)
-        self._send(new, Kind.CHALLENGE, NO_RUN, new.nonce)
+        self._send(new, Kind.CHALLENGE, wire.NO_RUN, new.nonce)
 
     def _hear(self, here: Connection) -> None:
         if here not in self._connections:
@@ -183,7 +182,7 @@ class Witness:
 
     def _refuse(self, here: Connection, error: Stop) -> None:
         self._say(f"{here.peer}: {error}")
-        run = here.log.run.run if here.log else NO_RUN
+        run = here.log.run.run if here.log else wire.NO_RUN
         if here.session:
             self._send(here, Kind.REFUSED, run, str(error).encode()[:500])
         self._settle_one(here)
@@ -230,7 +229,7 @@ class Witness:
 
     def _greet(self, here: Connection, frame: Frame) -> None:
         """HELLO, and what the host needs to go on. Raises WireError and StoreError."""
-        if frame.kind is not Kind.HELLO or frame.run == NO_RUN:
+        if frame.kind is not Kind.HELLO or frame.run == wire.NO_RUN:
             raise WireError("a connection that does not begin with HELLO")
         hello = frame.document()
         nonces = hello.pop("nonce", None), hello.pop("challenge", None)
@@ -240,8 +239,10 @@ class Witness:
         here.sender.rekey(key)
         here.receiver.rekey(key)
         here.session = -1  # it has the key, and may know from now on why it is refused
-        if hello.get("protocol") != PROTOCOL:
-            raise WireError(f"the host speaks protocol {harmless(str(hello.get('protocol'))[:20])}, this is {PROTOCOL}")
+        if hello.get("protocol") != wire.PROTOCOL:
+            raise WireError(
+                f"the host speaks protocol {harmless(str(hello.get('protocol'))[:20])}, this is {wire.PROTOCOL}"
+            )
         log = self._log(frame.run)
         body = wire.encoded({**hello, "here": ledger.boot_id() == hello.get("boot")})
         session = len(log.run.sessions) + 1
@@ -257,12 +258,12 @@ class Witness:
         if log.run.sessions[-1].hello["here"]:
             self._say("the witness runs on the machine that is to be cut: it will know nothing afterwards")
 
-    def _log(self, run: bytes) -> Log:
+    def _log(self, run: bytes) -> wire.Log:
         if run not in self._logs:
-            kept = sum(name.endswith(book.SUFFIX) for name in user_files.names(self._folder, 4 * book.RUNS))
-            if kept >= book.RUNS and f"{run.hex()}{book.SUFFIX}" not in user_files.names(self._folder, 4 * book.RUNS):
-                raise StoreError(f"the store has {book.RUNS} runs: move it away, or begin another")
-            self._logs[run] = Log(self._folder, run, self._limit, self._sync)
+            kept = sum(name.endswith(wire.SUFFIX) for name in user_files.names(self._folder, 4 * wire.RUNS))
+            if kept >= wire.RUNS and f"{run.hex()}{wire.SUFFIX}" not in user_files.names(self._folder, 4 * wire.RUNS):
+                raise StoreError(f"the store has {wire.RUNS} runs: move it away, or begin another")
+            self._logs[run] = wire.Log(self._folder, run, self._limit, self._sync)
         return self._logs[run]
 
     def _settle(self) -> None:
@@ -283,11 +284,11 @@ class Witness:
             here.log.close()
             here.newest, here.log = -1, None
             self._say(str(error))
-            self._send(here, Kind.REFUSED, NO_RUN, str(error).encode()[:500])
+            self._send(here, Kind.REFUSED, wire.NO_RUN, str(error).encode()[:500])
             self._drop(here)
             return
         newest, here.newest = here.newest, -1
-        self._send(here, Kind.SEEN, here.log.run.run, NUMBER.pack(newest))
+        self._send(here, Kind.SEEN, here.log.run.run, wire.NUMBER.pack(newest))
 
     # -- the cut --------------------------------------------------------------------------------------------------
 
@@ -321,7 +322,7 @@ def listen(address: tuple[str, int]) -> socket.socket:
         raise StoreError(f"{address[0]}:{address[1]}: {error.strerror or error}") from None
 
 
-def _known(session: Session | None) -> dict[str, Any]:
+def _known(session: wire.Session | None) -> dict[str, Any]:
     """What WELCOME says: of the session that wrote last, all that a check needs."""
     if session is None:
         return {}

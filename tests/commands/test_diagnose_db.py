@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auditor.diagnose import database_counters, inspection, watch
+from auditor.diagnose import database_counters, watch
 from auditor.diagnose.observation import Observation
 from auditor.host import sql
 from auditor.host.sql_watch import Connection
@@ -39,7 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Connection | None]:
         seen: Observation = databases.observed(databases.answer())
         return seen._replace(target=words[1], pool=words[2].name)
 
-    monkeypatch.setattr(inspection, "LiveHost", Recorded)
+    monkeypatch.setattr(watch, "LiveHost", Recorded)
     monkeypatch.setattr(watch, "observe", look)
     return found
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.diagnose import observation
-from auditor.diagnose.commits import Thread, called
-from auditor.diagnose.conclusion import diagnose
+from auditor.diagnose.commits import Thread
+from auditor.diagnose.conclusion import called, diagnose
 from auditor.diagnose.diagnosis import Calls
 from auditor.diagnose.observation import KERNEL, Process
 from tests.diagnose import worlds

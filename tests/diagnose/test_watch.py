@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.diagnose import inspection, tracing, watch
-from auditor.diagnose.commits import Histograms
+from auditor.diagnose import tracing, watch
+from auditor.diagnose.commits import Histograms, ProcessLoad
 from auditor.diagnose.conclusion import Moment, Scope, second
 from auditor.diagnose.diagnosis import Second
 from auditor.diagnose.observation import Observation
-from auditor.diagnose.process_share import ProcessLoad
 from auditor.diagnose.watch import WatchOptions
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.live import LiveHost
@@ -115,8 +114,8 @@ FULL = Second(1010.0, 1.0, 1234, 27.1e6, 33_600_000, 67_100_000, 12, 9e5, "sdc",
 
 @pytest.mark.parametrize("narrowed", [True, False])
 def test_columns_stand_below_each_other(narrowed: bool) -> None:
-    told = inspection.columns(narrowed=narrowed, width=None)
-    lines = [inspection.header(told), inspection.row(FULL, told), inspection.row(Second(1.0, 0.0), told)]
+    told = watch.columns(narrowed=narrowed, width=None)
+    lines = [watch.header(told), watch.row(FULL, told), watch.row(Second(1.0, 0.0), told)]
     assert {len(each) for each in lines} == {len(lines[0])}
     assert len(lines[0]) <= 120
     assert ("own/s" in lines[0]) is narrowed
@@ -127,8 +126,8 @@ def test_columns_stand_below_each_other(narrowed: bool) -> None:
 @pytest.mark.parametrize("narrowed", [True, False])
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_a_narrow_terminal_lacks_columns_and_breaks_no_line(narrowed: bool, width: int) -> None:
-    told = inspection.columns(narrowed=narrowed, width=width)
-    assert len(inspection.row(FULL, told)) <= width
+    told = watch.columns(narrowed=narrowed, width=width)
+    assert len(watch.row(FULL, told)) <= width
     assert ("own/s" in told) is narrowed
     assert {"commits/s", "mean", "flush"} < {*told}
     assert ("synced in" in told) is (width >= (120 if narrowed else 100))
@@ -140,9 +139,9 @@ def test_names_come_again_on_a_terminal(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     monkeypatch.setenv("COLUMNS", "80")
-    lines = inspection.Lines("process 7 (\x1b[31m)", beside=False)
+    lines = watch.Lines("process 7 (\x1b[31m)", beside=False)
     lines.begin("only root may trace")
-    for _ in range(2 * inspection.HEADER_EVERY + 1):
+    for _ in range(2 * watch.HEADER_EVERY + 1):
         lines.line(FULL)
     out = capsys.readouterr().out
     assert out.count("commits/s") == names
@@ -151,7 +150,7 @@ def test_names_come_again_on_a_terminal(
 
 
 def test_beside_a_report_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = inspection.Lines("", beside=True)
+    lines = watch.Lines("", beside=True)
     lines.begin("")
     lines.line(FULL)
     said = capsys.readouterr()
@@ -235,7 +234,7 @@ def test_a_reader_that_closed_the_pipe_leaves_nothing(tracefs: Tracefs, when: st
 @pytest.mark.slow
 def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     past = recording.load(VERIFICATIONS / "2.3-mirrored-slog.tar.gz")
-    monkeypatch.setattr(inspection, "LiveHost", lambda *limits: recording.ReplayHost(past))
+    monkeypatch.setattr(watch, "LiveHost", lambda *limits: recording.ReplayHost(past))
     done = zaudit("diagnose", "tank/db", "--watch", "--seconds", "2", "--no-trace")
     lines = done.out.splitlines()
     assert lines[0] == "How long commits take is not seen (-): --no-trace."
@@ -256,8 +255,8 @@ def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatc
 def test_the_whole_program_ends_with_its_report(number: int) -> None:
     """Whoever watches over signals for the program does not send it once more while the report is made."""
     script = (
-        "import sys, time\nfrom auditor.diagnose import diagnose_page, inspection\nfrom auditor.recording import recording\n"
-        "past = recording.load(sys.argv[1])\ninspection.LiveHost = lambda *limits: recording.ReplayHost(past)\n"
+        "import sys, time\nfrom auditor.diagnose import diagnose_page, watch\nfrom auditor.recording import recording\n"
+        "past = recording.load(sys.argv[1])\nwatch.LiveHost = lambda *limits: recording.ReplayHost(past)\n"
         "write = diagnose_page.write\n"
         "diagnose_page.write = lambda *each, **all_: (time.sleep(1), write(*each, **all_))[1]\n"
         "sys.argv[1:] = ['diagnose', 'tank/db', '--watch', '--no-trace']\n"
@@ -292,6 +291,6 @@ def test_a_recording_is_not_watched(zaudit: CommandLine, tmp_path: Path) -> None
 def test_to_what_the_lines_are_narrowed(root: str, kind: str, named: bool, narrowed: str) -> None:
     facts = worlds.facts()
     facts.put(Fact(Subject("dataset", root), "type", known(kind, "")))
-    wanted = inspection.DiagnoseOptions(root, 9.0, True, True, True, None, audit.Options(), 9.0, 9.0)
+    wanted = watch.DiagnoseOptions(root, 9.0, True, True, True, None, audit.Options(), 9.0, 9.0)
     found = ProcessLoad(100, "qemu", 7, (root,), 0, "") if named else None
-    assert inspection._watching(wanted, root, worlds.POOL, found, facts).dataset == narrowed
+    assert watch._watching(wanted, root, worlds.POOL, found, facts).dataset == narrowed

@@ -147,7 +147,7 @@ def damaged(past: Recording, damage: list[list[Any]]) -> Recording:
 
 
 def _one_look(question: Question, past: Recording) -> bool:
-    """Whether nothing else tells of a line that is lost from this answer: see auditor.selftest.faults.ONE_LOOK. Of the pools
+    """Whether nothing else tells of a line that is lost from this answer: see auditor.selftest.ONE_LOOK. Of the pools
     the kernel tells, where the recording is young enough to have its list."""
     if question[:2] == ("zpool", "list"):
         return not any(word.endswith("/*/state") for patterns in past.files for word in patterns)

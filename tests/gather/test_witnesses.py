@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
+from auditor import selftest as law
 from auditor.facts import HOST, Fact, Facts, FolderDevice, Known, Subject, SymbolicLink, Unknown, known, unknown
 from auditor.gather import witnesses
 from auditor.host.request import Capture, Files
@@ -17,7 +18,6 @@ from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
-from auditor.selftest import faults, law
 from auditor.sources import machine, zpool_history
 from auditor.sources.pool_tree import LeafRow
 from tests import golden, second_looks, shared
@@ -241,7 +241,7 @@ def in_namespace(past: Recording, mount: str, system: str, own: str = "2") -> Re
 
 
 def read_only(text: bytes) -> bytes:
-    return faults.TEMPORARY.capture(Capture(0, text)).stdout
+    return law.TEMPORARY.capture(Capture(0, text)).stdout
 
 
 def test_a_read_only_bind_mount_is_no_read_only_dataset() -> None:

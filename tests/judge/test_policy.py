@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from auditor import audit, data, rulebook
+from auditor import selftest as law
 from auditor.gather.walk import LookOptions
 from auditor.judge import policy
 from auditor.judge.event import SEVERITIES
@@ -25,7 +26,6 @@ from auditor.report import audit_page, changes, html, report_reader, stored_page
 from auditor.report import report_json as json_report
 from auditor.report.formats import sarif
 from auditor.report.model import Report
-from auditor.selftest import law
 from tests import shared
 from tests.golden import HOSTS, OLDER
 from tests.report.test_report_json import SCHEMA

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from auditor import selftest as law
 from auditor.facts import Known, Spec, Subject
 from auditor.judge.compiler import Registry
 from auditor.judge.rule import Example, RuleError
 from auditor.judge.rule_file import load
 from auditor.registry import registry
-from auditor.selftest import law
 from tests.whole.test_rules import MINIMAL
 
 RULE = load("a-rule", "a-rule.toml", MINIMAL.encode(), registry())

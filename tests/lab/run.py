@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from auditor.recording import recording
-from auditor.selftest.law import FILE
+from auditor.selftest import FILE
 from tests.shared import HOSTS
 
 from . import fixed, outcomes, verdict

@@ -26,11 +26,11 @@ import pytest
 
 from auditor import codec
 from auditor.host.trust import held
-from auditor.powercut import book, campaign, target
-from auditor.powercut.book import Run
+from auditor.powercut import campaign, target, wire
 from auditor.powercut.proof import Drive
 from auditor.powercut.sectors import slots_of, unit
 from auditor.powercut.target import LABEL, MARGIN, TargetError, partition
+from auditor.powercut.wire import Run
 from auditor.sources import machine
 from auditor.verify import ledger, place
 from auditor.verify.ledger import PlaceError
@@ -105,7 +105,7 @@ class Host:
 def total(store: Path) -> int:
     """Commits that the witness has."""
     with held(str(store)) as folder:
-        found = [run for _, run in book.runs(folder, 64 << 20)]
+        found = [run for _, run in wire.runs(folder, 64 << 20)]
     streams = [one for run in found for each in run.sessions for one in each.streams.values()]
     return sum(each.newest for each in streams if each.layout.flushed)
 
@@ -113,7 +113,7 @@ def total(store: Path) -> int:
 def control_waits(store: Path) -> bool:
     """Whether the control stream of the newest session has written nothing yet."""
     with held(str(store)) as folder:
-        newest = [run.sessions[-1] for _, run in book.runs(folder, 64 << 20) if run.sessions][-1:]
+        newest = [run.sessions[-1] for _, run in wire.runs(folder, 64 << 20) if run.sessions][-1:]
     return any(not one.layout.flushed and not one.newest for each in newest for one in each.streams.values())
 
 

@@ -19,8 +19,7 @@ from jsonschema import Draft202012Validator
 
 from auditor import codec
 from auditor.model.write_cache import bounds
-from auditor.powercut import book, report
-from auditor.powercut.book import Run
+from auditor.powercut import report, wire
 from auditor.powercut.proof import (
     VERDICTS,
     Campaign,
@@ -39,7 +38,7 @@ from auditor.powercut.proof import (
 )
 from auditor.powercut.sectors import Receipts, Remains, check, mark_of, slots_of, unit
 from auditor.powercut.target import CONTROL, RAW, layout_of
-from auditor.powercut.wire import COMMIT, Frame, Kind, encoded
+from auditor.powercut.wire import COMMIT, Frame, Kind, Run, encoded
 from tests.fake import CommandLine
 from tests.lab.power.disks import BLOCK, Disk
 from tests.powercut.test_wire import MANIFEST, RUN, commits
@@ -284,12 +283,12 @@ class Logged(Run):
 
     def __init__(self) -> None:
         super().__init__(RUN)
-        self.log = bytearray(book._head(book.MAGIC, RUN))
+        self.log = bytearray(wire._head(wire.MAGIC, RUN))
 
     def add(self, frame: Frame) -> None:
         """One more frame."""
         super().add(frame)
-        self.log += book.record(frame)
+        self.log += wire.record(frame)
 
 
 def log(found: dict[str, Any] | None, drives: list[Drive], *, stop: bool = False, layer: str = "drive") -> Logged:
@@ -459,7 +458,7 @@ def test_an_entry_is_computed_again_from_the_log(tmp_path: Path, zaudit: Command
     assert not [each for each in ("IDENTITY", "nvme0n1", "tank", "m1", "b1") if f'"{each}' in first.out]
     # whoever has a later log takes as much of it as the entry names; the order of stores does not matter
     (path,) = store.glob("*.log")
-    path.write_bytes(data + book.record(Frame(Kind.HELLO, RUN, 3, 0, encoded({"boot": "b3", "machine": "m1"}))))
+    path.write_bytes(data + wire.record(Frame(Kind.HELLO, RUN, 3, 0, encoded({"boot": "b3", "machine": "m1"}))))
     later = zaudit("powercut", "report", str(store), "--format", "toml")
     assert later.out != first.out
     part = stored(tmp_path / "part", run)
@@ -499,7 +498,7 @@ def test_an_entry_is_toml_whatever_a_drive_calls_itself(tmp_path: Path, zaudit: 
 def test_a_store_of_a_later_version_is_left_alone(tmp_path: Path, zaudit: CommandLine) -> None:
     store = stored(tmp_path / "store", lossy())
     (path,) = store.glob("*.log")
-    data = path.read_bytes() + book.record(Frame(Kind.HELLO, RUN, 3, 0)._replace(kind=99))  # type: ignore[arg-type]
+    data = path.read_bytes() + wire.record(Frame(Kind.HELLO, RUN, 3, 0)._replace(kind=99))  # type: ignore[arg-type]
     path.write_bytes(data)
     done = zaudit("powercut", "report", str(store))
     assert (done.code, "a later version of zaudit wrote it" in done.err, path.read_bytes()) == (2, True, data)

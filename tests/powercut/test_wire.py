@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import codec
-from auditor.powercut import book
-from auditor.powercut.book import Log, Run, StoreError, StoreFull
+from auditor.powercut import wire
 from auditor.powercut.sectors import Receipts, mark_of
 from auditor.powercut.target import CONTROL, PROFILES, layout_of
 from auditor.powercut.wire import (
@@ -23,8 +22,12 @@ from auditor.powercut.wire import (
     LONGEST,
     Frame,
     Kind,
+    Log,
     Receiver,
+    Run,
     Sender,
+    StoreError,
+    StoreFull,
     WireError,
     connection_key,
     encoded,
@@ -279,7 +282,7 @@ def test_every_torn_tail_of_the_log_is_a_prefix(tmp_path: Path, folder: int) -> 
     assert len(data) == ends[-1]
     for at in range(len(data) + 1):
         for tail in (b"", b"\xa5" * 40):
-            run, whole = book.read(BytesIO(data[:at] + tail))
+            run, whole = wire.read(BytesIO(data[:at] + tail))
             count = sum(each <= at for each in ends)
             assert state(run) == (states[count - 1] if count else [])
             assert whole == (ends[count - 1] if count else 0)
@@ -349,16 +352,16 @@ def test_a_log_that_is_damaged_in_the_middle_is_left_alone(tmp_path: Path, folde
     log.close()
     path = tmp_path / log.name
     data = path.read_bytes()
-    records = [book.record(each) for each in frames_of_log()]
+    records = [wire.record(each) for each in frames_of_log()]
     start = len(data) - sum(map(len, records))
     path.write_bytes(data[:start] + b"".join([*records[:5], *records[6:]]))
     with pytest.raises(StoreError, match="damaged at byte"):
         Log(folder, RUN, 1 << 20)
-    later = book.record(HELLO._replace(kind=99))  # type: ignore[arg-type]
+    later = wire.record(HELLO._replace(kind=99))  # type: ignore[arg-type]
     path.write_bytes(data[:start] + later)
     with pytest.raises(StoreError, match="a later version of zaudit wrote it"):
         Log(folder, RUN, 1 << 20)
-    path.write_bytes(book._head(b"zauditW2", RUN) + data[start:])
+    path.write_bytes(wire._head(b"zauditW2", RUN) + data[start:])
     with pytest.raises(StoreError, match="is of a later version"):
         Log(folder, RUN, 1 << 20)
     path.write_bytes(data)

@@ -18,11 +18,10 @@ import pytest
 from auditor.errors import EXIT_BROKE
 from auditor.host import process, user_files
 from auditor.host.trust import held
-from auditor.powercut import book, witness, writer
-from auditor.powercut.book import Run, StoreError
+from auditor.powercut import wire, witness, writer
 from auditor.powercut.sectors import Layout
 from auditor.powercut.target import Medium
-from auditor.powercut.wire import COMMIT, NO_RUN, Kind, Receiver, Sender, WireError, encoded
+from auditor.powercut.wire import COMMIT, NO_RUN, Kind, Receiver, Run, Sender, StoreError, WireError, encoded
 from auditor.powercut.witness import CONNECTIONS, KeyFault, Witness, read_key
 from auditor.powercut.writer import Link, LinkError, Writer
 from tests.powercut.test_wire import MANIFEST, RUN, STREAMS
@@ -87,7 +86,7 @@ def serving(store: Path, **options: Any) -> Iterator[Server]:
 
 def logged(store: Path) -> Run:
     with held(str(store)) as folder:
-        ((_, run),) = book.runs(folder, 1 << 20)
+        ((_, run),) = wire.runs(folder, 1 << 20)
     return run
 
 

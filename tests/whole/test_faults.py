@@ -26,8 +26,7 @@ from auditor.host.request import Capture, Files, Read, Run
 from auditor.model.release import OWN
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest.faults import Outcomes, outcomes
-from auditor.selftest.law import NO_END_MARK
+from auditor.selftest import NO_END_MARK, Outcomes, outcomes
 from auditor.sources import block_tree
 from auditor.sources.source import Source
 from tests import golden, shared

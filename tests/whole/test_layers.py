@@ -70,7 +70,7 @@ SEAM = {
     "diagnose/watch.py",
     "diagnose/tracing.py",
     "report/formats/__init__.py",
-    *(f"powercut/{name}.py" for name in ("book", "campaign", "target", "witness", "writer")),
+    *(f"powercut/{name}.py" for name in ("campaign", "target", "wire", "witness", "writer")),
     "verify/execution.py",
     "verify/place.py",
     "verify/trial.py",

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from auditor import audit, codec, data, registry
+from auditor import selftest as law
 from auditor.data import releases
 from auditor.facts import Facts, Known
 from auditor.judge import rule_file
 from auditor.judge.rule import digest
 from auditor.recording import recording
-from auditor.selftest import law
 from auditor.sources.source import Source
 from tests.folded import for_each
 from tests.golden import HOSTS

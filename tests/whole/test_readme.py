@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from auditor import rulebook
+from auditor import selftest as law
 from auditor.cli import main
 from auditor.errors import EXIT_NOTHING, EXIT_USAGE
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from auditor.registry import registry
 from auditor.report import rule_page
-from auditor.selftest import law
 from tests import rule_pages, shared
 from tests.golden import CANONICAL, HOSTS, QUESTIONS, README, blocks, filled
 

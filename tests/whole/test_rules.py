@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from auditor import data, rulebook
+from auditor import selftest as law
 from auditor.data import TableError, durability
 from auditor.data.durability import ROWS
 from auditor.durability.elements import ELEMENTS
@@ -23,7 +24,6 @@ from auditor.judge.rule_file import load, load_folder
 from auditor.judge.verdict import ROUTES, fill, judge
 from auditor.registry import registry
 from auditor.report import finding_words
-from auditor.selftest import law
 from tests import rule_format, shared
 from tests.first_rules import THE_FIRST
 from tests.folded import for_each

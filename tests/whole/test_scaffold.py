@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from auditor import selftest as law
 from auditor.facts import HOST, Known
 from auditor.host.request import Files
 from auditor.judge import rule_file
 from auditor.judge.rule import RuleError
 from auditor.recording import archive
 from auditor.registry import registry
-from auditor.selftest import law
 from auditor.sources.source import Source
 from tests import scaffold
 

@@ -13,8 +13,7 @@ from auditor.facts import HOST
 from auditor.judge.event import SEVERITIES
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import ReplayHost
-from auditor.selftest.faults import NOT_PERMITTED, FaultyHost
-from auditor.selftest.law import MAIN, Trials
+from auditor.selftest import MAIN, NOT_PERMITTED, FaultyHost, Trials
 from tests import shared
 from tests.law import Audited, Key, broken
 

@@ -19,7 +19,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from auditor import audit
-from auditor.diagnose import conclusion, inspection, observation
+from auditor.diagnose import conclusion, observation, watch
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.watch import NOT_ASKED
 from auditor.verify import session
@@ -177,7 +177,7 @@ def judged(folder: Path, cause: Cause) -> Iterator[str]:
         yield f"left behind: {out['left'].decode()!r}"
     if b"zaudit_" not in out.get("between", b"zaudit_"):
         yield "it was killed, and left nothing that could be cleaned"
-    found = inspection.replayed(folder / "tar.gz").diagnosis
+    found = watch.replayed(folder / "tar.gz").diagnosis
     names = dict(row.split() for row in out["names"].decode().splitlines())
     for words in cause.report.strip().splitlines():
         if words not in out["report"].decode():

@@ -1,10 +1,16 @@
-"""The one law on this installation: trials of hosts and of rules, and their outcome."""
+"""Does zaudit keep its one law on this very installation: nothing that was not seen is called fine?
+
+A small recorded host is audited again and again with answers that are missing, refused, cut off, late, empty or of a
+release that nobody knows; and each rule is judged on its own examples with facts hidden. No rule may pass by it.
+"""
 
 from __future__ import annotations
 
 import io
+import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
@@ -15,14 +21,193 @@ from auditor import audit, data, registry
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Spec, Subject, Value, unknown
 from auditor.gather import answer
 from auditor.gather.gatherer import of
-from auditor.host.request import UNASKED, Read, Run, Skip
+from auditor.host.live import Host
+from auditor.host.request import UNASKED, Capture, Files, Read, Run, Skip
+from auditor.judge import verdict
 from auditor.judge.compiler import Registry
 from auditor.judge.rule import Example, Rule, RuleError
 from auditor.judge.verdict import Verdict, judge_one
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest import faults
-from auditor.selftest.faults import HALVED, NONE, OF_ONE, Fault, FaultyHost, Outcomes, outcomes
+
+# Ways in which answers go wrong: pure functions from what a host answered to what it might have answered instead.
+
+DENIED = "permission denied"
+GARBAGE = bytes((i * 197 + 61) % 256 for i in range(700)) + b"\n"
+LATER = b"quantum"  # a word that no release says
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """gone: no answer at all. partial: what is left of the answer is as it was (a later release may mean other things)."""
+
+    name: str
+    capture: Callable[[Capture], Capture]
+    files: Callable[[Files], Files]
+    gone: bool = False
+    partial: bool = True
+
+
+@dataclass(slots=True)
+class FaultyHost:
+    """A host that answers with a fault. to: the questions (argv, or patterns) that it answers so; None: all."""
+
+    host: Host
+    fault: Fault
+    to: Container[tuple[str, ...]] | None = None
+    now: float = 0.0
+    euid: int = 0
+    at_once: int = 1
+
+    def __post_init__(self) -> None:
+        self.now, self.euid = self.host.now, self.host.euid
+
+    def run(self, request: Run) -> Capture:
+        answered = self.host.run(request)
+        return self.fault.capture(answered) if self.to is None or request.argv in self.to else answered
+
+    def read(self, request: Read) -> Files:
+        answered = self.host.read(request)
+        if self.to is not None and request.patterns not in self.to:
+            return answered
+        files = self.fault.files(answered)
+        patterns = dict.fromkeys(request.patterns, DENIED) if self.fault is NOT_PERMITTED else {}
+        return files._replace(errors={**patterns, **files.errors})
+
+    def realpath(self, path: str) -> str:
+        return self.host.realpath(path)
+
+    def steady(self, path: str) -> str:
+        return self.host.steady(path)
+
+
+def of_text(name: str, change: Callable[[bytes], bytes], *, partial: bool = True) -> Fault:
+    """A fault of the text alone: of standard output, and of each file."""
+
+    def files(answered: Files) -> Files:
+        changed = {path: change(as_bytes(text)) for path, text in answered.text.items()}
+        text = {path: data.decode("utf-8", "surrogateescape") for path, data in changed.items()}
+        return answered._replace(text=text)
+
+    return Fault(name, lambda answered: answered._replace(stdout=change(answered.stdout)), files, partial=partial)
+
+
+def as_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _silent(why: str) -> Callable[[Files], Files]:
+    """No file could be read, no link followed."""
+    return lambda answered: Files({}, {}, dict.fromkeys((*answered.text, *answered.links, *answered.errors), why))
+
+
+def cut_in(text: bytes, at: int) -> bytes:
+    """The first lines, and half of the next."""
+    lines = text.splitlines(True)
+    return b"".join(lines[:at]) + (lines[at][: len(lines[at]) // 2] if at < len(lines) else b"")
+
+
+NONE = Fault("none", lambda answered: answered, lambda answered: answered)
+NOT_INSTALLED = Fault("not installed", lambda _: Capture(None, fault="not installed"), _silent("no such file"), True)
+NOT_PERMITTED = Fault("not permitted", lambda _: Capture(1, b"", b"permission denied\n"), _silent(DENIED), True)
+TIME_OUT = Fault(
+    "time-out",
+    lambda answered: Capture(None, answered.stdout[:99], b"", 30.0, "no answer within 30 s"),
+    _silent("no answer within 30 s"),
+    True,
+)
+EMPTY = of_text("empty", lambda _: b"")
+NOTHING_SAID = Fault("nothing said", lambda answered: answered._replace(stdout=b""), lambda _: Files({}))
+BINARY = of_text("garbage", lambda _: GARBAGE, partial=False)
+CUT = of_text("cut off", lambda text: cut_in(text, 0))
+HALVED = of_text("cut in half", lambda text: text[: len(text) // 2])
+UNKNOWN_RELEASE = Fault(
+    "unknown release",  # it spells every word otherwise, and calls every file otherwise
+    lambda answered: answered._replace(stdout=re.sub(rb"[A-Za-z_][A-Za-z_]+", LATER, answered.stdout)),
+    _silent("no such file"),
+    partial=False,
+)
+OF_ONE = (NOT_PERMITTED, EMPTY, NOTHING_SAID, BINARY, CUT, HALVED, UNKNOWN_RELEASE)
+"""Of one question among many: no verdict may get better by it."""
+
+
+Outcomes = dict[tuple[str, Subject], str]
+
+
+def outcomes(rules: Sequence[Rule], facts: Facts) -> Outcomes:
+    """(rule, subject) -> pass, fail, unknown or not applicable."""
+    return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(rules, facts)}
+
+
+# Answers that lost something and look whole: a line, a key, the rest after a line; or that are for another subject.
+#
+# Deterministic: of many lines and keys some are taken, evenly spread.
+
+# One look only, and no end mark: of a line that is lost from these nothing else tells. The kernel forgets its log; the others
+# are files that people write, which end where they end.
+ONE_LOOK = frozenset(
+    {
+        *("kernel_log", "modprobe", "samba_conf", "nfs_exports", "trim_timers"),
+        *("database_process", "database_includes", "database_settings", "database_sql"),
+    }
+)
+TEMPORARY = of_text(
+    "temporary readonly", lambda text: text.replace(b"\treadonly\toff\tdefault\n", b"\treadonly\ton\ttemporary\n")
+)
+
+
+def of_answers(answers: Sequence[Capture | Files], most: int) -> Iterator[Fault]:
+    """Losses of one collector's answers: at most so many lines gone, cuts after a line, and keys gone."""
+    texts = [answer.stdout for answer in answers if isinstance(answer, Capture)]
+    texts += [as_bytes(text) for answer in answers if isinstance(answer, Files) for text in answer.text.values()]
+    lines = max((text.count(b"\n") for text in texts), default=0)
+    for at in _spread(lines, most):
+        yield of_text(f"line {at + 1} lost", lambda text, at=at: _without_line(text, at))  # type: ignore[misc]
+        yield of_text(f"cut after line {at}", lambda text, at=at: b"".join(text.splitlines(True)[:at]))  # type: ignore[misc]
+    keys = max((len(list(_places(_document(text)))) for text in texts), default=0)
+    for at in _spread(keys, most):
+        yield of_text(f"key {at + 1} lost", lambda text, at=at: _without_key(text, at))  # type: ignore[misc]
+
+
+def of_another(answer: Capture) -> Fault:
+    return Fault("an answer for another", lambda _: answer, lambda files: files)
+
+
+def _spread(count: int, most: int) -> list[int]:
+    return sorted({(2 * i + 1) * count // (2 * most) for i in range(most)}) if count > most else list(range(count))
+
+
+def _without_line(text: bytes, at: int) -> bytes:
+    lines = text.splitlines(True)
+    return b"".join(lines[:at] + lines[at + 1 :])
+
+
+def _document(text: bytes) -> Any:
+    if text.lstrip()[:1] not in (b"{", b"["):
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _places(node: Any) -> Iterator[tuple[Any, Any]]:
+    """(what holds it, its key) of everything in a document, those that are lists or objects first: rows and sections."""
+    inner = list(node.items()) if isinstance(node, dict) else list(enumerate(node)) if isinstance(node, list) else []
+    for key, value in inner:
+        if isinstance(value, dict | list):
+            yield node, key
+            yield from _places(value)
+
+
+def _without_key(text: bytes, at: int) -> bytes:
+    document = _document(text)
+    for i, (holder, key) in enumerate(_places(document)):
+        if i == at:
+            del holder[key]
+            return json.dumps(document).encode() + b"\n"
+    return text
+
 
 # One recorded host, judged again and again with one collector's answers at fault.
 
@@ -78,21 +263,21 @@ def lost(
     past: Recording, collector: str, questions: set[tuple[str, ...]], most: int
 ) -> Iterator[tuple[Fault, set[tuple[str, ...]]]]:
     """(fault, the questions that are answered so): what one collector's answers can lose, and answers that are swapped."""
-    if collector in faults.ONE_LOOK or (collector == "zpool_list" and POOLS not in past.files):
+    if collector in ONE_LOOK or (collector == "zpool_list" and POOLS not in past.files):
         return
     replay = ReplayHost(past)  # an older recording has the answers under questions in other words
     answers = {
         question: reply for question in sorted(questions) if (reply := replay.run(Run(question))).fault != UNASKED
     }
     files = [past.files[question] for question in sorted(questions) if question in past.files]
-    for fault in faults.of_answers([*answers.values(), *files], most):
+    for fault in of_answers([*answers.values(), *files], most):
         yield fault, questions
     heard = [question for question, answer in answers.items() if answer.exit == 0]
     for question, other in zip(heard, heard[1:] + heard[:1], strict=True):
         if question != other and collector in SAYS_WHOSE:
-            yield faults.of_another(answers[other]), {question}
+            yield of_another(answers[other]), {question}
     if collector == "zfs_get":
-        yield faults.TEMPORARY, questions
+        yield TEMPORARY, questions
 
 
 class Noted:
@@ -181,13 +366,13 @@ class Trials:
 FILE = "selftest.tar.gz"
 # of the whole host: nothing is left that a rule could pass by; "release" is one that spells everything otherwise
 LABELS = {
-    faults.NOT_INSTALLED: "missing",
-    faults.NOT_PERMITTED: "denied",
-    faults.TIME_OUT: "hung",
-    faults.EMPTY: "empty",
-    faults.BINARY: "garbled",
-    faults.CUT: "truncated",
-    faults.UNKNOWN_RELEASE: "release",
+    NOT_INSTALLED: "missing",
+    NOT_PERMITTED: "denied",
+    TIME_OUT: "hung",
+    EMPTY: "empty",
+    BINARY: "garbled",
+    CUT: "truncated",
+    UNKNOWN_RELEASE: "release",
 }
 # which list what rules are about, or decide the most severe ones: of these each two are refused together
 MAIN = (
@@ -242,7 +427,7 @@ def _steps(trials: Trials) -> Iterator[tuple[str, Callable[[], dict[str, Cell]]]
             yield "one answer", partial(trials.one, collector, trials.questions(collector), fault)
     for first, second in combinations([each for each in MAIN if each in trials.asked], 2):
         both = trials.questions(first) | trials.questions(second)
-        yield "two answers", partial(trials.one, f"{first} and {second}", both, faults.NOT_PERMITTED)
+        yield "two answers", partial(trials.one, f"{first} and {second}", both, NOT_PERMITTED)
     yield "facts hidden", lambda: {rule.id: hidden(rule) for rule in rules}
 
 
@@ -257,13 +442,13 @@ def _whole(rules: Sequence[Rule], past: Recording, fault: Fault, release: set[tu
     facts = look(past, FaultyHost(ReplayHost(past), fault))
     if facts is None:
         rest = FaultyHost(ReplayHost(past), fault)
-        facts = look(past, FaultyHost(rest, faults.NOT_PERMITTED, release))
+        facts = look(past, FaultyHost(rest, NOT_PERMITTED, release))
     after = outcomes(rules, facts or Facts())
     found = {}
     for rule in rules:
         mine = {subject: outcome for (id, subject), outcome in after.items() if id == rule.id}
         # a word that a later release says may be a hypervisor that nobody knows: that is a failure, or no case for a rule
-        allowed = ("unknown", "fail", "not applicable") if fault is faults.UNKNOWN_RELEASE else ("unknown",)
+        allowed = ("unknown", "fail", "not applicable") if fault is UNKNOWN_RELEASE else ("unknown",)
         wrong = [f"{subject}: {outcome}" for subject, outcome in mine.items() if outcome not in allowed]
         found[rule.id] = Cell(1, tuple(wrong) if mine else ("it says nothing",))
     return found

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.diagnose import diagnose_page, inspection, process_share
+from auditor.diagnose import commits, diagnose_page, watch
 from auditor.diagnose.commits import traced
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import ProcessPart
@@ -83,12 +83,12 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("target", ["1234", "0", "7"])
 def test_digits_alone_are_a_process(target: str) -> None:
-    assert process_share.meant(target)
+    assert commits.meant(target)
 
 
 @pytest.mark.parametrize("target", ["tank", "tank/1234", "/1234", "1234tank", "-1", "+1", "1 ", "²", "١"])
 def test_a_pool_or_path_is_none(target: str) -> None:
-    assert not process_share.meant(target)
+    assert not commits.meant(target)
 
 
 @pytest.mark.usefixtures("ticks")
@@ -112,10 +112,10 @@ def test_a_pool_or_path_is_none(target: str) -> None:
 def test_what_it_has_open_for_writing(flags: str, mount: int, path: str, finds: tuple[str, ...]) -> None:
     host = Proc({(100, 3): (flags, mount, path)}, ROOT + DB + SNAPSHOT + DEV + XFS + FUSE)
     if finds:
-        assert process_share.find(host, "100").targets == finds
+        assert commits.find(host, "100").targets == finds
     else:
-        with pytest.raises(process_share.NoSuchLoad, match="it has no file on ZFS open for writing"):
-            process_share.find(host, "100")
+        with pytest.raises(commits.NoSuchLoad, match="it has no file on ZFS open for writing"):
+            commits.find(host, "100")
 
 
 @pytest.mark.usefixtures("ticks")
@@ -126,17 +126,17 @@ def test_what_its_children_write_to_counts() -> None:
     host.process(102, "postgres", threads=(130,))
     host.process(103, "sh")
     host.process(104, "somebody else")
-    found = process_share.find(host, "100")
+    found = commits.find(host, "100")
     assert (found.name, found.targets, found.unseen) == ("postgres", ("tank/db",), "")
-    assert process_share.members(host, 100) == {100: 100, 120: 100, 101: 101, 102: 102, 130: 102, 103: 103}
+    assert commits.members(host, 100) == {100: 100, 120: 100, 101: 101, 102: 102, 130: 102, 103: 103}
 
 
 @pytest.mark.usefixtures("ticks")
 def test_a_child_that_ended_meanwhile_is_no_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     host = Proc({(100, 3): (BOTH, 40, "/srv/db/1"), (101, 5): (BOTH, 41, "/srv/wal/1")}, ROOT + DB + WAL)
     families = [{100: 100, 101: 101}, {100: 100}]
-    monkeypatch.setattr(process_share, "members", lambda host, pid: families.pop(0))
-    assert process_share.find(host, "100").targets == ("tank/db",)
+    monkeypatch.setattr(commits, "members", lambda host, pid: families.pop(0))
+    assert commits.find(host, "100").targets == ("tank/db",)
 
 
 @pytest.mark.usefixtures("ticks")
@@ -144,55 +144,53 @@ def test_a_family_that_is_its_own_ancestor_or_endless_ends(monkeypatch: pytest.M
     host = Proc({(100, 3): (BOTH, 40, "/srv/db/1")})
     host.process(100, "postgres", 101)
     host.process(101, "postgres", 100)
-    assert process_share.members(host, 100) == {100: 100, 101: 101}
-    monkeypatch.setattr(process_share, "PROCESSES", 3)
+    assert commits.members(host, 100) == {100: 100, 101: 101}
+    monkeypatch.setattr(commits, "PROCESSES", 3)
     for pid in range(100, 110):
         host.process(pid, "fork", pid + 1)
-    assert len(process_share.members(host, 100)) == 3
-    family = process_share.Family(host, process_share.find(host, "100"))
+    assert len(commits.members(host, 100)) == 3
+    family = commits.Family(host, commits.find(host, "100"))
     assert any("not all are counted" in each for each in family.named((), ()).faults)
 
 
 @pytest.mark.usefixtures("ticks")
 def test_of_several_pools_one_has_to_be_named() -> None:
     host = Proc({(100, 3): (BOTH, 40, "/srv/db/1"), (100, 4): (BOTH, 41, "/srv/wal/1")}, ROOT + DB + WAL)
-    with pytest.raises(process_share.NoSuchLoad, match=r"writes to 2 pools \(fast/wal, tank/db\): name one"):
-        process_share.find(host, "100")
+    with pytest.raises(commits.NoSuchLoad, match=r"writes to 2 pools \(fast/wal, tank/db\): name one"):
+        commits.find(host, "100")
 
 
 @pytest.mark.usefixtures("ticks")
 def test_who_may_not_look_is_told_so() -> None:
     host = Proc({})
     host.errors = {"/proc/100/fd/*": "permission denied"}
-    with pytest.raises(
-        process_share.NoSuchLoad, match=r"process 100 \(postgres\): which files it has open is not known"
-    ):
-        process_share.find(host, "100")
+    with pytest.raises(commits.NoSuchLoad, match=r"process 100 \(postgres\): which files it has open is not known"):
+        commits.find(host, "100")
 
 
 def test_a_process_that_is_hidden_or_gone(ticks: list[int]) -> None:
     host = Proc({})
     ticks[:] = [0]
-    with pytest.raises(process_share.NoSuchLoad, match=r"no process 100 is seen here$"):
-        process_share.find(host, "100")
+    with pytest.raises(commits.NoSuchLoad, match=r"no process 100 is seen here$"):
+        commits.find(host, "100")
     host.files["/proc/self/mountinfo"] = ROOT + "31 30 0:5 / /proc rw - proc proc rw,hidepid=invisible\n"
-    with pytest.raises(process_share.NoSuchLoad, match="hidepid"):
-        process_share.find(host, "100")
+    with pytest.raises(commits.NoSuchLoad, match="hidepid"):
+        commits.find(host, "100")
     ticks[:] = [owner.UNTOLD]
-    with pytest.raises(process_share.NoSuchLoad, match="lets its reader wait"):
-        process_share.find(host, "100")
+    with pytest.raises(commits.NoSuchLoad, match="lets its reader wait"):
+        commits.find(host, "100")
     for number in ("0", "4194304", "9" * 20):
-        with pytest.raises(process_share.NoSuchLoad, match="no process has the number"):
-            process_share.find(host, number)
+        with pytest.raises(commits.NoSuchLoad, match="no process has the number"):
+            commits.find(host, number)
 
 
 def test_a_number_that_goes_to_another_process(ticks: list[int]) -> None:
     host = Proc({(100, 3): (BOTH, 40, "/srv/db/1")})
     ticks[:] = [7, 8]
-    with pytest.raises(process_share.NoSuchLoad, match="ended while it was looked at"):
-        process_share.find(host, "100")
+    with pytest.raises(commits.NoSuchLoad, match="ended while it was looked at"):
+        commits.find(host, "100")
     ticks[:] = [7]
-    family = process_share.Family(host, process_share.find(host, "100"))
+    family = commits.Family(host, commits.find(host, "100"))
     ticks[:] = [0]
     assert family.named((), ()).faults == ("it ended while it was watched",)
     ticks[:] = [8]
@@ -213,16 +211,14 @@ def test_a_real_process_and_its_child(tmp_path: Path) -> None:
         assert one.stdout
         child = int(one.stdout.readline())
         host = LiveHost(10.0)
-        there = process_share.members(host, one.pid)
+        there = commits.members(host, one.pid)
         assert set(there.values()) == {one.pid, child}
         assert len(there) == 3
-        with pytest.raises(
-            process_share.NoSuchLoad, match=r"has no file on ZFS open for writing \(its files are on .*\w"
-        ):
-            process_share.find(host, str(one.pid))
+        with pytest.raises(commits.NoSuchLoad, match=r"has no file on ZFS open for writing \(its files are on .*\w"):
+            commits.find(host, str(one.pid))
         one.communicate("")
-    with pytest.raises(process_share.NoSuchLoad, match="is seen here"):
-        process_share.find(LiveHost(10.0), str(one.pid))
+    with pytest.raises(commits.NoSuchLoad, match="is seen here"):
+        commits.find(LiveHost(10.0), str(one.pid))
 
 
 # -- what is said of it -------------------------------------------------------------------------------------------
@@ -239,7 +235,7 @@ def narrowed(
     facts = worlds.facts()
     facts.put(Fact(HOST, "all_processes", known(whole, "pid:[4026531836]")))
     assert seen.traced
-    found, _ = process_share.attribute_to_process(seen, traced(seen.traced, 1000), facts, {})
+    found, _ = commits.attribute_to_process(seen, traced(seen.traced, 1000), facts, {})
     assert found == diagnose(seen, facts).own
     assert found
     return found
@@ -338,9 +334,9 @@ def test_a_process_on_the_command_line_and_again_from_its_recording(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     past = recording.load(VERIFICATIONS / "2.3-mirrored-slog.tar.gz")
-    found = process_share.ProcessLoad(os.getpid(), "postgres", owner.started(os.getpid()), ("tank/db",), 99, "")
-    monkeypatch.setattr(inspection, "LiveHost", lambda *limits: recording.ReplayHost(past))
-    monkeypatch.setattr(process_share, "find", lambda host, target: found)
+    found = commits.ProcessLoad(os.getpid(), "postgres", owner.started(os.getpid()), ("tank/db",), 99, "")
+    monkeypatch.setattr(watch, "LiveHost", lambda *limits: recording.ReplayHost(past))
+    monkeypatch.setattr(commits, "find", lambda host, target: found)
     kept = tmp_path / "x.tar.gz"
     done = zaudit("diagnose", os.getpid(), "--seconds", "1", "--no-trace", "--record", kept)
     assert (
@@ -357,8 +353,8 @@ def test_volumes_of_several_pools_are_told_once_they_are_known(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     roots = (Subject("dataset", "fast/wal"), Subject("dataset", "tank/db"))
-    found = process_share.ProcessLoad(100, "qemu", 7, ("/dev/zd0", "/dev/zd16"), 0, "")
-    monkeypatch.setattr(process_share, "find", lambda host, target: found)
+    found = commits.ProcessLoad(100, "qemu", 7, ("/dev/zd0", "/dev/zd16"), 0, "")
+    monkeypatch.setattr(commits, "find", lambda host, target: found)
     monkeypatch.setattr(audit, "look", lambda *words: audit.Look(worlds.facts(), roots))
     done = zaudit("diagnose", "100")
     assert done.code == 3

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from auditor import audit, registry
+from auditor import selftest as law
 from auditor.facts import HOST, Fact, Known, known
 from auditor.gather import answer
 from auditor.judge import verdict
 from auditor.recording import recording
-from auditor.selftest import law
 from tests import shared
 from tests.fake import CommandLine
 from tests.parsed import Parsed
@@ -115,7 +115,7 @@ def test_an_engine_that_takes_unknown_for_true_is_noticed(monkeypatch: pytest.Mo
         judged = original(rule, subject, facts)
         return judged._replace(outcome="pass") if judged.outcome == "unknown" else judged
 
-    monkeypatch.setattr("auditor.selftest.law.judge_one", judge_one)
+    monkeypatch.setattr("auditor.selftest.judge_one", judge_one)
     for rule in shared.rules():
         assert law.hidden(rule).wrong[0] == "nothing known, and not unknown"
 
