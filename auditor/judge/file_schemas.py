@@ -63,6 +63,7 @@ def rule() -> Schema:
             "amount": {**TEXT, "description": "how much is lost"},
             "cases": {**cases, "items": case},
             "damage": {"type": "boolean", "description": "harm that is done already"},
+            "next_boot": {"type": "boolean", "description": "in force from the next boot or restart on"},
             "answer": {"const": ANSWER},
             "thresholds": {"type": "object", "additionalProperties": _table((threshold.KEYS, set()), number)},
             "impact": TEXT,
