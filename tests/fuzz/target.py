@@ -18,7 +18,7 @@ from auditor.gather.answer import DEFECT
 from tests.fuzz import mutate
 
 ROOT = Path(__file__).parent.parent.parent
-HANG_S = 5  # of CPU time; only to end what would never end: nothing is measured
+HANG_S = 30  # of CPU time; only to end what would never end: nothing is measured
 Case = dict[str, Any]  # as it stands in JSON
 
 
