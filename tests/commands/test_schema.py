@@ -53,6 +53,7 @@ origin = "pool.guid"
 message = "{subject} is full"
 amount = "all"
 damage = false
+next_boot = false
 impact = "x"
 why = "x"
 references = ["zpoolprops.7 capacity"]
