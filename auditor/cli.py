@@ -22,14 +22,17 @@ CONTEXT: Any = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # out stands on the command line alone: nobody looks at the environment that root has inherited. (click's auto_envvar_prefix
 # would take ZAUDIT_CHECK_HELP, too, with which every check ends with 0.)
 SET_BY_ENVIRONMENT = frozenset({"timeout", "deadline", "color", "quiet", "verbose", "min_severity"})
-# modules of auditor.commands, as the help text groups them
+# as the help text groups them; a module of auditor.commands has those of a group, but for one that has a module of its own
 GROUPS = {
-    "Before go-live": ("check", "plan", "advise", "checklist", "verify", "powercut"),
-    "Every night": ("baseline", "alert", "show", "policy", "fleet"),
-    "When something is wrong": ("diagnose", "record", "diff", "clean"),
-    "Reference": ("rules", "explain", "drives", "schema", "selftest", "completion"),
+    "Before go-live": ("golive", ("check", "plan", "advise", "checklist", "verify", "powercut")),
+    "Every night": ("nightly", ("baseline", "alert", "show", "policy", "fleet")),
+    "When something is wrong": ("incident", ("diagnose", "record", "diff", "clean")),
+    "Reference": ("reference", ("rules", "explain", "drives", "schema", "selftest", "completion")),
 }
-COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+MODULES = {name: module for module, names in GROUPS.values() for name in names} | {
+    name: name for name in ("powercut", "fleet")
+}
+COMMANDS = tuple(MODULES)
 
 
 class Commands(click.Group):
@@ -42,7 +45,7 @@ class Commands(click.Group):
         """By when one needs them."""
         every = {name: command for name in COMMANDS if (command := self.get_command(ctx, name))}
         limit = formatter.width - 6 - max(map(len, every))
-        for title, names in GROUPS.items():
+        for title, (_, names) in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, every[name].get_short_help_str(limit)) for name in names], col_max=30)
 
@@ -50,7 +53,7 @@ class Commands(click.Group):
         """The command, or None when there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command = cast(click.Command, import_module(f"auditor.commands.{cmd_name}").COMMAND)
+        command = cast(click.Command, getattr(import_module(f"auditor.commands.{MODULES[cmd_name]}"), cmd_name))
         command.context_settings |= (
             CONTEXT  # click keeps the help option of the first context that a command was read in
         )

@@ -777,7 +777,7 @@ entry.main()
     ("module", "says"),
     [
         ("auditor.cli", "not enough memory"),
-        ("auditor.commands.check", "not enough memory"),
+        ("auditor.commands.golive", "not enough memory"),
         ("auditor.commands._formats", "not enough memory"),
         ("thread", "no thread can be started"),
     ],

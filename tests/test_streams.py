@@ -64,7 +64,7 @@ def test_streams(words: str, code: int, says: str, unbuffered: str) -> None:
     assert shell(words, unbuffered) == (code, says)
 
 
-@pytest.mark.parametrize("module", ["click", "auditor.cli", "auditor.commands.rules"])
+@pytest.mark.parametrize("module", ["click", "auditor.cli", "auditor.commands.reference"])
 def test_an_interrupt_while_zaudit_starts(module: str) -> None:
     script = (
         "import sys\n"

@@ -1,4 +1,4 @@
-"""The commands, one module each with its ``COMMAND``; ``auditor.cli`` imports the one that is asked for.
+"""The commands, a module for each group of them; ``auditor.cli`` imports that of the one that is asked for.
 
 Heavy modules are imported inside the functions, so that a command that needs no host starts at once.
 """

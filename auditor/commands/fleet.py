@@ -17,7 +17,7 @@ import click
 
 from auditor import __version__
 from auditor.commands import _options
-from auditor.commands._options import Local, Output, Seconds, fail_on, folders, formats_of
+from auditor.commands._options import Local, Output, Seconds
 from auditor.errors import Stop
 from auditor.screen import look, note
 from auditor.screen import write as emitted
@@ -60,7 +60,7 @@ def fleet() -> None:
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Parallel processes.  [default: one per processor]")
 @click.option("--engine", callback=_engine, default="processes", metavar="processes|dask[=ADDRESS]", show_default=True,
               help="Where they run: here, or on the workers of Dask.")  # fmt: skip
-@folders
+@_options.folders
 @click.option("--policy", "policy_file", type=Local(dir_okay=False), metavar="FILE",
               help="Roles, rules, thresholds and waivers for all hosts.  [default: for each recording its own]")  # fmt: skip
 @_options.timeout("Give up on a recording after this time.", 120.0)
@@ -113,12 +113,12 @@ def judge(
 @click.argument("rows", nargs=-1, required=True, type=Local(dir_okay=False, url=True), metavar="ROWS|URL...")
 @click.option("--since", type=Local(dir_okay=False, url=True), metavar="ROWS|URL",
               help="Rows of an earlier run: say what is new.")  # fmt: skip
-@formats_of("terminal", "html")
+@_options.formats_of("terminal", "html")
 @_options.output("Write the report to a file.")
 @click.option("--pages", default="", metavar="FOLDER|URL",
               help="Link the pages of hosts: FOLDER, to write those of the worst hosts to; or where they are: "
                    "hosts/{host}.html, https://...{host}.")  # fmt: skip
-@fail_on
+@_options.fail_on
 def report(
     rows: tuple[Path | str, ...],
     since: Path | str | None,
@@ -358,6 +358,3 @@ class Pages:
             for name, text in host_pages(read, hosts):
                 user_files.replace(where / name, text.encode())
         return f"{where}: {len(hosts):,} pages of hosts"
-
-
-COMMAND = fleet

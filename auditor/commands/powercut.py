@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from auditor.commands import _options
-from auditor.commands._options import Local, formats, formats_of
+from auditor.commands._options import Local
 from auditor.errors import EXIT_USAGE
 from auditor.screen import look, note, say, write
 
@@ -128,7 +128,7 @@ def start(
 @powercut.command(short_help="After the boot: what is left, and the verdict so far.")
 @click.option("--key", type=Local(dir_okay=False), metavar="FILE", help="Instead of the key that start was given.")
 @click.option("--gone", is_flag=True, help="The pool does not import any more: count that as a loss.")
-@formats
+@_options.formats
 def check(key: Path | None, gone: bool, format_: str) -> NoReturn:
     """Read what the last session wrote, compare it with what the witness has, tell it, and print the verdict of the run.
 
@@ -169,7 +169,7 @@ def calibrate() -> None:
 
 @powercut.command(short_help="What the runs of witnesses or of this host came to.")
 @click.argument("stores", nargs=-1, type=Local(), metavar="[STORE...]")
-@formats_of("terminal", "html", "json", "toml")
+@_options.formats_of("terminal", "html", "json", "toml")
 @_options.output("Write the report to a file.")
 def report(stores: tuple[Path, ...], format_: str, output: Path | None) -> NoReturn:
     """Compute the verdicts from the logs of witnesses (STORE), or show those of this host. Several stores are merged. toml: an
@@ -234,6 +234,3 @@ def _print(found: Any, format_: str, output: Path | None, entries: Any = ()) -> 
 
 def _reason(hazard: Any) -> str:
     return f"{hazard.text} (--despite {hazard.name})" if hazard.name else str(hazard.text)
-
-
-COMMAND = powercut

@@ -9,7 +9,7 @@ import pytest
 from auditor import data
 from auditor.advice import log_device, properties
 from auditor.advice.properties import Layout, Pool, chosen
-from auditor.commands.advise import PARTS
+from auditor.commands.golive import PARTS
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Fact, Facts, Known, Reason, Subject, Unknown
 from auditor.report import terminal

@@ -11,7 +11,7 @@ import pytest
 from auditor import audit, registry
 from auditor.advice import properties
 from auditor.advice.properties import SIZES
-from auditor.commands.advise import PARTS
+from auditor.commands.golive import PARTS
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, Value, unknown, value_of
 from auditor.judge import verdict

@@ -21,7 +21,7 @@ from auditor.recording import recording
 from auditor.verify import ledger
 from auditor.verify.ledger import PlaceError
 from tests import shared
-from tests.commands.test_verify import TRACED
+from tests.commands.test_golive_verify import TRACED
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, HOSTS
 from tests.security.test_trust import EVIL, as_root, served

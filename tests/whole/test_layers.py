@@ -173,7 +173,7 @@ def test_the_test_would_see_a_forbidden_import(tmp_path: Any) -> None:
 
 
 def test_no_base_name_in_two_rooms() -> None:
-    """A module of commands/ is called as its command."""
+    """The modules of commands/ are apart: fleet and powercut are called as their command is, as are the rooms."""
     rooms: dict[str, set[str]] = {}
     for path in modules():
         room = path.parent.relative_to(AUDITOR).parts[:1]

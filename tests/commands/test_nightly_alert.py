@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.commands import alert
+from auditor.commands import nightly
 from tests.fake import CommandLine
 from tests.golden import CANONICAL, GREEN, HOSTS
 
@@ -133,7 +133,7 @@ def test_a_program_that_others_could_have_changed_is_not_run(zaudit: CommandLine
     hook.chmod(0o644)
     assert "not a program" in zaudit("alert", report, "--hook", hook).err
     assert calls(hook) == 0
-    assert os.fspath(alert.HOOK) == "/etc/zaudit/alert"
+    assert os.fspath(nightly.HOOK) == "/etc/zaudit/alert"
 
 
 def test_who_may_write_beside_the_report_has_no_say_what_was_told(

@@ -13,7 +13,7 @@ from auditor import audit
 from auditor.host import live as seam
 from auditor.host.live import Host
 from auditor.recording import recording
-from tests.commands.test_diagnose import observed
+from tests.commands.test_incident_diagnose import observed
 from tests.fake import CommandLine
 from tests.golden import GREEN, HOSTS, VERIFICATIONS
 

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from auditor import data, registry
-from auditor.commands.schema import FILES, NAMES
+from auditor.commands.reference import FILES, NAMES
 from auditor.errors import EXIT_USAGE
 from auditor.judge import file_schemas, policy_file, rule_file
 from auditor.judge.expression import ExpressionError

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from auditor.commands import baseline as command
+from auditor.commands import nightly as command
 from auditor.facts import Facts
 from auditor.host.request import Capture
 from auditor.judge import baseline

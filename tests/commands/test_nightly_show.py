@@ -132,7 +132,7 @@ def test_an_old_report_is_none(
     from datetime import datetime
 
     taken = datetime.fromisoformat(json.loads(kept.read_text())["taken"]).timestamp()
-    monkeypatch.setattr("auditor.commands.show.time.time", lambda: taken + hours * 3600 + 1)
+    monkeypatch.setattr("auditor.commands.nightly.time.time", lambda: taken + hours * 3600 + 1)
     assert zaudit("show", kept, "--format", "summary", "--max-age", limit).code == code
     assert zaudit("show", kept, "--format", "nagios", "--max-age", limit).code == (3 if code == 3 else 2)
 

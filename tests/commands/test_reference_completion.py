@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from auditor import cli
 from auditor.commands import _options
-from auditor.commands.completion import SHELLS
+from auditor.commands.reference import SHELLS
 from auditor.data import text
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Run
