@@ -23,7 +23,7 @@ from auditor.codec import plain
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.report import document as doc
 from auditor.report import html, terminal
-from auditor.report.formats.markdown import code, text
+from auditor.report.formats.pages import code, text
 from auditor.report.model import Report
 from auditor.report.report_reader import brief
 from auditor.text import harmless, quoted, utc, valid_unicode

@@ -30,7 +30,7 @@ from auditor.judge.finding import Finding
 from auditor.judge.policy_file import parse as parsed_policy
 from auditor.recording import archive, recording
 from auditor.report import report_json
-from auditor.report.formats import jsonl
+from auditor.report.formats import exchange
 from auditor.report.model import Report
 from auditor.report.report_reader import parse_report
 from auditor.rulebook import Chosen
@@ -89,7 +89,7 @@ def missing(host: str) -> Row:
 
 def common(kind: str) -> Row:
     """What each row has that is not of a report."""
-    return {"schema": jsonl.SCHEMA, "kind": kind, "zaudit": __version__}
+    return {"schema": exchange.SCHEMA, "kind": kind, "zaudit": __version__}
 
 
 def lines(rows: list[Row]) -> str:
@@ -120,7 +120,7 @@ def _judged(name: str, how: How) -> list[Row]:
     report = audit.judge(seen, rules, past.targets, "low", left_out=left_out)
     if len(report.findings) + len(report.waived) > ROWS:
         return [unjudged(name, f"more than {ROWS:,} findings")]
-    first, *found = jsonl.rows(parse_report(report_json.document(report)))
+    first, *found = exchange.rows(parse_report(report_json.document(report)))
     common = {"recording": harmless(name), "openzfs": first["openzfs"]}
     whole = {**first, **common, "digest": digest, "findings": len(found)}
     models = _models(report)

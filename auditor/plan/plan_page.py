@@ -13,7 +13,7 @@ from typing import Any
 from auditor.judge.finding import Finding
 from auditor.plan.steps import Plan, Setting, Step
 from auditor.report import event_words, finding_words, report_json
-from auditor.report.formats.markdown import code, text
+from auditor.report.formats.pages import code, text
 from auditor.report.model import Report
 from auditor.text import harmless, quoted, utc, valid_unicode
 

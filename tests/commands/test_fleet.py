@@ -14,7 +14,7 @@ from auditor.errors import Stop
 from auditor.fleet import inputs, workers
 from auditor.fleet.inputs import Input, Journal
 from auditor.host.user_files import CannotWrite
-from auditor.report.formats import jsonl
+from auditor.report.formats import exchange
 from tests.fake import CommandLine
 from tests.fleet.fleets import CASES, fleet, spoilt, three
 
@@ -318,7 +318,7 @@ def test_parquet_without_what_writes_it(zaudit: CommandLine, tmp_path: Path, mon
 
 @pytest.mark.slow
 def test_all_rows_are_after_the_schema(zaudit: CommandLine, tmp_path: Path) -> None:
-    schema = json.loads((Path(jsonl.__file__).parent / "jsonl_schema.json").read_text())
+    schema = json.loads((Path(exchange.__file__).parent / "jsonl_schema.json").read_text())
     folder = three(tmp_path / "all")
     spoilt(folder, folder / "db1.tar.gz")
     (folder / "db0.tar.gz").write_bytes((folder / "db1.tar.gz").read_bytes())

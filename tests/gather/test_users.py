@@ -19,7 +19,7 @@ from auditor.recording import redaction
 from auditor.recording.recording import STEADY, Recording
 from auditor.report import audit_page, report_reader
 from auditor.report import report_json as json_report
-from auditor.report.formats import markdown
+from auditor.report.formats import pages
 from auditor.sources import block_devices, guests, machine, shares
 from auditor.sources.block_tree import Holders
 from tests import question
@@ -513,7 +513,7 @@ def test_what_uses_a_volume_is_named() -> None:
     assert ">tank/volume (guest db1, pod volume pvc-1)</h3>" in audit_page.write_html(report)
     document = json_report.document(report)
     assert [(each["dataset"], each["by"]) for each in document["used_by"]] == [("tank/volume", list(used.value))]
-    assert "`tank/volume` (`guest db1`, `pod volume pvc-1`)" in markdown.render(report_reader.parse_report(document))
+    assert "`tank/volume` (`guest db1`, `pod volume pvc-1`)" in pages.markdown(report_reader.parse_report(document))
 
 
 @pytest.mark.parametrize(

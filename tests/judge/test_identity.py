@@ -19,7 +19,7 @@ from auditor.judge.verdict import Carries, Verdict
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import audit_page, changes
 from auditor.report import report_json as json_report
-from auditor.report.formats import jsonl, prometheus, sarif
+from auditor.report.formats import exchange, monitors
 from auditor.report.model import Report
 from auditor.report.report_reader import parse_report
 from tests import renamed, shared
@@ -65,18 +65,18 @@ def test_a_restart_changes_nothing(name: str) -> None:
     told = [parse_report(json_report.document(each)) for each in (before, after)]
     ids = [sorted(each.id for each in one.all) for one in told]
     assert ids[0] == ids[1]
-    lines = [{(row["id"], row["place"]) for row in jsonl.rows(one) if row["kind"] == "finding"} for one in told]
+    lines = [{(row["id"], row["place"]) for row in exchange.rows(one) if row["kind"] == "finding"} for one in told]
     assert lines[0] == lines[1]
     prints = [
         {
             each["partialFingerprints"]["zauditFinding/v1"]
-            for each in json.loads(sarif.render_whole(one))["runs"][0]["results"]
+            for each in json.loads(exchange.render_whole(one))["runs"][0]["results"]
         }
         for one in told
     ]
     assert prints[0] == prints[1]
     series = [
-        {line for line in prometheus.render(one).splitlines() if line.startswith("zaudit_finding{")} for one in told
+        {line for line in monitors.prometheus(one).splitlines() if line.startswith("zaudit_finding{")} for one in told
     ]
     assert series[0] == series[1]
 

@@ -18,7 +18,7 @@ from auditor.judge.policy import NONE, Policy
 from auditor.judge.policy_file import parse
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import audit_page, changes, finding_words, report_json, report_reader
-from auditor.report.formats import jsonl, prometheus, sarif
+from auditor.report.formats import exchange, monitors
 from auditor.report.model import Report
 from tests import incidents, shared
 from tests.fake import CommandLine
@@ -268,11 +268,11 @@ def test_reports_for_programs_name_each_bug() -> None:
     assert {each["id"] for each in one["bugs"]} == {each["rule"] for each in one["verdicts"]} - {known_bugs.ID}
     assert one["message"].startswith(f"OpenZFS {SPLIT} has ")
     told = report_reader.parse_report(document)
-    (line,) = (each for each in jsonl.rows(told) if each.get("rule") == known_bugs.ID and each["outcome"] == "fail")
+    (line,) = (each for each in exchange.rows(told) if each.get("rule") == known_bugs.ID and each["outcome"] == "fail")
     assert {"id": HOLES, "severity": "high"} in line["bugs"]
     assert (line["total"], line["says"][0]) == (1, one["message"])
-    assert f'zaudit_known_bug{{bug="{HOLES}",outcome="fail",severity="high"}} 1' in prometheus.render(told)
-    results = json.loads(sarif.render_whole(told))["runs"][0]["results"]
+    assert f'zaudit_known_bug{{bug="{HOLES}",outcome="fail",severity="high"}} 1' in monitors.prometheus(told)
+    results = json.loads(exchange.render_whole(told))["runs"][0]["results"]
     (result,) = (each for each in results if each["ruleId"] == known_bugs.ID and each["kind"] == "fail")
     assert len(result["locations"][0]["logicalLocations"]) == 1
     assert one["message"] in result["message"]["text"]
@@ -288,7 +288,8 @@ def test_a_comparison_names_the_bug_that_came_and_the_one_that_went() -> None:
 
 def test_a_fleet_counts_each_bug_with_its_own_severity() -> None:
     rows = [
-        json.dumps(row).encode() for row in jsonl.rows(report_reader.parse_report(report_json.document(report(SPLIT))))
+        json.dumps(row).encode()
+        for row in exchange.rows(report_reader.parse_report(report_json.document(report(SPLIT))))
     ]
     found = counting.fleet(lambda: rows, None, 2e9).advisories
     severities = {bug: line.severity for (_, bug), line in found.items() if line.failed}

@@ -11,7 +11,7 @@ from auditor.judge.finding import findings
 from auditor.judge.rule import Fix
 from auditor.judge.verdict import Verdict, judge
 from auditor.report import audit_page, finding_words, report_json
-from auditor.report.formats import jsonl, junit, markdown
+from auditor.report.formats import exchange, pages
 from auditor.report.report_reader import parse_report
 from tests.report.test_event_words import RULES
 from tests.shared import HOSTS, report_of
@@ -56,14 +56,14 @@ def test_every_format_prints_the_condition_before_the_command(host: str) -> None
     texts = [
         audit_page.write_text(report, width=400),
         audit_page.write_html(report),
-        markdown.render(data),
-        junit.render(data),
+        pages.markdown(data),
+        exchange.junit(data),
     ]
     texts.append(audit_page.write_text(report, width=400, verbose=2))
     for text in texts:
         plain = re.sub(r"<[^>]+>|[`\\]", "", text)
         assert f"{needs}: {command}" in plain
-    assert f'"needs": "{needs}"' in jsonl.render(data)
+    assert f'"needs": "{needs}"' in exchange.jsonl(data)
 
 
 def host_with(*facts: tuple[Subject, str, Value]) -> Facts:

@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from auditor.report.report_reader import ReportDocument
 
 MODULES = {
-    **dict.fromkeys(("terminal", "html", "json"), "documents"),
-    **dict.fromkeys(("checkmk", "nagios", "npd", "summary"), "monitors"),
-    **dict.fromkeys(("sarif", "sarif-github"), "sarif"),
-    **{name: name for name in ("jsonl", "junit", "markdown", "prometheus")},
+    **dict.fromkeys(("terminal", "html", "json", "markdown"), "pages"),
+    **dict.fromkeys(("checkmk", "nagios", "npd", "prometheus", "summary"), "monitors"),
+    **dict.fromkeys(("jsonl", "junit", "sarif", "sarif-github"), "exchange"),
 }
 
 

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from auditor.report import formats, report_json, report_reader
-from auditor.report.formats import markdown, monitors
+from auditor.report.formats import monitors, pages
 from auditor.report.report_reader import NoReport, ReportDocument, parse_report
 from tests.golden import FORMATS, format_files
 from tests.report.formats import documents
@@ -219,9 +219,9 @@ def test_no_name_breaks_a_format(name: str, hostile: str) -> None:
 
 
 def test_no_mark_of_markdown_has_an_effect() -> None:
-    assert markdown.code("a`b``c") == "```a`b``c```"
-    assert markdown.code("`a") == "`` `a ``"
-    assert markdown.text("![x](http://y) <img> @ops #12 a|b *c* www.x.org") == (
+    assert pages.code("a`b``c") == "```a`b``c```"
+    assert pages.code("`a") == "`` `a ``"
+    assert pages.text("![x](http://y) <img> @ops #12 a|b *c* www.x.org") == (
         r"!\[x\](http`://`y) \<img\> `@`ops `#`12 a\|b \*c\* www`.`x.org"
     )
 
