@@ -11,8 +11,7 @@ from pathlib import Path
 
 from auditor.judge.finding import RANK
 from auditor.judge.rule import HARMS, Rule
-from auditor.judge.search import load_questions
-from auditor.report.rule_page import fields
+from auditor.report.rule_page import fields, load_questions
 from tests import shared
 from tests.lab import provoked
 

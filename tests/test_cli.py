@@ -16,7 +16,7 @@ from auditor.gather.walk import LOADERS
 from auditor.host import live as seam
 from auditor.host.request import Capture
 from auditor.recording import recording
-from auditor.report import audit_page, folding, rule_page
+from auditor.report import audit_page, report_json, rule_page
 from tests import shared
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, EXPECTED, HOSTS, OLDER, cases, report_of
@@ -281,9 +281,9 @@ def test_verbose(zaudit: CommandLine) -> None:
 
 def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
     whole = json.loads(zaudit("check", "--replay", REC, "--format", "json").out)
-    names = {each["name"] for _, each in folding.unfolded(whole) if each["kind"] == "dataset"}
+    names = {each["name"] for _, each in report_json.unfolded(whole) if each["kind"] == "dataset"}
     part = json.loads(zaudit("check", "tank/db", "--replay", REC, "--format", "json").out)
-    inside = {each["name"] for _, each in folding.unfolded(part) if each["kind"] == "dataset"}
+    inside = {each["name"] for _, each in report_json.unfolded(part) if each["kind"] == "dataset"}
     assert part["targets"] == ["tank/db"]
     assert inside
     assert all(name == "tank/db" or name.startswith("tank/db/") for name in inside)
@@ -512,7 +512,7 @@ def test_ways_to_name_a_dataset(target: str, zaudit: CommandLine) -> None:
     assert done.err == ""
     document = json.loads(done.out)
     assert document["targets"] == [target]
-    assert [each["name"] for each in folding.spread(document["passes"], document["names"])] == ["tank/db"]
+    assert [each["name"] for each in report_json.spread(document["passes"], document["names"])] == ["tank/db"]
 
 
 def test_all_pools_when_none_is_named(zaudit: CommandLine) -> None:

@@ -52,9 +52,9 @@ def rules(
 
     everything = rulebook.load(folders, examples=format_ == "json")
     if words:
-        from auditor.judge import search
+        from auditor.report import rule_page
 
-        everything = search.find(everything, words)
+        everything = rule_page.find(everything, words)
     found = [
         rule
         for rule in everything
@@ -108,7 +108,7 @@ def _of_words(words: Sequence[str], folders: Sequence[Path]) -> str:
     """The page of the rule that is called so, or what to use in place of a retired one; else the questions and rules that speak
     of the words, best first, or the page of a rule that alone does."""
     from auditor import rulebook
-    from auditor.judge import policy, search
+    from auditor.judge import policy
     from auditor.report import rule_page
 
     name, rules = " ".join(words), rulebook.load(folders, examples=False)
@@ -117,10 +117,10 @@ def _of_words(words: Sequence[str], folders: Sequence[Path]) -> str:
         return "\n".join(retired)
     if name in ids:
         return _rule_page(name, folders)
-    found, asked = search.find(rules, words), search.questions(words)
+    found, asked = rule_page.find(rules, words), rule_page.questions(words)
     if not found and not asked:
         raise policy.PolicyError(
-            f"no rule {name!r}, and none speaks of it{search.similar(rules, words)} (zaudit rules lists them)"
+            f"no rule {name!r}, and none speaks of it{rule_page.similar(rules, words)} (zaudit rules lists them)"
         )
     if len(found) == 1 and not asked:
         return _rule_page(found[0].id, folders)

@@ -13,7 +13,7 @@ from auditor.facts import Subject
 from auditor.judge.finding import Finding
 from auditor.report import document as doc
 from auditor.report import html, report_json, terminal
-from auditor.report.markup import joined
+from auditor.report.html import joined
 from auditor.report.model import Report
 from auditor.text import duration, quoted, size, valid_unicode
 from auditor.verify import charts

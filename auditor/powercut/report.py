@@ -13,7 +13,7 @@ from auditor.powercut.proof import Campaign, Entry, Gap, Reach, Trial, Verdict, 
 from auditor.powercut.sectors import CLASSES
 from auditor.report import document as doc
 from auditor.report import html, terminal
-from auditor.report.markup import Element, element, joined
+from auditor.report.html import Element, element, joined
 from auditor.text import harmless
 from auditor.verify import charts
 

@@ -14,8 +14,7 @@ from auditor.facts import AGAIN
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
 from auditor.report import document as doc
-from auditor.report.folding import unfolded
-from auditor.report.report_json import FIRST, SCHEMA
+from auditor.report.report_json import FIRST, SCHEMA, unfolded
 from auditor.text import few, unknown_headline
 
 # only now, only then: one of the two was recorded before the question was known

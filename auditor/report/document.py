@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from auditor.report.markup import Element
+    from auditor.report.html import Element
 
 Tone = Literal["good", "bad", "open"]
 Cost = Literal["safe", "needs restart", "rebuilds the pool", "destroys data"]  # of a fix

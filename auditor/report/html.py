@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import html
+import pkgutil
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from auditor.report import document as doc
-from auditor.report import markup
-from auditor.report.markup import Element, element, joined
+from auditor.text import harmless
 
 # look -> its element and class; a badge is a word that stands for an answer
 LOOKS: dict[doc.Look, tuple[str, str]] = {
@@ -34,7 +36,7 @@ LONG = (
 
 
 def write(document: doc.Document) -> str:
-    return markup.page(document.title, _content(document))
+    return whole_page(document.title, _content(document))
 
 
 def _content(document: doc.Document) -> Iterator[Element]:
@@ -72,7 +74,7 @@ def _block(block: doc.Block) -> Element:
             return _chain(block.links)
         case doc.Code():
             between = " \\\n    " if block.continued else "\n"
-            return joined((_heading(block.title), element("pre", markup.lines(block.lines, between))))
+            return joined((_heading(block.title), element("pre", code_lines(block.lines, between))))
         case doc.Picture():
             return block.drawn() or Element("")
         case doc.Boxes():
@@ -193,4 +195,57 @@ def _box(box: doc.Box) -> Element:
         element("b", box.text),
         element("span", box.list, class_="list") if box.list else None,
         *(element("p", each, class_="dim small") for each in box.why if doc.plain(each)),
+    )
+
+
+# HTML of which every text is escaped where it becomes HTML, and the page around it: self-contained, nothing is loaded, nothing
+# runs. Light, dark and on paper.
+
+
+# what a browser may do with the whole_page, should a name ever slip through the escaping: nothing but show it
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+STYLE = (pkgutil.get_data(__name__, "page.css") or b"").decode()
+VOID = ("meta", "br", "path", "rect")
+
+
+class Element(NamedTuple):
+    """HTML; made by the functions below and by nothing else."""
+
+    html: str
+
+
+Content = Element | str | None
+
+
+def element(name: str, *content: Content, **attributes: str | None) -> Element:
+    """An element. content: what is in it, text or elements; attributes: class_ is class, aria_label is aria-label."""
+    given = "".join(
+        f' {key.strip("_").replace("_", "-")}="{_escaped(value)}"' for key, value in attributes.items() if value
+    )
+    inside = joined(content).html
+    return Element(f"<{name}{given}/>" if name in VOID and not inside else f"<{name}{given}>{inside}</{name}>")
+
+
+def joined(content: Iterable[Content]) -> Element:
+    return Element("".join(each.html if isinstance(each, Element) else _escaped(each) for each in content if each))
+
+
+def code_lines(content: Iterable[str], between: str = "\n") -> Element:
+    """Lines of text, for what keeps their ends."""
+    return Element(between.join(map(_escaped, content)))
+
+
+def _escaped(text: str) -> str:
+    """Control characters are spelt out."""
+    return html.escape(harmless(text))
+
+
+def whole_page(title: str, content: Iterable[Element]) -> str:
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"{element('title', title).html}\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(each.html for each in content)
+        + "\n</main>\n</body>\n</html>\n"
     )

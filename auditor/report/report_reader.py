@@ -20,8 +20,7 @@ from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
 from auditor.judge.known_bugs import ID
 from auditor.judge.policy import PAGES
-from auditor.report.folding import Room, runs, spread
-from auditor.report.report_json import FIRST, SCHEMA
+from auditor.report.report_json import FIRST, SCHEMA, Room, runs, spread
 from auditor.text import harmless, unknown_headline
 
 SUBJECTS = 20

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from auditor.report.document import Drawing
-from auditor.report.markup import Element, element
+from auditor.report.html import Element, element
 from auditor.text import duration
 from auditor.verify.result import Histogram, Percentile, Run, Txg, percentile_name, together
 
@@ -250,7 +250,7 @@ def _labels(marks: Sequence[tuple[int, str]], room: int) -> str:
     return f"{'':{LABEL}}  {''.join(line)}".rstrip()
 
 
-# Pictures as inline SVG: latency heat map, percentile curves, bars. The classes get their colours from auditor.report.markup.
+# Pictures as inline SVG: latency heat map, percentile curves, bars. The classes get their colours from auditor.report.html.
 
 WIDTH = 960
 LEFT, RIGHT, TOP, STEP = 74.0, 24.0, 16.0, 26

@@ -12,7 +12,7 @@ from auditor.codec import plain
 from auditor.report import audit_page, event_words, finding_words, html, report_json, terminal
 from auditor.report import document as doc
 from auditor.report.finding_words import listed
-from auditor.report.markup import Element, element, joined
+from auditor.report.html import Element, element, joined
 from auditor.report.model import Report
 from auditor.text import duration, quoted, size, utc, valid_unicode
 from auditor.verify import charts, result

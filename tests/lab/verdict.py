@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.report import folding
+from auditor.report import report_json
 
 from . import read_only
 from .scenario import Expected, Scenario
@@ -81,7 +81,7 @@ def _truth(scenario: Scenario, standing: str) -> Iterator[str]:
 
 def found(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """rule, subject, outcome, severity of every finding; of known bugs each, by its own name"""
-    for finding, subject in folding.unfolded(report):
+    for finding, subject in report_json.unfolded(report):
         if finding["outcome"] != "waived":
             rule, severity = (subject.get(key, finding[key]) for key in ("rule", "severity"))
             yield rule, f"{subject['kind']} {subject['name']}", finding["outcome"], severity

@@ -32,7 +32,7 @@ EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 TESTS = (
     "tests/judge", "tests/whole/test_rules.py", "tests/whole/test_hosts.py", "tests/test_cli.py",
     "tests/report/test_changes.py", "tests/whole/test_lasting.py", "tests/report/test_event_words.py",
-    "tests/report/test_folding.py", "tests/security/test_hostile_rules.py",
+    "tests/report/test_report_json_folding.py", "tests/security/test_hostile_rules.py",
 )  # fmt: skip
 FEW = 40  # tests that reach a line, tried first
 CPU_S = 600  # of one child: what takes longer hangs

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from auditor.host.live import ENVIRONMENT
-from auditor.report import folding
+from auditor.report import report_json
 from tests.security import namespaces
 from tests.security.namespaces import ZAUDIT, FakeHost
 from tests.security.prove import RECORDED
@@ -45,8 +45,8 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[FakeHost, Found]:
 def verdicts(report: bytes) -> tuple[Found, Found]:
     """(what passed, what failed or is unknown) as (rule, subject)."""
     document = json.loads(report)
-    good = {(each["rule"], _subject(each)) for each in folding.spread(document["passes"], document["names"])}
-    bad = {(each["rule"], _subject(at)) for each, at in folding.unfolded(document)}
+    good = {(each["rule"], _subject(each)) for each in report_json.spread(document["passes"], document["names"])}
+    bad = {(each["rule"], _subject(at)) for each, at in report_json.unfolded(document)}
     return good, bad
 
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 
-from auditor.report.markup import POLICY, STYLE, Element
+from auditor.report.html import POLICY, STYLE, Element
 from auditor.verify import charts, verify_page
 from auditor.verify.comparison import Comparison, Sweep, compare
 from auditor.verify.result import CANNOT_EXCLUDE, Histogram, Verification

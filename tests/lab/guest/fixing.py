@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from auditor.report import folding
+from auditor.report import report_json
 
 BASH = "set -euo pipefail; . /lab/state.sh; cd /lab/scratch\n"
 LOADED = {"bulk", "log", "group"}  # the names that load of state.sh gives its files
@@ -31,7 +31,7 @@ def commands(report: dict[str, Any], step: dict[str, Any]) -> Iterator[str]:
     rule, says = step["rule"], step["says"]
     failing = [
         (finding, verdict)
-        for finding, verdict in folding.unfolded(report)
+        for finding, verdict in report_json.unfolded(report)
         if verdict.get("rule", finding["rule"]) == rule and finding["outcome"] == "fail"  # a known bug by its name
     ]
     if not failing:

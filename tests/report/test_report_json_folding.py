@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Judged, Subject, known, unknown
-from auditor.report import changes, folding
+from auditor.report import changes, report_json
 from auditor.report import report_json as json_report
-from auditor.report.folding import Names
 from auditor.report.model import Report
+from auditor.report.report_json import Names
 from auditor.sources import zfs
 from tests import shared
 from tests.fake import CommandLine
@@ -26,13 +26,13 @@ FIRST = json.loads((REPORTS / "json-1.json").read_text())
 
 @given(st.sets(st.integers(0, 500), min_size=1))
 def test_places_read_back(numbers: set[int]) -> None:
-    assert list(folding.places(folding.spelt(numbers), 501)) == sorted(numbers)
+    assert list(report_json.places(report_json.spelt(numbers), 501)) == sorted(numbers)
 
 
 @pytest.mark.parametrize("text", ["", "x", "1-", "-1", "3-2", "0-9", "9", "1,,2", "1.5", "٣"])
 def test_what_is_no_place_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="names"):
-        list(folding.places(text, 9))
+        list(report_json.places(text, 9))
 
 
 def test_equal_verdicts_are_one() -> None:
@@ -42,12 +42,12 @@ def test_equal_verdicts_are_one() -> None:
         {"kind": "dataset", "name": "tank/b c", "message": "{subject}: off", "command": "zfs set x {subject}"},
         {"kind": "dataset", "name": "tank/d", "message": "{subject}: on", "command": "zfs set x {subject}"},
     ]
-    found = folding.folded(verdicts, names)
+    found = report_json.folded(verdicts, names)
     assert found == [
         {"kind": "dataset", "names": "0-1", "message": "{subject}: off", "command": "zfs set x {subject}"},
         {"kind": "dataset", "names": "2", "message": "tank/d: on", "command": "zfs set x tank/d"},
     ]
-    assert [(each["name"], each["message"], each["command"]) for each in folding.spread(found, list(names))] == [
+    assert [(each["name"], each["message"], each["command"]) for each in report_json.spread(found, list(names))] == [
         ("tank/a", "tank/a: off", "zfs set x tank/a"),
         ("tank/b c", "tank/b c: off", "zfs set x 'tank/b c'"),
         ("tank/d", "tank/d: on", "zfs set x tank/d"),
@@ -61,10 +61,10 @@ def test_equal_verdicts_are_one() -> None:
 def test_a_small_report_does_not_become_a_large_one(
     evidence: list[dict[str, str]], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folding, "ROOM", 1 << 23)
+    monkeypatch.setattr(report_json, "ROOM", 1 << 23)
     verdict = {"kind": "dataset", "names": f"0-{len(names) - 1}", "evidence": evidence}
     with pytest.raises(ValueError, match="more than a report does"):
-        sum(1 for _ in folding.spread([verdict], names))
+        sum(1 for _ in report_json.spread([verdict], names))
     finding = {"rule": "R", "title": "t", "severity": "low", "outcome": "fail", "verdicts": [verdict]}
     document = {"schema": json_report.SCHEMA, "names": names, "findings": [finding]}
     with pytest.raises(changes.CompareError, match="more than a report does"):
@@ -76,7 +76,7 @@ def test_every_verdict_reads_back_with_its_words() -> None:
     document = json.loads(json_report.render(report))
     told = {
         (finding["rule"], each["kind"], each["name"], each.get("message", ""))
-        for finding, each in folding.unfolded(document)
+        for finding, each in report_json.unfolded(document)
     }
     meant = {
         (finding.rule.id, each.subject.kind, each.subject.name, each.message)
@@ -113,7 +113,7 @@ def test_a_report_of_ten_thousand_datasets_is_small(count: int) -> None:
 
 
 def test_ranges_that_mean_too_much_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "MOST", 40_000)
+    monkeypatch.setattr(report_json, "MOST", 40_000)
     document = json.loads(json_report.render(many(2)))
     document["names"] = ["x"] * 1_000
     for finding in document["findings"]:

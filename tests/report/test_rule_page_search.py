@@ -8,8 +8,8 @@ import pytest
 
 from auditor import rulebook
 from auditor.databases import ENGINES
-from auditor.judge import search
 from auditor.judge.rule import SEVERITIES
+from auditor.report import rule_page
 from auditor.text import near
 from tests.fake import CommandLine
 from tests.folded import for_each
@@ -20,7 +20,7 @@ BY_ID = {rule.id: rule for rule in RULES}
 
 
 def ids(*words: str) -> list[str]:
-    return [rule.id for rule in search.find(RULES, words)]
+    return [rule.id for rule in rule_page.find(RULES, words)]
 
 
 # what is typed -> a rule that must be among the first three
@@ -82,7 +82,7 @@ def test_what_rules_set_and_read_is_found_without_a_list_of_it() -> None:
         sets = [each.source.split("=")[0].split()[-1] for each in rule.fix.sets if "=" in each.source]
         read = re.findall(rf"\b{rule.subject}\.(\w+)", rule.expect.source)
         for name in (*sets, *read):
-            assert search.find([rule], (name,)) == [rule], name
+            assert rule_page.find([rule], (name,)) == [rule], name
     of_rules = {name for rule in RULES for name in re.findall(r"database\.(\w+)", rule.expect.source)}
     for engine in ENGINES.values():
         for setting in engine.settings:
@@ -91,23 +91,23 @@ def test_what_rules_set_and_read_is_found_without_a_list_of_it() -> None:
 
 
 def test_each_synonym_finds_something() -> None:
-    index = " ".join(each.text for rule in RULES for each in search.fields(rule))
-    for word, means in search.load_synonyms().items():
+    index = " ".join(each.text for rule in RULES for each in rule_page.texts_of(rule))
+    for word, means in rule_page.load_synonyms().items():
         assert word == word.lower()
         for phrase in means:
-            assert search._plain(phrase) in index, f"{word}: no rule speaks of {phrase}"
+            assert rule_page._plain(phrase) in index, f"{word}: no rule speaks of {phrase}"
 
 
 def test_a_question_is_found_by_each_of_its_words() -> None:
-    for question in search.load_questions():
+    for question in rule_page.load_questions():
         for word in question.words:
-            assert question in search.questions((word,)), word
-            assert question in search.questions(tuple(word.upper().split())), word
-    assert search.questions(("frobnicate",)) == []
+            assert question in rule_page.questions((word,)), word
+            assert question in rule_page.questions(tuple(word.upper().split())), word
+    assert rule_page.questions(("frobnicate",)) == []
 
 
-@for_each("question", search.load_questions(), ids=lambda each: each.ask)
-def test_a_question_is_short_and_whole(question: search.Question) -> None:
+@for_each("question", rule_page.load_questions(), ids=lambda each: each.ask)
+def test_a_question_is_short_and_whole(question: rule_page.Question) -> None:
     assert question.ask.endswith("?")
     assert len(question.answer.split()) <= 70
     assert question.command.startswith("zaudit ")
@@ -119,7 +119,7 @@ def test_a_question_is_short_and_whole(question: search.Question) -> None:
 def test_explain_answers_with_a_question_and_rules(word: str, zaudit: CommandLine) -> None:
     done = zaudit("explain", word)
     assert (done.code, done.err) == (0, "")
-    assert search.questions((word,))[0].ask in done.out
+    assert rule_page.questions((word,))[0].ask in done.out
     listed = [line.split()[1] for line in done.out.splitlines() if line.startswith(SEVERITIES)]
     assert listed == ids(word)[:10]
     more = len(ids(word)) - 10
@@ -134,7 +134,7 @@ def test_explain_of_a_word_that_one_rule_speaks_of_is_its_page(zaudit: CommandLi
 
 def test_explain_of_an_id_is_its_page_whatever_else_speaks_of_it(zaudit: CommandLine) -> None:
     assert zaudit("explain", "sync-disabled").out.startswith("sync-disabled: ")
-    assert search.questions(("sync-disabled",))
+    assert rule_page.questions(("sync-disabled",))
 
 
 def test_explain_of_an_event_names_its_page(zaudit: CommandLine) -> None:
@@ -152,8 +152,8 @@ def test_the_public_report_about_throughput_is_told_consistently() -> None:
 
 def test_all_questions_are_listed(zaudit: CommandLine) -> None:
     out = zaudit("explain", "--questions").out
-    assert all(each.command in out for each in search.load_questions())
-    assert len(search.load_questions()) == 13
+    assert all(each.command in out for each in rule_page.load_questions())
+    assert len(rule_page.load_questions()) == 13
 
 
 @pytest.mark.parametrize(
