@@ -25,7 +25,7 @@ from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity, digest
-from auditor.judge.site_answers import Answers
+from auditor.judge.waivers import Answers
 from auditor.model import derivation
 from auditor.model.database import databases
 from auditor.recording.recording import Recording, ReplayHost

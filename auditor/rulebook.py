@@ -10,9 +10,8 @@ from typing import NamedTuple
 from auditor import data
 from auditor.host import user_files
 from auditor.judge import known_bugs, policy, rule_file
-from auditor.judge.compiler import LateRegistry, Registry
-from auditor.judge.rule import Rule, RuleError, merge
-from auditor.judge.threshold import Decided
+from auditor.judge.expression import LateRegistry, Registry
+from auditor.judge.rule import Decided, Rule, RuleError, merge
 
 PAGE = "docs/rules/{}.md"  # among the documents, as make site builds them
 

@@ -24,7 +24,7 @@ from auditor.gather.gatherer import of
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files, Read, Run, Skip
 from auditor.judge import verdict
-from auditor.judge.compiler import Registry
+from auditor.judge.expression import Registry
 from auditor.judge.rule import Example, Rule, RuleError
 from auditor.judge.verdict import Verdict, judge_one
 from auditor.recording import archive, recording

@@ -383,7 +383,7 @@ def init(asked: Request, output: Path | None) -> None:
     """Look at TARGETs (all imported pools when none is named) and write a policy that decides nothing yet: in comments, the
     datasets with what they seem to be for, and a waiver or an answer for each finding."""
     from auditor.judge.policy import NONE, PolicyError
-    from auditor.judge.policy_sketch import sketch
+    from auditor.judge.policy_file import sketch
 
     if output and (output.exists() or output.is_symlink()):
         raise PolicyError(f"{output} exists already; zaudit does not overwrite it")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
-from auditor.data import durability, providers
+from auditor.data import drives, durability
 from auditor.durability import questions, repairs
 from auditor.durability.answers import Answer, Choice, Promise, Rank, Reason, Relies
 from auditor.durability.events import GONE, QUESTIONS, Question
@@ -23,10 +23,10 @@ from auditor.durability.table import Judge, Table
 from auditor.facts import DATA, HOST, Facts, Known, Subject, Unknown, is_true
 from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Tried, Word, joined, merged
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
-from auditor.judge.site_answers import Answers
 from auditor.judge.verdict import Carries, Verdict, Verdicts
-from auditor.observation import grounds
-from auditor.observation.reading import Reading
+from auditor.judge.waivers import Answers
+from auditor.observation import whole_host
+from auditor.observation.stores import Reading
 from auditor.observation.whole_host import Observation, Storage, read
 
 OUTCOMES: Mapping[Rank, Outcome] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
@@ -264,7 +264,7 @@ class EventTable:
         if not answer:
             return word
         if answer.provider:
-            word = word._replace(names=(providers.load()[answer.provider].name,), documented=True)
+            word = word._replace(names=(drives.load_providers()[answer.provider].name,), documented=True)
         return word._replace(owner=answer.owner, until=answer.expires)
 
     def _tried(self, name: str, disks: Sequence[Subject]) -> Iterator[Tried]:
@@ -283,7 +283,7 @@ class EventTable:
             return frozenset(Subject("dataset", name) for name in names)
         key = (side is self._now, reason.subject)
         if key not in self._subjects:
-            self._subjects[key] = frozenset(grounds.subjects(self._facts, side.observation, reason.subject))
+            self._subjects[key] = frozenset(whole_host.subjects(self._facts, side.observation, reason.subject))
         return self._subjects[key]
 
     # -- severities --------------------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from auditor.facts import Facts, Reason
 from auditor.judge import known_bugs
 from auditor.judge.event import NEXT, Event
 from auditor.judge.identity import Identities
-from auditor.judge.rule import SEVERITIES, Fix, Rule, Severity
-from auditor.judge.threshold import Threshold
+from auditor.judge.rule import SEVERITIES, Fix, Rule, Severity, Threshold
 from auditor.judge.verdict import Verdict, Verdicts
 
 if TYPE_CHECKING:

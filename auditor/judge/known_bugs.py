@@ -14,9 +14,8 @@ from auditor.data import releases
 from auditor.data.platforms import filled
 from auditor.data.releases import Range, Release, after, spelt
 from auditor.facts import HOST, Evidence, Facts, Judged, Known
-from auditor.judge.compiler import Registry
 from auditor.judge.event import SEVERITIES, Severity
-from auditor.judge.expression import Expression, Scope, fact
+from auditor.judge.expression import Expression, Registry, Scope, fact
 from auditor.judge.rule import HARMS, Fix, Harm, Rule, RuleError
 from auditor.judge.rule_file import COUNTS, trusted
 from auditor.judge.verdict import Verdict

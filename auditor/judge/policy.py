@@ -14,8 +14,7 @@ from auditor import data
 from auditor.errors import Stop
 from auditor.facts import KINDS, Kind
 from auditor.judge.event import SEVERITIES, Party, Severity
-from auditor.judge.rule import Rule
-from auditor.judge.threshold import Decided
+from auditor.judge.rule import Decided, Rule
 from auditor.text import near
 
 Role = Literal["log", "data", "both", "rebuildable"]

@@ -14,15 +14,15 @@ from auditor.data import platforms
 from auditor.data.durability import ROWS
 from auditor.data.platforms import ANY, WORD, filled
 from auditor.facts import KINDS, Kind
-from auditor.judge.compiler import Registry, compile_condition, compile_words, deferred
 from auditor.judge.event import ANSWER, ANSWERING, SEVERITIES, Severity
-from auditor.judge.expression import Expression, ExpressionError
+from auditor.judge.expression import Expression, ExpressionError, Registry, compile_condition, compile_words, deferred
 from auditor.judge.rule import (
     COSTS,
     FORMS,
     HARMS,
     PLACES,
     Case,
+    Decided,
     Example,
     Figure,
     Fix,
@@ -33,8 +33,11 @@ from auditor.judge.rule import (
     RuleError,
     Template,
     Texts,
+    Threshold,
+    ThresholdError,
+    constants_of,
+    of_rule,
 )
-from auditor.judge.threshold import Decided, Threshold, ThresholdError, constants, of_rule
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -72,7 +75,7 @@ class _Compilers(NamedTuple):
         """The same, for expressions in which these stand by name."""
         if not thresholds:
             return self
-        numbers = constants(thresholds)
+        numbers = constants_of(thresholds)
         return _Compilers(partial(self.condition, constants=numbers), partial(self.value, constants=numbers))
 
 

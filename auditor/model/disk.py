@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from auditor.data import drives, providers
+from auditor.data import drives
 from auditor.data.drives import Drive
 from auditor.facts import (
     HOST,
@@ -478,7 +478,7 @@ def providers_below(disk: Subject, facts: Facts) -> Judged:
         return Known((), own.evidence)
     model, transport, table = values(facts, disk, "model", "transport", "drive_class")
     seen = model, transport, need(facts.get(HOST, "virtualization"))
-    listed = providers.load().values() if table.value != "ephemeral" else ()
+    listed = drives.load_providers().values() if table.value != "ephemeral" else ()
     return Known(tuple(each.id for each in listed if each.may_be(*map(Known.word, seen))), evidence(*seen))
 
 
@@ -492,7 +492,9 @@ def providers_of_pools(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What all disks of a hypervisor below the pools have in common; of several possible ones the first of the table."""
     disks = disks_behind("hypervisor", facts)
     found = every(facts.get(disk, "providers") for disk in disks)
-    common = [each for id, each in providers.load().items() if found and all(id in names.words() for names in found)]
+    common = [
+        each for id, each in drives.load_providers().items() if found and all(id in names.words() for names in found)
+    ]
     seen = evidence(*found[:1])
     lines = tuple(f'answers.hypervisor = "{each.id}"' for each in common[:1])
     yield Fact(host, "provider_answer", Known(lines, seen))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from auditor import data
 from auditor.data import releases
 from auditor.databases import ENGINES
 from auditor.databases.engine import Promise
+from auditor.durability.answers import Reason
 from auditor.durability.host import Dataset, Host, Key, Leg, Pool, Program, Store, Sync, Use, Vdev
-from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of
-from auditor.observation.pools import Pools
-from auditor.observation.reading import Reading, both, opposite, zero
-from auditor.observation.stores import virtual_machine
+from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown, value_of
+from auditor.observation.stores import Pools, Reading, both, opposite, virtual_machine, zero
 
 SYNCS: Mapping[str, Sync] = {"standard": "standard", "always": "always", "disabled": "disabled"}
 
@@ -381,3 +381,50 @@ class Databases:
         self.pools[what] = Pool(what, (Vdev(what, (leg,)),))
         self.datasets[what] = Dataset(what, what)
         return what
+
+
+# The facts behind a reason of the model, whose evidence or remedy is shown.
+
+
+FILE = "grounds.toml"
+CALLED: tuple[Kind, ...] = ("pool", "dataset", "database")
+INSIDE: tuple[Kind, ...] = ("vdev", "leaf")
+
+
+@cache
+def facts_of() -> Mapping[str, tuple[str, ...]]:
+    """KIND.NAME of the facts of each element."""
+    table = data.table(FILE)
+    groups = {f"@{name}": names for name, names in table["groups"].items()}
+    return {
+        element: tuple(name for each in names for name in groups.get(each, [each]))
+        for element, names in table["elements"].items()
+    }
+
+
+def because(facts: Facts, observation: Observation, reason: Reason) -> tuple[Fact, ...]:
+    """The facts of its subject that were looked at; none where the reason is the event itself."""
+    wanted = facts_of().get(reason.element, ())
+    found = list[Fact]()
+    for subject in dict.fromkeys((HOST, *subjects(facts, observation, reason.subject))):
+        own = facts.of(subject)
+        names = (each.partition(".")[2] for each in wanted if each.startswith(f"{subject.kind}."))
+        found += (Fact(subject, name, own[name]) for name in names if name in own)
+    return tuple(found)
+
+
+def subjects(facts: Facts, observation: Observation, name: str) -> Iterator[Subject]:
+    """Whatever the model calls so."""
+    yield from observation.about.get(name, ())
+    words = name.split(" ")  # a name of a pool may have blanks
+    parts = ((" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words)))
+    inside = (Subject(kind, part, pool) for pool, part in parts for kind in INSIDE)
+    for subject in (*(Subject(kind, name) for kind in CALLED), *inside):
+        if facts.of(subject):
+            yield subject
+    for database in facts.linked(HOST, "databases"):
+        places = facts.linked(database, "datasets")
+        if name == database.name:
+            yield from places
+        elif name == f"the files of {database.name}" or any(each.name == name for each in places):
+            yield database

@@ -12,7 +12,7 @@ import pytest
 from auditor import data
 from auditor.advice import properties
 from auditor.checklist import lists
-from auditor.data import durability, providers, releases, torn_pages
+from auditor.data import drives, durability, releases, torn_pages
 from auditor.data.drives import CLASSES, CONFIDENCES
 from auditor.data.durability import ANSWERS, COSTS, QUESTIONS, SEVERITIES
 
@@ -108,7 +108,7 @@ SCHEMAS = {
     "providers.toml": table({"provider": table({
         "id": TEXT, "name": TEXT, "machine": TEXT, "terms": TEXT, "documents": TEXT, "read": DAY,
         "source": {"type": "string", "pattern": r"^https://[\w.-]+/\S+$"},
-        "keeps": many(one_of(*get_args(providers.Keeps)), 1)}, models=TEXT, machines=LINES, transports=LINES)}),
+        "keeps": many(one_of(*get_args(drives.Keeps)), 1)}, models=TEXT, machines=LINES, transports=LINES)}),
     "questions.toml": table({"question": table({
         "ask": TEXT, "answer": TEXT, "command": TEXT, "words": TEXTS, "sources": TEXTS})}),
     "retired.toml": by_name({"oneOf": [table({"successor": TEXT}), table({"instead": TEXT})]}),
@@ -139,7 +139,7 @@ def test_every_pattern_is_one() -> None:
     patterns = [each["pattern"] for each in data.table("drives.toml")["drive"]]
     patterns += [each[key] for each in data.table("firmware.toml")["firmware"] for key in ("model", "firmware")]
     patterns += [each["model"] for each in data.table("shingled.toml")["shingled"]]
-    patterns += [each.models for each in providers.load().values()]
+    patterns += [each.models for each in drives.load_providers().values()]
     assert all(re.compile(each) for each in patterns)
 
 
@@ -165,7 +165,7 @@ def test_a_platform_builds_on_one_before_it() -> None:
 
 
 def test_a_provider_is_known_by_its_disks_or_its_machines() -> None:
-    assert all(bool(each.models) is not bool(each.machines) for each in providers.load().values())
+    assert all(bool(each.models) is not bool(each.machines) for each in drives.load_providers().values())
 
 
 def test_every_line_of_a_list_has_an_answer() -> None:

@@ -12,7 +12,7 @@ from auditor.databases import ENGINES, SERVERS, servers, settings
 from auditor.databases.engine import Engine
 from auditor.databases.redis import Redis
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
-from auditor.judge import policy_file, policy_sketch
+from auditor.judge import policy_file
 from auditor.model.database import named_database
 from auditor.verify import profile
 from tests import shared
@@ -24,7 +24,7 @@ def test_every_engine_can_be_named(name: str) -> None:
     assert with_database(audit.Options(), name).wanted.database == name
     assert audit.Options.from_words({"database": name}).wanted.database == name
     policy_file.parse(f'[datasets."tank/db"]\nrole = "both"\ndatabase = "{name}"\n', "zaudit.toml")
-    assert name in policy_sketch.DATASETS
+    assert name in policy_file.DATASETS
     assert name in named_database.facts["db_engine"].values
 
 

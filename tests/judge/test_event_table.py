@@ -17,8 +17,8 @@ from auditor.judge.event import EVENTS, Event, milder
 from auditor.judge.event_table import Column, EventTable, Relations
 from auditor.judge.finding import exit_code
 from auditor.judge.policy import NONE, Answer, Declared, Policy
-from auditor.judge.site_answers import Answers
 from auditor.judge.verdict import Verdict
+from auditor.judge.waivers import Answers
 from auditor.recording import recording
 from auditor.report import audit_page as audit_page
 from auditor.report import event_words

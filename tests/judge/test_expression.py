@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Spec, Subject, Unknown, known, unknown
-from auditor.judge.compiler import LENGTH, compile_condition, compile_expression
-from auditor.judge.expression import Budget, ExpressionError, Scope, bind, connective, negation
+from auditor.judge.expression import (
+    LENGTH,
+    Budget,
+    ExpressionError,
+    Scope,
+    bind,
+    compile_condition,
+    compile_expression,
+    connective,
+    negation,
+)
 
 POOL = Subject("pool", "tank")
 LEAVES = tuple(Subject("leaf", f"l{i}", "tank") for i in range(3))

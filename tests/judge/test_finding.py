@@ -10,8 +10,8 @@ import pytest
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Reason, Spec, Subject, unknown
 from auditor.judge import verdict
-from auditor.judge.compiler import compile_expression
 from auditor.judge.event import SEVERITIES, Severity
+from auditor.judge.expression import compile_expression
 from auditor.judge.finding import Finding, coverage, exit_code, findings
 from auditor.judge.policy import Waiver
 from auditor.judge.rule import PLACES, Place, Rule, Template

@@ -8,8 +8,7 @@ from auditor import codec
 from auditor.codec import TomlError
 from auditor.facts import unknown
 from auditor.judge import baseline, policy_file, rule_file
-from auditor.judge.compiler import compile_condition
-from auditor.judge.expression import Budget, ExpressionError
+from auditor.judge.expression import Budget, ExpressionError, compile_condition
 from auditor.judge.policy import PolicyError
 from auditor.judge.rule import RuleError
 from auditor.registry import registry

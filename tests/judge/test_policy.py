@@ -17,14 +17,13 @@ from auditor.judge import policy
 from auditor.judge.event import SEVERITIES
 from auditor.judge.policy import NONE, PolicyError, vain
 from auditor.judge.policy_file import bare, joined, parse
-from auditor.judge.rule import RuleError
+from auditor.judge.rule import Decided, RuleError, Threshold, is_number
 from auditor.judge.rule_file import load
-from auditor.judge.threshold import Decided, Threshold, is_number
 from auditor.recording import recording
 from auditor.registry import registry
-from auditor.report import audit_page, changes, html, report_reader, stored_page
+from auditor.report import audit_page, changes, html, report_reader
 from auditor.report import report_json as json_report
-from auditor.report.formats import sarif
+from auditor.report.formats import exchange, pages
 from auditor.report.model import Report
 from tests import shared
 from tests.golden import HOSTS, OLDER
@@ -524,10 +523,10 @@ def test_reports_link_to_the_pages_that_the_site_has_published() -> None:
         document = json_report.document(report)
         jsonschema.validate(document, SCHEMA)
         kept = report_reader.parse_report(document)
-        (run,) = json.loads(sarif.render_whole(kept))["runs"]
+        (run,) = json.loads(exchange.render_whole(kept))["runs"]
         pages = {rule["id"]: rule.get("helpUri", "") for rule in run["tool"]["driver"]["rules"]}
         assert pages == {each.rule: each.url for each in kept.all}
-        reports.append((pages, audit_page.write_html(report), html.write(stored_page.document(kept))))
+        reports.append((pages, audit_page.write_html(report), html.write(pages.document(kept))))
     (linked, *shown), (bare_, *others) = reports
     assert linked["sync-disabled"] == f"{site}/docs/rules/sync-disabled.html"
     assert all(linked.values())

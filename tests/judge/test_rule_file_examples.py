@@ -8,7 +8,7 @@ import pytest
 
 from auditor import selftest as law
 from auditor.facts import Known, Spec, Subject
-from auditor.judge.compiler import Registry
+from auditor.judge.expression import Registry
 from auditor.judge.rule import Example, RuleError
 from auditor.judge.rule_file import load
 from auditor.registry import registry

@@ -11,11 +11,10 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known
 from auditor.judge import waivers
 from auditor.judge.finding import Finding
 from auditor.judge.policy import Waiver
-from auditor.judge.policy_file import parse
-from auditor.judge.policy_sketch import sketch
+from auditor.judge.policy_file import parse, sketch
 from auditor.judge.rule import Rule
-from auditor.judge.site_answers import Answers
 from auditor.judge.verdict import Verdict
+from auditor.judge.waivers import Answers
 from tests import shared
 
 RULES = {rule.id: rule for rule in shared.rules()}

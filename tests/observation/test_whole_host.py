@@ -12,9 +12,8 @@ from auditor.durability.events import EventName, Question
 from auditor.durability.host import Host
 from auditor.durability.table import Judge, table
 from auditor.facts import HOST, Fact, Facts, Subject, Value, unknown
-from auditor.observation.grounds import because, facts_of
-from auditor.observation.reading import Reading
-from auditor.observation.whole_host import next_boot, observe, read
+from auditor.observation.stores import Reading
+from auditor.observation.whole_host import because, facts_of, next_boot, observe, read
 from tests.observation.facts import PROPERTIES, Made
 
 KERNEL = {"crash", "power", "power+drive", "power+log"}

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from auditor import codec, data, rulebook
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.judge import expression, policy_file, rule_file, verdict
-from auditor.judge.compiler import compile_expression
-from auditor.judge.expression import Budget, ExpressionError, Scope
+from auditor.judge.expression import Budget, ExpressionError, Scope, compile_expression
 from auditor.judge.policy import PolicyError
 from auditor.judge.rule import RuleError
 from auditor.registry import registry

@@ -22,7 +22,7 @@ from tests.checklist import worlds as listed
 from tests.fleet.test_fleet_page import KEEPS, LOSES, fleet, lines
 from tests.golden import CANONICAL, GREEN, HOSTS, report_of
 from tests.judge.test_policy import judged
-from tests.judge.test_site_answers import GUEST, HYPERVISOR
+from tests.judge.test_waivers_answers import GUEST, HYPERVISOR
 from tests.verify import samples
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

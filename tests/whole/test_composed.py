@@ -20,7 +20,7 @@ from tests.composed import NAMES, PLATFORMS, composed, main
 from tests.data.test_platforms import others
 from tests.edited import BASE, VIRTUAL
 from tests.judge.test_policy import judged
-from tests.judge.test_site_answers import ADOPTED, HYPERVISOR
+from tests.judge.test_waivers_answers import ADOPTED, HYPERVISOR
 from tests.shared import name_of
 
 NEED = {

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor.data import drives, providers
+from auditor.data import drives
 from auditor.databases import redis, servers
 from auditor.host.process import branches
 from auditor.recording import identities
@@ -121,7 +121,9 @@ VALUES = [b"LABNVME0", b"S3Z8NB0K", b"aaaaaaaaaaaaaaaaaaaaaaaaa"]
 # what a pattern is made of where it is used: one way of each, or all there are
 MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.model.release", "{number}"): [{"number": "12345"}],
-    ("auditor.data.providers", "self.models"): [{"self": each} for each in providers.load().values() if each.models],
+    ("auditor.data.drives", "self.models"): [
+        {"self": each} for each in drives.load_providers().values() if each.models
+    ],
     ("auditor.sources.zpool_status", "pattern"): [{"pattern": each[0]} for each in zpool_status._SCANS],
     ("auditor.sources.zpool_status", "{extra}"): [{"extra": 0}, {"extra": 3}],
     ("auditor.sources.zpool_history", "commands"): [{"commands": "import|clear"}],

@@ -16,10 +16,9 @@ import pytest
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.host.request import Capture
-from auditor.judge import site_answers
+from auditor.judge import waivers
 from auditor.judge.policy import NONE, Answer, PolicyError
-from auditor.judge.policy_file import bare, parse
-from auditor.judge.policy_sketch import sketch
+from auditor.judge.policy_file import bare, parse, sketch
 from auditor.judge.verdict import Verdict
 from auditor.model.disk import providers_below, providers_of_pools
 from auditor.recording import recording
@@ -117,7 +116,7 @@ def test_drives_are_answered_for_by_model_or_one_by_one() -> None:
 )
 def test_as_a_waiver_it_says_what_it_is_about(text: str, scope: str, name: str) -> None:
     (answer,) = parse(text, "p.toml").answers
-    waiver = site_answers.as_waiver(answer, "no-power-loss-protection")
+    waiver = waivers.as_waiver(answer, "no-power-loss-protection")
     assert (waiver.rule, waiver.scope, waiver.name, waiver.owner) == (
         "no-power-loss-protection",
         scope,
@@ -161,13 +160,13 @@ def test_who_answers_for_several_drives_answers_for_each_and_until_the_first_day
 ) -> None:
     for order in ((ANN, BOB, BELOW), (BELOW, ANN, BOB)):
         facts = shelf(*disks)
-        answering = site_answers.Answers(NONE._replace(answers=order), facts)
+        answering = waivers.Answers(NONE._replace(answers=order), facts)
         assert answering.of_disks([Subject("disk", name) for name in disks]) == who
         rule = next(rule for rule in shared.rules() if rule.id == "no-power-loss-protection")
         verdict = Verdict(rule, MIRROR, "fail", "medium", relies=("drive",))
         assert answering.of(verdict) == who, "of all leaves of a vdev"
         assert answering.of(verdict._replace(relies=())) is None, "something is lost"
-        assert site_answers.Answers(NONE, facts).of(verdict) is None
+        assert waivers.Answers(NONE, facts).of(verdict) is None
 
 
 @pytest.mark.parametrize(("serial", "outcome"), [("LABSATA0", "pass"), ("ELSEWHERE", "not applicable")])
@@ -344,7 +343,7 @@ def test_of_a_disk_that_nobody_saw_no_provider_is_known(subject: Subject, name: 
 def test_a_disk_that_nobody_saw_may_be_of_another_provider(subject: Subject, name: str) -> None:
     """No line of the policy is offered, and one that was adopted does not answer."""
     facts = of_guest()
-    adopted = site_answers.Answers(parse(ADOPTED, "p.toml"), facts)
+    adopted = waivers.Answers(parse(ADOPTED, "p.toml"), facts)
     assert adopted.of_party("hypervisor", ("power",))
     facts.replace(Fact(subject, name, unknown("nobody looked")))
     found = {each.value for each in providers_of_pools.derive(HOST, facts)}
