@@ -25,13 +25,13 @@ from typing import Any, NamedTuple
 
 from auditor import __version__, audit, rulebook
 from auditor.errors import Stop
+from auditor.facts import Facts
 from auditor.fleet import store
 from auditor.judge.finding import Finding
 from auditor.judge.policy_file import parse as parsed_policy
 from auditor.recording import archive, recording
 from auditor.report import report_json
 from auditor.report.formats import exchange
-from auditor.report.model import Report
 from auditor.report.report_reader import parse_report
 from auditor.rulebook import Chosen
 from auditor.text import harmless, is_url
@@ -123,8 +123,7 @@ def _judged(name: str, how: How) -> list[Row]:
     first, *found = exchange.rows(parse_report(report_json.document(report)))
     common = {"recording": harmless(name), "openzfs": first["openzfs"]}
     whole = {**first, **common, "digest": digest, "findings": len(found)}
-    models = _models(report)
-    more = (_more(each, models) for each in (*report.findings, *report.waived))
+    more = (_more(each, report.facts) for each in (*report.findings, *report.waived))
     rows = [whole, *({**row, **common, **extra} for row, extra in zip(found, more, strict=True))]
     sizes = [len(json.dumps(row, ensure_ascii=True)) for row in rows]
     if max(sizes) > LONGEST or sum(sizes) > WHOLE:
@@ -148,25 +147,13 @@ def _digest(content: Mapping[str, bytes]) -> str:
     return whole.hexdigest()
 
 
-def _models(report: Report) -> dict[str, tuple[str, ...]]:
-    """Disk or leaf -> the models of its disks."""
-    found: dict[str, tuple[str, ...]] = {}
-    for leaf in (leaf for pool in report.pools for vdev in pool.vdevs for leaf in vdev.leaves):
-        found[leaf.name] = tuple(disk.model for disk in leaf.disks)
-        found |= {disk.name: (disk.model,) for disk in leaf.disks}
-    return found
-
-
-def _more(finding: Finding, models: Mapping[str, tuple[str, ...]]) -> Row:
+def _more(finding: Finding, facts: Facts) -> Row:
     """models: of the drives that it is about; remedies: what would decide it."""
-    of_drives = (
-        model
-        for verdict in finding.verdicts
-        if verdict.subject.kind in ("disk", "leaf")
-        for model in models.get(verdict.subject.name, ())
-    )
+    subjects = [verdict.subject for verdict in finding.verdicts if verdict.subject.kind in ("disk", "leaf")]
+    disks = (disk for each in subjects for disk in ((each,) if each.kind == "disk" else facts.linked(each, "disks")))
+    models = (facts.get(disk, "model").word("unknown") for disk in disks)
     remedies = (reason.remedy for reason in finding.reasons if reason.remedy)
-    return {"models": list(_few(of_drives)), "remedies": list(_few(remedies))}
+    return {"models": list(_few(models)), "remedies": list(_few(remedies))}
 
 
 def _few(words: Iterator[str]) -> list[str]:

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Unpack, get_args
 
+from auditor.facts import HOST, Facts, Known, Subject, is_true
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
 from auditor.judge.rule import Fix
 from auditor.judge.verdict import Verdict as Judged
 from auditor.report import document as doc
 from auditor.report import event_words, finding_words, terminal
-from auditor.report.model import Disk, Leaf, Report, Vdev
+from auditor.report.model import Report
 from auditor.text import few, utc
 
 TONES: dict[str, doc.Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
@@ -58,7 +59,7 @@ def whole(report: Report, *, passed: bool) -> doc.Document:
     blocks = (
         _verdict(report, counts=True),
         doc.section("What each event would cost", events(report)),
-        doc.section("The pool, and what each disk promises", _pools(report)),
+        doc.section("The pool, and what each disk promises", _pools(report.facts)),
         doc.section("Who uses it", _used(report)),
         doc.section("What failed", map(failed, (each for each in report.fresh if each.failed))),
         doc.section("What is unknown", _unknown(report)),
@@ -119,30 +120,56 @@ def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:
         yield event_words.happening(line.events), (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim"))
 
 
-def _pools(report: Report) -> Iterator[doc.Block]:
-    for pool in report.pools:
-        yield doc.Tree((doc.Item(doc.Run(f"{pool.name} ({pool.state})", "strong"), tuple(map(_vdev, pool.vdevs))),))
+def _pools(facts: Facts) -> Iterator[doc.Block]:
+    """As trees: vdevs, their devices and disks, and what each disk promises, so that a reader sees the weak link."""
+    for pool in facts.linked(HOST, "pools"):
+        name = doc.Run(f"{pool.name} ({facts.get(pool, 'state').word('unknown')})", "strong")
+        yield doc.Tree((doc.Item(name, tuple(_vdev(facts, each) for each in facts.linked(pool, "vdevs"))),))
 
 
-def _vdev(vdev: Vdev) -> doc.Item:
-    left = f", can lose {vdev.left} more" if vdev.left else ""
-    return doc.Item((doc.Run(vdev.role, "strong"), f" {vdev.name}{left}"), tuple(map(_leaf, vdev.leaves)))
+def _vdev(facts: Facts, vdev: Subject) -> doc.Item:
+    role = facts.get(vdev, "allocation_class").word("unknown").replace("normal", "data")
+    left = facts.get(vdev, "failures_left").word()
+    leaves = tuple(_leaf(facts, leaf) for leaf in facts.linked(vdev, "leaves"))
+    return doc.Item((doc.Run(role, "strong"), f" {vdev.name}{f', can lose {left} more' if left else ''}"), leaves)
 
 
-def _leaf(leaf: Leaf) -> doc.Item:
-    state = "" if leaf.state == "ONLINE" else doc.Run(f" {leaf.state}", "bad")
-    return doc.Item((leaf.name, state), tuple(map(_disk, leaf.disks)))
+def _leaf(facts: Facts, leaf: Subject) -> doc.Item:
+    state = facts.get(leaf, "state").word("unknown")
+    disks = tuple(_disk(facts, disk) for disk in facts.linked(leaf, "disks"))
+    return doc.Item((leaf.name, doc.Run("" if state == "ONLINE" else f" {state}", "bad")), disks)
 
 
-def _disk(disk: Disk) -> doc.Item:
-    return doc.Item((f"{disk.name} {disk.model}: ", doc.Run(disk.promise, disk.kind)))
+def _disk(facts: Facts, disk: Subject) -> doc.Item:
+    model = facts.get(disk, "model").word("unknown")
+    return doc.Item((f"{disk.name} {model}: ", doc.Run(*promise(facts, disk))))
+
+
+def promise(facts: Facts, disk: Subject) -> tuple[str, doc.Tone]:
+    """What a disk does with a cache when the power goes, and whether that is enough."""
+    virtual, cache, grade = (facts.get(disk, name) for name in ("virtual", "volatile_cache", "plp_grade"))
+    failed = facts.get(disk, "plp_failed")
+    if is_true(facts.get(disk, "lost_flushed")):
+        return "lost data at a power cut that it had flushed", "bad"
+    if is_true(failed):
+        return "its power-loss protection has failed", "bad"
+    if is_true(virtual):
+        return "decided by its provider", "open"
+    if isinstance(cache, Known) and cache.value is False:
+        return "no volatile cache", "good"
+    keeps = facts.get(disk, "keeps_acknowledged")
+    if is_true(keeps) and isinstance(grade, Known):
+        return f"keeps its cache without power (grade {grade.value} of 5)", "good"
+    if isinstance(cache, Known):
+        return "volatile cache: rests on its word to empty it when it is flushed", "open"
+    return "whether it has a volatile cache is not known", "open"
 
 
 def _used(report: Report) -> Iterator[doc.Block]:
-    for used in report.used[:USED_SHOWN]:
-        for each in used.seen[:USERS_SHOWN]:
-            yield doc.Say((f"{used.dataset} is used by {each.text}", doc.Run(f"   {each.command}", "repeat")))
-        if (more := len(used.seen) - USERS_SHOWN) > 0:
+    for dataset, users in [*report.used.items()][:USED_SHOWN]:
+        for each in users.evidence[:USERS_SHOWN]:
+            yield doc.Say((f"{dataset} is used by {each.text}", doc.Run(f"   {each.command}", "repeat")))
+        if (more := len(users.evidence) - USERS_SHOWN) > 0:
             yield doc.Say(f"and by {more} more (--format json names them)", "dim")
     if (more := len(report.used) - USED_SHOWN) > 0:
         yield doc.Say(f"{more} more datasets are used (--format json names by whom)", "dim")
@@ -251,8 +278,8 @@ def _silenced(report: Report, *, waived: bool = True) -> Iterator[doc.Block]:
         yield doc.Say(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
     for what, rules in finding_words.left_out(report):
         yield doc.Say(f"{what}: {rules}.")
-    for brought in report.brought[:BROUGHT_SHOWN]:
-        yield doc.Say(f"Also audited: {brought.dataset} ({brought.why}).")
+    for dataset, why in [*report.brought.items()][:BROUGHT_SHOWN]:
+        yield doc.Say(f"Also audited: {dataset} ({why}).")
     if len(report.brought) > BROUGHT_SHOWN:
         yield doc.Say(f"And {len(report.brought) - BROUGHT_SHOWN} more (--format json names all).")
     if report.edited:

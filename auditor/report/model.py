@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from auditor.facts import HOST, Evidence, Facts, Known, Subject, is_true
+from auditor.facts import HOST, Facts, Known
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, Coverage, Finding, exit_code, opening
-from auditor.judge.identity import identities
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdicts
 from auditor.report import event_words
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_0-9]{3,}\b")  # in a command: NEW_DEVICE, ONE_LEG
 
-Promise = Literal["good", "bad", "open"]
 Standing = Literal[
     "damaged",
     "lost",
@@ -38,67 +36,19 @@ Standing = Literal[
 WAIVED = "WHAT A POWER CUT CAN LOSE IS WAIVED"
 
 
-class Brought(NamedTuple):
-    """A dataset that is audited though nobody named it, and why."""
-
-    dataset: str
-    why: str
-
-
-class Used(NamedTuple):
-    """A dataset and who uses it: guests, targets, volumes of pods, containers. by: short names; seen: how that is known."""
-
-    dataset: str
-    by: tuple[str, ...]
-    seen: tuple[Evidence, ...]
-
-
-class Disk(NamedTuple):
-    """A physical disk. promise: what it does with a cache when the power goes; kind: whether that is enough."""
-
-    name: str
-    model: str
-    promise: str
-    kind: Promise
-
-
-class Leaf(NamedTuple):
-    """A device of a vdev. state: of zpool status."""
-
-    name: str
-    state: str
-    disks: tuple[Disk, ...]
-
-
-class Vdev(NamedTuple):
-    """A top-level vdev. role: data, log, special or dedup. left: how many more devices it can lose, or empty."""
-
-    name: str
-    role: str
-    left: str
-    leaves: tuple[Leaf, ...]
-
-
-class Pool(NamedTuple):
-    """A pool. state: of zpool status."""
-
-    name: str
-    state: str
-    vdevs: tuple[Vdev, ...]
-
-
 class Report(NamedTuple):
     """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
     those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
     left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
     sentence, when it is not where the host stands; or empty. columns: what each event would cost each dataset; events: those
-    that can happen to this host. pools: as trees. used: who uses which dataset. brought: the datasets that nobody named.
+    that can happen to this host. facts: what it rests on. used: dataset -> who uses it, by short names, and how that is known.
+    brought: dataset that is audited though nobody named it -> why.
     rules: digest of those that judged. recorder: the release that made the recording which was judged, or empty; unasked:
     today's questions that it did not know; edited: what somebody has changed in it, or empty. night: what a baseline knew
-    of it, or None. identities: of
-    subjects whose names may change. lead: the failure that comes before what an event would lose; unseen: severe damage
+    of it, or None. lead: the failure that comes before what an event would lose; unseen: severe damage
     that could not be ruled out. hidden: how many findings below which severity the reader does not want to see."""
 
+    facts: Facts
     zaudit: str
     hostname: str
     release: str
@@ -117,15 +67,13 @@ class Report(NamedTuple):
     seen_from: str = ""
     columns: tuple[Column, ...] = ()
     events: tuple[Event, ...] = EVENTS
-    pools: tuple[Pool, ...] = ()
-    brought: tuple[Brought, ...] = ()
-    used: tuple[Used, ...] = ()
+    brought: Mapping[str, str] = {}
+    used: Mapping[str, Known] = {}
     rules: str = ""
     recorder: str = ""
     unasked: tuple[str, ...] = ()
     edited: str = ""
     night: Night | None = None
-    identities: Mapping[Subject, str] = {}
     hidden: tuple[Severity, int] = ("low", 0)
     lead: Finding | None = None
     unseen: Finding | None = None
@@ -143,6 +91,7 @@ class Report(NamedTuple):
         lead = opening(found, cut=power == "lost", other=event_words.loses(columns), calm=power == "kept")
         return cls(
             **others,
+            facts=facts,
             hostname=facts.get(HOST, "hostname").word("unknown"),
             release=facts.get(HOST, "zfs_version_text").word("unknown"),
             taken=facts.now,
@@ -154,10 +103,8 @@ class Report(NamedTuple):
             unseen=unseen,
             exit_code=exit_code(((each.severity, each.failed) for each in fresh), threshold, failed_only=failed_only),
             seen_from=_seen_from(facts),
-            pools=_pools(facts),
-            brought=tuple(_implied(facts)),
-            used=tuple(_used(facts)),
-            identities=identities(facts),
+            brought={name: found.word() for name, found in _of_datasets(facts, "brought")},
+            used={name: found for name, found in _of_datasets(facts, "used_by") if found.words()},
         )
 
     @property
@@ -183,7 +130,7 @@ class Report(NamedTuple):
 
     @property
     def users(self) -> dict[str, tuple[str, ...]]:
-        return {each.dataset: each.by for each in self.used}
+        return {name: found.words() for name, found in self.used.items()}
 
     @property
     def fresh(self) -> tuple[Finding, ...]:
@@ -213,19 +160,11 @@ def _seen_from(facts: Facts) -> str:
     return ""
 
 
-def _implied(facts: Facts) -> Iterator[Brought]:
+def _of_datasets(facts: Facts, name: str) -> Iterator[tuple[str, Known]]:
     for pool in facts.linked(HOST, "pools"):
         for dataset in facts.linked(pool, "datasets"):
-            match facts.of(dataset).get("brought"):
-                case Known(str() as why):
-                    yield Brought(dataset.name, why)
-
-
-def _used(facts: Facts) -> Iterator[Used]:
-    for pool in facts.linked(HOST, "pools"):
-        for dataset in facts.linked(pool, "datasets"):
-            if by := (found := facts.get(dataset, "used_by")).words():
-                yield Used(dataset.name, by, found.evidence if isinstance(found, Known) else ())
+            if isinstance(found := facts.of(dataset).get(name), Known):
+                yield dataset.name, found
 
 
 def _capital(worst: Finding) -> str:
@@ -271,50 +210,3 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
             return commands[0] if commands else f"zaudit explain {finding.verdicts[0].rule.id}"
     first = min(targets, key=lambda each: each in OF_THE_SYSTEM)
     return f"zaudit verify {quoted(first)}"  # which takes one target, and writes there
-
-
-# -- the pools as trees: vdevs, their devices and disks, and what each disk promises, so that a reader sees the weak link ----
-
-
-def _pools(facts: Facts) -> tuple[Pool, ...]:
-    return tuple(
-        Pool(pool.name, facts.get(pool, "state").word("unknown"), tuple(_vdevs(facts, pool)))
-        for pool in facts.linked(HOST, "pools")
-    )
-
-
-def _vdevs(facts: Facts, pool: Subject) -> Iterator[Vdev]:
-    for vdev in facts.linked(pool, "vdevs"):
-        role = facts.get(vdev, "allocation_class").word("unknown").replace("normal", "data")
-        left = facts.get(vdev, "failures_left")
-        leaves = tuple(_leaf(facts, leaf) for leaf in facts.linked(vdev, "leaves"))
-        yield Vdev(vdev.name, role, str(left.value) if isinstance(left, Known) else "", leaves)
-
-
-def _leaf(facts: Facts, leaf: Subject) -> Leaf:
-    disks = tuple(_disk(facts, disk) for disk in facts.linked(leaf, "disks"))
-    return Leaf(leaf.name, facts.get(leaf, "state").word("unknown"), disks)
-
-
-def _disk(facts: Facts, disk: Subject) -> Disk:
-    promise, kind = _promise(facts, disk)
-    return Disk(disk.name, facts.get(disk, "model").word("unknown"), promise, kind)
-
-
-def _promise(facts: Facts, disk: Subject) -> tuple[str, Promise]:
-    virtual, cache, grade = (facts.get(disk, name) for name in ("virtual", "volatile_cache", "plp_grade"))
-    failed = facts.get(disk, "plp_failed")
-    if is_true(facts.get(disk, "lost_flushed")):
-        return "lost data at a power cut that it had flushed", "bad"
-    if is_true(failed):
-        return "its power-loss protection has failed", "bad"
-    if is_true(virtual):
-        return "decided by its provider", "open"
-    if isinstance(cache, Known) and cache.value is False:
-        return "no volatile cache", "good"
-    keeps = facts.get(disk, "keeps_acknowledged")
-    if is_true(keeps) and isinstance(grade, Known):
-        return f"keeps its cache without power (grade {grade.value} of 5)", "good"
-    if isinstance(cache, Known):
-        return "volatile cache: rests on its word to empty it when it is flushed", "open"
-    return "whether it has a volatile cache is not known", "open"

@@ -18,6 +18,7 @@ from auditor.judge.cell import Cell, Tried, Word
 from auditor.judge.event import Event
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
+from auditor.judge.identity import identities
 from auditor.judge.known_bugs import Bug
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
@@ -75,12 +76,12 @@ def document(report: Report, passed: bool = False) -> dict[str, Any]:
         recording=recorded
         and {"zaudit": report.recorder, "lacks": list(report.unasked)} | _present(edited=report.edited),
         baseline=report.night and _night(report.night),
-        identities=[_identity(*each) for each in sorted(report.identities.items())],
+        identities=[_identity(*each) for each in sorted(identities(report.facts).items())],
         policy=report.policy,
-        brought=[each._asdict() for each in report.brought],
+        brought=[{"dataset": dataset, "why": why} for dataset, why in report.brought.items()],
         used_by=[
-            {"dataset": each.dataset, "by": list(each.by), "seen": [_evidence(piece, "") for piece in each.seen]}
-            for each in report.used
+            {"dataset": dataset, "by": list(users.words()), "seen": [_evidence(each, "") for each in users.evidence]}
+            for dataset, users in report.used.items()
         ],
         seen_from=report.seen_from,
     )

@@ -22,6 +22,7 @@ from auditor.recording.recording import Recording, ReplayHost
 from auditor.recording.redaction import redact
 from auditor.report import audit_page as page
 from auditor.report import event_words, report_json
+from auditor.report.audit_page import promise
 from auditor.report.model import Report
 from auditor.sources import machine
 from tests import law, shared
@@ -187,8 +188,8 @@ def test_a_log_whose_drives_lost_flushed_data_loses_commits() -> None:
         **dict.fromkeys(LOGS, ("fail", "critical")),
         **dict.fromkeys(DATA, ("fail", "high")),  # they are of the same model
     }
-    disks = [disk for pool in report.pools for vdev in pool.vdevs for leaf in vdev.leaves for disk in leaf.disks]
-    assert [each.name for each in disks if each.kind == "bad"] == ["nvme1n1", "nvme2n1"]
+    disks = report.facts.subjects("disk")
+    assert [each.name for each in disks if promise(report.facts, each)[1] == "bad"] == ["nvme1n1", "nvme2n1"]
     assert report.headline == "A POWER CUT LOSES ACKNOWLEDGED COMMITS"
     assert report.exit_code == 14
 
