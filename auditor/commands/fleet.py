@@ -157,9 +157,9 @@ def report(
               help="The database of which each host is a member; FOLDER of its data where a host has several.")  # fmt: skip
 @click.option("--copies", type=click.IntRange(1, 99), metavar="N",
               help="Members that flush a commit before it is acknowledged.  [default: by the engine]")  # fmt: skip
-@folders
+@_options.folders
 @_options.deadline("Give up on the recordings after this time.", ("recordings",))
-@formats_of("terminal", "json", "html")
+@_options.formats_of("terminal", "json", "html")
 @_options.output("Write the answer to a file.")
 def check(
     recordings: tuple[Path, ...],

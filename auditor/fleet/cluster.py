@@ -40,7 +40,7 @@ from auditor.judge.event import SEVERITIES, Severity
 from auditor.judge.event_table import ANSWERS
 from auditor.judge.finding import exit_code
 from auditor.judge.identity import Identities
-from auditor.observation.reading import Reading
+from auditor.observation.stores import Reading
 from auditor.observation.whole_host import Settings, read
 from auditor.recording.recording import Recording
 from auditor.report import document as doc
