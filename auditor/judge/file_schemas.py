@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, get_args
 
-from auditor.data import providers
+from auditor.data import drives
 from auditor.data.durability import ROWS
 from auditor.databases import ENGINES
 from auditor.facts import KINDS
@@ -100,7 +100,7 @@ def policy() -> Schema:
         "then": {**_exactly_one(("serial", "model")), "properties": {"host": False}},
         "else": {"properties": {"serial": False, "model": False}},
     }
-    known = _one_of(providers.load())
+    known = _one_of(drives.load_providers())
     adopted = {"anyOf": [known, {"type": "array", "items": known, "uniqueItems": True}]}
     decided = {"type": "object", "minProperties": 1, "additionalProperties": NUMBER}
     tables: dict[str, Schema] = {

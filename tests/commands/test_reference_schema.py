@@ -19,8 +19,7 @@ from auditor.errors import EXIT_USAGE
 from auditor.judge import file_schemas, policy_file, rule_file
 from auditor.judge.expression import ExpressionError
 from auditor.judge.policy import PolicyError
-from auditor.judge.rule import RuleError
-from auditor.judge.threshold import ThresholdError
+from auditor.judge.rule import RuleError, ThresholdError
 from tests.fake import CommandLine
 from tests.folded import for_each
 

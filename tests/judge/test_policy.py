@@ -23,7 +23,7 @@ from auditor.recording import recording
 from auditor.registry import registry
 from auditor.report import audit_page, changes, html, report_reader
 from auditor.report import report_json as json_report
-from auditor.report.formats import exchange, pages
+from auditor.report.formats import exchange
 from auditor.report.model import Report
 from tests import shared
 from tests.golden import HOSTS, OLDER
@@ -526,7 +526,7 @@ def test_reports_link_to_the_pages_that_the_site_has_published() -> None:
         (run,) = json.loads(exchange.render_whole(kept))["runs"]
         pages = {rule["id"]: rule.get("helpUri", "") for rule in run["tool"]["driver"]["rules"]}
         assert pages == {each.rule: each.url for each in kept.all}
-        reports.append((pages, audit_page.write_html(report), html.write(pages.document(kept))))
+        reports.append((pages, audit_page.write_html(report), html.write(stored.document(kept))))
     (linked, *shown), (bare_, *others) = reports
     assert linked["sync-disabled"] == f"{site}/docs/rules/sync-disabled.html"
     assert all(linked.values())
