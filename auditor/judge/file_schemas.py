@@ -13,10 +13,10 @@ from auditor.data import drives
 from auditor.data.durability import ROWS
 from auditor.databases import ENGINES
 from auditor.facts import KINDS
-from auditor.judge import policy_file, rule_file, threshold
+from auditor.judge import policy_file, rule_file
 from auditor.judge.event import ANSWER, ANSWERING, SEVERITIES
 from auditor.judge.policy import CLASSES, PAGES, ROLES, SCOPES, SETTINGS
-from auditor.judge.rule import COSTS, HARMS, Outcome
+from auditor.judge.rule import COSTS, HARMS, KEYS, Outcome
 
 Schema = dict[str, Any]
 Keys = tuple[AbstractSet[str], AbstractSet[str]]  # that a table needs, that it may have
@@ -65,7 +65,7 @@ def rule() -> Schema:
             "damage": {"type": "boolean", "description": "harm that is done already"},
             "next_boot": {"type": "boolean", "description": "in force from the next boot or restart on"},
             "answer": {"const": ANSWER},
-            "thresholds": {"type": "object", "additionalProperties": _table((threshold.KEYS, set()), number)},
+            "thresholds": {"type": "object", "additionalProperties": _table((KEYS, set()), number)},
             "impact": TEXT,
             "why": TEXT,
             "fix": _table(rule_file.FIX, fix),

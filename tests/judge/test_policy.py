@@ -24,6 +24,7 @@ from auditor.registry import registry
 from auditor.report import audit_page, changes, html, report_reader
 from auditor.report import report_json as json_report
 from auditor.report.formats import exchange
+from auditor.report.formats import pages as stored
 from auditor.report.model import Report
 from tests import shared
 from tests.golden import HOSTS, OLDER
