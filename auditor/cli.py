@@ -102,7 +102,7 @@ def _once(command: click.Command, words: list[str], parent: click.Context) -> No
 @click.group(cls=Commands, context_settings=CONTEXT, no_args_is_help=True)
 @click.version_option(__version__, prog_name="zaudit", message="%(prog)s %(version)s")
 def main() -> None:
-    """Does fsync keep its promise on this host? Audits OpenZFS under databases; changes nothing.
+    """Audit OpenZFS under databases: does fsync keep its promise? Changes nothing.
 
     Exit codes: 0 nothing at or above --fail-on, 1 zaudit broke or a disk is full, 2 usage, 3 nothing to audit.
     The worst that failed or is unknown: 11 low, 12 medium, 13 high, 14 critical. --failed-only: 10 is unknown only.
