@@ -89,7 +89,7 @@ def missing(host: str) -> Row:
 
 def common(kind: str) -> Row:
     """What each row has that is not of a report."""
-    return {"schema": exchange.SCHEMA, "kind": kind, "zaudit": __version__}
+    return {"schema": exchange.LINES, "kind": kind, "zaudit": __version__}
 
 
 def lines(rows: list[Row]) -> str:

@@ -268,7 +268,8 @@ def _worse(before: _State, after: _State) -> str:
     """What a change makes worse, in words; nothing where it makes nothing worse."""
     changed = difference(before.side, after.side)
     then, later = (ranks(each.report, next_boot=True) for each in (before, after))
-    if worse := (*changed.worse, *(name for name, rank in later.items() if rank > then.get(name, 0))):
+    # from the next boot on what is certain counts: a change may make it unknown what flushes come to then
+    if worse := (*changed.worse, *(name for name, rank in later.items() if name[2] and rank > then.get(name, 0))):
         dataset, event, take = worse[0]
         happening = next(event_words.happening([each]) for each in after.report.events if each == event)
         return f"alone it makes {happening} worse for {dataset}{f' (it takes {take})' if take else ''}"

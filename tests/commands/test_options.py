@@ -118,7 +118,7 @@ def test_quiet_says_nothing_beside_the_report(zaudit: CommandLine, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("chek",), "No such command 'chek'; similar: check, checklist."),
+        (("chek",), "No such command 'chek'; similar: check, checklist, schema."),
         (("explain", "sync-disbled"), "no rule 'sync-disbled', and none speaks of it; similar: sync-disabled"),
         (("check", "--replay", REC, "--skip", "slog-no-redundncy"), "similar: slog-no-redundancy"),
         (("xyzzy",), "No such command 'xyzzy'."),

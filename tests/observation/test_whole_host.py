@@ -347,7 +347,7 @@ DRIVES: list[tuple[dict[str, Value], str]] = [  # both legs of the data mirror; 
     ({"logged_flush_errors": 1}, "LOST"),
     ({"drive_class": "plp-full", "plp_grade": 3}, "SAFE"),
     ({"drive_class": "plp-full", "plp_grade": 1, "plp_failed": True, "volatile_cache": False}, "LOST"),
-    ({"transport": "usb"}, "relies on d0 and the USB bridge of d0 or d1 and the USB bridge of d1"),
+    ({"transport": "usb"}, "relies on (d0 and the USB bridge of d0) or (d1 and the USB bridge of d1)"),
 ]
 
 
@@ -374,7 +374,7 @@ def test_flushes_that_nobody_could_count() -> None:
         made.put(leaf, flushes_not_counted=True)
     assert (
         of(observe(made.facts), "power", "pool")
-        == "relies on d0 and flushes reaching the drives or d1 and flushes reaching the drives"
+        == "relies on (d0 and flushes reaching the drives) or (d1 and flushes reaching the drives)"
     )
     for leaf in (L0, L1):
         made.facts.replace(Fact(leaf, "flushes_not_counted", unknown("/sys/block/sda/stat: permission denied")))

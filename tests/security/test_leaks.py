@@ -109,6 +109,8 @@ READS = {
     "fleet judge --rules": ("fleet", "judge", "NONE", "-q", "--rules", "FOLDER"),
     "fleet judge --policy": ("fleet", "judge", "NONE", "-q", "--policy", "FILE"),
     "fleet judge recordings": ("fleet", "judge", "FILE", "-q"),
+    "fleet check --rules": ("fleet", "check", "--cluster", "postgres", REC, REC, "--rules", "FOLDER"),
+    "fleet check recordings": ("fleet", "check", "--cluster", "postgres", "FILE"),
     "fleet report rows": ("fleet", "report", "FILE"),
     "fleet report --since": ("fleet", "report", "ROWS", "--since", "FILE"),
     "selftest --rules": ("selftest", "--rules", "FOLDER"),

@@ -338,7 +338,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
     ),
     ("raid-writeback-no-bbu", "2.3-ashift-9-on-512e", (storcli("RAWBD", ""),), "disk sda", "medium"),
     ("raid-writeback-no-bbu", "2.3-ashift-9-on-512e", (storcli("RAWBD", "Optimal"),), "disk sda", "medium"),
-    ("raid-writeback-no-bbu", "2.3-ashift-9-on-512e", (storcli("RWBD", "Failed"),), "disk sda", "medium"),
+    ("raid-writeback-no-bbu", "2.3-ashift-9-on-512e", (storcli("RWBD", "Failed"),), "disk sda", "low"),
     (
         "virtio-cache-mode",
         "2.4-healthy-raidz1",
