@@ -104,7 +104,7 @@ def _plain(text: str) -> str:
 HEAD = """\
 # Questions
 
-What people ask most about databases on ZFS, each with a short answer and the command that decides it on your host.
+Common questions about databases on ZFS, each with a short answer and the command that decides it on your host.
 `zaudit explain WORD` finds them by their words, `zaudit explain --questions` prints them all.
 """
 

@@ -49,8 +49,8 @@ def page(pool: Subject, facts: Facts, before: Facts | None = None) -> Iterator[d
     """before: an earlier look at the same pool, where only what was counted since is to count. Raises NotMeasured."""
     found = measured(pool, facts, before)
     helps, answer = _whether(pool, found, facts)
-    more = f"zaudit verify {quoted(pool.name)} measures what commits take now; --ab slog, what a log device is worth."
-    yield doc.Say(f"Log device for pool {pool.name}, by what was counted. Nothing is changed by this.")
+    more = f"zaudit verify {quoted(pool.name)} measures commit latency; --ab slog, what a log device gains."
+    yield doc.Say(f"Log device for pool {pool.name}, from its counters. Nothing is changed.")
     yield doc.section("", [doc.labelled((*_figures(pool, found), _txgs(pool, facts)), at=13)])
     yield doc.section("", [doc.Say(answer), doc.Say(more)])
     if found.commits:
@@ -116,15 +116,17 @@ def _why_not(pool: Subject, unseen: Sequence[str], facts: Facts, before: Facts |
 
 def _figures(pool: Subject, found: Measured) -> Iterator[tuple[str, str]]:
     span = _span(found.seconds)
-    over = f"in the {span} since the earlier look" if found.between else f"the mean of {span} and more since the mount"
+    over = (
+        f"in the {span} since the earlier look" if found.between else f"the mean since the mount, at least {span} ago"
+    )
     yield "commits", f"{_rate(found.commits)} a second on {_several(found.counted)}, {over}"
-    yield "log", f"{size(found.rate)} a second, {size(found.rate * DAY_S)} a day, of blocks allocated for it"
+    yield "log", f"{size(found.rate)} a second, {size(found.rate * DAY_S)} a day, in allocated log blocks"
     if found.seconds < SHORT_S:
-        yield "", "This is a short time to judge by: ask again after a day of ordinary work."
+        yield "", "Too short to judge: ask again after a day of ordinary work."
     if not found.between:
         name = quoted(pool.name)
         text = (
-            "A mean hides them: an hour of load at night is a 24th of it in a day. To see the load alone: zaudit record -o "
+            "The mean hides them. To measure one load alone: zaudit record -o "
             f"BEFORE {name}, then the load, then zaudit advise log {name} --since BEFORE; or zaudit diagnose {name} meanwhile"
         )
         yield "bursts", text
@@ -145,7 +147,7 @@ def _txgs(pool: Subject, facts: Facts) -> tuple[str, str]:
     opened, synced = _number(pool, "txg_open_ms_p95", facts), _number(pool, "txg_sync_ms_p95", facts)
     if opened is None or synced is None:
         return "groups", "the times of transaction groups are not known (zfs_txg_history)"
-    return "groups", f"open {duration(opened * 1e6)}, written in {duration(synced * 1e6)} (95 % of them at most)"
+    return "groups", f"open {duration(opened * 1e6)}, written in {duration(synced * 1e6)} (p95)"
 
 
 def _whether(pool: Subject, found: Measured, facts: Facts) -> tuple[bool, str]:
@@ -185,7 +187,7 @@ def _waiting(pool: Subject, place: str, facts: Facts) -> tuple[bool, str]:
     if kind == HDD:
         on = "hard disks of the special vdevs" if special else "hard disks"
         return True, (
-            f"Would one help? Yes: each commit waits for a write and a flush on {on}, and a log device with power-loss "
+            f"Would one help? Yes: each commit waits for a write and a flush on {on}. A log device with power-loss "
             "protection answers in a fraction of that."
         )
     if kind == UNPROTECTED:
@@ -230,7 +232,7 @@ def _size(pool: Subject, found: Measured, facts: Facts) -> Iterator[doc.Block]:
         needs.append((STATES * dirty, text))
     yield doc.Say("How large?" if needs else "How large? Not known: no transaction groups were seen.")
     if (limit := _number(HOST, "zfs_wrlog_data_max", facts)) is not None:
-        text = "zfs_wrlog_data_max: writers are throttled before the log of a pool holds more; larger is of no use"
+        text = "zfs_wrlog_data_max: writers are throttled before the log of a pool holds more; a larger device gains nothing"
         needs.append((limit, text))
     yield doc.labelled(((size(need), text) for need, text in needs), at=12, right=True)
 
@@ -238,9 +240,9 @@ def _size(pool: Subject, found: Measured, facts: Facts) -> Iterator[doc.Block]:
 def _which(pool: Subject, found: Measured, facts: Facts) -> Iterator[doc.Block]:
     year = size(found.rate * DAY_S * YEAR)
     yield doc.Say(
-        f"Which? Two drives with power-loss protection as a mirror, each rated for {year} of writes a year and more."
+        f"Which? A mirror of two drives with power-loss protection, each rated for at least {year} of writes a year."
     )
-    yield doc.Code(("zaudit drives MODEL",), "What is known of a drive:")
+    yield doc.Code(("zaudit drives MODEL",), "About a drive:")
     if not facts.linked(pool, "log_vdevs"):
         lines = (f"zpool add {quoted(pool.name)} log mirror DEVICE1 DEVICE2",)
         yield doc.Code(lines, "What would add them; zpool remove takes them out again:")

@@ -120,7 +120,7 @@ def commands(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> lis
 def page(engine: str, dataset: Subject, part: str, facts: Facts, short: bool = False) -> Iterator[doc.Block]:
     found = compare(engine, dataset, part, facts)
     what = {"both": "its data and its log", "data": "its data", "log": "its log"}[part]
-    yield doc.Say(f"{ENGINES[engine].title} on {dataset.name}: {what}. Nothing is changed by this.")
+    yield doc.Say(f"{ENGINES[engine].title} on {dataset.name}: {what}. Nothing is changed.")
     pool = pool_of(dataset, facts)
     spread = pool.spread if isinstance(pool, Pool) else ()
     if spread and part != "log" and ENGINES[engine].page_bytes:
@@ -185,7 +185,7 @@ def _compared(
     if now.value == best:
         return Comparison(each, "as advised", seen, wanted, f"{seen}: as advised")
     if now.value in also:
-        return Comparison(each, "as advised", seen, wanted, f"{seen}: does as well as {wanted}")
+        return Comparison(each, "as advised", seen, wanted, f"{seen}: as good as {wanted}")
     return Comparison(each, "differs", seen, wanted, f"{seen}; advised: {advised}")
 
 

@@ -202,7 +202,7 @@ def built(found: Checklist, zaudit: str, verbose: bool) -> doc.Document:
     facts = (
         f"{found.target} on {found.hostname}",
         f"OpenZFS {found.release}",
-        f"drawn up {utc(found.made)} by zaudit {zaudit}".rstrip(),
+        f"made {utc(found.made)} by zaudit {zaudit}".rstrip(),
     )
     tone: doc.Tone = "bad" if found.of("no") else "open" if found.of("open") or found.of("accepted") else "good"
     seen = doc.labelled(
@@ -276,7 +276,7 @@ LONGEST = 300
 
 def _markdown(found: Checklist, zaudit: str) -> Iterator[str]:
     yield f"## Checklist of {_code(found.target)} on {_code(found.hostname)}: {counts(found)}\n"
-    yield f"OpenZFS {_code(found.release)}, drawn up {utc(found.made)} by {code(f'zaudit {zaudit}'.rstrip())}\n"
+    yield f"OpenZFS {_code(found.release)}, made {utc(found.made)} by {code(f'zaudit {zaudit}'.rstrip())}\n"
     yield from (f"- {name}: {_text(told)}" for name, told in evidence(found))
     if groups := no_by(found):
         yield "\n### No"

@@ -241,7 +241,7 @@ def _statement(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Statemen
         message = harmless(worst.message or f"{worst.subject}: {rule.title}") + seen
         others = finding_words.listed([harmless(str(each.subject)) for each in failed if each is not worst])
         text = f"{rule.id}: {message}{f' (also {others})' if others else ''}"
-        fix = harmless(worst.command) or finding_words.first_sentence(worst.fix.text)
+        fix = harmless(worst.command) or finding_words.first_sentences(worst.fix.text)
         return Statement("no", source, text, fix, rule.id, worst.severity)
     if undecided := by.get("unknown"):
         reason = next((each for one in undecided for each in one.reasons), Reason("it was not seen"))

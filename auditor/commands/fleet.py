@@ -51,7 +51,7 @@ def fleet() -> None:
     """Judge the recordings of many hosts by today's rules, and sum them up."""
 
 
-@fleet.command(short_help="Judge many recordings; a row for each finding.")
+@fleet.command(short_help="Judge many recordings; write a row for each finding.")
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING|FOLDER|PATTERN|URL...")
 @click.option("-o", "--output", "place", type=Output(url=True), metavar="FILE|URL",
               help="Write rows here: JSON lines, or Parquet if it ends in .parquet.  [default: standard output]")  # fmt: skip
@@ -79,12 +79,12 @@ def judge(
     deadline: float,
     quiet: bool,
 ) -> NoReturn:
-    """Judge recordings of zaudit record or check --record (folders, .tar.gz or .zaudit), also in folders, by patterns, and at
-    URLs where fsspec is installed. The rows are those of check --format jsonl, and each recording is among them, whatever is
+    """Judge recordings of zaudit record or check --record (folders, .tar.gz or .zaudit). Folders, patterns and (with
+    fsspec) URLs work, too. The rows are those of check --format jsonl, and each recording is among them, whatever is
     wrong with it. A run that was interrupted, or ended by its deadline, resumes from FILE.part.
 
-    Exit code: 0 when every recording was judged and no host is missing, 2 when one could not be judged, 10 when hosts are
-    missing. What the rows say: zaudit fleet report.
+    Exit code: 0 when all recordings were judged and no host is missing, 2 if not, 10 when hosts are missing. What the
+    rows say: zaudit fleet report.
     """
     from auditor.fleet import inputs, workers
 
@@ -109,7 +109,7 @@ def judge(
     sys.exit(account.exit_code)
 
 
-@fleet.command(short_help="What the rows of many hosts come to.")
+@fleet.command(short_help="Summarize the rows of many hosts.")
 @click.argument("rows", nargs=-1, required=True, type=Local(dir_okay=False, url=True), metavar="ROWS|URL...")
 @click.option("--since", type=Local(dir_okay=False, url=True), metavar="ROWS|URL",
               help="Rows of an earlier run: say what is new.")  # fmt: skip
@@ -128,7 +128,7 @@ def report(
     fail_on: Any,
     failed_only: bool,
 ) -> NoReturn:
-    """Report the worst of many hosts, how many fail each rule, their drives and releases, what is new and what is unknown.
+    """Report the worst of many hosts, how many fail each rule, drives and releases, what is new or unknown.
     It also names missing hosts. ROWS: JSON lines of zaudit fleet judge, or of check
     --format jsonl; the newest report of each host counts.
 
@@ -170,8 +170,8 @@ def check(
     format_: str,
     output: Path | None,
 ) -> NoReturn:
-    """Judge one recording of each member together, that of the primary first: which event takes an acknowledged commit from
-    every copy, at one host, at a drive that several share, and at all hosts at once.
+    """Judge one recording of each member together, that of the primary first. It says which event takes an acknowledged
+    commit from every copy: at one host, at a shared drive, or at all hosts at once.
 
     Exit code: as of zaudit check, for the worst of these events; 2 where the recordings are no cluster.
     """

@@ -46,8 +46,8 @@ VERIFIED = ("terminal", "json", "html")  # of what a verification is part
     multiple=True,
     metavar="CHANGE",
     shell_complete=_options.changes,
-    help="Show the table before and after a change, such as 'tank/db sync=standard', 'zfs zil_nocacheflush=0', 'postgres "
-    "fsync=on', 'nvme0n1 gone' or 'host release=2.4.4' (repeat for more).",
+    help="Show the table before and after a change (repeatable): 'tank/db sync=standard', 'zfs zil_nocacheflush=0', 'postgres "
+    "fsync=on', 'nvme0n1 gone' or 'host release=2.4.4'.",
 )
 @click.option("--name", metavar="NAME", help="What to call the host in the report: a file in a repository, say.")
 @click.option("--verify", "verifying", is_flag=True, help="Also run zaudit verify --quick (it writes); one report.")
@@ -83,7 +83,7 @@ def check(
     """Audit TARGETs: pools, datasets, zvols, block devices, or mounted paths, those of another file system on a zvol included;
     all imported pools when none is named.
 
-    It audits the target and its children, the pool, every leaf, the physical disks behind them and the host, and whatever the
+    It audits the target and its children, the pool, every leaf, the physical disks and the host. It adds whatever the
     databases on the target use elsewhere.
     """
     from auditor.recording import archive, recording
@@ -179,7 +179,7 @@ def _verify(asked: Request, chosen: Audit, wanted: Sequence[FormatChoice]) -> No
 SCRIPT = "sh: a script that makes the safe steps and checks before each; the others are comments in it."
 
 
-@click.command(short_help="The steps that make it better, in order; nothing is run.")
+@click.command(short_help="List the steps that fix it, in order; run nothing.")
 @_options.targets
 @_options.replay("Plan for a recorded host instead of this one.")
 @_options.formats_of("markdown", "json", "sh", words=SCRIPT)
@@ -214,12 +214,12 @@ def plan(asked: Request, format_: str, output: Path | None) -> None:
 PARTS = ("both", "data", "log")
 
 
-@click.group(short_help="Properties for a database; whether a log device would help.")
+@click.group(short_help="Recommend settings for a database, or a log device.")
 def advise() -> None:
-    """Recommend, and say why; nothing is ever changed."""
+    """Recommend settings or a log device, with reasons. Nothing is changed."""
 
 
-@advise.command(short_help="The properties of a dataset for one database.")
+@advise.command(short_help="Recommend dataset properties for a database.")
 @click.argument("engine", type=click.Choice(list(ENGINES)))
 @click.argument("dataset", shell_complete=_options.target_names)
 @click.option(
@@ -241,7 +241,7 @@ def db(asked: Request, engine: str, dataset: str, part: str, short: bool) -> Non
     _print(properties.page(engine, subject, part, seen.facts, short))
 
 
-@advise.command(short_help="Whether a log device would help, which kind, and how large.")
+@advise.command(short_help="Say whether a log device would help, which kind and size.")
 @click.argument("pool")
 @click.option("--since", type=Local(), metavar="REC", help="An earlier recording: only what was counted since then.")
 @_options.replay()
@@ -295,8 +295,8 @@ def _look(asked: Request, name: str) -> Look:
 def checklist(
     asked: Request, target: str | None, replays: tuple[Path, ...], format_: str, output: Path | None, verbose: bool
 ) -> NoReturn:
-    """Answer three checklists for TARGET (a pool, dataset, zvol or mounted path): is its log device fit for a database, do its
-    figures fool anybody, does its benchmark stand up in a postmortem.
+    """Answer three checklists for TARGET (a pool, dataset, zvol or mounted path): is its log device fit for a database,
+    are its figures misleading, does its benchmark stand up in a postmortem.
 
     TARGET is audited here, as zaudit check does, or taken from a recording of check; recordings of zaudit verify and zaudit
     diagnose, of the same host and target, answer what only they can. Without TARGET and such a recording, the audit is the one
@@ -378,8 +378,8 @@ def verify(
     policy_file: Path | None,
     **given: Any,
 ) -> NoReturn:
-    """Write as a database does to TARGET (a dataset, zvol or mounted path), and follow each sync through system calls, fio, the
-    ZIL and the devices.
+    """Write to TARGET (a dataset, zvol or mounted path) as a database does. Follow each sync through system calls, fio,
+    the ZIL and the devices.
 
     TRACED: every sync was followed to a flush that completed. CONTRADICTED: the link that is named lost some. INCONCLUSIVE: it
     could not be seen, and why. Writes only into a new directory, which it removes.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SECONDS, LONGEST = 30, 3600
 
 
-@click.command(short_help="Who commits now, how long it takes, where the time goes.")
+@click.command(short_help="Show who commits now, how long it takes, and why.")
 @click.argument("target", required=False)
 @click.option("--seconds", type=Seconds(1, LONGEST), metavar="SECONDS",
               help=f"Look for this long.  [default: {SECONDS}; with --watch until Ctrl-C, at most {LONGEST}]")  # fmt: skip
@@ -57,13 +57,13 @@ def diagnose(
     output: Path | None,
     verbose: bool,
 ) -> NoReturn:
-    """Watch the sync writes of TARGET (a pool, dataset, zvol or mounted path) under the current load, and say who makes them,
-    how long each takes, and what it waits for. Nothing is written to the pool. Digits alone are the number of a process: then
-    of the pool that it and the processes that it started write to, and which commits are theirs.
+    """Watch the sync writes of TARGET (a pool, dataset, zvol or mounted path) under the current load. Say who makes
+    them, how long each takes, and what it waits for. Nothing is written to the pool. A bare number is a process ID:
+    then it watches the pool that the process and its children write to, and marks their commits.
 
-    As root it adds its own events to the kernel's tracefs while it looks (probes of zil_commit, zil_lwb_write_issue and
-    zpl_fsync, histograms in an instance of its own), and removes them one by one; zaudit clean does so after a kill -9. Where
-    it must not, with --no-trace and without root only counters are read, which do not show how long a commit takes.
+    As root it adds its own events to the kernel's tracefs while it runs (probes of zil_commit, zil_lwb_write_issue and
+    zpl_fsync, histograms in a separate instance). It removes them one by one; zaudit clean does so after a kill -9.
+    Otherwise, with --no-trace and without root it only reads counters, which do not show how long a commit takes.
 
     With --watch and another format than terminal the lines go to standard error.
 
@@ -211,7 +211,7 @@ def diff(
     """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder, .tar.gz or .zaudit), which are
     judged by today's rules, or reports of zaudit check --format json; one of each is fine.
 
-    Exit code: 0 when nothing at or above --fail-on is new or worse, else 11 to 14 for the worst that is or may be; with
+    Exit code: 0 when nothing at or above --fail-on is new or worse, else 11 to 14 for the worst; with
     --failed-only for the worst new failure, and 10 when some could not be decided. With --side-by-side: for what is or may be
     worse on the standby.
     """

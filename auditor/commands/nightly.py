@@ -31,7 +31,7 @@ FILE = click.argument("file", type=Local(dir_okay=False), metavar="FILE")
 SHOWN = 5  # causes of what cannot be accepted
 
 
-@click.group(short_help="Accept what a host has today, and count what is new.")
+@click.group(short_help="Accept a host's findings of today, and report new ones.")
 def baseline() -> None:
     """A baseline lists what is accepted on a host: it stays in the report and does not count, until it becomes worse."""
 
@@ -65,19 +65,19 @@ def accept(asked: Request, was: str, **options: Any) -> NoReturn:
     _run(asked, accept=True, was=was, **options)
 
 
-@baseline.command(short_help="Audit, and count what FILE does not know.")
+@baseline.command(short_help="Audit, and report findings that are not in FILE.")
 @_audit
 @gathered
 def update(asked: Request, **options: Any) -> NoReturn:
-    """The job of every night: audit TARGETs (all imported pools when none is named), count what is new or worse than FILE
-    knows, and note in FILE what was seen and what is gone. Nothing is accepted.
+    """The job of every night: audit TARGETs (default: all imported pools), report what is new or worse than in FILE,
+    and update FILE. Nothing is accepted.
 
     Exit code: that of zaudit check, of what counts.
     """
     _run(asked, accept=False, was="", **options)
 
 
-@baseline.command("show", short_help="What FILE knows.")
+@baseline.command("show", short_help="Show the findings in FILE.")
 @FILE
 def show_baseline(file: Path) -> None:
     """List what FILE knows: since when, when it was seen last, and as what it was accepted."""
@@ -90,7 +90,7 @@ def show_baseline(file: Path) -> None:
     say(f"{file}: {len(found.entries)} known on {found.host} ({targets}), made {found.made}")
 
 
-@baseline.command(short_help="Let something count again.")
+@baseline.command(short_help="Remove a finding from FILE, so that it counts again.")
 @FILE
 @click.argument("rule", metavar="RULE", shell_complete=_options.rule_ids)
 @click.argument("subject", required=False, metavar="[SUBJECT]")
@@ -226,7 +226,7 @@ class NotTold(Stop):
     exit_code = EXIT_BROKE
 
 
-@click.command(short_help="Pass what is new in a report to a program of yours.")
+@click.command(short_help="Run a hook when a report has new findings.")
 @click.argument("report", type=Local(), metavar="REPORT")
 @click.option("--hook", type=Local(), default=HOOK, show_default=True, metavar="FILE",
               help="The program; it gets the name of a JSON file. If it does not exist, nothing is done.")  # fmt: skip
@@ -236,8 +236,8 @@ class NotTold(Stop):
 @_options.timeout("Give up on the program after this time.", 60.0)
 @_options.deadline("Give up on REPORT after this time.", ("report",))
 def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout: float, **_: Any) -> None:
-    """Compare REPORT (zaudit check --format json) with the last one that was reported, and run FILE when something is new or
-    worse, or when there is no report. Next to REPORT it keeps told.json, what was reported, and alert.json, which FILE is
+    """Compare REPORT (zaudit check --format json) with the last one reported. Run FILE when something is new or worse,
+    or when there is no report. Next to REPORT it keeps told.json, what was reported, and alert.json, which FILE is
     given: the answer in one line ("summary") and what changed ("difference", as in zaudit diff; null the first time).
 
     Exit code: 0 when there was nothing to report, or it was reported; 1 when FILE cannot be run or failed; 2 when REPORT could
@@ -373,7 +373,7 @@ def policy() -> None:
     """A policy says what datasets are for, which rules run, and who waives what until when."""
 
 
-@policy.command(short_help="Write a policy, as comments, from what is seen.")
+@policy.command(short_help="Write a commented policy for this host.")
 @_options.targets
 @_options.replay("Look at a recording, not at this host.")
 @_options.output("Write it to a file, which must not exist yet.")
@@ -396,7 +396,7 @@ def init(asked: Request, output: Path | None) -> None:
     )
 
 
-@policy.command("check", short_help="Whether a policy can be followed.")
+@policy.command("check", short_help="Check a policy file.")
 @click.argument("file", type=Local(dir_okay=False), metavar="FILE")
 @_options.folders
 def check_file(file: Path, folders: tuple[Path, ...]) -> None:

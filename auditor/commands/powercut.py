@@ -43,24 +43,24 @@ raw_option = click.option("--raw", default="", metavar="DEVICE",
 production_option = click.option("--production", multiple=True, metavar="POOL",
                                  help="This imported pool may lose its power (repeat for each).")  # fmt: skip
 despite_option = click.option("--despite", multiple=True, type=click.Choice(["tpm", "resync", "servers", "counters"]),
-                              help="Begin although this stands against it (repeat for more).")  # fmt: skip
+                              help="Begin despite this objection (repeat for more).")  # fmt: skip
 
 
-@click.group(short_help="Cut the power and see what is left of what was acknowledged.")
+@click.group(short_help="Cut the power, and check that acknowledged writes survived.")
 def powercut() -> None:
-    """Write to a pool or a spare partition while a witness on another machine keeps what was acknowledged; cut the power; see
-    what is left. The cut itself is yours: the plug, a switched outlet, or a program that the witness runs."""
+    """Write to a pool or a spare partition while a witness on another machine records what was acknowledged. Cut the power
+    yourself: the plug, a switched outlet, or a program that the witness runs. Then check what survived."""
 
 
-@powercut.command(short_help="What would be written, what stands against it, what so many cuts prove.")
+@powercut.command(short_help="What would be written, what blocks it, how many cuts prove what.")
 @target_argument
 @raw_option
 @production_option
 def plan(target: str | None, raw: str, production: tuple[str, ...]) -> NoReturn:
-    """Say what start would write, what stands against cutting the power of this host, and how many cuts prove what. Writes
+    """Show what start would write, what blocks a power cut here, and how many cuts prove what. Writes
     nothing.
 
-    Exit code: 0 when start would begin, 2 when something stands against it.
+    Exit code: 0 when start would begin, 2 when something blocks it.
     """
     from auditor.powercut import campaign
 
@@ -70,7 +70,7 @@ def plan(target: str | None, raw: str, production: tuple[str, ...]) -> NoReturn:
     sys.exit(EXIT_USAGE if hazards else 0)
 
 
-@powercut.command(short_help="Keep what hosts report; on another machine, without root or ZFS.")
+@powercut.command(short_help="Record what hosts report; on another machine, without root or ZFS.")
 @click.option("--listen", type=Address(), default=f"[::]:{PORT}", show_default=True, metavar="HOST:PORT")
 @click.option("--store", type=Local(), default=Path("cuts"), show_default=True, metavar="FOLDER",
               help="Where the logs are kept.")  # fmt: skip
@@ -110,8 +110,8 @@ def start(
     production: tuple[str, ...],
     despite: tuple[str, ...],
 ) -> NoReturn:
-    """Write to TARGET (a dataset, or a folder) or to DEVICE, and tell the witness of each commit, until the power is cut or
-    Ctrl-C ends it. After the boot: zaudit powercut check, or resume for the next cut."""
+    """Write to TARGET (a dataset or folder) or DEVICE, and report each commit to the witness, until the power cut or
+    Ctrl-C. After the boot: zaudit powercut check, or resume for the next cut."""
     from auditor.powercut import campaign
     from auditor.powercut.witness import read_key
 
@@ -125,12 +125,12 @@ def start(
         sys.exit(campaign.write(campaign.begin(state), secret, host, note))
 
 
-@powercut.command(short_help="After the boot: what is left, and the verdict so far.")
+@powercut.command(short_help="After the boot: what survived, and the verdict so far.")
 @click.option("--key", type=Local(dir_okay=False), metavar="FILE", help="Instead of the key that start was given.")
 @click.option("--gone", is_flag=True, help="The pool does not import any more: count that as a loss.")
 @_options.formats
 def check(key: Path | None, gone: bool, format_: str) -> NoReturn:
-    """Read what the last session wrote, compare it with what the witness has, tell it, and print the verdict of the run.
+    """Read what the last session wrote, compare it with the witness's log, and print the verdict of the run.
 
     Exit code: 0 held, 10 too little is known, 14 something acknowledged was lost or damaged.
     """
@@ -142,7 +142,7 @@ def check(key: Path | None, gone: bool, format_: str) -> NoReturn:
     _print([found], format_, None)
 
 
-@powercut.command(short_help="Check, then write on for the next cut.")
+@powercut.command(short_help="Check, then write again until the next cut.")
 @click.option("--key", type=Local(dir_okay=False), metavar="FILE", help="Instead of the key that start was given.")
 def resume(key: Path | None) -> NoReturn:
     """As check, and then as start with the same run; where something was lost it stops, so that nothing is overwritten."""
@@ -159,7 +159,7 @@ def resume(key: Path | None) -> NoReturn:
         sys.exit(campaign.write(campaign.load_state(), secret or _secret(Path(state.key)), _host(), note))
 
 
-@powercut.command(short_help="Learn what an orderly reboot moves in the counters of the drives.")
+@powercut.command(short_help="Learn how an orderly reboot changes the drives' counters.")
 def calibrate() -> None:
     """Run it before and after one orderly reboot: some drives count that as a power cut."""
     from auditor.powercut import campaign
@@ -167,7 +167,7 @@ def calibrate() -> None:
     say(campaign.calibrate(_host()))
 
 
-@powercut.command(short_help="What the runs of witnesses or of this host came to.")
+@powercut.command(short_help="Summarize the runs of witnesses or of this host.")
 @click.argument("stores", nargs=-1, type=Local(), metavar="[STORE...]")
 @_options.formats_of("terminal", "html", "json", "toml")
 @_options.output("Write the report to a file.")

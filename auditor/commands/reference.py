@@ -78,7 +78,7 @@ def rules(
 RULES_SHOWN = 10  # rules that speak of a word
 
 
-@click.command(short_help="Show a rule, an event, or what speaks of a setting or symptom.")
+@click.command(short_help="Explain a rule or event, or find rules by setting or symptom.")
 @click.argument("words", metavar="[ID | WORD]...", nargs=-1, shell_complete=_options.rule_ids)
 @click.option("--event", type=click.Choice(EVENTS), help="How zaudit judges what this event would cost.")
 @click.option("--questions", is_flag=True, help="The questions that people ask most, each with its answer.")
@@ -147,20 +147,19 @@ def _rule_page(id: str, folders: Sequence[Path]) -> str:
 
 CONFIDENCE = {
     "A": "named in a primary source",
-    "B": "the position of the family is common knowledge; no data sheet was opened",
-    "C": "the way from the model to the family is inferred: it counts for little without capacitors that speak",
+    "B": "common knowledge of the drive family; no data sheet was read",
+    "C": "the family is inferred from the model: weak evidence unless the drive reports its capacitors",
 }
 GRADES = {5: "proven", 4: "strong", 3: "declared", 2: "flushed data only", 1: "no protection"}
 UNLISTED = (
-    "This model is not in the table. That says nothing for or against the drive: zaudit counts it as unprotected, unless the "
-    "drive itself says that it has no volatile write cache, and then as protected by its own word alone. A hard disk needs no "
-    "protection but a flush that is honoured."
+    "This model is not in the table. That says nothing for or against the drive: zaudit counts it as unprotected. If the drive "
+    "reports no volatile write cache, zaudit relies on that report. A hard disk only has to honour flushes."
 )
 SHINGLED = (
-    "shingled (SMR), managed by the drive: small writes stall for seconds when its cache is full, and during a resilver it may "
-    "be ejected (disk-shingled)"
+    "shingled (SMR), managed by the drive: small writes stall for seconds when its cache is full. During a resilver it may be "
+    "ejected (disk-shingled)"
 )
-HARD_DISK = "A hard disk, which needs no protection but a flush that is honoured: no grade is given to it."
+HARD_DISK = "A hard disk only has to honour flushes: it gets no grade."
 CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("it has a volatile write cache that is on", {"volatile_cache": True, "nvme_vwc_present": True}),
     (
@@ -171,13 +170,13 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-@click.command(short_help="What is known about the power-loss protection of a drive model.")
+@click.command(short_help="Look up the power-loss protection of a drive model.")
 @click.argument("words", nargs=-1, metavar="[MODEL]")
 @_options.formats
 def drives(words: tuple[str, ...], format_: str) -> None:
-    """What is known about the power-loss protection of MODEL (as nvme list, lsblk or smartctl print it) and why, and which
-    grade of evidence that makes, depending on what the drive reports about itself. For a part of a name ("990 PRO") the models
-    that contain it are listed. Without MODEL: the whole table."""
+    """Show what is known about the power-loss protection of MODEL (as nvme list, lsblk or smartctl print it), and its
+    sources. The grade of evidence also depends on what the drive reports about itself. For a part of a name ("990 PRO")
+    the models that contain it are listed. Without MODEL: the whole table."""
     from auditor.data import drives as table
 
     model = " ".join(" ".join(words).split())
@@ -216,11 +215,7 @@ def _grades(found: Drive | None) -> Iterator[tuple[str, int | None]]:
 
 
 def _spelt(grade: int | None) -> str:
-    return (
-        f"grade {grade}, {GRADES[grade]}"
-        if grade
-        else "no grade (what the table and the drive say does not go together)"
-    )
+    return f"grade {grade}, {GRADES[grade]}" if grade else "no grade (the table and the drive contradict each other)"
 
 
 def _virtual(found: Drive | None) -> bool:
@@ -327,13 +322,13 @@ def completion(context: click.Context, shell: str, words: tuple[str, ...], answe
 EXIT_FAILED = 1
 
 
-@click.command(short_help="Show that no rule passes on what was not seen.")
+@click.command(short_help="Check that no rule passes without its input.")
 @_options.formats
 @_options.folders
 def selftest(format_: str, folders: tuple[Path, ...]) -> NoReturn:
-    """Judge every rule on a recorded host whose answers are missing, refused, late, empty, garbled, cut off or of an unknown
-    release. All at once: every rule must be unknown. One at a time, or two of the main ones refused, or with a line or a key
-    lost: no verdict may get better. Then on its own examples with facts hidden. Touches nothing of this host.
+    """Judge every rule on a recorded host with answers missing, refused, late, empty, garbled, truncated or of unknown
+    release. All at once: every rule must be unknown. One at a time, or two of the main ones refused, or with a line or
+    a key lost: no verdict may get better. Then on its own examples with facts hidden. Touches nothing of this host.
 
     Exit code: 0 when no rule passed where it must not, 1 when one did.
     """

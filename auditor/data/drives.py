@@ -87,6 +87,12 @@ def near(model: str) -> tuple[tuple[Drive, str], ...]:
         return ()
     names = [(each, example) for each in load() for example in each.examples]
     held = [(each, name) for each, name in names if all(word in f"{each.family} {name}".lower() for word in words)]
+    if not held:  # "980 PRO" alone: which entry takes it behind a brand, and not every model of that brand?
+        brands = dict.fromkeys(" ".join(name.split()[:count]) for _, name in names for count in (1, 2))
+        found = (
+            (match(f"{brand} {normal(model)}"), brand) for brand in brands if match(f"{brand} of another model") is None
+        )
+        held = [(each, f"{brand} {normal(model)}") for each, brand in found if each]
     if not held:
         import difflib
 

@@ -56,8 +56,8 @@ TAKES: Mapping[EventName, Class] = {"drive": "data", "log": "log"}
 SHARED = ("drive", "target")  # parties that two hosts can have in common, by serial number or WWN
 KEEPS: dict[Rank, doc.Look] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
 NOTES = (
-    "One host: every other member runs on. Fail over to a member that has the commit, and let one that lost what it had "
-    "confirmed rejoin as a new member.",
+    "One host: every other member runs on. Fail over to a member that has the commit. A member that lost confirmed "
+    "commits rejoins as a new one.",
     "All hosts at once: one room, rack, power supply or hypervisor. Which of these the hosts share is not visible here.",
 )
 

@@ -33,7 +33,7 @@ MEANS: dict[Event, str] = {
     "power+drive": "the power fails and a data drive does not come back",
     "drive": "a data drive dies",
     "log": "a log device dies",
-    "below": "the underlying hardware loses power",
+    "below": "the physical host or the storage loses power",
 }
 TAKEN: dict[Take, str] = {
     "commits": "acknowledged commits",

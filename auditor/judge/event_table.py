@@ -34,6 +34,7 @@ ANSWERS: Mapping[Rank, str] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.
 UNSEEN = {  # what decides a cell and has no rule
     "circle": "pool {} lies on itself",
     "dataset": "the dataset of {} was not seen",
+    "errors": "{} has had errors",
     "defect": "InnoDB pages were lost with logbias=throughput, as on {}, and the cause is not known (openzfs/zfs#18996)",
 }
 DAYS_FROM = 72  # hours

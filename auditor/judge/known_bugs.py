@@ -127,7 +127,7 @@ def _sentence(bugs: Sequence[Bug], may: int, lesser: int, facts: Facts) -> str:
     """lesser: bugs of fixes.toml that a later release fixes."""
     version = facts.get(HOST, "zfs_version_text").word("unknown")
     parts = [lower_headline(bug.title) for bug in bugs if bug.harm not in DOES]
-    parts += [f"later releases fix {lesser} lesser bug{'s' * (lesser > 1)}"] if lesser else []
+    parts += [f"later releases also fix {lesser} lesser bug{'s' * (lesser > 1)}"] if lesser else []
     counted = [bug for bug in bugs if bug.harm in DOES]
     if not counted:
         return f"OpenZFS {version}: {'; '.join(parts)}"
@@ -157,7 +157,7 @@ def _fix(bugs: Sequence[Bug], facts: Facts) -> str:
         now = tuple(part for part in release.value if isinstance(part, int))
         upgrade = _upgrade([bug for bug in bugs if bug.harm in DOES], now) or upgrade
     if count:  # in the sentence that is on the page
-        upgrade = f"{upgrade.removesuffix('.')}; {count} {'have' if count > 1 else 'has'} a workaround."
+        upgrade = f"{upgrade.removesuffix('.')}; {count} {'have' if count > 1 else 'has'} a workaround (-v shows it)."
     return " ".join((upgrade, *(["Until then:"] if told else []), *ways))
 
 

@@ -401,8 +401,8 @@ HEAD = f"""\
 # atime-on = "off"
 """
 DATASETS = f"""\
-# -- what datasets are for; an entry holds for what is below it, too, unless that has its own
-# role      log, data, both, or rebuildable: may lose its last seconds in a crash, because it is rebuilt from elsewhere
+# -- what datasets are for; an entry holds for what is below it, too, unless that has its own.
+# role      log, data, both, or rebuildable: may lose its last seconds in a crash (rebuilt from elsewhere).
 # database  {", ".join(ENGINES)}
 # reason    needed with rebuildable: what it is rebuilt from
 """

@@ -38,6 +38,7 @@ ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
 
 
 MODIFIES = re.compile(r"zpool (add|attach|checkpoint|remove|replace|scrub|set) |zfs set ")
+DURABLE = {"on", "1", "remote_apply"}  # values of what changes_at_restart compares that lose no commit
 WORDS = "\0"  # between the words of a list in a command, each of which is quoted for itself
 
 
@@ -287,8 +288,18 @@ def _conditions(fix: Fix, command: str, subject: Subject, facts: Facts) -> Itera
         yield "Once the pool is no longer suspended"
     if subject.kind == "database" and takes_up_files(fix):
         changes = map(str, facts.get(subject, "changes_at_restart").words())
-        if others := [each for each in changes if each.partition(" ")[0] not in fix.text]:
-            yield f"Once its files agree with the server ({'; '.join(others)})"
+        found = [each.partition(" is ") for each in changes]
+        split = [(name, *rest.removesuffix(" in its files").partition(" now but ")[::2]) for name, _, rest in found]
+        others = [each for each in split if each[0] not in fix.text and each[2].lower() not in DURABLE]
+        if others:
+            loads = "restart" if fix.cost == "needs restart" else "reload"
+            yield f"Once its files say {' and '.join(_written(*each) for each in others)}, as a {loads} loads them"
+
+
+def _written(name: str, now: str, then: str) -> str:
+    """What its files have to say of a setting before they count: nobody is told to write down what loses commits."""
+    wanted = f"{name} = {now}" if now.lower() in DURABLE else f"the {name} that you want"
+    return f"{wanted} ({then} there now, {now} in the server)"
 
 
 def takes_up_files(fix: Fix) -> bool:

@@ -184,9 +184,7 @@ _NO = known(False, "no boot environment")
 
 @derivation(
     "dataset",
-    of_the_system=Spec.flag(
-        "its name is that of a boot environment or of a part of one, and no database was seen on it"
-    ),
+    of_the_system=Spec.flag("its name is that of (a part of) a boot environment, and no database was seen on it"),
 )
 def of_the_system(dataset: Subject, facts: Facts) -> Judged:
     """Datasets on which installers put the system: what is usual there (a root that the initramfs mounts, parts that take no

@@ -319,9 +319,7 @@ BY_TRIM = "hard disk that takes TRIM"
 
 @derivation(
     "disk",
-    shingled_family=Spec.word(
-        "the family of hard disks known to be shingled that its model is of, or that it takes TRIM, or empty"
-    ),
+    shingled_family=Spec.word("the family of shingled hard disks of its model, or that it takes TRIM, or empty"),
 )
 def shingled_family(disk: Subject, facts: Facts) -> Judged:
     """Whether shingled.toml names its model, or it is a hard disk that takes TRIM, for which only shingled ones have a use.

@@ -86,8 +86,7 @@ class Log(NamedTuple):
     "host",
     **{
         "disk.logged_faults": Spec.tally(
-            "WHAT=TIMES of faults of it, its link and its controller that the kernel logged since boot, "
-            "the cause of others first"
+            "WHAT=TIMES of logged faults of it, its link and its controller since boot, the cause of others first"
         ),
         "disk.logged_fault": Spec.word("what the first of them points at", NOTHING, *dict.fromkeys(PARTS.values())),
         "disk.logged_flush_errors": Spec.number(

@@ -218,8 +218,8 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
     sectors, largest = every((facts.get(disk, "write_sectors"), facts.get(pool, "txg_written_bytes_max")))
     if (count := sectors.number() * SECTOR) > flushes * largest.number():
         return unknown(
-            f"{text}: {count:,} bytes, and no transaction group that is still listed wrote more than {largest.value:,}, so"
-            " the flushes stopped at some time, or the groups were larger once",
+            f"{text}: {count:,} bytes, and no listed transaction group wrote more than {largest.value:,}; the flushes stopped "
+            "at some time, or the groups were once larger",
             MEASURE,
         )
     return _alone(leaf, disk, (*seen, *largest.evidence), facts)

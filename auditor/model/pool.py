@@ -454,9 +454,7 @@ AWAY_DAYS, YEAR_DAYS = 30, 365
     rewind_days=Spec.real("days since the last import or clear that could discard transactions"),
     history_days=Spec.real("days for which zpool history remembers every command"),
     history_whole=Spec.flag("its history goes back to the day on which the pool was created; never false"),
-    returns=Spec.number(
-        "times in the last year that this host took it up again from another one that had had it for 30 days at most"
-    ),
+    returns=Spec.number("times in the last year that this host took it back from another one within 30 days"),
     trimmed=Spec.flag(
         "its free space is trimmed: by itself, or on a schedule (perhaps, where by hand in the last 100 days)"
     ),

@@ -270,11 +270,11 @@ _USES = {
 @derivation(
     "host",
     bugs_fixed_later=Spec.words(
-        "what can go wrong here in this build and does not in a later release of its line, the most severe first"
+        "bugs of this build that concern this host and a later release of its line fixes, the most severe first"
     ),
     bugs_fixed_later_told=Spec.word("how many those are, and the most severe of them; never empty"),
     bugs_not_fixed=Spec.words(
-        "what can go wrong here in this build and no release of its line fixes, the most severe first, with what to do"
+        "bugs of this build that concern this host and no release fixes, the most severe first, with a workaround"
     ),
     bugs_in_the_log=Spec.words("the bugs of this release, fixed later or not, whose mark is in the kernel's log"),
 )

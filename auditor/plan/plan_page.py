@@ -122,7 +122,7 @@ def _step(plan: Plan, step: Step) -> Iterator[str]:
 def _table(report: Report) -> Iterator[str]:
     for column in report.columns[:COLUMNS_SHOWN]:
         for line in event_words.lines(column, report.events):
-            yield f"- {text(event_words.where(column))}: {event_words.happening(line.events)}: {text(line.text)}"
+            yield f"- {text(event_words.where(column))}: {event_words.happening(line.events, report.events)}: {text(line.text)}"
     if len(report.columns) > COLUMNS_SHOWN:
         yield f"- and {len(report.columns) - COLUMNS_SHOWN} more groups of datasets"
 

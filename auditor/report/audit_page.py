@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Unpack, get_args
 
-from auditor.facts import HOST, Facts, Known, Subject, is_true
+from auditor.facts import AGAIN, HOST, ROOT, Facts, Known, Subject, is_true
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
-from auditor.judge.rule import Fix
 from auditor.judge.verdict import Verdict as Judged
 from auditor.report import document as doc
 from auditor.report import event_words, finding_words, terminal
 from auditor.report.model import Report
-from auditor.text import few, utc
+from auditor.text import few, lower_headline, utc
 
 TONES: dict[str, doc.Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
 COSTS: dict[str, doc.Look] = {each: each for each in get_args(doc.Cost)}
+RESTARTS = {"database": " of the database", "host": " of the host"}
 EVIDENCE_SHOWN = 12
 COMMANDS_SHOWN = 3
 COLUMNS_SHOWN = 3
@@ -85,7 +85,7 @@ def _facts(report: Report, *, counts: bool) -> tuple[doc.Line, ...]:
 
 def count_line(report: Report) -> tuple[str | doc.Run, ...]:
     """How many findings of which severity: 1 critical · 12 unknown."""
-    looks = dict[str, doc.Look](critical="bad", high="high", medium="medium", low="low", unknown="undecided")
+    looks = dict[str, doc.Look](critical="critical", high="high", medium="medium", low="low", unknown="undecided")
     runs = (doc.Run(f"{count} {word}", looks.get(word, "known")) for word, count in report.counts)
     return tuple(each for run in runs for each in (" · ", run))[1:]
 
@@ -93,10 +93,14 @@ def count_line(report: Report) -> tuple[str | doc.Run, ...]:
 def _verdict(report: Report, *, counts: bool) -> doc.Verdict:
     """The headline, and what to do before anything else, for somebody who reads no further."""
     blocks: list[doc.Block] = []
-    if found := finding_words.first(report):
+    found, rootless = finding_words.first(report), dict(report.coverage.remedies).get(ROOT, 0)
+    if rootless and (found is None or found[1].severity not in ("high", "critical")):
+        again = f"Run this again as root: {rootless} rule{'s have' if rootless > 1 else ' has'} no answer without it"
+        blocks.append(doc.labelled([(doc.Run("Look first", "strong"), again)]))
+    if found:
         word, worst = found
         step = (*_first_step(worst), doc.Run(f"  {worst.rule.id}", "dim"))
-        blocks.append(doc.labelled([(doc.Run(word, "strong"), step)]))
+        blocks.append(doc.labelled([(doc.Run(f"Then {word.split()[0].lower()}" if blocks else word, "strong"), step)]))
     if counts and report.counts:
         blocks.append(doc.Say(count_line(report)))
     return doc.Verdict(TONES.get(report.standing, "open"), report.headline, tuple(blocks))
@@ -105,7 +109,9 @@ def _verdict(report: Report, *, counts: bool) -> doc.Verdict:
 def events(report: Report, most: int | None = None) -> Iterator[doc.Block]:
     """What each event would cost: a group for datasets that fare alike, a line for events that end alike."""
     shown = report.columns[:most]
-    if shown:
+    if not shown:
+        yield doc.Say("What each event would lose is unknown while the pool does not work.", "undecided")
+    else:
         yield doc.Events(tuple((event_words.where(each, report.users), tuple(_costs(each, report))) for each in shown))
     if count := sum(len(column.names) for column in report.columns[len(shown) :]):
         they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
@@ -117,7 +123,10 @@ def events(report: Report, most: int | None = None) -> Iterator[doc.Block]:
 def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:
     for line in event_words.lines(column, report.events):
         why = f"   {few(line.why, RULES_SHOWN)}" if line.why else ""
-        yield event_words.happening(line.events), (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim"))
+        yield (
+            event_words.happening(line.events, report.events),
+            (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim")),
+        )
 
 
 def _pools(facts: Facts) -> Iterator[doc.Block]:
@@ -187,9 +196,10 @@ def _brief(report: Report) -> Iterator[tuple[doc.Run | str, doc.Line]]:
             (
                 doc.Run(finding.rule.id, "strong"),
                 f"  {finding_words.where(finding)}: {finding_words.shortly(finding)}",
+                *_aside(finding_words.at_least(finding), " "),
             ),
         )
-        yield ("  Look" if finding_words.looks(finding) else "  Fix"), _first_step(finding)
+        yield ("  Look" if finding_words.looks(finding) else "  Fix"), (*_first_step(finding), *_then(finding))
     if rest := severe[FAILURES_SHOWN:]:
         yield doc.Run("MORE", "low"), _more(rest)
     if low := [each for each in failures if each.severity == "low"]:
@@ -212,8 +222,8 @@ def _more(rest: list[Finding]) -> str:
 
 
 def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
-    """``sync-disabled (56 datasets: tank04/db, tank05/db and 54 more)``. named: say where, not only how many places. Of known
-    bugs which they are."""
+    """``sync=disabled (sync-disabled, 56 datasets: tank04/db, tank05/db and 54 more)``. named: say where, not only how many
+    places. Of known bugs which they are."""
     for id in dict.fromkeys(each.rule.id for each in findings):
         found = [verdict.subject for each in findings if each.rule.id == id for verdict in each.verdicts]
         subjects = list(dict.fromkeys(found))
@@ -223,22 +233,32 @@ def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
         if named or bugs:
             names = bugs or [str(each) for each in subjects]
             places.append(few(names, PLACES_SHOWN))
-        yield f"{id} ({': '.join(places)})" if places else id
+        title = lower_headline(next(each.rule.title for each in findings if each.rule.id == id))
+        yield f"{title} ({id}{', ' if places else ''}{': '.join(places)})"
 
 
 def _first_step(finding: Finding) -> tuple[str | doc.Run, ...]:
     """The command, or what to do where no command does it, and what that costs."""
     fix, commands = finding.fix, finding_words.commands(finding)
-    step = doc.command(commands[0]) if commands else finding_words.first_sentence(fix.text)
+    step = doc.command(commands[0]) if commands else finding_words.first_sentences(fix.text)
     more = doc.Run(f"  and {len(commands) - 1} more like it" if len(commands) > 1 else "", "dim")
-    return finding_words.condition(finding), step, more, _cost(fix, "  ")
+    return finding_words.condition(finding), step, more, _cost(finding, "  ")
 
 
-def _cost(fix: Fix, before: str = "") -> doc.Run:
+def _then(finding: Finding) -> tuple[str, ...]:
+    """What to do with what a look shows."""
+    commands, text = finding_words.commands(finding), finding.fix.text
+    looked = commands and not finding.fix.needs and finding_words.looks(finding)
+    return (f"  {finding_words.first_sentences(text, 2)}",) if looked else ()
+
+
+def _cost(finding: Finding, before: str = "") -> doc.Run:
     """What a fix costs, in its colour. What is safe on a condition is not green: nobody has checked that it holds."""
+    fix = finding.fix
     if fix.needs and fix.cost == "safe":
         return doc.Run(f"{before}[safe if that holds]", "needs restart")
-    return doc.Run(f"{before}[{fix.cost}]", COSTS[fix.cost])
+    of = RESTARTS.get(finding.rule.subject, "") if fix.cost == "needs restart" else ""
+    return doc.Run(f"{before}[{fix.cost}{of}]", COSTS[fix.cost])
 
 
 def _undecided_line(report: Report) -> str:
@@ -247,15 +267,19 @@ def _undecided_line(report: Report) -> str:
     undecided = [each for each in report.fresh if not each.failed]
     if not undecided:
         return ""
-    needs = "; ".join(_needs(count, remedy) for remedy, count in covered.remedies[:NEEDS_SHOWN])
-    ids = list(dict.fromkeys(each.rule.id for each in undecided if each.severity == undecided[0].severity))
-    counted = f"{covered.undecided} of {covered.rules} rules are unknown{f': {needs}' if needs else ''}"
-    return f"{counted}. The worst may be {undecided[0].severity}: {few(ids, RULES_SHOWN)}"
+    needs = "".join(f"; {_needs(count, remedy)}" for remedy, count in covered.remedies[:NEEDS_SHOWN])
+    gravest = undecided[0].severity
+    titles = list(dict.fromkeys(lower_headline(each.rule.title) for each in undecided if each.severity == gravest))
+    shown = "; ".join([*titles[:1], *([f"{more} more"] if (more := len(titles) - 1) > 0 else [])])
+    counted = f"{covered.undecided} of {covered.rules} rules have no answer{needs}"
+    return f"{counted}. If they fail, {gravest} at worst: {shown}. -v says why"
 
 
 def _needs(count: int, remedy: str, what: str = "") -> str:
     """ "1 rule needs root", "12 need root"."""
     subject = f"{count} {what}{'s' if count > 1 else ''}" if what else str(count)
+    if remedy == AGAIN:
+        return f"{subject} {'is' if count == 1 else 'are'} newer than this recording (run zaudit record again)"
     return f"{subject} need{'s' if count == 1 else ''} {finding_words.need(remedy)}"
 
 
@@ -320,8 +344,8 @@ def failed(finding: Finding) -> doc.Finding:
     return doc.Finding(_severity(finding), rule.id, where, says, tuple(rows))
 
 
-def _aside(text: str) -> tuple[str | doc.Run, ...]:
-    return (doc.Run(f"   {text}", "dim"),) if text else ()
+def _aside(text: str, before: str = "   ") -> tuple[str | doc.Run, ...]:
+    return (doc.Run(f"{before}{text}", "dim"),) if text else ()
 
 
 def _rows(label: str, lines: Iterator[doc.Line] | Iterator[str] | Sequence[doc.Line]) -> Iterator[doc.Entry]:
@@ -399,7 +423,7 @@ def _fix(finding: Finding) -> Iterator[doc.Line]:
         yield "" if i else finding_words.condition(finding), doc.command(each)
     if len(commands) > COMMANDS_SHOWN:
         yield doc.Run(f"and {len(commands) - COMMANDS_SHOWN} more like it (--format json has all)", "dim")
-    yield _cost(fix), f" {fix.text}"
+    yield _cost(finding), f" {fix.text}"
 
 
 def _waived(finding: Finding) -> doc.Finding:
@@ -431,11 +455,18 @@ def _pass(rule: str, verdicts: Sequence[Judged]) -> doc.Finding:
 # -- the end ---------------------------------------------------------------------------------------------------------------
 
 
+def _load(report: Report) -> str:
+    """What a measurement does to the pool."""
+    return (
+        "   (writes a test load to the pool: pick a quiet hour)" if report.next_step.startswith("zaudit verify") else ""
+    )
+
+
 def _last(report: Report) -> Iterator[doc.Block]:
     covered = report.coverage
     counts = f"{covered.passed} rules passed, {covered.not_applicable} do not apply"
     yield doc.Say(f"{counts}. Checked {utc(report.taken)}, exit code {report.exit_code}. -v shows the evidence", "dim")
-    yield doc.Say(("Next: ", doc.command(report.next_step)))
+    yield doc.Say(("Next: ", doc.command(report.next_step), _load(report)))
 
 
 def _end(report: Report) -> Iterator[doc.Block]:
@@ -447,7 +478,12 @@ def _end(report: Report) -> Iterator[doc.Block]:
     yield doc.Say(f"{line}. Passed: {covered.passed}, not applicable here: {covered.not_applicable}.")
     yield doc.Say(f"{NEVER}; only a power cut can.", "dim")
     yield doc.Say(
-        ("Next: ", doc.command(report.next_step), f"   (checked {utc(report.taken)}, exit code {report.exit_code})")
+        (
+            "Next: ",
+            doc.command(report.next_step),
+            _load(report),
+            f"   (checked {utc(report.taken)}, exit code {report.exit_code})",
+        )
     )
 
 

@@ -316,15 +316,15 @@ def _unasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """What one of the recordings does not know, and what neither does."""
     first, second = dict.fromkeys(_lacks(old)), dict.fromkeys(_lacks(new))
     for lacks, which, outcome in (
-        ([each for each in first if each not in second], "the first was recorded by {0}", "only now"),
-        ([each for each in second if each not in first], "the second was recorded by {1}", "only then"),
-        ([each for each in first if each in second], "they were recorded by {0} and {1}", "unknown in both"),
+        ([each for each in first if each not in second], "OLD was recorded by {0}", "answered only in NEW"),
+        ([each for each in second if each not in first], "NEW was recorded by {1}", "answered only in OLD"),
+        ([each for each in first if each in second], "OLD and NEW were recorded by {0} and {1}", "unknown in both"),
     ):
         if lacks:
             recorders = (f"zaudit {each.get('recording', {}).get('zaudit')}" for each in (old, new))
             yield (
-                f"{which.format(*recorders)}, which did not ask {len(lacks):,} of the questions asked today "
-                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what depends on them is {outcome}; record again"
+                f"{which.format(*recorders)}, lacking {len(lacks):,} inputs of today "
+                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); rules that need them are {outcome}. Record again"
             )
 
 

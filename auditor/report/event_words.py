@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from auditor.durability.answers import PROMISES
 from auditor.judge.cell import KEPT, ORDER, Cell, Tried, Word, both, joined
-from auditor.judge.event import EVENTS, NEXT, Event, Take, milder
+from auditor.judge.event import EVENTS, NEXT, STORE_PARTIES, Event, Take, milder
 from auditor.judge.event_table import Column
 from auditor.model.write_cache import ENOUGH, bounds
 from auditor.text import harmless
@@ -21,8 +21,9 @@ NOUNS: dict[Event, str] = {
     "log": "log device failure",
     "power+log": "a power cut plus log device failure",
     "power+drive": "a power cut plus data drive failure",
-    "below": "a power cut of the underlying hardware",
+    "below": "a power cut of the physical host or storage",
 }
+ALONE = "a power cut of this machine alone"  # where a power cut below it ends otherwise
 LOSS_OF_THE_POOL = "loss of the pool"
 IMPORT = "the pool imports only with zpool import -m"
 NAMES_SHOWN, USERS_SHOWN, PROMISES_SHOWN = 4, 2, 3
@@ -53,11 +54,11 @@ def lines(column: Column, events: Sequence[Event]) -> Iterator[Line]:
 
     for at in sorted(together.values(), key=place):
         cell = joined(column.cells[event] for event in at)
-        yield Line(tuple(at), cell, sentence(cell), tuple(map(harmless, cell.rules)))
+        yield Line(tuple(at), cell, sentence(cell, at), tuple(map(harmless, cell.rules)))
         if then := [column.next_boot[event] for event in at if event in column.next_boot]:
             cell = joined(then)
             rules = tuple(map(harmless, cell.rules))
-            yield Line(tuple(at), cell, f"from the next boot on: {sentence(cell)}", rules)
+            yield Line(tuple(at), cell, f"after a restart of the database or host: {sentence(cell, at)}", rules)
 
 
 def _same(cell: Cell) -> tuple[object, ...]:
@@ -65,19 +66,26 @@ def _same(cell: Cell) -> tuple[object, ...]:
     return ("unknown",) if cell.outcome == "unknown" else (cell.outcome, cell.takes, cell.parties, cell.amounts)
 
 
-def happening(events: Sequence[Event]) -> str:
-    """a crash or a power cut. What includes another of them goes without saying where it ends alike."""
-    nouns = [NOUNS[event] for event in events if not milder(event) & {"power", "drive", "log"} & set(events)]
-    return _listed(nouns, " or ")
+def happening(events: Sequence[Event], possible: Sequence[Event] = ()) -> str:
+    """a crash or a power cut. What includes another of them goes without saying where it ends alike. possible: the events of
+    the host, among which a power cut below this machine may end otherwise."""
+    apart = "below" in possible and "below" not in events
+    names = NOUNS | {"power": ALONE} if apart else NOUNS
+    return _listed([names[event] for event in _apart(events)], " or ")
 
 
-def sentence(cell: Cell) -> str:
-    """no loss; LOSES up to 5 s of commits, more under load; no loss, relies on nvme0n1 (not verified)."""
+def _apart(events: Sequence[Event]) -> list[Event]:
+    """Without those that include another of them."""
+    return [event for event in events if not milder(event) & {"power", "drive", "log"} & set(events)]
+
+
+def sentence(cell: Cell, events: Sequence[Event] = ()) -> str:
+    """no loss; LOSES up to 5 s of commits, more under load; no loss, relies on nvme0n1 (not verified). events: at which."""
     match cell.outcome:
         case "kept":
             return "no loss"
         case "word":
-            return f"no loss, relies on {parties(cell)}"
+            return f"no loss, relies on {parties(cell, events)}"
         case "lost":
             return f"{_harm(cell, 'LOSES', 'CORRUPTS') or IMPORT}{_answered(cell)}"
         case _:
@@ -109,15 +117,16 @@ def _who(owner: str, until: object) -> str:
     return f", for which {harmless(owner)} answers until {until}"
 
 
-def parties(cell: Cell, *, brief: bool = False) -> str:
+def parties(cell: Cell, events: Sequence[Event] = (), *, brief: bool = False) -> str:
     """sda, sdb and the hypervisor (not verified); nvme0n1 or nvme1n1, for which storage@example.org answers until 2027-01-31;
     nvme2n1 (28 informative cuts of this drive, 0 lost: ...). What nobody has tried or answers for comes first. brief: in
-    capital letters, all but the names, for a headline."""
+    capital letters, all but the names, for a headline. events: at which."""
     spelt = str.upper if brief else str
     open_ = sorted((each for each in cell.parties if not each.owner), key=lambda each: list(PROMISES).index(each.party))
     unverified = [word for each in open_ for word in _parted(each, proven=False)]
     proven = [word for each in open_ for word in _parted(each, proven=True)]
-    words = [_all(unverified, spelt) + ("" if brief else UNVERIFIED)] if unverified else []
+    does, of = ("", "") if brief else _relied(unverified, events)
+    words = [of + _all(unverified, spelt, does) + ("" if brief else UNVERIFIED)] if unverified else []
     for word in cell.parties:
         if word.owner:
             said_by = f" (documented: {harmless(word.owner)})" if word.documented else _who(word.owner, word.until)
@@ -130,8 +139,22 @@ def parties(cell: Cell, *, brief: bool = False) -> str:
     return spelt(" and ").join(dict.fromkeys(words))
 
 
-def _all(words: Sequence[Word], spelt: Callable[[str], str]) -> str:
-    said = list(dict.fromkeys(_promised(word, spelt) for word in words))
+def _relied(words: Sequence[Word], events: Sequence[Event]) -> tuple[str, str]:
+    """What the hypervisor has to do, behind it, and what of all others is needed, before them: while the power stays, one
+    device fails, which only another copy makes good."""
+    shown = set(_apart(events))
+    device = {"drive", "log"} & shown
+    parts = ["flushes"] if shown - device else []
+    parts += ["redundancy"] if device else []
+    if any(word.party == "hypervisor" for word in words):
+        return f" for {' and '.join(parts)}" if parts else "", ""
+    copies = shown and device == shown and all(word.party in STORE_PARTIES for word in words)
+    return "", "redundancy in " if copies else ""
+
+
+def _all(words: Sequence[Word], spelt: Callable[[str], str], does: str = "") -> str:
+    """does: what the hypervisor has to do."""
+    said = list(dict.fromkeys(_promised(word, spelt) + does * (word.party == "hypervisor") for word in words))
     if len(said) > PROMISES_SHOWN:
         said = [*said[:PROMISES_SHOWN], spelt(f"{len(said) - PROMISES_SHOWN} more")]
     return _listed(said, spelt(" and "))
@@ -189,13 +212,14 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _promised(word: Word, spelt: Callable[[str], str]) -> str:
-    """sda and sdb; sda or sdb; 2 of sda, sdb and sdc; the hypervisor."""
+    """sda and sdb; either sda or sdb; 2 of sda, sdb and sdc; the hypervisor."""
     shown = [harmless(name) for name in word.names[:NAMES_SHOWN]]
     if len(word.names) > NAMES_SHOWN:
         shown.append(spelt(f"{len(word.names) - NAMES_SHOWN} more"))
-    names = _listed(shown, spelt(" or " if word.needed == 1 else " and "))
-    if word.needed > 1:
-        names = spelt(f"{word.needed} of ") + names
+    either = word.needed == 1 and len(word.names) == 2
+    names = spelt("either " if either else "") + _listed(shown, spelt(" or " if either else " and "))
+    if word.needed and len(word.names) > word.needed and not either:
+        names = spelt(f"{'one' if word.needed == 1 else word.needed} of ") + names
     form = "{}" if word.documented else PROMISES[word.party]
     if word.party == "hypervisor" and names and not word.documented:
         form = "the {} hypervisor"
@@ -241,7 +265,7 @@ HAPPENS: dict[Event, str] = {
     "restart": "A RESTART",
     "crash": "A CRASH OR POWER CUT",
     "power": "A POWER CUT",
-    "below": "A POWER CUT OF THE UNDERLYING HARDWARE",
+    "below": "A POWER CUT OF THE PHYSICAL HOST OR STORAGE",
 }  # what comes to every host by itself, the mildest first
 BROKEN = tuple(event for event in NEXT if event not in HAPPENS)  # what takes a broken device as well
 
@@ -303,7 +327,7 @@ def one_copy(columns: Sequence[Column]) -> Event | None:
 
 
 def of_a_cut(columns: Sequence[Column]) -> Cell:
-    """The worse of a power cut here and of the underlying hardware."""
+    """The worse of a power cut here and of the physical host or storage."""
     return both(worst(columns), worst(columns, "below"))
 
 
@@ -316,7 +340,7 @@ def _lost(columns: Sequence[Column], event: Event) -> tuple[Take, ...]:
 def _capital(takes: Sequence[Take]) -> str:
     """LOSES ACKNOWLEDGED COMMITS AND THE POOL; who loses commits learns of the import from the table."""
     words = _words(takes, "acknowledged commits", "loses", "corrupts").upper()
-    return words or "LEAVES A POOL THAT IMPORTS ONLY WITH zpool import -m"
+    return words or "NEEDS zpool import -m AFTERWARDS"
 
 
 def worst(columns: Sequence[Column], event: Event = "power") -> Cell:

@@ -87,8 +87,9 @@ def severity(finding: Finding) -> str:
 
 
 def at_least(finding: Finding) -> str:
-    """Of a failure that may be less severe than it counts: "medium at least"; else nothing."""
-    return "" if finding.least == finding.severity else f"{finding.least} at least"
+    """Of a failure that may be less severe than it counts: how severe it is in any case; else nothing."""
+    least = f"({finding.least}, or {finding.severity} if what is unknown turns out badly)"
+    return "" if finding.least == finding.severity else least
 
 
 def shortly(finding: Finding) -> str:
@@ -112,7 +113,7 @@ def unasked(finding: Finding) -> bool:
 def recorded_by(report: Report) -> str:
     """What an older recording does not hold, in one sentence."""
     by = harmless(f"zaudit {report.recorder}" if report.recorder else "an older zaudit")
-    return f"Recorded by {by}, which did not ask {len(report.unasked):,} of the questions asked today. Record again."
+    return f"Recorded by {by}, and lacks {len(report.unasked):,} inputs of today. Record again."
 
 
 def evidence(verdict: Verdict) -> list[tuple[str, str]]:
@@ -190,15 +191,15 @@ def left_out(report: Report) -> Iterator[tuple[str, str]]:
         yield what, ", ".join(shown) + more
 
 
-def first_sentence(text: str) -> str:
+def first_sentences(text: str, count: int = 1) -> str:
     """Of several; "ALTER ROLE ... RESET" goes on."""
-    return re.split(r"(?<!\.)\. ", text, maxsplit=1)[0].rstrip(".") + "."
+    return ". ".join(re.split(r"(?<!\.)\. ", text)[:count]).rstrip(".") + "."
 
 
 def need(remedy: str) -> str:
     """What decides it, as a noun: "root", "a new recording", "smartmontools (apt install smartmontools)"."""
-    if remedy == AGAIN:
-        return "a new recording (zaudit record)"
+    if remedy == "--timeout":
+        return "a longer --timeout"
     if remedy == "run as root":
         return "root"
     if way := _PACKAGE.fullmatch(remedy):

@@ -98,7 +98,7 @@ class Report(NamedTuple):
             findings=counted,
             waived=tuple(each for each in found if each.waiver),
             standing=_standing(columns, lead, unseen),
-            next_step=_next_step(targets, fresh or counted),
+            next_step=_next_step(targets, [lead, *fresh] if lead in fresh else fresh or counted),
             lead=lead,
             unseen=unseen,
             exit_code=exit_code(((each.severity, each.failed) for each in fresh), threshold, failed_only=failed_only),
@@ -139,11 +139,11 @@ class Report(NamedTuple):
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """("critical", 1), ..., ("unknown", 7), ("waived", 1): failures by severity, worst first, what could not be
-        decided, what a baseline knows, and what somebody answers for."""
+        """("critical", 1), ..., ("unknown", 7), ("waived", 1): failures by severity, worst first, rules that are unknown,
+        what a baseline knows, and what somebody answers for."""
         failed = Counter(finding.severity for finding in self.fresh if finding.failed)
         counted = [(severity, failed[severity]) for severity in reversed(SEVERITIES) if failed[severity]]
-        undecided = sum(not finding.failed for finding in self.fresh)
+        undecided = len({finding.rule.id for finding in self.fresh if not finding.failed})
         known = len(self.findings) - len(self.fresh)
         others = (("unknown", undecided), ("known", known), ("waived", len(self.waived)))
         return (*counted, *(each for each in others if each[1]))

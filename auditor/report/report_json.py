@@ -101,15 +101,15 @@ def _column(column: Column, events: tuple[Event, ...]) -> dict[str, Any]:
     later = {event: column.next_boot[event] for event in events if event in column.next_boot}
     return {
         "datasets": [valid_unicode(name) for name in column.names],
-        "events": {event: _cell(column.cells[event]) for event in events},
+        "events": {event: _cell(column.cells[event], event) for event in events},
         **({"gone": _cell(column.gone)} if column.gone else {}),
-        **({"next_boot": {event: _cell(cell) for event, cell in later.items()}} if later else {}),
+        **({"next_boot": {event: _cell(cell, event) for event, cell in later.items()}} if later else {}),
     }
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: Cell, *events: Event) -> dict[str, Any]:
     said = _present(takes=cell.takes, word=[_word(each) for each in cell.parties], rules=cell.rules)
-    return {"outcome": cell.outcome, **said, "text": event_words.sentence(cell)}
+    return {"outcome": cell.outcome, **said, "text": event_words.sentence(cell, events)}
 
 
 def _night(night: Night) -> dict[str, Any]:

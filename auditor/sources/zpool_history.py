@@ -121,7 +121,7 @@ NAMELESS = frozenset({"", "(none)", "localhost"})
     facts={
         "history_again": Spec.words("the lines of the commands that zpool history is asked for, the oldest first"),
         "taken_up": Spec.words(
-            "SECONDS=HOST of each time that a host with a name created or took it up, HOST a number for each, the oldest first"
+            "SECONDS=HOST of each creation or import by a named host (HOST is a number), the oldest first"
         ),
     },
     title="history of what ran by itself on",

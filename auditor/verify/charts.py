@@ -122,6 +122,13 @@ def _limits_of(percentiles: Iterable[Percentile]) -> list[tuple[float, int]]:
     return [(each.q, each.limit_ns) for each in percentiles if each.limit_ns and each.limit_ns > 0 and 0 < each.q < 1]
 
 
+def moments(start: float, end: float, most: int = 7) -> list[int]:
+    """Whole seconds at which an axis of time is marked, as many as fit, in equal and round steps."""
+    steps = (*(1, 2, 5, 10, 15, 30, 60, 120, 300, 600), 1800 * math.ceil((end - start) / 1800 / (most - 1)))
+    step = next(each for each in steps if (end - start) / each < most)
+    return [number * step for number in range(math.ceil(start / step), math.floor(end / step) + 1)]
+
+
 def ticks(last: float) -> list[tuple[float, str]]:
     """Where x is marked, and as what: 50 %, 90 %, 99 %, 99.9 % ..."""
     nines = ((float(n), f"{(1 - 10.0**-n) * 100:.{max(n - 2, 0)}f} %") for n in range(1, math.floor(last) + 1))
@@ -156,9 +163,9 @@ def heat_map_lines(run: Run, width: int, rows: int = 14) -> Drawing | None:
     lines.append(_base(len(drawn.columns) * wide))
     if drawn.syncing:
         lines.append(_text_line("TXG sync", "".join(_busy(drawn.syncing, *span) * wide for span in drawn.columns)))
-    across, middle = len(drawn.columns) * wide, drawn.columns[len(drawn.columns) // 2][0]
-    times = ((0, drawn.columns[0][0]), (across // 2, middle), (across, drawn.columns[-1][1]))
-    lines.append(_labels([(at, f"{seconds:.0f} s") for at, seconds in times], across))
+    across, start, end = len(drawn.columns) * wide, drawn.columns[0][0], drawn.columns[-1][1]
+    times = [(round((at - start) / (end - start) * across), f"{at} s") for at in moments(start, end)]
+    lines.append(_labels(times, across))
     synced = " TXG sync: ▂ a transaction group was synced, █ for most of the column." if drawn.syncing else ""
     return Drawing(tuple(lines), SHADES_SAY + synced)
 
@@ -286,10 +293,7 @@ def latency_map(run: Run, objectives: Sequence[Percentile]) -> Element | None:
     frame = Frame(span, (drawn.rows[0], drawn.rows[-1]), 240.0)
     bottom = TOP + frame.height
     parts = [*_latency_axis(frame), *_txgs(drawn, frame), *_cells(drawn, frame), *_limits(frame, objectives)]
-    parts += [
-        _text(frame.x(at), bottom + 38, f"{at:.0f} s", "middle")
-        for at in (span[0] + (span[1] - span[0]) * i / 6 for i in range(7))
-    ]
+    parts += [_text(frame.x(at), bottom + 38, f"{at} s", "middle") for at in moments(*span)]
     return _svg(f"Latency of each sync of run {run.name} over time", bottom + 46, parts)
 
 

@@ -403,8 +403,8 @@ def _unfit_sweep(sweep: Sweep, ends: Sequence[Step], steps: Sequence[Step]) -> s
     fastest, slowest = min(ends[0].seconds), max(ends[0].seconds)
     if slowest / fastest > SCATTER:
         return (
-            f"the trials with one sync at the end took from {fastest:.3g} to {slowest:.3g} s, "
-            "so that something else was at work on the pool"
+            f"the trials with one sync at the end took from {fastest:.3g} to {slowest:.3g} s: "
+            "something else was at work on the pool"
         )
     return ""
 

@@ -228,8 +228,8 @@ Judgement = Literal["met", "missed", "not judged"]
 KERNEL_LOG = "kernel's log"  # name of the link
 FOREIGN_LOAD = "foreign load"  # how a reason begins that names what others did
 CANNOT_EXCLUDE = (
-    "What even TRACED cannot exclude: OpenZFS ignores the result of a flush (zio_flush in module/zfs/zio.c), so one that "
-    "failed is seen only where the kernel logged it, and a drive, controller or hypervisor may complete one without doing "
+    "What even TRACED cannot exclude: OpenZFS ignores the result of a flush (zio_flush in module/zfs/zio.c), so a "
+    "failed one shows only if the kernel logged it. A drive, controller or hypervisor may complete a flush without doing "
     "it. Only a power cut tells."
 )
 
@@ -395,7 +395,7 @@ def _tail(run: Run, median: int) -> str:
         return ""
     return (
         f"{slow_during / slow_all:.0%} of the syncs slower than {duration(SLOW * median)} fell into the {time_during:.0%} "
-        "of the time in which a transaction group was written: the tail is theirs"
+        "of the time with a transaction group being written: it causes the tail"
     )
 
 

@@ -61,7 +61,7 @@ def test_a_target_or_a_recording(zaudit: CommandLine, words: tuple[str, ...]) ->
 
 def test_help_says_what_it_changes_while_it_runs(zaudit: CommandLine) -> None:
     said = " ".join(zaudit("diagnose", "--help").out.split())
-    assert "it adds its own events to the kernel's tracefs while it looks" in said
+    assert "it adds its own events to the kernel's tracefs while it runs" in said
     assert "zaudit clean does so after a kill -9" in said
 
 

@@ -77,6 +77,8 @@ def test_a_part_of_a_name_lists_the_models_that_hold_it(zaudit: CommandLine) -> 
     assert (found["in_table"], found["drive"]) == (False, None), "no class is given to what is not this model"
     assert [each["model"] for each in found["similar"]] == ["Samsung SSD 990 PRO 2TB"]
     assert "Samsung SSD 990 PRO 2TB" in zaudit("drives", "990 PRO").out
+    (one,) = json.loads(zaudit("drives", "980 PRO", "--format", "json").out)["similar"]
+    assert one["class"] == "none", "in no example: the pattern takes it behind its brand"
     assert json.loads(zaudit("drives", "PM9A3", "--format", "json").out)["similar"][0]["class"] == "plp-full"
 
 

@@ -115,7 +115,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...], str, str]] = {
     ),
     "no flush behind a hypervisor": (
         *(HEALTHY_POSTGRES, ("zfs zil_nocacheflush=1",)),
-        *("A POWER CUT OF THE UNDERLYING HARDWARE LOSES ACKNOWLEDGED COMMITS AND CORRUPTS", "zil-nocacheflush"),
+        *("A POWER CUT OF THE PHYSICAL HOST OR STORAGE LOSES ACKNOWLEDGED COMMITS AND CORRUPTS", "zil-nocacheflush"),
     ),
     "log of InnoDB unflushed": (
         *(MARIADB, ("mariadb innodb_flush_log_at_trx_commit=2",), f"{CRASH} AND CORRUPTS THE DATABASE"),

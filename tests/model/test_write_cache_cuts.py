@@ -154,7 +154,7 @@ def test_twenty_eight_cuts_are_evidence_and_never_a_proof() -> None:
     assert report.headline.endswith("(28 CUTS OF EACH, 0 LOST)")
     text = event_words.sentence(cell(report))
     assert text.startswith(
-        "no loss, relies on nvme0n1 or nvme3n1 and nvme1n1 or nvme2n1 (28 informative cuts of each, 0 lost:"
+        "no loss, relies on either nvme0n1 or nvme3n1 and either nvme1n1 or nvme2n1 (28 informative cuts of each, 0 lost:"
     )
     assert "fewer than 10.1 % of such cuts lose" in text
 

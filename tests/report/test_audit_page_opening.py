@@ -9,7 +9,8 @@ import pytest
 from auditor.facts import Facts, Subject
 from auditor.judge.finding import RANK, findings, opening
 from auditor.judge.verdict import Verdict
-from auditor.report import finding_words
+from auditor.report import audit_page, finding_words
+from tests.folded import for_each
 from tests.report.test_event_words import RULES
 from tests.shared import HOSTS, briefly, name_of, report_of
 
@@ -92,6 +93,22 @@ def test_one_copy_comes_before_what_no_event_causes_and_known_bugs_last(name: st
 
 def test_what_a_power_cut_may_take_is_said_behind_the_one_copy() -> None:
     assert (
-        "; UNKNOWN WHETHER A POWER CUT OF THE UNDERLYING HARDWARE LOSES"
+        "; UNKNOWN WHETHER A POWER CUT OF THE PHYSICAL HOST OR STORAGE LOSES"
         in report_of(HOSTS / "2.3-drives-that-warn").headline
     )
+
+
+@for_each("case", {
+    "2.3-healthy-mirrored-slog-nobody": "Look first Run this again as root: 11 rules have no answer without it",
+    "2.3-suspended-wait": "What each event would lose is unknown while the pool does not work.",
+    "2.3-network-attached": "a power cut of the physical host or storage no loss, relies on the storage behind nvme1n1",
+    "2.4-checksum-errors": "Next: zpool status -v tank",
+    "2.3-db-postgres-healthy": "Next: zaudit verify tank (writes a test load to the pool: pick a quiet hour)",
+    "2.3-db-mariadb-doublewrite-off": "a crash or a power cut of this machine alone CORRUPTS the database",
+    "2.3-permanent-errors": "zpool status -v tank [safe] Names the files. Restore them from a replica or a backup",
+    "2.3-drives-that-warn": "relies on redundancy in sdd (not verified)",
+}.items())  # fmt: skip
+def test_a_page_says_what_its_first_step_needs(case: tuple[str, str]) -> None:
+    """Rights, a quiet hour, which power cut is meant, whom an answer relies on for what, and what a look is for."""
+    host, says = case
+    assert says in " ".join(audit_page.write_text(report_of(HOSTS / host), width=100).split())

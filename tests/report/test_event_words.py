@@ -63,7 +63,8 @@ def test_an_amount_covers_all_that_take_commits(amounts: list[str], said: str) -
     ("words", "said"),
     [
         ([Word("drive", ("sda", "sdb"))], "sda and sdb (not verified)"),
-        ([Word("drive", ("sda", "sdb"), needed=1)], "sda or sdb (not verified)"),
+        ([Word("drive", ("sda", "sdb"), needed=1)], "either sda or sdb (not verified)"),
+        ([Word("drive", ("sda", "sdb", "sdc"), needed=1)], "one of sda, sdb and sdc (not verified)"),
         ([Word("drive", ("sda", "sdb", "sdc"), needed=2)], "2 of sda, sdb and sdc (not verified)"),
         ([Word("drive", tuple(f"sd{each}" for each in "abcdef"))], "sda, sdb, sdc, sdd and 2 more (not verified)"),
         ([Word("hypervisor"), Word("shutdown", ("tank/db",))],
@@ -80,14 +81,14 @@ def test_what_is_relied_on(words: list[Word], said: str) -> None:
 @for_each("rule", sorted(each.id for each in RULES.values() if not each.fix.command))
 def test_the_first_sentence_of_what_to_do_can_be_done(rule: str) -> None:
     """It stands on the page alone where no command does it."""
-    said = finding_words.first_sentence(RULES[rule].fix.text)
+    said = finding_words.first_sentences(RULES[rule].fix.text)
     assert len(said.split()) > 2
     assert not said.startswith("No release")
 
 
 def test_what_protects_pages_is_said_of_each_database() -> None:
     fix = RULES["torn-page-guard-off"].fix
-    said = " ".join(finding_words.first_sentence(each.text) for each in (fix, *(case for case, _ in fix.cases)))
+    said = " ".join(finding_words.first_sentences(each.text) for each in (fix, *(case for case, _ in fix.cases)))
     assert "full_page_writes" in said
     assert "innodb_doublewrite" in said
 

@@ -82,7 +82,7 @@ DB, DATA = Subject("database", "mariadb"), Subject("dataset", "tank/db")
 
 @pytest.mark.parametrize(
     ("guard", "cost", "ahead"),
-    [(True, "safe", ""), (False, "needs restart", "After "), (None, "safe", "Unless ")],
+    [(True, "safe", ""), (False, "needs restart", "After "), (None, "safe", "If neither ")],
 )
 @pytest.mark.parametrize("rule", ["sync-disabled", "logbias-throughput-log"])
 def test_a_log_that_may_tear_pages_is_not_turned_on_as_safe(
@@ -156,7 +156,9 @@ def test_a_log_device_is_not_replaced_while_other_drives_err_alike(errors: int, 
     found = verdict("slog-unhealthy", facts)
     assert found.outcome == "fail"
     assert found.command == command
-    assert findings([found], facts)[0].fix.needs == ("" if errors else "Unless zpool online brings it back")
+    assert findings([found], facts)[0].fix.needs == (
+        "" if errors else "If zpool online tank log does not bring it back"
+    )
 
 
 @pytest.mark.parametrize("bar", finding_words.BAR_RESTART)
@@ -194,9 +196,35 @@ def test_what_changes_a_pool_waits_until_it_is_no_longer_suspended(host: str) ->
 )
 def test_a_database_reads_its_files_once_they_agree_with_it(name: str, rule: str, fixed: str, other: str) -> None:
     found = next(each for each in report_of(HOSTS / name).findings if each.rule.id == rule)
-    assert found.fix.needs.startswith("Once its files agree with the server")
-    assert f"({other} is" in found.fix.needs
-    assert f"({fixed} is" not in found.fix.needs  # which the fix itself writes
+    assert found.fix.needs.startswith(f"Once its files say {other} = ")
+    assert fixed not in found.fix.needs.split()  # which the fix itself writes
+
+
+@pytest.mark.parametrize(
+    ("changes", "needs"),
+    [
+        (
+            ("sync_binlog is 1 now but 0 in its files",),
+            "Once its files say sync_binlog = 1 (0 there now, 1 in the server)",
+        ),
+        (("sync_binlog is 0 now but 1 in its files",), ""),
+        (("sync_binlog is 0 now but 100 in its files",), "Once its files say the sync_binlog that you want (100 there"),
+        (
+            ("sync_binlog is 1 now but 0 in its files", "innodb_flush_log_at_trx_commit is 1 now but 2 in its files"),
+            "in the server) and innodb_flush_log_at_trx_commit = 1 (2 there now, 1 in the server), as a restart loads",
+        ),
+    ],
+)
+def test_what_its_files_have_to_say_first_loses_no_commit(changes: tuple[str, ...], needs: str) -> None:
+    engine = (
+        (HOST, "databases", (DB,)),
+        (DB, "engine", "mysql"),
+        (DB, "flush_method", "O_DIRECT_NO_FSYNC"),
+        (DB, "doublewrite", "ON"),
+    )
+    found = verdict("innodb-flush-method", host_with(*engine, (DB, "changes_at_restart", changes))).fix.needs
+    assert needs in found
+    assert bool(found) is bool(needs)
 
 
 def test_what_neither_restarts_nor_reloads_a_database_waits_for_nothing() -> None:

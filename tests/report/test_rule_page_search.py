@@ -57,6 +57,13 @@ ASKED = {
     "suspended": "pool-suspended",
     "corruption": "pool-data-errors",
     "wal": "sync-mixed-log-data",
+    "zstd": "compression-off",
+    "relatime": "atime-on",
+    "l2arc": "arc-over-limit",
+    "raid card": "raid-volume-hides-disks",
+    "optane": "no-power-loss-protection",
+    "gcp": "volatile-vdev",
+    "mount order": "fstab-before-mounts",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -310,3 +311,11 @@ def test_after_traced_it_says_what_is_left_to_believe() -> None:
     assert verify_page.left_to_believe(Chain("INCONCLUSIVE", ()), guest) == ""
     page = verify_page.write("terminal", samples.traced(), guest)
     assert verify_page.left_to_believe(TRACED, guest) in " ".join(page.split())
+
+
+def test_an_axis_of_time_is_marked_at_whole_seconds_in_equal_steps() -> None:
+    for start, end in ((0.0, 10.0), (0.0, 120.0), (0.4, 7.9), (0.0, 1.0), (0.0, 30.0), (0.0, 3600.0), (5.0, 4e9)):
+        marks = charts.moments(start, end)
+        assert start <= marks[0] <= marks[-1] <= end, (start, end)
+        assert len({after - before for before, after in pairwise(marks)}) <= 1, (start, end)
+        assert len(marks) <= 8, (start, end)

@@ -94,9 +94,7 @@ def test_a_dozen_rules_are_one_sentence() -> None:
     assert len(hidden) > 20
     text = audit_page.write_text(report, width=100, verbose=2)
     assert text.count("not in the recording") == 1
-    sentence = (
-        f"Recorded by zaudit 0.1.0, which did not ask {len(report.unasked)} of the questions asked today. Record again."
-    )
+    sentence = f"Recorded by zaudit 0.1.0, and lacks {len(report.unasked)} inputs of today. Record again."
     assert text.count(sentence) == 1
     heads = {
         line.split()[1]
@@ -148,7 +146,7 @@ def test_diff_says_it_in_a_sentence(zaudit: CommandLine, tmp_path: Path) -> None
     recording.write(without(past, "zpool"), tmp_path / "older")
     recording.write(past, tmp_path / "newer")
     done = zaudit("diff", tmp_path / "older", tmp_path / "newer")
-    assert "the first was recorded by zaudit 0.0.9" in " ".join(done.out.split())
+    assert "OLD was recorded by zaudit 0.0.9" in " ".join(done.out.split())
     assert "Only NEW could decide, and found nothing:" in done.out
     assert "NEW  " not in done.out
     back = zaudit("diff", tmp_path / "newer", tmp_path / "older")
@@ -160,9 +158,9 @@ def test_a_diff_says_once_what_neither_recording_knows(zaudit: CommandLine, tmp_
     recording.write(without(recording.load(NEW), "zpool"), tmp_path / "older")
     done = zaudit("diff", tmp_path / "older", tmp_path / "older")
     said = " ".join(done.out.split())
-    assert said.count("of the questions asked today") == 1
-    assert "they were recorded by zaudit 0.0.9 and zaudit 0.0.9, which did not ask" in said
-    assert "what depends on them is unknown in both; record again" in said
+    assert said.count("inputs of today") == 1
+    assert "OLD and NEW were recorded by zaudit 0.0.9 and zaudit 0.0.9, lacking" in said
+    assert "rules that need them are unknown in both. Record again" in said
 
 
 # -- who judged -----------------------------------------------------------------------------------------------------

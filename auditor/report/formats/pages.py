@@ -69,7 +69,7 @@ def _events(report: ReportDocument) -> Iterator[doc.Block]:
         due = [event for event in EVENTS if event in cells]
         rows: list[tuple[str, doc.Line]] = []
         for (outcome, text), alike in groupby(due, cells.__getitem__):
-            rows.append((event_words.happening(tuple(alike)), doc.Run(text, LOOKS.get(outcome, ""))))
+            rows.append((event_words.happening(tuple(alike), due), doc.Run(text, LOOKS.get(outcome, ""))))
         groups.append((f"{shown}{more}", tuple(rows)))
     if groups:
         yield doc.Events(tuple(groups))
