@@ -337,7 +337,7 @@ def test_what_has_an_advisory_is_named_of_lines_that_have_ended(monkeypatch: pyt
         ("2.2.0-1", "with AMX", False),
         ("0.6.5.1-1", "snapshot that is mounted already", False),
         ("0.6.5.3-1", "snapshot that is mounted already", True),
-        ("0.7.13-1", "request of no length", True),
+        ("0.7.13-1", "zero-length read", True),
         ("0.6.4.2-1", "mount that gives no options", False),
         ("0.6.5-1", "mount that gives no options", True),
         ("0.6.5.1-1", "mount that gives no options", False),
