@@ -365,6 +365,11 @@ class DriveCuts(NamedTuple):
     firmware: str
     serial: str
 
+    @property
+    def kept(self) -> bool:
+        """Did every cut that counts keep all?"""
+        return self.verdict in ("HELD", "TOO FEW CUTS")
+
 
 # -- the store ----------------------------------------------------------------------------------------------------
 

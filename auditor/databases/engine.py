@@ -99,12 +99,15 @@ class Promise(NamedTuple):
 class Confirms(NamedTuple):
     """Who has confirmed a commit of a cluster before its client hears of it. flushed: so many members have it on stable
     storage; received: so many more have it in memory. first: the primary is one of those that flushed. waits: for a flush,
-    also where the settings of one member alone do not ask for it."""
+    also where the settings of one member alone do not ask for it. relies: on what the settings do not show. named: members
+    that the settings name, 0 where they name none."""
 
     flushed: int
     received: int = 0
     first: bool = False
     waits: bool = False
+    relies: str = ""
+    named: int = 0
 
 
 class InForce(Protocol):
@@ -190,8 +193,9 @@ class Engine(ABC):
     def promise(self, settings: InForce, synchronous: bool | None) -> Promise:
         """What its settings come to. synchronous: does no role or database set another commit for itself?"""
 
-    def confirms(self, settings: InForce, members: int) -> Confirms | None:
-        """How a cluster of it confirms commits, by the settings of its primary; None where they do not tell."""
+    def confirms(self, settings: InForce, members: int, *, asynchronous: bool) -> Confirms | None:
+        """How a cluster of it confirms commits, by the settings of its primary; None where they do not tell. asynchronous: some
+        role or database waits for nobody."""
         return None
 
     def in_force(self, reply: dict[str, Any]) -> Found:

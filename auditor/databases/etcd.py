@@ -76,7 +76,7 @@ class Etcd(Engine):
         fsync = asks(None if no_fsync is None else not no_fsync, otherwise="never")
         return Promise(True, fsync, fsync)
 
-    def confirms(self, settings: InForce, members: int) -> Confirms:
+    def confirms(self, settings: InForce, members: int, *, asynchronous: bool) -> Confirms:
         """A majority has written and synced its log. (etcd manual, Failure modes; server/etcdserver/raft.go)"""
         return Confirms(members // 2 + 1)
 

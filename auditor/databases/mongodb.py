@@ -106,10 +106,10 @@ class MongoDB(Engine):
         known = journal is not None and alone is not None
         return Promise(False if known else None, "later" if known else None, "before", elsewhere=elsewhere)
 
-    def confirms(self, settings: InForce, members: int) -> Confirms:
+    def confirms(self, settings: InForce, members: int, *, asynchronous: bool) -> Confirms:
         """w: majority, the default since 5.0 of a set without arbiters; it waits for the journals of these
         (writeConcernMajorityJournalDefault). (MongoDB 6.0 manual, Write Concern)"""
-        return Confirms(members // 2 + 1, waits=True)
+        return Confirms(members // 2 + 1, waits=True, relies="clients writing with w: majority")
 
 
 ENGINE = MongoDB()

@@ -95,7 +95,7 @@ def _value(text: str) -> str | None:
 
 # FIRST 2 (a, b, *), ANY 1 (a, b), 2 (a, b), or names alone, which means FIRST 1
 # (PostgreSQL manual of 10 to 17, synchronous_standby_names; src/backend/replication/syncrep_gram.y)
-STANDBYS = re.compile(r"(?:(?:FIRST|ANY)\s+)?(\d{1,4})\s*\(.*\)", re.IGNORECASE | re.DOTALL)
+STANDBYS = re.compile(r"(?:(?:FIRST|ANY)\s+)?(\d{1,4})\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 
 
 def _standbys(value: str) -> bool:
@@ -105,10 +105,11 @@ def _standbys(value: str) -> bool:
     )
 
 
-def _confirming(value: str) -> int:
-    """How many of them must confirm a commit."""
+def _confirming(value: str) -> tuple[int, int]:
+    """How many of them must confirm a commit, and how many are named; 0 where any may."""
     counted = STANDBYS.fullmatch(value.strip())
-    return int(counted[1]) if counted else int(bool(value.strip()))
+    names = {each.strip() for each in (counted[2] if counted else value).split(",")} - {""}
+    return int(counted[1]) if counted else int(bool(names)), 0 if "*" in names else len(names)
 
 
 # what a process of PostgreSQL does that serves no client (GetBackendTypeDesc() of src/backend/utils/init/miscinit.c), behind
@@ -139,8 +140,8 @@ class PostgreSQL(Engine):
         Setting("full_page_writes", word),
         Setting("synchronous_commit", word, "synchronous_commit", Spec.word("PostgreSQL", *COMMITS), "on",
                 lambda value: value.lower() if value.lower() in COMMITS[2:] else "on" if boolean(value) else "off"),
-        Setting("synchronous_standby_names", _standbys, "synchronous_standbys",
-                Spec.number("PostgreSQL: standbys that must confirm a commit"), "", _confirming),
+        Setting("synchronous_standby_names", _standbys, "synchronous_standby_names",
+                Spec.word("PostgreSQL: standbys that must confirm a commit")),
         Setting("wal_init_zero", word, "wal_init_zero", Spec.flag("PostgreSQL"), "on", boolean),
         Setting("wal_recycle", word, "wal_recycle", Spec.flag("PostgreSQL"), "on", boolean),
         Setting("wal_sync_method", word, "wal_sync_method",
@@ -285,14 +286,18 @@ class PostgreSQL(Engine):
         fsync = asks(settings.flag("fsync"), otherwise="never")
         return Promise(left, "later" if fsync == "before" and left is False else fsync, fsync)
 
-    def confirms(self, settings: InForce, members: int) -> Confirms | None:
+    def confirms(self, settings: InForce, members: int, *, asynchronous: bool) -> Confirms | None:
         """By synchronous_commit and synchronous_standby_names of the primary. (PostgreSQL manual, 26.2.8)"""
-        commit, standbys = settings.word("synchronous_commit"), settings.number("synchronous_standbys")
+        commit, standbys = (settings.word(each) for each in ("synchronous_commit", "synchronous_standby_names"))
         if commit is None or standbys is None:
             return None
-        if commit in ("off", "local"):
-            standbys = 0
-        return Confirms(1, standbys, first=True) if commit == "remote_write" else Confirms(1 + standbys, first=True)
+        many, named = _confirming(standbys)
+        if commit in ("off", "local") or asynchronous or not many:
+            return Confirms(1, first=True)
+        named += bool(named)
+        if commit == "remote_write":
+            return Confirms(1, many, first=True, named=named)
+        return Confirms(1 + many, first=True, named=named)
 
 
 def _config_file(launch: Launch, home: str) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 from auditor import audit, codec
 from auditor.data import durability
@@ -28,16 +29,17 @@ from auditor.durability.answers import (
     at_least,
     lost,
     promises,
+    relies,
 )
 from auditor.durability.copies import Copies
-from auditor.durability.events import ALL, EVENTS, GONE, Class, Event, EventName
+from auditor.durability.events import ALL, EVENTS, GONE, Class, EventName, Question
 from auditor.durability.host import Host, Program
 from auditor.durability.questions import answer
 from auditor.durability.table import Judge
 from auditor.errors import Stop
 from auditor.facts import HOST, Facts, Subject
 from auditor.judge.event import SEVERITIES, Severity
-from auditor.judge.event_table import ANSWERS
+from auditor.judge.event_table import ANSWERS, pool_works
 from auditor.judge.finding import exit_code
 from auditor.judge.identity import Identities
 from auditor.observation.stores import Reading
@@ -47,15 +49,19 @@ from auditor.report import document as doc
 from auditor.report import event_words, html, terminal
 from auditor.report.model import Report
 from auditor.rulebook import Chosen
-from auditor.text import few, harmless, quoted
+from auditor.text import few, harmless, quoted, utc
 
 SCHEMA = "zaudit-cluster/1"
 SHOWN = 4  # names in a sentence
 Scope = Literal["one host", "shared drive", "all hosts"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+Happening = EventName | Literal["gone"]
+SURVIVES: tuple[Question, ...] = ("commits", "consistency")  # of a copy that counts
 TAKES: Mapping[EventName, Class] = {"drive": "data", "log": "log"}
 SHARED = ("drive", "target")  # parties that two hosts can have in common, by serial number or WWN
 KEEPS: dict[Rank, doc.Look] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
 NOTES = (
+    "These recordings are taken to be all members, each as it was when it was seen.",
     "One host: every other member runs on. Fail over to a member that has the commit. A member that lost confirmed "
     "commits rejoins as a new one.",
     "All hosts at once: one room, rack, power supply or hypervisor. Which of these the hosts share is not visible here.",
@@ -67,24 +73,45 @@ class ClusterError(Stop):
 
 
 class Member(NamedTuple):
-    """One host. report: its own audit. works: its pools do; else nothing is kept there."""
+    """One host. report: its own audit. works: its pools do; else nothing is kept there. guids: of these pools. drives: what
+    the model calls them, by serial number or WWN: a name of the kernel is another drive on another host."""
 
     name: str
     path: str
     report: Report
-    judge: Judge
+    host: Host
     program: Program
-    works: bool
+    works: bool = True
+    guids: frozenset[str] = frozenset()
+    drives: Mapping[str, str] = {}
 
-    def answer(self, event: Event | EventName) -> Answer:
-        """Does it keep its database as it was, with what it has confirmed? event: by name with the worst drive that goes."""
-        if not self.works:
-            return lost("pool", self.name)
-        if isinstance(event, str):
-            cells = [self.judge.cell(self.program, event, each) for each in ("commits", "consistency")]
-        else:
-            cells = [answer(self.judge.copies, self.program, event, each) for each in ("commits", "consistency")]
+    def events(self) -> Mapping[EventName, Answer]:
+        """Does it keep its database as it was, with what it has confirmed? Of those that can happen, with the worst drive."""
+        judge, found = Judge(self.host), dict[EventName, Answer]()
+        for event in EVENTS:
+            cells = [judge.cell(self.program, event, each) for each in SURVIVES]
+            if judge.choices(self.program, event):
+                found[event] = self._named(all_of(each for each in cells if each))
+        return found
+
+    def without(self, drive: str, event: EventName) -> Answer:
+        """The same when this very drive goes. Of the whole host: among vdevs that are alike it may be any."""
+        copies, goes = Copies(self.host), replace(ALL[event], device=drive)
+        cells = [answer(copies, self.program, goes, each) for each in SURVIVES]
         return self._named(all_of(each for each in cells if each))
+
+    @property
+    def gone(self) -> Answer:
+        """The pools with all that is on them."""
+        return self._named(answer(Copies(self.host), self.program, GONE, "commits") or SAFE)
+
+    @property
+    def untouched(self) -> Answer:
+        return SAFE if self.works else self.stopped
+
+    @property
+    def stopped(self) -> Answer:
+        return lost("pool", self.name)
 
     def _named(self, found: Answer) -> Answer:
         """Names of one host mean other things on another."""
@@ -98,7 +125,7 @@ class Row(NamedTuple):
     """hosts: those that it strikes together; of one host, each of which alone has this answer. drive: what they share."""
 
     scope: Scope
-    event: EventName | Literal["gone"]
+    event: Happening
     hosts: tuple[str, ...]
     answer: Answer
     drive: str = ""
@@ -112,54 +139,67 @@ class Cluster(NamedTuple):
     @property
     def rows(self) -> tuple[Row, ...]:
         """The worst first; of equal ones that of one host."""
-        found = [*self._one(), *self._shared(), *self._all()]
-        return tuple(sorted(found, key=lambda each: each.answer.rank))
+        found = [*self._hosts(), *self._shared()]
+        return tuple(sorted(found, key=lambda each: (each.answer.rank, SCOPES.index(each.scope))))
 
     def survives(self, answers: Sequence[Answer], *, memory: bool) -> Answer:
         """memory: what a member only received is gone as well."""
         confirmed = self.confirms.flushed + (0 if memory else self.confirms.received)
         enough = len(answers) - min(confirmed, len(answers)) + 1
-        if self.confirms.first:
-            return any_of(answers[0], at_least(enough, answers[1:]))
-        return at_least(enough, answers)
+        others = at_least(enough, answers[1:] if self.confirms.first else answers)
+        found = any_of(answers[0], others) if self.confirms.first else others
+        return all_of((found, relies("layer", self.confirms.relies, "ask"))) if self.confirms.relies else found
 
-    def _one(self) -> Iterator[Row]:
-        for event in (*EVENTS, GONE):
-            alone: dict[Answer, list[str]] = {}
-            for member in self.members:
-                if event is GONE or not member.works or member.judge.choices(member.program, event):  # type: ignore[arg-type]
-                    here = [each.answer(event) if each is member else _untouched(each) for each in self.members]
-                    alone.setdefault(self.survives(here, memory=False), []).append(member.name)
-            name = event if isinstance(event, str) else event.name
-            yield from (Row("one host", name, tuple(names), found) for found, names in alone.items())
-
-    def _all(self) -> Iterator[Row]:
+    def _hosts(self) -> Iterator[Row]:
+        """An event at each host alone, and at all at once."""
+        tables = [each.events() for each in self.members]
         for event in EVENTS:
-            if not ALL[event].takes and any(each.judge.choices(each.program, event) for each in self.members):
-                found = self.survives([each.answer(event) for each in self.members], memory=ALL[event].memory)
-                yield Row("all hosts", event, tuple(each.name for each in self.members), found)
+            happens = [event in table for table in tables]
+            if any(happens):
+                here = [
+                    table.get(event, SAFE) if each.works else each.stopped
+                    for each, table in zip(self.members, tables, strict=True)
+                ]
+                yield from self._alone(event, here, happens)
+                if not ALL[event].takes:
+                    found = self.survives(here, memory=ALL[event].memory)
+                    yield Row("all hosts", event, tuple(each.name for each in self.members), found)
+        yield from self._alone("gone", [each.gone for each in self.members], [True] * len(self.members))
+
+    def _alone(self, event: Happening, struck: Sequence[Answer], happens: Sequence[bool]) -> Iterator[Row]:
+        """Hosts with one answer together."""
+        alike: dict[Answer, list[str]] = {}
+        for member, own, can in zip(self.members, struck, happens, strict=True):
+            if can:
+                here = [own if each is member else each.untouched for each in self.members]
+                alike.setdefault(self.survives(here, memory=False), []).append(member.name)
+        yield from (Row("one host", event, tuple(names), found) for found, names in alike.items())
 
     def _shared(self) -> Iterator[Row]:
         """A drive or a target below several members goes."""
         for event, taken in TAKES.items():
             users: dict[str, list[Member]] = {}
             for member in self.members:
-                host = member.judge.copies.host
-                for pool in host.pools_of(member.program):
-                    for drive in Copies(host).touched(pool, taken):
-                        if host.store(drive).party in SHARED:
-                            users.setdefault(drive, []).append(member)
+                copies = Copies(member.host)
+                touched = {
+                    each for pool in member.host.pools_of(member.program) for each in copies.touched(pool, taken)
+                }
+                for drive, store in member.drives.items():
+                    if store in touched and member.host.store(store).party in SHARED:
+                        users.setdefault(drive, []).append(member)
             for drive, of in users.items():
                 if len(of) > 1:
-                    goes = replace(ALL[event], device=drive)
-                    here = [each.answer(goes) if each in of else _untouched(each) for each in self.members]
+                    here = [
+                        each.without(each.drives[drive], event) if each in of and each.works else each.untouched
+                        for each in self.members
+                    ]
                     names = tuple(each.name for each in of)
                     yield Row("shared drive", event, names, self.survives(here, memory=False), drive)
 
     @property
     def confirmed(self) -> str:
         """2 of 3 members, the first among them, flush a commit before it is acknowledged"""
-        flushed, received, first, _ = self.confirms
+        flushed, received, first = self.confirms[:3]
         verb = "flushes" if flushed == 1 else "flush"
         many = "the first member" if first and flushed == 1 else f"{flushed} of {len(self.members)} members"
         among = ", the first among them," if first and flushed > 1 else ""
@@ -176,10 +216,6 @@ class Cluster(NamedTuple):
         """As of zaudit check: by the map of durability.toml, and of a member that is damaged its own."""
         own = self.damaged.report.exit_code if self.damaged else 0
         return max(own, exit_code(filter(None, map(_severity, self.rows)), "low"))
-
-
-def _untouched(member: Member) -> Answer:
-    return SAFE if member.works else lost("pool", member.name)
 
 
 def _severity(row: Row) -> tuple[Severity, bool] | None:
@@ -200,27 +236,45 @@ def cluster(recordings: Sequence[tuple[Path, Recording]], wanted: str, copies: i
     engine = wanted.partition(" ")[0]
     if engine not in ENGINES:
         raise ClusterError(f"{harmless(engine)} is no engine that zaudit knows: {', '.join(ENGINES)}")
-    found, settings = list[Member](), list[Settings]()
+    found, settings, asynchronous = list[Member](), list[Settings](), False
     for path, past in recordings:
         seen, name = audit.replay(past), path.name.partition(".")[0]
         report = audit.judge(seen, rules.rules, past.targets, "low", left_out=rules.left_out)
         database = _database(seen.facts, name, wanted)
-        observed = read(Reading(seen.facts)).host
+        observed, _, about = read(Reading(seen.facts))
         settings.append(Settings(Reading(seen.facts), database))
         program = replace(observed.programs[database.name], elsewhere=False)
-        found.append(Member(name, str(path), report, Judge(observed), program, _works(report, observed, program)))
+        pools = [Subject("pool", each.name) for each in observed.pools_of(program)]
+        works = all(pool_works(each, seen.facts) for each in pools)
+        guids = frozenset(seen.facts.get(each, "guid").word() for each in pools) - {""}
+        names = Identities(seen.facts)
+        disks = ((each, store) for store, subjects in about.items() for each in subjects if each.kind == "disk")
+        drives = {text: store for each, store in disks if (text := names.of(each).text)}
+        found.append(Member(name, str(path), report, observed, program, works, guids, drives))
+        asynchronous = asynchronous or bool(seen.facts.get(database, "asynchronous_roles").words())
     if len(found) < 2:
         raise ClusterError("a cluster has two members at least: name a recording of each")
     if copies > len(found):
         raise ClusterError(f"--copies {copies}: there are {len(found)} members")
-    confirms = Confirms(copies, first=True) if copies else ENGINES[engine].confirms(settings[0], len(found))
+    found = _named(found)
+    for one, other in combinations(found, 2):
+        if one.guids & other.guids:
+            raise ClusterError(
+                f"{harmless(one.name)} and {harmless(other.name)} have the same pool: one copy, however often it is recorded"
+            )
+    own = ENGINES[engine].confirms(settings[0], len(found), asynchronous=asynchronous)
+    confirms = Confirms(copies, first=True) if copies else own
     if confirms is None:
         raise ClusterError(
             f"how many members confirm a commit of {ENGINES[engine].title} is not known here: --copies N says it"
         )
+    if confirms.named > len(found):
+        raise ClusterError(
+            f"{confirms.named} members may confirm a commit, and {len(found)} are recorded: name a recording of each"
+        )
     if confirms.waits:
         found = [each._replace(program=waiting(each.program)) for each in found]
-    return Cluster(engine, tuple(_named(found)), confirms)
+    return Cluster(engine, tuple(found), confirms)
 
 
 def _named(members: Sequence[Member]) -> list[Member]:
@@ -231,12 +285,6 @@ def _named(members: Sequence[Member]) -> list[Member]:
     if len({each.name for each in members}) == len(members):
         return list(members)
     return [each._replace(name=each.path) for each in members]
-
-
-def _works(report: Report, host: Host, program: Program) -> bool:
-    """A pool that does not work has no table."""
-    tabled = {each for column in report.columns for each in column.names}
-    return not host.pools_of(program) or any(use.dataset in tabled for use in program.uses)
 
 
 def waiting(program: Program) -> Program:
@@ -318,10 +366,15 @@ def _document(found: Cluster) -> doc.Document:
         groups.setdefault(_where(row, found), {}).setdefault(sentence(row.answer), []).append(row)
     events = doc.Events(tuple((where, tuple(map(_line, alike.values()))) for where, alike in groups.items()))
     members = doc.table(
-        ("Host", doc.Column("Its own answer", aside=True), doc.Column("Exit code", number=True)),
-        ((each.name, each.report.headline, str(each.report.exit_code)) for each in found.members),
+        ("Host", "Seen", doc.Column("Its own answer", aside=True), doc.Column("Exit code", number=True)),
+        (
+            (each.name, utc(each.report.taken), each.report.headline, str(each.report.exit_code))
+            for each in found.members
+        ),
     )
-    worst = found.damaged or max(found.members, key=lambda each: each.report.exit_code)
+    decides = {why.subject.rpartition(" on ")[2] for why in found.rows[0].answer.why}
+    here = [each for each in found.members if each.name in decides] or found.members
+    worst = found.damaged or max(here, key=lambda each: each.report.exit_code)
     step = doc.Say(("Next: ", doc.command(f"zaudit check --replay {quoted(worst.path)}")))
     blocks = (
         doc.Verdict(tone, headline(found), (step,)),

@@ -14,10 +14,10 @@ from auditor import codec
 from auditor.codec import moment, one_of, text
 from auditor.errors import Stop
 from auditor.judge.event import Severity
+from auditor.report.formats.exchange import LINES
 from auditor.report.report_reader import BugName, Outcome
 from auditor.text import few, harmless, unknown_headline
 
-SCHEMA = "zaudit-lines/1"
 STANDINGS = (
     *("stalled", "damaged", "lost", "corrupted", "cannot tell", "waived", "one failure away", "at risk"),
     *("on the word", "kept"),
@@ -102,8 +102,8 @@ def whole(lines: Iterable[bytes]) -> Iterator[tuple[Row, Mapping[str, Any]]]:
     for number, line in enumerate(lines, 1):
         try:
             table = json.loads(line)
-            if table["schema"] != SCHEMA:
-                raise ValueError(f"its schema is not {SCHEMA}")
+            if table["schema"] != LINES:
+                raise ValueError(f"its schema is not {LINES}")
             if row := _row(table):
                 yield row, table
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:

@@ -109,7 +109,7 @@ class EventTable:
         behind = _Behind(Verdicts.of(verdicts).open(), self._relations)
         groups: dict[tuple[object, ...], list[tuple[list[str], Mapping[Event, Cell], Mapping[Event, Cell]]]] = {}
         for pool in self._facts.linked(HOST, "pools"):
-            if _works(pool, self._facts):
+            if pool_works(pool, self._facts):
                 for names in self._alike(pool, behind):
                     now = self._cells(self._now, names, behind, answers)
                     then = self._cells(self._then, names, behind, answers) if self._then else {}
@@ -415,7 +415,7 @@ def _side(found: Observation) -> _Side:
     return _Side(found, judge, {name: judge.table(each) for name, each in found.host.programs.items()})
 
 
-def _works(pool: Subject, facts: Facts) -> bool:
+def pool_works(pool: Subject, facts: Facts) -> bool:
     """A pool that is suspended, or lacks devices that it cannot do without, keeps nothing that could be lost."""
     data = (each for each in facts.linked(pool, "vdevs") if facts.get(each, "allocation_class").word() in DATA)
     return not any(map(is_true, (facts.get(pool, "suspended"), *(facts.get(each, "too_few_devices") for each in data))))

@@ -399,7 +399,6 @@ def _storcli(disk: Subject, facts: Facts) -> Judged:
 
 ENOUGH = 10  # informative cuts; before that no loss proves little
 CONFIDENCE = 0.95
-NO_LOSS = ("HELD", "TOO FEW CUTS")  # verdicts in which every cut that counts kept all
 COMMAND = "zaudit powercut report"
 NAMES = ("cuts_held", "lost_flushed", "model_tried", "model_lost")
 
@@ -499,7 +498,7 @@ def _cuts_of_drive(disk: Subject, facts: Facts, mine: Sequence[DriveCuts]) -> li
 def _held(own: list[DriveCuts] | Unknown, virtual: Judged, read: Judged, seen: tuple[Evidence, ...]) -> Judged:
     """None where one of its runs ended otherwise: with a loss, or with damage after what was no power cut. What may be one of
     several virtual disks with one serial number is no drive that could be known again."""
-    if isinstance(own, list) and any(each.verdict not in NO_LOSS for each in own):
+    if isinstance(own, list) and any(not each.kept for each in own):
         return Known(0, seen)
     for each in (own, read, virtual):
         if isinstance(each, Unknown):

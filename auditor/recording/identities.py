@@ -312,6 +312,11 @@ _SERVER = re.compile(r"(?:^//|(?<=@)|^|,)(\[[0-9a-fA-F:.]+\]|[^\s/:,@\[\]=]+)(?=
 _AT = re.compile(r"(?:^|,)(?:\w*addr|ip|host|server|mon_addr|user|username|domain|workgroup)=([^,\s]+)")
 # in command lines and settings of databases
 _SETTINGS = re.compile(r"/proc/\d+/(?:cmdline|environ|root/.+)|/proc/self/root/.+")
+# PostgreSQL: in a file or on a command line, and in the answer of the server
+_STANDBYS = re.compile(
+    rb"synchronous_standby_names(?:[ \t]*=?[ \t]*'?([^'\n\0]{0,4096})|\",\s{0,99}\"((?:[^\"\\\n]|\\.){0,4096}))"
+)
+_STANDBY = re.compile(rb"[^\s,()*'\"\\]+")
 _HOST_KEYS = re.compile(rb"(?<=https://)(?:[^@/\s]*@)?([^/:@\s]+)")  # keylocation
 _HERE = re.compile(r"127(?:\.\d+){3}|0\.0\.0\.0|::1?|\[::1?\]|\*|/.*")
 # the kernel's names of devices and links, and words that are in every output
@@ -363,6 +368,8 @@ def hosts(recording: Recording, texts: Iterable[tuple[tuple[str, ...], bytes]]) 
     names = {each.strip("[]").encode("utf-8", "surrogateescape") for each in found if not _HERE.fullmatch(each)}
     for argv, text in texts:
         names.update(HOSTNAME.findall(text))
+        listed = (each for found in _STANDBYS.findall(text) for value in found for each in _STANDBY.findall(value))
+        names.update(each for each in listed if not each.isdigit() and each.lower() not in (b"first", b"any"))
         if argv[:2] == ("zfs", "get"):
             names.update(_HOST_KEYS.findall(text))
     return {each for name in names for each in _parts(name) if len(each) >= SHORTEST_NAME}

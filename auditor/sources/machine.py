@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -470,20 +471,25 @@ def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/var/lib/zaudit/cuts``: a record of each run that was checked on this host, or copied there from another one.
 
     What could be read counts although another record could not: a loss in it is one. Of two records of one run, one is a copy,
-    perhaps an older one: the one with more losses and cuts counts."""
+    perhaps an older one: of each drive the worse answer counts, then the one of more cuts."""
     reply.witness()
     records = {path: text for path, text in reply.text.items() if path != WITNESS}
     if len(records) > MOST_RECORDS:
         raise ValueError(f"more than {MOST_RECORDS} records")
-    runs, damaged = dict[str, tuple[DriveCuts, ...]](), list[str]()
+    rows, damaged = dict[tuple[object, ...], DriveCuts](), list[str]()
     for path in sorted(records):
         try:
             run, each = _record(records[path])
         except ValueError:
             damaged.append(path)
         else:
-            runs[run or path] = max(runs.get(run or path, ()), each, key=_weight)
-    found = [row for each in runs.values() for row in each]
+            alike = Counter[tuple[str, ...]]()  # drives without a serial number
+            for row in each:
+                drive = row.layer, row.model, row.firmware, row.serial
+                key = run or path, *drive, alike[drive]
+                alike[drive] += 1
+                rows[key] = max(rows.get(key, row), row, key=lambda one: (one.lost, not one.kept, one.cuts))
+    found = list(rows.values())
     whole = reply.complete(RECORDS)
     lines = tuple(Evidence(_line(each), CUTS_COMMAND) for each in found) or (
         Evidence("no record of power cuts", CUTS_COMMAND),
@@ -497,10 +503,6 @@ def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
     elif whole:
         text = f"{len(records)} records of power cuts" if records else "no record of power cuts"
         yield Fact(HOST, "power_cuts_read", known(True, text, CUTS_COMMAND))
-
-
-def _weight(found: tuple[DriveCuts, ...]) -> tuple[int, int]:
-    return sum(each.lost for each in found), sum(each.cuts for each in found)
 
 
 def _line(each: DriveCuts) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor import rulebook
+from auditor import audit, rulebook
 from auditor.databases.engine import Confirms, InForce
 from auditor.databases.etcd import ENGINE as ETCD
 from auditor.databases.mongodb import ENGINE as MONGODB
@@ -17,7 +17,7 @@ from auditor.databases.mysql import MARIADB
 from auditor.databases.postgres import ENGINE as POSTGRES
 from auditor.durability.answers import SAFE, Rank, lost
 from auditor.durability.host import Dataset, Host, Leg, Pool, Program, Store, Use, Vdev
-from auditor.durability.table import Judge
+from auditor.facts import Subject
 from auditor.fleet import cluster as clusters
 from auditor.fleet.cluster import Cluster, ClusterError, Member
 from auditor.judge.policy import NONE
@@ -30,8 +30,16 @@ HEALTHY, UNSAFE = "2.3-db-postgres-healthy", "2.3-db-postgres-fsync-off"
 
 
 def recorded(hosts: Mapping[str, str]) -> list[tuple[Path, recording.Recording]]:
-    """hosts: name -> recorded host."""
-    return [(Path(f"/srv/{host}.tar.gz"), fleets.named(case, host)) for host, case in hosts.items()]
+    """hosts: name -> recorded host, each with a pool of its own."""
+    return [
+        (Path(f"/srv/{host}.tar.gz"), fleets.respelt(fleets.named(case, host), {guid(case): f"1{number:018}"}))
+        for number, (host, case) in enumerate(hosts.items())
+    ]
+
+
+def guid(case: str) -> str:
+    """Of its pool."""
+    return audit.replay(shared.host(case)).facts.get(Subject("pool", "tank"), "guid").word()
 
 
 def judged(copies: int, **hosts: str) -> Cluster:
@@ -42,17 +50,25 @@ def answers(found: Cluster, scope: str) -> dict[tuple[str, tuple[str, ...]], str
     return {(row.event, row.hosts): row.answer.rank.name for row in found.rows if row.scope == scope}
 
 
-def member(name: str, *drives: str) -> Member:
-    """A pool that is one mirror, and a database that asks for durability."""
-    legs = tuple(Leg(f"{name} {each}", (each,)) for each in drives)
+def member(name: str, *drives: str, vdevs: int = 1) -> Member:
+    """A pool that is one mirror, or so many with a drive each, and a database that asks for durability."""
+    legs = [Leg(f"{name} {each}", (each,)) for each in drives]
+    each = len(legs) // vdevs
     program = Program("db", Use("tank/db"))
     host = Host(
-        {"tank": Pool("tank", (Vdev("mirror-0", legs),))},
+        {"tank": Pool("tank", tuple(Vdev(f"mirror-{n}", tuple(legs[n * each :][:each])) for n in range(vdevs)))},
         {"tank/db": Dataset("tank/db", "tank")},
         {"db": program},
         {each: Store(each) for each in drives},
     )
-    return Member(name, f"/srv/{name}", shared.report_of(shared.HOSTS / HEALTHY), Judge(host), program, works=True)
+    return Member(
+        name,
+        f"/srv/{name}",
+        shared.report_of(shared.HOSTS / HEALTHY),
+        host,
+        program,
+        drives=dict(zip(drives, drives, strict=True)),
+    )
 
 
 def test_one_copy_is_lost_with_its_host_and_a_second_one_is_not() -> None:
@@ -95,6 +111,28 @@ def test_a_drive_below_two_members_is_one_event() -> None:
     assert answers(together, "shared drive") == {("drive", ("a", "b")): "LOST"}
     mirrored = Cluster("postgres", (member("a", "s1", "s2"), member("b", "s1", "s2")), Confirms(2))
     assert {*answers(mirrored, "shared drive").values()} == {"SAFE"}
+    alike = [member(name, *(f"{name}{n}" for n in range(4)), "shared", vdevs=5) for name in "ab"]
+    assert answers(Cluster("postgres", tuple(alike), Confirms(2)), "shared drive") == {("drive", ("a", "b")): "LOST"}
+
+
+def test_the_next_step_is_at_a_host_that_decides() -> None:
+    """Where nobody waits for b, its settings change nothing."""
+    page = clusters.write("terminal", judged(1, a=HEALTHY, b=UNSAFE))
+    assert "Next: zaudit check --replay /srv/a.tar.gz" in page
+
+
+def test_two_recordings_of_one_pool_are_one_copy() -> None:
+    same = [(Path(f"/srv/{host}.tar.gz"), fleets.named(HEALTHY, host)) for host in "ab"]
+    with pytest.raises(ClusterError, match="a and b have the same pool"):
+        clusters.cluster(same, "postgres", 2, rulebook.choose((), (), (), NONE))
+
+
+def test_a_majority_of_mongodb_relies_on_what_its_clients_ask_for() -> None:
+    found = Cluster(
+        "mongodb", (member("a", "s1"), member("b", "s2")), MONGODB.confirms(_Settings(), 2, asynchronous=False)
+    )
+    assert {row.answer.rank for row in found.rows} == {Rank.RELIES}
+    assert "clients writing with w: majority" in clusters.sentence(found.rows[0].answer)
 
 
 def test_a_member_whose_pool_does_not_work_keeps_nothing() -> None:
@@ -132,38 +170,41 @@ class _Settings:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        (_Settings(synchronous_commit="on", synchronous_standbys=2), Confirms(3, first=True)),
-        (_Settings(synchronous_commit="remote_apply", synchronous_standbys=1), Confirms(2, first=True)),
-        (_Settings(synchronous_commit="remote_write", synchronous_standbys=1), Confirms(1, 1, first=True)),
-        (_Settings(synchronous_commit="local", synchronous_standbys=2), Confirms(1, first=True)),
-        (_Settings(synchronous_commit="on", synchronous_standbys=0), Confirms(1, first=True)),
+        (_Settings(synchronous_commit="on", synchronous_standby_names="ANY 2 (b, c, d)"), Confirms(3, first=True, named=4)),
+        (_Settings(synchronous_commit="remote_apply", synchronous_standby_names="b, c"), Confirms(2, first=True, named=3)),
+        (_Settings(synchronous_commit="remote_write", synchronous_standby_names="b, c"), Confirms(1, 1, first=True, named=3)),
+        (_Settings(synchronous_commit="local", synchronous_standby_names="ANY 2 (b, c, d)"), Confirms(1, first=True)),
+        (_Settings(synchronous_commit="on", synchronous_standby_names=""), Confirms(1, first=True)),
         (_Settings(synchronous_commit="on"), None),
-        (_Settings(synchronous_standbys=1), None),
+        (_Settings(synchronous_standby_names="b, c"), None),
     ],
 )  # fmt: skip
 def test_how_a_primary_waits_for_its_standbys(settings: InForce, expected: Confirms | None) -> None:
-    assert POSTGRES.confirms(settings, 3) == expected
+    assert POSTGRES.confirms(settings, 3, asynchronous=False) == expected
+    if expected:
+        assert POSTGRES.confirms(settings, 3, asynchronous=True) == Confirms(1, first=True)
 
 
 def test_what_other_engines_wait_for() -> None:
     nothing = _Settings()
-    assert ETCD.confirms(nothing, 3) == Confirms(2)
-    assert ETCD.confirms(nothing, 4) == Confirms(3)
-    assert MONGODB.confirms(nothing, 5) == Confirms(3, waits=True)
-    assert MARIADB.confirms(nothing, 3) is None
+    assert ETCD.confirms(nothing, 3, asynchronous=False) == Confirms(2)
+    assert ETCD.confirms(nothing, 4, asynchronous=False) == Confirms(3)
+    assert MONGODB.confirms(nothing, 5, asynchronous=False).flushed == 3
+    assert MARIADB.confirms(nothing, 3, asynchronous=False) is None
 
 
 @pytest.mark.parametrize(
-    ("value", "many"),
+    ("value", "many", "named"),
     [
-        ("", 0), ("a", 1), ("*", 1), ("a, b", 1), ("FIRST 2 (a, b, c)", 2), ("any 1 (a, b)", 1), ("2 (a, b, *)", 2),
-        ('ANY 3 ("a b", b, c)', 3),
+        ("", 1, 0), ("a", 2, 2), ("*", 2, 0), ("a, b", 2, 3), ("FIRST 2 (a, b, c)", 3, 4), ("any 1 (a, b)", 2, 3),
+        ("2 (a, b, *)", 3, 0), ('ANY 3 ("a b", b, c)', 4, 4),
     ],
 )  # fmt: skip
-def test_the_standbys_that_must_confirm(value: str, many: int) -> None:
-    (standbys,) = [each for each in POSTGRES.settings if each.fact == "synchronous_standbys"]
+def test_the_standbys_that_must_confirm(value: str, many: int, named: int) -> None:
+    (standbys,) = [each for each in POSTGRES.settings if each.fact == "synchronous_standby_names"]
     assert standbys.shape(value)
-    assert standbys.parse(value) == many
+    settings = _Settings(synchronous_commit="on", synchronous_standby_names=value)
+    assert POSTGRES.confirms(settings, 3, asynchronous=False) == Confirms(many, first=True, named=named)
 
 
 def test_a_member_of_a_majority_waits_for_its_journal() -> None:
@@ -217,7 +258,9 @@ def test_one_host_is_no_cluster() -> None:
 
 
 def test_two_hosts_with_one_name_are_called_as_their_recordings() -> None:
-    found = recorded({"a": HEALTHY, "b": HEALTHY})
-    same = [(path, fleets.named(HEALTHY, "db")) for path, _ in found]
+    same = [
+        (Path(f"/srv/{name}.tar.gz"), fleets.respelt(fleets.named(HEALTHY, "db"), {guid(HEALTHY): f"1{number:018}"}))
+        for number, name in enumerate("ab", 1)
+    ]
     rules = rulebook.choose((), (), (), NONE)
     assert [each.name for each in clusters.cluster(same, "postgres", 2, rules).members] == ["a", "b"]

@@ -91,6 +91,9 @@ def test_a_copy_of_a_record_counts_once() -> None:
     assert cuts(document(earlier) | run, document(mine) | run) == (28, False)
     assert cuts(document(mine) | run, document(mine) | other) == (56, False)
     assert cuts(document(mine) | run, document(LOST) | run) == (0, True)
+    corrupt, another = HELD._replace(verdict="CORRUPT"), HELD._replace(serial=LOGS[1])
+    assert cuts(document(mine) | run, document(corrupt) | run) == (0, False), "an earlier answer hides no worse one"
+    assert cuts(document(LOST) | run, document(another._replace(lost=1, verdict="LOST")) | run) == (0, True)
 
 
 def looked(past: Recording) -> audit.Look:

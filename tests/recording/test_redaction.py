@@ -406,6 +406,7 @@ def text(path: str, written: str) -> Recording:
     return alone(files={(path,): Files({path: written})})
 
 
+CONF = "/proc/612/root/srv/pg/postgresql.conf"
 SPELT = {
     "wwn of SATA": (output(SMART, '"wwn": {"naa": 5, "oui": 3152, "id": 2712847316}'), "2712847316"),
     "wwn of SATA, pretty": (output(SMART, '"wwn": {\n  "naa": 5,\n  "oui": 3152,\n  "id": 2712847316\n }'), "2712847316"),
@@ -467,6 +468,11 @@ SPELT = {
     "partition": (output(STATUS, "\t /dev/gptid/1f2e3d4c-aaaa-bbbb-cccc-001122334455 ONLINE\n"), "1f2e3d4c"),
     "naa": (output(STATUS, "\t naa.600508b400105e21 ONLINE\n"), "600508b400105e21"),
     "eui": (output(STATUS, "\t nvme-eui.0025385b71b1aaaa ONLINE\n"), "0025385b71b1aaaa"),
+    "standby": (text(CONF, "synchronous_standby_names = 'ANY 1 (otherhost02, x)'\n"), "otherhost02"),
+    "standby, without quotes": (text(CONF, "synchronous_standby_names otherhost02\n"), "otherhost02"),
+    "standby, the server says": (
+        output(("sql", "postgres"), ' [\n "synchronous_standby_names",\n "FIRST 1 (\\"otherhost02\\")",\n'), "otherhost02"
+    ),
 }  # fmt: skip
 
 
