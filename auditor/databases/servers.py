@@ -164,7 +164,7 @@ def database_process(reply: Files, database: Subject) -> Iterator[Fact]:
         yield Fact(database, "eatmydata", Known(bool(loaded), (Evidence(text, f"grep libeatmydata {here}maps"),)))
 
 
-PROVIDES = {"database.unexamined": Spec.number("how many processes it stands for, none of which was looked at")}
+PROVIDES = {"database.unexamined": Spec.number("how many processes it stands for; none was looked at")}
 GROUPS = 10  # that are distinguished; users of whom there are more than that are one
 OTHERS = "others"
 NAMES = tuple(each.partition("-")[0] for each in SERVERS)  # Debian's redis-server is a link to redis-check-rdb
@@ -312,7 +312,7 @@ START_FACTS = {
     "unit_starts": Spec.flag("another unit pulls its service in"),
     "unit_requires": Spec.words("units that its service requires, or is bound to"),
     "unit_bound": Spec.words("of these, those that it is bound to (BindsTo=, Requisite=)"),
-    "unit_mounts_for": Spec.words("paths of which its service requires the mounts that systemd knows"),
+    "unit_mounts_for": Spec.words("paths whose mounts, as systemd knows them, its service requires"),
     "unit_looks_at": Spec.words("paths that its service starts only where mountpoint(1) finds a mount there"),
     "unit_prepares": Spec.words("programs that lay out an empty directory, which its service runs first"),
     "unit_runs_else": Spec.word("another program that its service runs to start; empty: none"),

@@ -62,7 +62,7 @@ class Line:
 
     @property
     def gravity(self) -> tuple[int, int, int]:
-        """What fails before what nobody can tell; the most severe first, then by how many hosts."""
+        """What fails before what is unknown; the most severe first, then by how many hosts."""
         return -RANK[self.severity] if self.failed else 1, -len(self.failed), -len(self.open)
 
 

@@ -368,7 +368,7 @@ class TargetError(Exception):
 
 def resolve(host: Host, target: str, pools: Sequence[str] | None, held: Held, facts: Facts) -> tuple[Subject, ...]:
     """The dataset that a target means; of another file system or block device the zvols, or the dataset of the file, that it
-    lies on. pools: those that are imported, or None when nobody could list them. facts: of the host.
+    lies on. pools: those that are imported, or None when they could not be listed. facts: of the host.
 
     Raises TargetError when there is surely no such thing; what merely could not be looked up passes, and its facts will be
     unknown."""

@@ -402,7 +402,7 @@ WITNESSES = (
 
 @derivation(
     "disk",
-    unreadable=Spec.number("sectors or commands of which the drive could not get the data back"),
+    unreadable=Spec.number("sectors or commands whose data the drive could not read back"),
     counts_unreadable=Spec.flag("the drive keeps such a counter, and what it means is known"),
 )
 def unreadable(disk: Subject, facts: Facts) -> Iterator[Fact]:
@@ -469,7 +469,7 @@ def critical_warning(disk: Subject, facts: Facts) -> Iterator[Fact]:
 # -- who stands below -------------------------------------------------------------------------------------------------
 
 
-@derivation("disk", providers=Spec.words("entries of providers.toml of which one may stand below it"))
+@derivation("disk", providers=Spec.words("entries of providers.toml, one of which may describe what is below it"))
 def providers_below(disk: Subject, facts: Facts) -> Judged:
     """Of a disk that a hypervisor or a network shows, as far as the guest can see; of any other none."""
     if (own := _host_drive(disk, facts)) is not None:

@@ -133,9 +133,7 @@ def checksum_errors(pool: Subject, facts: Facts) -> Judged:
     return Known(tuple(leaf.name for leaf, _ in wrong), seen or (Evidence("the pool has no device"),))
 
 
-@derivation(
-    "pool", errors_beyond=Spec.words("vdevs with redundancy of which more legs have had errors than they can lose now")
-)
+@derivation("pool", errors_beyond=Spec.words("vdevs with redundancy and errors on more legs than they can lose now"))
 def errors_beyond(pool: Subject, facts: Facts) -> Judged:
     """Where errors may have used up the redundancy: what is bad on one leg too many cannot be repaired. A leg that is
     resilvered counts as gone, so that errors of the other leg of a mirror are enough."""
@@ -504,7 +502,7 @@ def _back(times: Sequence[tuple[int, str]], here: str, now: float) -> tuple[int,
 
 @catch_missing
 def _whole(pool: Subject, facts: Facts) -> Judged:
-    """The history is a ring: what is gone from it nobody can tell."""
+    """The history is a ring: what has left it is unknown."""
     root = Subject("dataset", pool.name)
     first, created = need(facts.get(pool, "history_since_s")), need(facts.get(root, "creation"))
     days = (first.number() - created.number()) / DAY_S

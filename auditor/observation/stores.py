@@ -292,7 +292,7 @@ class Pools:
             which = reading.word(each, "allocation_class")
             vdev = self._vdev(each)
             classes.get(which or "normal", classes["normal"]).append(_resilvering(vdev) if unmarked else vdev)
-        if not classes["normal"]:  # nobody could list them
+        if not classes["normal"]:  # they could not be listed
             classes["normal"] = [Vdev(str(pool), (Leg(str(pool), (f"the devices of {pool}",), state=None),))]
         if reading.links(pool, "vdevs") is None:
             unseen = f"the log of {pool}"

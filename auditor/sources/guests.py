@@ -393,7 +393,7 @@ def _ask_open_files(host: Subject, facts: Facts) -> Read | Skip:
             "each file and block device that a virtual machine has open; where a file lies: MAJOR:MINOR or MAJOR:MINOR,NODE (-"
             " of memory without a name), or btrfs",
         ),
-        "closed_guests": Spec.rows(ClosedGuest, "each virtual machine of which not all that it has open was seen"),
+        "closed_guests": Spec.rows(ClosedGuest, "each virtual machine with open files that were not all seen"),
         "generic_guests": Spec.words(
             "NUMBER of each virtual machine that has a generic SCSI device open, and with it a drive"
         ),

@@ -132,9 +132,7 @@ ZIL_PATH = f"{ROOT}/zil"
         "zil_commit_stall_count": Spec.number("commits that found no space for a log block and waited for the TXG"),
         "zil_commit_suspend_count": Spec.number("commits while the ZIL was suspended, which waited for the TXG"),
         "zil_commit_crash_count": Spec.number("commits while the ZIL was crashed (pool suspended)"),
-        "zil_itx_indirect_count": Spec.number(
-            "writes of which the log holds a pointer only, the data is on the data vdevs"
-        ),
+        "zil_itx_indirect_count": Spec.number("writes whose data is on the data vdevs; the log holds a pointer"),
         "zil_itx_indirect_bytes": Spec.number("bytes of those writes"),
         "zil_itx_copied_bytes": Spec.number("bytes of those writes"),
         "zil_itx_needcopy_bytes": Spec.number("bytes of those writes"),

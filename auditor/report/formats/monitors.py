@@ -162,7 +162,7 @@ def summary(report: ReportDocument) -> str:
 
 # For the textfile collector of node_exporter: one family of metrics for each question that an alert asks.
 #
-# The file is served until it is written anew, so that the time of the last look is a metric of its own, and what an alert
+# The file is served until it is written again, so that the time of the last look is a metric of its own, and what an alert
 # must look at first. The number of series is bounded: at most FINDINGS findings one by one, the gravest first, and how many
 # there are beside them. No label has the serial number of a drive. (Format: prometheus.io, exposition formats, 0.0.4;
 # node_exporter refuses timestamps)
