@@ -217,28 +217,31 @@ class Host:
         stores = {name: self.stores[name] for name in below if name in self.stores}
         return replace(self, pools=pools, datasets=datasets, programs={program.name: program}, stores=stores)
 
-    def numbered(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
-        """All of it with numbers in place of the names, and the names by their numbers: hosts that are equal but for their
-        names have the same."""
-        numbers: dict[str, int] = {}
+    def __hash__(self) -> int:
+        parts = (self.pools, self.datasets, self.programs, self.stores)
+        return hash((*(tuple(each.values()) for each in parts), self.virtual))
+
+    def numbered(self) -> tuple[Host, Mapping[str, str]]:
+        """The same with numbers for the names, and the name of each number: hosts that are equal but for their names become
+        one. That a field names nothing stays."""
+        numbers: dict[str, str] = {"": ""}
 
         def number(value: str | tuple[str, ...]) -> object:
             one = isinstance(value, str)
-            return numbers.setdefault(value, len(numbers)) if one else tuple(map(number, value))  # type: ignore[arg-type]
+            return numbers.setdefault(value, f"#{len(numbers)}") if one else tuple(map(number, value))  # type: ignore[arg-type]
 
-        def shape(part: Any) -> object:
+        def without(part: Any) -> Any:
             if isinstance(part, Mapping):
-                part = tuple(part.values())
+                return {number(name): without(each) for name, each in part.items()}
             if isinstance(part, tuple):
-                return tuple(map(shape, part))
-            if not is_dataclass(part):
+                return tuple(map(without, part))
+            if not is_dataclass(part) or isinstance(part, type):
                 return part
             named = ((each.name, getattr(part, each.name)) for each in fields(part))
-            return tuple(number(value) if name in _NAMES else shape(value) for name, value in named)
+            return replace(part, **{name: number(value) if name in _NAMES else without(value) for name, value in named})
 
-        found = shape(self)
-        assert isinstance(found, tuple)
-        return found, tuple(numbers)
+        host: Host = without(self)
+        return host, {number: name for name, number in numbers.items()}
 
     def _next(self, pool: Pool) -> list[Pool]:
         """Pools with datasets on which its legs lie."""

@@ -8,7 +8,6 @@ broken for certain comes first: what nobody saw may be just as broken, and hides
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -41,26 +40,16 @@ class Carried(NamedTuple):
 def carried(host: Host, name: str) -> Iterator[tuple[Reason, tuple[Carried, ...]]]:
     """Element and subject with the cells that hang on it, of one program. Paths that are equal but for their names, as those of
     equal pools and of many hosts of a fleet, are searched once."""
-    path = host.path_of(host.programs[name])
-    shape, names = path.numbered()
-    for (element, number), cells in search(_Path(shape, path, name, names)).items():
-        yield Reason(element, names[number]), cells
-
-
-@dataclass(frozen=True)
-class _Path:
-    shape: tuple[object, ...]
-    host: Host = field(compare=False)
-    name: str = field(compare=False)
-    names: tuple[str, ...] = field(compare=False)
+    path, names = host.path_of(host.programs[name]).numbered()
+    for each, cells in search(path).items():
+        yield Reason(each.element, names[each.subject]), cells
 
 
 @lru_cache(maxsize=PATHS)
-def search(path: _Path) -> Mapping[tuple[str, int], tuple[Carried, ...]]:
-    """Element and the number of its subject -> the cells that hang on it."""
-    numbers = {name: number for number, name in enumerate(path.names)}
-    found = Repairs(path.host, path.name).carried()
-    return {(each.element, numbers[each.subject]): cells for each, cells in found.items()}
+def search(path: Host) -> Mapping[Reason, tuple[Carried, ...]]:
+    """Of a path without names: the answer follows from what is equal alone, whoever's host came first."""
+    (name,) = path.programs
+    return Repairs(path, name).carried()
 
 
 class Repairs:

@@ -256,3 +256,25 @@ def test_paths_that_differ_in_names_alone_are_searched_once() -> None:
 def test_a_path_with_one_drive_twice_is_another() -> None:
     two, one = (host(pool(mirror("d0", Leg("d1", (drive,))))) for drive in ("d1", "d0"))
     assert two.numbered() != one.numbered()
+
+
+def test_no_name_of_another_host_is_in_an_answer() -> None:
+    """What names nothing is no name: a leg on nothing and one on a dataset that nobody saw are two paths."""
+    unseen, bare = (
+        host(pool(mirror(replace(leg("d0"), drives=(), on=on))), dataset={"key": "absent"}) for on in ("gone/db", "")
+    )
+    search.cache_clear()
+    clean = [dict(carried(each, NAME)) for each in (unseen, bare)]
+    search.cache_clear()
+    assert [dict(carried(each, NAME)) for each in (bare, unseen)] == clean[::-1]
+    assert clean[0] != clean[1]
+
+
+def test_what_is_searched_has_no_name() -> None:
+    """Words that the model makes of a name, such as that of a perfect leg, cannot be the name of something else."""
+    given = host(pool(mirror("d0"), mirror("d0 new")), *map(client, ("d0", "d0 new")))
+    path, names = given.path_of(given.programs[NAME]).numbered()
+    assert names.keys() == {""} | {f"#{number}" for number in range(1, len(names))}
+    assert not [each for each in names.values() if each and each in repr(path)]
+    plain = host(pool(mirror("d0"), mirror("d1")), *map(client, ("d0", "d1")))
+    assert path == plain.path_of(plain.programs[NAME]).numbered()[0]
