@@ -429,28 +429,31 @@ _MAIL = re.compile(r"<[^<>\s@]+@[^<>\s]+>")
 
 
 def keep_changelog(text: str) -> str:
-    """Of the newest entries the package, its version and what changed, without who changed it."""
+    """Of the newest entries the package, its version and what changed, without who changed it. What was kept is kept again."""
     if text.startswith(_GZIP):
         try:
             data = zlib.decompressobj(31).decompress(text.encode("utf-8", "surrogateescape"), CHANGELOG_BYTES)
         except zlib.error:
             return ""
-        text = data.decode("utf-8", "replace").rpartition("\n")[0]
-    if _RPM_ENTRY.match(text):
-        return _MAIL.sub("<>", "".join(f"{line}\n" for line in _rpm_changes(text)))
-    kept = []
-    for line in text.split("\n"):
+        text = data.decode("utf-8", "replace")
+    lines = text[:CHANGELOG_BYTES].rpartition("\n")[0].split("\n")
+    changes = _rpm_changes(lines) if _RPM_ENTRY.match(text) else _deb_changes(lines)
+    kept = _MAIL.sub("<>", "".join(f"{line}\n" for line in changes))
+    return "".join(kept[:CHANGELOG_BYTES].rpartition("\n")[:2])
+
+
+def _deb_changes(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
         if entry := _ENTRY.match(line):
-            kept.append(entry[0])
+            yield entry[0]
         elif line.startswith("  ") and line.strip() and not line.startswith("  ["):
-            kept.append(_MAIL.sub("<>", line.rstrip()))
-    return "".join(f"{line}\n" for line in kept)
+            yield line.rstrip()
 
 
-def _rpm_changes(text: str) -> Iterator[str]:
+def _rpm_changes(lines: Iterable[str]) -> Iterator[str]:
     """The same lines of what ``rpm -q --changelog`` prints; an entry without a version is left out."""
     build = None
-    for line in text[:CHANGELOG_BYTES].rpartition("\n")[0].split("\n"):
+    for line in lines:
         if _RPM_ENTRY.fullmatch(line):
             if build := _RPM_BUILD.search(line):
                 yield f"zfs ({build[1]})"
@@ -464,7 +467,7 @@ def _ask_changelog(host: Subject, facts: Facts) -> Read | Skip:
         return Skip("which zfs module is loaded is not known")
     if releases.as_tagged(version := text.word()) or version in releases.load_builds():
         return Skip(f"what {version} fixes is known", applies=False)
-    return Read((*CHANGELOGS, WITNESS))
+    return Read((*CHANGELOGS, WITNESS), trusted=True)
 
 
 @source(
@@ -479,8 +482,8 @@ def _ask_changelog(host: Subject, facts: Facts) -> Read | Skip:
 def changelog(reply: Files, host: Subject) -> Iterator[Fact]:
     """What a distribution says that its builds of OpenZFS change. (man 5 deb-changelog, man 8 rpm)
 
-    Asked only of a build whose fixes nobody has read. Only root can put a file there, as it can any module. A change is all
-    that follows one ``*``, whatever is below it."""
+    Asked only of a build whose fixes nobody has read. A file counts only if root alone can have put it there, as it can any
+    module. A change is all that follows one ``*``, whatever is below it."""
     reply.witness()
     changes: dict[str, None] = {}
     for path in CHANGELOGS:
