@@ -52,7 +52,7 @@ class Options(NamedTuple):
 
     @classmethod
     def from_words(cls, words: Mapping[str, str]) -> Options:
-        """From a recording. Raises OptionsError or PolicyError."""
+        """From a recording, of which no link of a report is made. Raises OptionsError or PolicyError."""
         from auditor.judge import policy_file
 
         name, directory, connection = (words.get(key, "") for key in ("database", "directory", "connection"))
@@ -61,7 +61,7 @@ class Options(NamedTuple):
         if connection and name not in sql.DRIVERS:
             raise OptionsError(f"recorded with a connection to {name or 'no database'}, which cannot be asked")
         path = words.get("policy_path", "")
-        policy = policy_file.parse(words.get("policy", ""), path) if path else NONE
+        policy = policy_file.parse(words.get("policy", ""), path)._replace(pages="") if path else NONE
         return cls(LookOptions(words.get("consistent") == "yes", name, directory, connection), policy)
 
 

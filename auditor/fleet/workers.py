@@ -102,9 +102,9 @@ def judge_lines(name: str, how: How) -> str:
 
 
 @lru_cache(maxsize=POLICIES)
-def chosen(folders: tuple[str, ...], policy: str, path: str) -> Chosen:
+def chosen(folders: tuple[str, ...], policy: str, path: str, pages: str = "") -> Chosen:
     """The rules, read once a process. Raises RuleError or PolicyError."""
-    followed = parsed_policy(policy, path) if path else audit.NONE
+    followed = parsed_policy(policy, path)._replace(pages=pages) if path else audit.NONE
     return rulebook.choose(tuple(map(Path, folders)), (), (), followed)
 
 
@@ -115,7 +115,7 @@ def _judged(name: str, how: How) -> list[Row]:
     options = audit.Options.from_words(past.options)
     if how.policy_path:
         options = options._replace(policy=parsed_policy(how.policy, how.policy_path))
-    rules, left_out = chosen(how.folders, options.policy.text, options.policy.path)
+    rules, left_out = chosen(how.folders, options.policy.text, options.policy.path, options.policy.pages)
     seen = audit.look(recording.ReplayHost(past), past.targets, options)
     report = audit.judge(seen, rules, past.targets, "low", left_out=left_out)
     if len(report.findings) + len(report.waived) > ROWS:

@@ -33,7 +33,8 @@ Setting = Literal["on", "off", "low", "medium", "high", "critical"]
 SETTINGS: tuple[Setting, ...] = get_args(Setting)
 
 
-PAGES = r"https?://[A-Za-z0-9._~:/\[\]@%+-]{1,500}"  # an address of the documents
+# an address of the documents: no user, no query, nothing that a reader of URIs refuses
+PAGES = r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/(?:[A-Za-z0-9._~@+-]|%[0-9A-Fa-f]{2})*)*"
 FILE = "#= file: "  # begins the text of a file in that of several
 
 

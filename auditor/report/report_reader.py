@@ -253,7 +253,7 @@ def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], 
         "waiver": _waiver(each["waiver"]) if outcome == "waived" else None,
         "known": each["known"]["since"] if "known" in each else "",
         "page": _page(each["page"], rule) if "page" in each else "",
-        "url": url if re.fullmatch(PAGES, url := text(each.get("url", ""))) else "",
+        "url": _url(each["url"], rule) if "url" in each else "",
     }
     return codec.load(Finding, {**each, **follows}, "finding", codec.OF_ANY_RELEASE)
 
@@ -270,6 +270,12 @@ def _page(value: Any, rule: str) -> str:
     """As a report has it, if it is of this rule; a later release may keep its pages elsewhere."""
     page = text(value)
     return page if page == f"docs/rules/{rule}.md" and re.fullmatch(r"[a-z0-9-]+", rule) else ""
+
+
+def _url(value: Any, rule: str) -> str:
+    """Of the page of this rule, wherever that is published."""
+    url, page = text(value), _page(f"docs/rules/{rule}.md", rule).removesuffix(".md")
+    return url if page and url.endswith(f"/{page}.html") and re.fullmatch(PAGES, url) else ""
 
 
 def _waiver(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 
 from auditor import audit, data, rulebook
 from auditor import selftest as law
+from auditor.fleet import workers
 from auditor.gather.walk import LookOptions
 from auditor.judge import policy
 from auditor.judge.event import SEVERITIES
@@ -543,5 +544,35 @@ def test_only_one_file_names_the_pages_and_a_report_of_somebody_else_no_script()
         parse(both, "/etc/zaudit")
     report = judged('pages = "https://a.example.org"')
     document = json_report.document(report)
-    document["findings"][0]["url"] = "javascript:alert(1)"
-    assert report_reader.parse_report(document).findings[0].url == ""
+    rule, page = document["findings"][0]["rule"], document["findings"][0]["url"]
+    strange = [page.replace("https://a.example.org", each) for each in STRANGE]
+    for url in ("javascript:alert(1)", "https://b.org", f"{page}?x", f"{page}\n", page.replace(rule, "x"), *strange):
+        document["findings"][0]["url"] = url
+        assert report_reader.parse_report(document).findings[0].url == "", url
+    for each in STRANGE:
+        with pytest.raises(PolicyError, match="must be an address"):
+            parse(f'pages = "{each}"', "p")
+    document["findings"][0]["url"] = page
+    shown = html.write(stored.document(report_reader.parse_report(document)))
+    assert f'href="{page}" class="dim">{page}<' in shown, "where it leads is what is read"
+
+
+# in place of the address: of somebody else, and what a reader of SARIF refuses as a whole
+STRANGE = (
+    *("https://a.example.org@b.org", "https://[a", "https://a]", "https://", "https:///"),
+    *("https://a/%", "https://a/%0x", "https://a:b/", "https://a/[b]"),
+)
+
+
+def test_a_recording_of_somebody_else_links_nowhere() -> None:
+    """It has its own policy; only that of whoever judges names pages."""
+    text = 'pages = "https://evil.example.org"'
+    words = audit.Options(policy=parse(text, "p")).words()
+    assert words["policy"] == text
+    found = audit.Options.from_words(words).policy
+    assert (found.text, found.pages) == (text, "")
+    rules = workers.chosen((), text, "p", found.pages).rules
+    assert not any(each.url for each in rules)
+    assert all(
+        each.url.startswith("https://evil") for each in workers.chosen((), text, "p", parse(text, "p").pages).rules
+    )

@@ -84,7 +84,7 @@ def _finding(each: Finding) -> doc.Finding:
         _rows("Because", each.says[1 : 1 + SAYS]),
         _rows("Fix", (each.fix.text,) if each.outcome == "fail" and not aside else ()),
         _rows("", map(doc.command, each.fix.commands[:COMMANDS] if not aside else ())),
-        _rows("More", (doc.Run(each.more, "command", each.url),) if each.url else ()),
+        _rows("More", ((doc.command(each.more), ": ", doc.Run(each.url, "", each.url)),) if each.url else ()),
         _rows("Waived", who),
         _rows("Known", (f"since {each.known}",) if each.known else ()),
     )
