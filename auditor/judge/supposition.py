@@ -43,6 +43,7 @@ from auditor.facts import (
     Known,
     Spec,
     Subject,
+    Unknown,
     Value,
     is_true,
     known,
@@ -85,6 +86,7 @@ BESIDES: Mapping[str, tuple[Setting, ...]] = {  # settings that their readers ta
 }
 
 
+SUPPOSED = "supposed: "  # begins the evidence
 VERBS = ("gone", "restart", "files agree")
 
 
@@ -368,8 +370,15 @@ class _Host:
             self._list(database, listed, compared, change)
 
     def _restart(self, database: Subject, change: Change) -> None:
-        """What its files do not say, or nobody read, stays as it is."""
-        files = {name: each for name, each in _pairs(self._fact(database, "configured")).items() if each != UNSAID}
+        """What its files do not say stays as it is. Where nobody read them, what the server says now is no answer; what is
+        supposed is in them, too."""
+        said = self._fact(database, "configured")
+        if isinstance(said, Unknown) and is_true(self._fact(database, "live")):
+            for name in (*_pairs(self._fact(database, "in_force")), "in_force"):
+                now = self._fact(database, name)
+                if not isinstance(now, Known) or not now.evidence[0].text.startswith(SUPPOSED):
+                    self.facts.replace(Fact(database, name, said))
+        files = {name: each for name, each in _pairs(said).items() if each != UNSAID}
         if files:
             for name, spelt in files.items():
                 kind = self._registry["database", name].type
@@ -499,7 +508,7 @@ class _Host:
         return self.facts.get(subject, name)
 
     def _put(self, subject: Subject, name: str, value: Value, change: Change) -> None:
-        self.facts.replace(Fact(subject, name, known(value, f"supposed: {change.text}")))
+        self.facts.replace(Fact(subject, name, known(value, f"{SUPPOSED}{change.text}")))
 
     def _put_all(self, subject: Subject, values: Mapping[str, Value], change: Change) -> None:
         for name, value in values.items():
