@@ -11,9 +11,11 @@ from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, get_args
 
 from auditor import data
+from auditor.databases import ENGINES
 from auditor.errors import Stop
-from auditor.facts import KINDS, Kind
+from auditor.facts import KINDS, Fact, Facts, Kind, Subject, Unknown, known
 from auditor.judge.event import SEVERITIES, Party, Severity
+from auditor.judge.expression import Scope as ExpressionScope
 from auditor.judge.rule import Decided, Rule
 from auditor.text import near
 
@@ -213,15 +215,50 @@ def _excused(skip: Sequence[str], policy: Policy) -> Iterator[tuple[str, str]]:
 
 
 def vain(policy: Policy, rules: Sequence[Rule]) -> Iterator[str]:
-    """A sentence for each waiver that can never cover anything: its rules are about what its scope does not mean."""
+    """A sentence for each waiver that can never cover anything: its rules are about what its scope does not mean, or no host
+    has what it names."""
     for waiver in policy.waivers:
-        kinds = {rule.subject for rule in rules if any(matches(id, waiver.rule) for id in rule.names)}
+        mine = [rule for rule in rules if any(matches(id, waiver.rule) for id in rule.names)]
+        kinds = {rule.subject for rule in mine}
         meant = MEANS.get(waiver.scope, KINDS)
         if kinds and not any(kind in meant and kind != "waiver" for kind in kinds):
             fit = [scope for scope in SCOPES if kinds & set(MEANS.get(scope, KINDS)) - {"waiver"}]
             about = f"it is about a {' or a '.join(sorted(kinds))}"
             use = f"; use {' or '.join(fit)}" if fit else ", and nothing waives it"
             yield f"{policy.where(waiver.line)}: {waiver.rule} is never waived by {waiver.scope} = ...: {about}{use}"
+        elif why := _never(waiver, mine):
+            yield f"{policy.where(waiver.line)}: {waiver.scope} = {waiver.name!r}: {why}"
+
+
+def is_dataset(name: str) -> bool:
+    return bool(name) and name == name.strip("/") and "@" not in name
+
+
+def _never(waiver: Waiver, rules: Sequence[Rule]) -> str:
+    """Why no host can have what a waiver of these rules names, or empty."""
+    if waiver.scope == "dataset" and not is_dataset(waiver.name):
+        return "it is no dataset"
+    if waiver.scope != "database":
+        return ""
+    word, _, home = waiver.name.partition(" ")
+    engines = [each for each in ENGINES if matches(each, word)]
+    if not engines:
+        return f"it begins with one of {', '.join(ENGINES)}"
+    if home.isdigit():
+        return f"a process has another number after a restart; name the data directory, as in '{word} /srv/db'"
+    if rules and not any(_is_about(rule, engine) for rule in rules for engine in engines):
+        return f"{waiver.rule} is never about {' or '.join(engines)}"
+    return ""
+
+
+def _is_about(rule: Rule, engine: str) -> bool:
+    """Whether a rule can be about a database of an engine, whatever else is true of it."""
+    if rule.subject != "database" or not rule.when:
+        return rule.subject == "database"
+    facts, server = Facts(), Subject("database", engine)
+    facts.put(Fact(server, "engine", known(engine, "")))
+    holds = rule.when.evaluate(ExpressionScope(facts, server))
+    return isinstance(holds, Unknown) or holds.value is True
 
 
 def left_out(

@@ -62,6 +62,7 @@ from auditor.judge.policy import (
     Role,
     Setting,
     Waiver,
+    is_dataset,
 )
 from auditor.judge.rule import Decided, Rule, is_number
 from auditor.model.derivation import catch_missing
@@ -185,7 +186,7 @@ def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
 
         if not isinstance(table, dict):
             raise lines.error("[datasets]", name, f"datasets.{name!r} must be a table")
-        if not name or name != name.strip("/") or "@" in name:
+        if not is_dataset(name):
             raise fail("", f"{name!r} is no dataset")
         _keys(table, *DATASET, fail)
         role, database = table.get("role", ""), table.get("database", "")

@@ -406,6 +406,8 @@ def test_what_is_waived_is_shown_and_does_not_count() -> None:
         ("pg-fsync-off", 'dataset = "tank/pg"', ""),
         ("known-bugs", 'host = "db1"', ""),
         ("advisory-*", 'class = "physical"', ""),
+        ("pg-fsync-off", 'database = "postgres /srv/pg"', ""),
+        ("pg-*", 'database = "post*"', ""),
     ],
 )
 def test_a_waiver_that_can_never_cover_anything_is_refused(rule: str, scope: str, why: str) -> None:
@@ -413,6 +415,25 @@ def test_a_waiver_that_can_never_cover_anything_is_refused(rule: str, scope: str
     name = scope.partition(" ")[0]
     says = [f"p.toml, line 2: {rule} is never waived by {name} = ...: {why}"] if why else []
     assert list(vain(found, shared.rules())) == says
+
+
+@pytest.mark.parametrize(
+    ("rule", "scope", "why"),
+    [
+        ("sync-disabled", 'dataset = "/tank/pg"', "'/tank/pg': it is no dataset"),
+        ("sync-disabled", 'dataset = "tank@daily"', "'tank@daily': it is no dataset"),
+        ("pg-fsync-off", 'database = "oracle"', "'oracle': it begins with one of postgres, mysql"),
+        ("pg-fsync-off", 'database = "PostgreSQL"', "'PostgreSQL': it begins with one of postgres, mysql"),
+        ("pg-fsync-off", 'database = "postgres 362"', "a process has another number after a restart"),
+        ("pg-fsync-off", 'database = "mariadb"', "'mariadb': pg-fsync-off is never about mariadb"),
+        ("innodb-*", 'database = "postgres"', "'postgres': innodb-* is never about postgres"),
+    ],
+)
+def test_a_waiver_of_what_no_host_has_is_refused(rule: str, scope: str, why: str) -> None:
+    found = parse(WAIVER.replace("sync-disabled", rule).replace('dataset = "tank"', scope), "p.toml")
+    (line,) = vain(found, shared.rules())
+    assert line.startswith(f"p.toml, line 2: {scope.partition(' ')[0]} = ")
+    assert why in line
 
 
 def test_a_waiver_holds_for_its_scope_alone() -> None:
