@@ -53,6 +53,11 @@ class Entry(NamedTuple):
     def key(self) -> Key:
         return self.rule, self.subject.kind, self.identity or f"name {self.subject}"
 
+    @property
+    def called(self) -> tuple[str, ...]:
+        """What a reader may call its subject: a server also as reports do, without its datasets."""
+        return str(self.subject), self.subject.name, self.identity, self.identity.partition(" on ")[0]
+
 
 class Baseline(NamedTuple):
     """Of one host, and of the targets that were named (none: all pools). pools: those that were audited. made: the day."""
@@ -225,7 +230,10 @@ def updated(night: Night, verdicts: Iterable[Verdict], facts: Facts, *, accept: 
             entries[key] = old._replace(subject=_subject(verdict), severity=milder, last=today)
         elif old:
             entries[key] = old
-    return night.baseline._replace(pools=pools_of(facts), entries=entries)
+    pools = {*pools_of(facts)}
+    if any(not _pool(each.subject) for each in night.unseen):  # of a drive nobody knows in which pool it was
+        pools |= {*night.baseline.pools}
+    return night.baseline._replace(pools=tuple(sorted(pools)), entries=entries)
 
 
 def refusal(verdict: Verdict) -> Reason | None:
@@ -356,14 +364,17 @@ def text(baseline: Baseline) -> str:
 def must_fit(baseline: Baseline, host: str, targets: tuple[str, ...], path: str) -> None:
     """Raises BaselineError for the baseline of another host, or of other targets: nobody looks there for what it knows."""
     for what, its, ours, way in (
-        ("host", baseline.host, host, f" (where the host was renamed: zaudit baseline accept --was {baseline.host})"),
-        ("targets", baseline.targets, targets, ""),
+        (
+            "another host",
+            baseline.host,
+            host,
+            f" (where the host was renamed: zaudit baseline accept --was {baseline.host})",
+        ),
+        ("other targets", baseline.targets, targets, ""),
     ):
         if its != ours:
             said = [harmless(each if isinstance(each, str) else " ".join(each) or "all pools") for each in (its, ours)]
-            raise BaselineError(
-                f"{path}: this is the baseline of another {what}: {said[0]}, not {said[1]}{harmless(way)}"
-            )
+            raise BaselineError(f"{path}: this is the baseline of {what}: {said[0]}, not {said[1]}{harmless(way)}")
 
 
 def _row(each: Entry) -> dict[str, Any]:

@@ -166,6 +166,20 @@ def test_what_is_not_there_is_gone_only_where_its_pool_was_looked_at(subject: Su
         }
 
 
+def test_a_drive_stays_known_however_many_nights_its_pool_is_not_audited() -> None:
+    rule, disk = CHOSEN[0], Subject("disk", "sda")
+    entry = baseline.Entry(rule.id, disk, "S1", "fail", "critical", (), 1, "2023-11-14", "2023-11-14")
+    of = baseline.empty(host(GOOD).facts, ())._replace(entries={entry.key: entry})
+    without = host({}, pools=("fast",)).facts
+    for _ in range(3):
+        found, night = baseline.apply(of, without, (), [rule])
+        assert ([each.outcome for each in found], night.unseen, night.gone) == (["unknown"], (entry,), ())
+        of = baseline.updated(night, found, without)
+    _, night = baseline.apply(of, host({}).facts, (), [rule])
+    assert night.gone == (entry,), "all pools are back, and it is not there"
+    assert baseline.updated(night, (), without).pools == ("fast",)
+
+
 def test_what_was_accepted_as_undecided_is_gone_with_its_pool() -> None:
     of = accepted(host(MUTE))
     report = judged(host({"fast": ("standard", "")}, pools=("fast",), day=1), of)
@@ -329,12 +343,12 @@ def test_what_is_not_understood_silences_nothing(was: str, now: str) -> None:
 @pytest.mark.parametrize(
     ("name", "targets", "said"),
     [
-        ("db2", (), "host: db1, not db2 .where the host was renamed: zaudit baseline accept --was db1.$"),
-        ("db1", ("tank", "fast"), "targets: all pools, not tank fast$"),
+        ("db2", (), "another host: db1, not db2 .where the host was renamed: zaudit baseline accept --was db1.$"),
+        ("db1", ("tank", "fast"), "other targets: all pools, not tank fast$"),
     ],
 )
 def test_a_baseline_of_something_else_is_refused(name: str, targets: tuple[str, ...], said: str) -> None:
     of = accepted(host(BAD))
     baseline.must_fit(of, "db1", (), "b")
-    with pytest.raises(BaselineError, match=f"another {said}"):
+    with pytest.raises(BaselineError, match=f"baseline of {said}"):
         baseline.must_fit(of, name, targets, "b")

@@ -299,6 +299,15 @@ def test_an_entry_without_identity_has_its_name_for_a_key() -> None:
     assert entry.key == ("disk-worn", "disk", "name sda")
 
 
+def test_a_reader_may_call_a_server_as_reports_do() -> None:
+    facts = Facts()
+    server, home = Subject("database", "postgres 7"), Subject("dataset", "tank/pg")
+    for name, value in (("engine", "postgres"), ("data_directory", "/srv/pg"), ("data_datasets", (home,))):
+        facts.put(Fact(server, name, known(value, "")))
+    (entry,) = one(facts, verdict(server, "pg-fsync-off")).entries.values()
+    assert {"postgres 7", "postgres /srv/pg", "postgres /srv/pg on tank/pg"} <= {*entry.called}
+
+
 def without_a_drive(past: Recording) -> Recording:
     """The night on which sda has left the bus, and zpool status knows it."""
     leg, name = "ata-Samsung_SSD_980_PRO_2TB_LABSATA0", re.compile(r"\bsda\d?\b")
