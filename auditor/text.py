@@ -53,6 +53,11 @@ def often(count: int | str) -> str:
     return "once" if str(count) == "1" else f"{count} times"
 
 
+def counted(count: int, word: str) -> str:
+    """ "1 failure", "3 failures"."""
+    return f"{count:,} {word}{'s' * (count != 1)}"
+
+
 def is_url(word: str) -> bool:
     """Whether a word of the command line is a URL, and no path on this machine: a protocol, or a chain of them, comes first."""
     return _URL.match(word) is not None

@@ -52,7 +52,8 @@ def fleet() -> None:
 
 
 @fleet.command(short_help="Judge many recordings; write a row for each finding.")
-@click.argument("recordings", nargs=-1, required=True, metavar="RECORDING|FOLDER|PATTERN|URL...")
+@click.argument("recordings", nargs=-1, required=True, metavar="RECORDING|FOLDER|PATTERN|URL...",
+                shell_complete=_options.files)  # fmt: skip
 @click.option("-o", "--output", "place", type=Output(url=True), metavar="FILE|URL",
               help="Write rows here: JSON lines, or Parquet if it ends in .parquet.  [default: standard output]")  # fmt: skip
 @click.option("--inventory", type=Local(dir_okay=False), metavar="FILE",
@@ -153,7 +154,7 @@ def report(
 
 @fleet.command(short_help="Which single event loses a commit on every copy of a cluster.")
 @click.argument("recordings", nargs=-1, required=True, type=Local(), metavar="RECORDING...")
-@click.option("--cluster", "database", required=True, metavar="ENGINE[ FOLDER]",
+@click.option("--cluster", "database", required=True, metavar="ENGINE[ FOLDER]", shell_complete=_options.engines,
               help="The database of which each host is a member; FOLDER of its data where a host has several.")  # fmt: skip
 @click.option("--copies", type=click.IntRange(1, 99), metavar="N",
               help="Members that flush a commit before it is acknowledged.  [default: by the engine]")  # fmt: skip

@@ -21,6 +21,7 @@ from auditor.errors import EXIT_BROKE, EXIT_NOTHING, Stop
 from auditor.report import formats
 from auditor.screen import note, say, write, written
 from auditor.screen import wanted as looks
+from auditor.text import counted
 
 if TYPE_CHECKING:
     from auditor.facts import Facts
@@ -102,9 +103,7 @@ def remove(file: Path, rule: str, subject: str | None) -> None:
 
     found = _read(file, trusted=False)
     gone = [
-        key
-        for key, each in found.entries.items()
-        if each.rule == rule and (subject is None or subject in (str(each.subject), each.subject.name, each.identity))
+        key for key, each in found.entries.items() if each.rule == rule and (subject is None or subject in each.called)
     ]
     if not gone:
         of = f" of {subject}" if subject else ""
@@ -144,7 +143,9 @@ def _run(
     try:
         user_files.replace(file, judging.text(tomorrow).encode())
         failed = sum(each.outcome == "fail" for each in tomorrow.entries.values())
-        written(file, f"{failed} failures and {len(tomorrow.entries) - failed} unknowns are known")
+        written(
+            file, f"{counted(failed, 'failure')} and {counted(len(tomorrow.entries) - failed, 'unknown')} are known"
+        )
     finally:  # a disk that is full costs the baseline, and not the report
         for line in () if asked.quiet else lines:
             note(line)
@@ -352,7 +353,7 @@ def show(
         kept = parse_report(read_report(report))
         age = time.time() - kept.taken
         if max_age is not None and is_old(age, max_age):
-            raise TooOld(f"{report}: {_age(age)}; --max-age allows {max_age / 3600:g} hours")
+            raise TooOld(f"{report}: {_age(age)}; --max-age allows {max_age / 3600:g} h")
     emit(
         wanted,
         lambda each: formats.named(each.name).render(kept),
@@ -420,4 +421,5 @@ def check_file(file: Path, folders: tuple[Path, ...]) -> None:
         say(f"{waiver.title}: waived until {waiver.expires}{over}, by {waiver.owner}")
     for line in retired_names([each.id for each in everything], (), found):
         say(line)
-    say(f"{file}: {len(out)} rules off or milder, {len(found.waivers)} waivers, {len(found.datasets)} datasets")
+    counts = (len(found.waivers), "waiver"), (len(found.datasets), "dataset")
+    say(f"{file}: {counted(len(out), 'rule')} off or milder, {', '.join(counted(*each) for each in counts)}")

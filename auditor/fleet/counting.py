@@ -81,8 +81,8 @@ class News(NamedTuple):
 @dataclass(slots=True)
 class Fleet:
     """hosts: the worst first. absent: what could not be judged, and who did not come. older: looks that newer ones replace.
-    ahead, claimed: hosts, as of Looks. crowded: hosts that have more for the tables than they hold of one. now: seconds since
-    the epoch."""
+    ahead, spread, claimed: hosts, as of Looks. crowded: hosts that have more for the tables than they hold of one. now: seconds
+    since the epoch."""
 
     hosts: list[Host]
     absent: list[Absent]
@@ -95,6 +95,7 @@ class Fleet:
     waived: int
     now: float = 0.0
     ahead: tuple[str, ...] = ()
+    spread: tuple[str, ...] = ()
     claimed: Mapping[str, int] = field(default_factory=dict)
     crowded: set[str] = field(default_factory=set)
     news: News | None = None
@@ -140,7 +141,7 @@ def fleet(read: Read, before: Read | None, now: float) -> Fleet:
     hosts = {name: Host(look) for name, look in seen.newest.items()}
     absent = [each for each in seen.absent if each.kind != "duplicate"]
     found = Fleet([], absent, seen.total - len(hosts), len(seen.absent) - len(absent), {}, {}, {}, {}, 0, now)
-    found.ahead, found.claimed = tuple(seen.ahead), seen.claimed
+    found.ahead, found.spread, found.claimed = tuple(seen.ahead), tuple(seen.spread), seen.claimed
     for each in _findings(read, seen.newest):
         _count(found, hosts[each.key[0]], each)
     if before:

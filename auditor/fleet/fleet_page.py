@@ -15,7 +15,7 @@ from auditor.report import document as doc
 from auditor.report import html, terminal
 from auditor.report.event_words import NOUNS
 from auditor.report.finding_words import need
-from auditor.text import is_url, quoted, utc
+from auditor.text import counted, is_url, quoted, utc
 
 RULES = 4
 MINUTE = "%Y-%m-%d %H:%M"
@@ -74,15 +74,17 @@ def notes(fleet: Fleet) -> Iterator[str]:
     if fleet.stale:
         yield f"{hosts(len(fleet.stale))} more than 7 days before the newest: {names(_named(fleet.stale))}"
     if fleet.older:
-        yield f"{fleet.older:,} older looks left aside"
+        yield f"{counted(fleet.older, 'older look')} left aside"
     if fleet.ahead:
         yield f"looks from the future, left aside where there is another: {names(fleet.ahead)}"
+    if fleet.spread:
+        yield f"recordings in several folders count as one host each, the newest of {names(fleet.spread)}"
     if fleet.claimed:
         yield f"recordings of several places say that they are of {names(fleet.claimed)} (--inventory tells which)"
     if fleet.crowded:
         yield f"not all models, releases and remedies of {names(fleet.crowded)} are listed: there are too many"
     if fleet.twice:
-        yield f"{fleet.twice:,} recording{'s' * (fleet.twice != 1)} given twice"
+        yield f"{counted(fleet.twice, 'recording')} given twice"
     if fleet.waived:
         yield f"{fleet.waived:,} findings waived or known"
 

@@ -25,7 +25,7 @@ from auditor.host.trust import held
 from auditor.host.user_files import CannotWrite, complaining
 from auditor.judge.finding import EXIT_UNDECIDED
 from auditor.recording.archive import ENDINGS, MANIFEST
-from auditor.text import harmless, is_url
+from auditor.text import counted, harmless, is_url
 
 # Which recordings are meant: files, folders of them, patterns and URLs. What lies beside them is counted, never guessed at.
 
@@ -405,8 +405,8 @@ class Account:
     def summary(self, asked: int, beside: int, too_deep: Iterable[str]) -> Iterator[str]:
         """The sum, in sentences. asked: how many recordings there were."""
         yield (
-            f"{asked:,} recordings: {self.judged:,} judged, {self.unjudged:,} could not be judged, "
-            f"{self.twice:,} given twice; {self.rows:,} rows"
+            f"{counted(asked, 'recording')}: {self.judged:,} judged, {self.unjudged:,} could not be judged, "
+            f"{self.twice:,} given twice; {counted(self.rows, 'row')}"
         )
         yield from (f"not judged: {error}" for error in self.errors)
         if self.unjudged > len(self.errors):

@@ -196,13 +196,14 @@ _ARCHIVE = re.compile(r"\.(?:tar\.gz|tgz|zaudit)$")
 @dataclass(slots=True)
 class Looks:
     """newest: name -> the look that counts. absent: what is no look. total: how many looks there are. ahead: hosts with a look
-    in the future. claimed: names that recordings of several places have, of which at least one is not called so, and of
-    how many places none counts."""
+    in the future. spread: hosts whose recordings lie in several folders that are no dates. claimed: names that recordings of
+    several places have, of which at least one is not called so, and of how many places none counts."""
 
     newest: dict[str, HostLook] = field(default_factory=dict)
     absent: list[Absent] = field(default_factory=list)
     total: int = 0
     ahead: set[str] = field(default_factory=set)
+    spread: set[str] = field(default_factory=set)
     claimed: dict[str, int] = field(default_factory=dict)
 
 
@@ -210,6 +211,7 @@ def looks(rows: Iterable[Row], now: float) -> Looks:
     """now: seconds since the epoch. Raises BadRows."""
     found = Looks()
     places: dict[str, set[str]] = {}
+    folders: dict[str, str] = {}
     for row in rows:
         if isinstance(row, Absent):
             found.absent.append(row)
@@ -218,6 +220,9 @@ def looks(rows: Iterable[Row], now: float) -> Looks:
             if ahead(row.taken, now):
                 found.ahead.add(row.name)
             places.setdefault(row.name, set()).add(place(row.recording, row.name))
+            folder = folder_of(row.recording, row.name)
+            if folders.setdefault(row.name, folder) != folder:
+                found.spread.add(row.name)
             if (other := found.newest.get(row.name)) is None or _rank(other, now) < _rank(row, now):
                 found.newest[row.name] = row
         if len(found.newest) + len(found.absent) > HOSTS:
@@ -248,9 +253,15 @@ def named(recording: str) -> Iterator[str]:
 def place(recording: str, host: str) -> str:
     """Where a recording comes from that says that it is of this host: the same for all that are called so, else its path
     without dates. A name that is a place means no other."""
-    if not recording or host in named(recording) or undated(recording).endswith(host):
+    if not recording or host in named(recording) or f"/{undated(recording)}".endswith(f"/{host}"):
         return ""
     return re.sub(_DATE, "", recording)
+
+
+def folder_of(recording: str, host: str) -> str:
+    """What is above the part of its path that a host is called by, without dates."""
+    above, called, _ = f"/{undated(recording)}/".partition(f"/{host}/")
+    return above if called else ""
 
 
 def undated(recording: str) -> str:

@@ -198,10 +198,9 @@ def first_sentences(text: str, count: int = 1) -> str:
 
 def need(remedy: str) -> str:
     """What decides it, as a noun: "root", "a new recording", "smartmontools (apt install smartmontools)"."""
-    if remedy == "--timeout":
-        return "a longer --timeout"
-    if remedy == "run as root":
-        return "root"
+    nouns = {"--timeout": "a longer --timeout", "run as root": "root", "record again": "a new recording"}
+    if noun := nouns.get(remedy):
+        return noun
     if way := _PACKAGE.fullmatch(remedy):
         return f"{way[1]} ({remedy})" if not remedy.startswith("install ") else way[1]
     return remedy

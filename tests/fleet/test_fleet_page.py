@@ -156,6 +156,29 @@ def test_two_recordings_that_take_one_name_are_told(one: str, other: str, told: 
     assert [host.seen.standing for host in found.hosts] == ["kept"]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ("site1/db1.tar.gz", "site2/db1.tar.gz", True),
+        ("site1/db1/2026-11-10.tar.gz", "site2/db1/2026-11-13.tar.gz", True),
+        ("r/db1-2026-11-10.tar.gz", "r/db1-2026-11-13.tar.gz", False),
+        ("r/2026-11-10/db1.tar.gz", "r/2026-11-13/db1.tar.gz", False),
+        ("r/db1/2026-11-10.tar.gz", "r/db1/new.tar.gz", False),
+    ],
+)
+def test_one_name_in_several_folders_may_be_two_hosts(one: str, other: str, told: bool) -> None:
+    mended = [{**row, "name": "db1", "recording": other} for row in rows_of(CASES[1], "db1", 3)]
+    found = fleet([{**row, "recording": one} for row in LOSES], mended)
+    said = "recordings in several folders count as one host each, the newest of db1"
+    assert (said in span(found), found.claimed) == (told, {})
+
+
+def test_a_name_that_only_ends_alike_is_not_the_place() -> None:
+    other = [{**row, "name": "b1", "recording": "r/db1.tar.gz"} for row in rows_of(CASES[1], "b1", 3)]
+    found = fleet([{**row, "name": "b1", "recording": "r/web1.tar.gz"} for row in LOSES], other)
+    assert found.claimed == {"b1": 1}
+
+
 def test_a_report_that_leaves_aside_more_than_it_counts_is_no_report() -> None:
     many = [
         {**row, "name": "db1", "recording": f"minions/{at}/host.tar.gz"}
