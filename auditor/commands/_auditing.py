@@ -177,6 +177,7 @@ def read_report(path: Path, *, trusted: bool = False) -> dict[str, Any]:
     trusted: nobody but root and this user can have put it there.
     """
     from auditor.host import user_files
+    from auditor.recording import archive
     from auditor.text import crowded
 
     try:
@@ -185,7 +186,8 @@ def read_report(path: Path, *, trusted: bool = False) -> dict[str, Any]:
             raise ValueError("more values than a report has")
         document = json.loads(text)
     except (ValueError, RecursionError):
-        raise click.UsageError(f"{path}: neither a recording nor a JSON report") from None
+        what = "a recording (zaudit check --replay)" if archive.is_archive(path) else "not a report of zaudit"
+        raise click.UsageError(f"{path}: {what}") from None
     if not isinstance(document, dict):
         raise click.UsageError(f"{path}: not a report of zaudit")
     return document

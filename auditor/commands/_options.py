@@ -212,6 +212,10 @@ def engines(ctx: click.Context, param: click.Parameter, incomplete: str) -> Item
     return [CompletionItem(name) for name in ENGINES if name.startswith(incomplete)]
 
 
+def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    return [CompletionItem(incomplete, type="file")]
+
+
 def changes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """The beginnings of a supposition: who it may be about."""
     fixed = [CompletionItem(each) for each in ("host release=", "zfs ") if each.startswith(incomplete)]
@@ -223,7 +227,7 @@ def changes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Item
 def target_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Datasets and zvols that ``zfs list`` names; paths, once a path is begun."""
     if incomplete.startswith(("/", ".")):
-        return [CompletionItem(incomplete, type="file")]
+        return files(ctx, param, incomplete)
     from auditor.host.live import LiveHost
     from auditor.host.request import Run
 

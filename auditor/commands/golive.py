@@ -242,7 +242,7 @@ def db(asked: Request, engine: str, dataset: str, part: str, short: bool) -> Non
 
 
 @advise.command(short_help="Say whether a log device would help, which kind and size.")
-@click.argument("pool")
+@click.argument("pool", shell_complete=_options.target_names)
 @click.option("--since", type=Local(), metavar="REC", help="An earlier recording: only what was counted since then.")
 @_options.replay()
 @_options.looking

@@ -28,7 +28,7 @@ SECONDS, LONGEST = 30, 3600
 
 
 @click.command(short_help="Show who commits now, how long it takes, and why.")
-@click.argument("target", required=False)
+@click.argument("target", required=False, shell_complete=_options.target_names)
 @click.option("--seconds", type=Seconds(1, LONGEST), metavar="SECONDS",
               help=f"Look for this long.  [default: {SECONDS}; with --watch until Ctrl-C, at most {LONGEST}]")  # fmt: skip
 @click.option("--watch", is_flag=True, help="Print a line each second; Ctrl-C ends it, and the report follows.")

@@ -36,7 +36,7 @@ class Address(click.ParamType):  # type: ignore[type-arg]
 
 key_option = click.option("--key", type=Local(dir_okay=False), required=True, metavar="FILE",
                           help="The key that host and witness share, in a file of mode 0600; - is standard input.")  # fmt: skip
-target_argument = click.argument("target", required=False)
+target_argument = click.argument("target", required=False, shell_complete=_options.target_names)
 raw_option = click.option("--raw", default="", metavar="DEVICE",
                           help="A partition labelled zaudit-powercut, which is overwritten: the layer drive; with TARGET "
                           "the control stream alone.")  # fmt: skip

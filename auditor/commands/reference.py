@@ -170,8 +170,16 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
+def _models(context: click.Context, parameter: click.Parameter, word: str) -> list[CompletionItem]:
+    from auditor.data import drives as table
+
+    before = "".join(f"{each} " for each in context.params.get("words") or ())
+    names = (name for each in table.load() for name in each.examples)
+    return [CompletionItem(name.removeprefix(before)) for name in names if name.startswith(before + word)]
+
+
 @click.command(short_help="Look up the power-loss protection of a drive model.")
-@click.argument("words", nargs=-1, metavar="[MODEL]")
+@click.argument("words", nargs=-1, metavar="[MODEL]", shell_complete=_models)
 @_options.formats
 def drives(words: tuple[str, ...], format_: str) -> None:
     """Show what is known about the power-loss protection of MODEL (as nvme list, lsblk or smartctl print it), and its
@@ -398,9 +406,10 @@ def _names(context: click.Context, parameter: click.Parameter, word: str) -> lis
 @click.command(short_help="Print the JSON Schema of a rule, a policy or a report.")
 @click.argument("name", required=False, shell_complete=_names)
 def schema(name: str | None) -> None:
-    """Print the JSON Schema (draft 2020-12) of what zaudit reads or writes. Without NAME: which there are.
+    """Print the JSON Schema of what zaudit reads or writes. Without NAME: which there are.
 
-    An editor that knows schemas of TOML completes and checks rules and zaudit.toml with it.
+    An editor that knows schemas of TOML completes and checks rules and zaudit.toml with it. These two are of draft 7, which
+    editors know; the others of draft 2020-12.
     """
     if name is None:
         for each in NAMES:

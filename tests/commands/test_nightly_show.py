@@ -157,6 +157,7 @@ def test_show_reads_the_first_edition_and_refuses_the_rest(zaudit: CommandLine, 
         done = zaudit("show", tmp_path / name)
         assert (done.code, done.out) == (2, ""), name
         assert "Traceback" not in done.err
+    assert "a recording (zaudit check --replay)" in zaudit("show", REC).err
     os.mkfifo(tmp_path / "fifo")
     assert zaudit("show", tmp_path / "fifo").code == 2
     assert zaudit("show", tmp_path / "none").code == 2

@@ -49,6 +49,12 @@ def offered(*words: str) -> dict[str, str]:
         (("advise", "db", "mys"), "mysql", "plain"),
         (("policy", "ch"), "check", "plain"),
         (("schema", "pol"), "policy", "plain"),
+        (("drives", "Samsung SSD 983 DCT 9"), "Samsung SSD 983 DCT 960GB", "plain"),
+        (("fleet", "judge", "rec"), "rec", "file"),
+        (("fleet", "report", "rows"), "rows", "file"),
+        (("fleet", "check", "--cluster", "post"), "postgres", "plain"),
+        (("diagnose", "/var/l"), "/var/l", "file"),
+        (("powercut", "plan", "/var/l"), "/var/l", "file"),
     ],
 )
 def test_a_word_is_completed(words: tuple[str, ...], value: str, kind: str) -> None:
@@ -102,7 +108,12 @@ ASK = {
     "fish": 'source $argv[1]; complete --do-complete "zaudit LINE"',
 }
 # of each the last word is completed, which may be empty
-LINES = (("explain", "slog-no-r"), ("explain", "--event", ""), ("check", "--fail-on", ""))
+LINES = (
+    ("drives", "INTEL", "SSDPE2KX010T"),
+    ("explain", "slog-no-r"),
+    ("explain", "--event", ""),
+    ("check", "--fail-on", ""),
+)
 
 
 @pytest.mark.parametrize("line", LINES, ids=" ".join)

@@ -41,6 +41,8 @@ def surroundings(folder: Path) -> dict[str, str]:
         (("--fail-on", "critical", HOSTS / GREEN), 0, 1),
         (("--fail-on", "critical", HOSTS / CANONICAL, HOSTS / GREEN), 14, 2),
         (("/nonexistent",), 2, 0),
+        ((), 2, 0),
+        (("--fail-on", "critical"), 2, 0),
     ],
 )
 def test_recordings_are_judged_and_the_worst_counts(
