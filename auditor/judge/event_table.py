@@ -43,12 +43,14 @@ IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name 
 
 class Column(NamedTuple):
     """Datasets to which the same happens. names: of datasets, or of pools whose datasets nobody could list. next_boot: the
-    cells that differ from the next boot on. gone: what goes with the pool and all that is on it, against which nothing on
-    this host helps: it decides neither headline nor severity."""
+    cells that differ from the next boot on, or from a restart of the database on. restart: which of them changes something.
+    gone: what goes with the pool and all that is on it, against which nothing on this host helps: it decides neither headline
+    nor severity."""
 
     names: tuple[str, ...]
     cells: Mapping[Event, Cell]
     next_boot: Mapping[Event, Cell] = {}
+    restart: str = "the database or host"
     gone: Cell | None = None
 
     @property
@@ -121,8 +123,17 @@ class EventTable:
                    _together(differ for _, _, differ in members))
             for members in groups.values()
         ]  # fmt: skip
-        found = [each._replace(gone=self._gone(each.names, answers)) for each in found]
+        restart = self._restart
+        found = [each._replace(restart=restart, gone=self._gone(each.names, answers)) for each in found]
         return tuple(sorted(found, key=lambda each: -each.worst))
+
+    @property
+    def _restart(self) -> str:
+        """What has to be started again before something changes."""
+        now, then = self._now.host, (self._then or self._now).host
+        if then == replace(now, programs=then.programs):
+            return "the database"
+        return "the host" if then == replace(then, programs=now.programs) else "the database or host"
 
     def _gone(self, names: Sequence[str], answers: Answers) -> Cell:
         """Of all datasets of a column together."""

@@ -54,7 +54,7 @@ REQUIRED = {"title", "subject", "harm", "expect"}
 COUNTS = {"severity", "elements", "answer"}
 OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "damage", "next_boot", "thresholds"} | COUNTS
 CASES = 8  # of one rule
-CONDITIONS = ("After", "Before", "If", "Only if", "Once", "Unless", "With")  # how what a fix needs begins
+CONDITIONS = ("After", "Before", "Check that", "If", "Only if", "Once", "Unless", "With")  # how what a fix needs begins
 SAID_IF = {"conflicts", "unprovoked"}
 SAID = data.TOLD - SAID_IF - {"example"}
 # of each table of a rule file: the keys that it needs, and those that it may have

@@ -188,8 +188,7 @@ def _used(report: Report) -> Iterator[doc.Block]:
 
 
 def _brief(report: Report) -> Iterator[tuple[doc.Run | str, doc.Line]]:
-    failures = [each for each in report.fresh if each.failed]
-    severe = [each for each in failures if each.severity != "low"]
+    severe = finding_words.worst_first(report)
     for finding in severe[:FAILURES_SHOWN]:
         yield (
             _severity(finding),
@@ -202,7 +201,7 @@ def _brief(report: Report) -> Iterator[tuple[doc.Run | str, doc.Line]]:
         yield ("  Look" if finding_words.looks(finding) else "  Fix"), (*_first_step(finding), *_then(finding))
     if rest := severe[FAILURES_SHOWN:]:
         yield doc.Run("MORE", "low"), _more(rest)
-    if low := [each for each in failures if each.severity == "low"]:
+    if low := [each for each in report.fresh if each.failed and each.severity == "low"]:
         yield doc.Run("LOW", "low"), ", ".join(_of_rules(low, named=False))
     if line := _undecided_line(report):
         yield doc.Run("UNKNOWN", "undecided"), line

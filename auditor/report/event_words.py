@@ -58,7 +58,7 @@ def lines(column: Column, events: Sequence[Event]) -> Iterator[Line]:
         if then := [column.next_boot[event] for event in at if event in column.next_boot]:
             cell = joined(then)
             rules = tuple(map(harmless, cell.rules))
-            yield Line(tuple(at), cell, f"after a restart of the database or host: {sentence(cell, at)}", rules)
+            yield Line(tuple(at), cell, f"after a restart of {column.restart}: {sentence(cell, at)}", rules)
 
 
 def _same(cell: Cell) -> tuple[object, ...]:
@@ -278,19 +278,23 @@ def loses(columns: Sequence[Column]) -> bool:
 
 
 def headline(columns: Sequence[Column]) -> str:
-    """What the mildest losing event takes, and what a more severe one takes as well. Else what a device failure takes,
-    certainly or unless a lower layer has a copy. Else what is unknown. Else what the host relies on."""
-    said, taken = list[str](), set[Take]()
+    """What the mildest losing event takes, and what a more severe one takes as well, or more of; where. Else what a device
+    failure takes, certainly or unless a lower layer has a copy. Else what is unknown. Else what the host relies on."""
+    said, taken, bounded = list[str](), set[Take](), False
     for event, happens in HAPPENS.items():
+        cell = worst(columns, event)
         if (takes := tuple(each for each in _lost(columns, event) if each not in taken)) and len(said) < CLAUSES:
-            said.append(f"{happens} {'ALSO ' if said else ''}{_capital(takes)}")
+            said.append(f"{happens} {'ALSO ' if said else ''}{_capital(takes)}{_pools(columns, event)}")
             taken.update(takes)
+            bounded = bool(cell.amounts) and "" not in cell.amounts
+        elif bounded and "" in cell.amounts and len(said) < CLAUSES:
+            said.append(f"{happens} LOSES MORE OF THEM{_pools(columns, event)}")
     if said:
         return ", ".join(said)
     unknown = next((each for each in ("power", "below", *BROKEN) if worst(columns, each).outcome == "unknown"), None)
     for event in BROKEN:
         if takes := _lost(columns, event):
-            certain = f"{NOUNS[event].upper()} {_capital(takes)}"
+            certain = f"{NOUNS[event].upper()} {_capital(takes)}{_pools(columns, event)}"
             return certain + (f"; {_doubt(columns, 'power', takes)}" if unknown == "power" else "")
     if alone := one_copy(columns):
         lost: Take = "commits" if alone in ("log", "power+log") else "pool"
@@ -307,6 +311,15 @@ def headline(columns: Sequence[Column]) -> str:
             happens = f"{noun} or {also}" if also else noun
             return f"NO LOSS FOUND, BUT SURVIVING {happens.upper()} RELIES ON {parties(cell, brief=True)}"
     return "NO LOSS FOUND FROM ANY EVENT CHECKED, INCLUDING A POWER CUT"
+
+
+def _pools(columns: Sequence[Column], event: Event) -> str:
+    """Which pools an event takes something of, where others of the host lose nothing."""
+    lost, others = set[str](), set[str]()
+    for column in columns:
+        found = lost if column.cells.get(event, KEPT).outcome == "lost" else others
+        found.update(harmless(name.partition("/")[0]) for name in column.names)
+    return f" ({_some(sorted(lost))})" if others - lost else ""
 
 
 def _doubt(columns: Sequence[Column], event: Event, certain: Sequence[Take] = ()) -> str:

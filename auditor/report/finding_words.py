@@ -9,6 +9,7 @@ from auditor.facts import AGAIN, Evidence
 from auditor.judge import known_bugs
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.verdict import Verdict
+from auditor.report import event_words
 from auditor.report.model import Report
 from auditor.text import harmless, quoted, unknown_headline
 
@@ -61,13 +62,26 @@ def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
     opens = report.lead and report.standing in ("damaged", "stalled", "at risk")
     lead = [report.lead] if report.lead and opens and not report.lead.known and not report.lead.waiver else []
-    others = [each for each in report.fresh if each.failed and each.severity != "low"]
-    steps = [*lead, *sorted(others, key=lambda each: each.rule.id == known_bugs.ID)]  # never above a sign of this host
+    steps = [
+        *lead,
+        *sorted(worst_first(report), key=lambda each: each.rule.id == known_bugs.ID),
+    ]  # below signs of this host
     bars = [each for each in (*report.findings, *report.waived) if each.failed and each.rule.id in BAR_RESTART]
     if bars and steps and _restarts(steps[0]):
         steps = [*(each for each in steps if each in bars), *(each for each in steps if not _restarts(each))]
     worst = steps[0] if steps else None
     return ("Look first" if looks(worst) else "Fix first", worst) if worst else None
+
+
+def worst_first(report: Report) -> list[Finding]:
+    """What failed with medium severity at least. Where the headline says what is relied on, and the rules that speak of it are
+    all unknown, these as well, before others of their severity."""
+    failed = [each for each in report.fresh if each.failed and each.severity != "low"]
+    rules = event_words.of_a_cut(report.columns).rules if report.standing == "on the word" else ()
+    if any(each.rule.id in rules for each in failed):
+        return failed
+    relied = [each for each in report.fresh if not each.failed and each.severity != "low" and each.rule.id in rules]
+    return sorted([*relied, *failed], key=lambda each: -RANK[each.severity]) if relied else failed
 
 
 def _restarts(finding: Finding) -> bool:
@@ -82,8 +96,8 @@ def looks(finding: Finding) -> bool:
 
 
 def severity(finding: Finding) -> str:
-    """CRITICAL; CRITICAL? of what may be less severe, and was not seen."""
-    return finding.severity.upper() + ("" if finding.least == finding.severity else "?")
+    """CRITICAL; CRITICAL? of what may be less severe, or no failure, and was not seen."""
+    return finding.severity.upper() + ("" if finding.failed and finding.least == finding.severity else "?")
 
 
 def at_least(finding: Finding) -> str:
@@ -94,6 +108,8 @@ def at_least(finding: Finding) -> str:
 
 def shortly(finding: Finding) -> str:
     """The same behind the subject; of several subjects with the message of the first, or what was seen of it."""
+    if not finding.failed:
+        return f"{question(finding)} ({finding.reasons[0].text})" if finding.reasons else question(finding)
     said = sentence(finding).removeprefix(f"{where(finding)}: ")
     worst = finding.verdicts[0]
     seen = worst.message or next((each.text for each in worst.evidence if each.text), "")

@@ -207,6 +207,6 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
             template = finding.fix.command
             whole = template and not finding.fix.needs and not PLACEHOLDER.search(template.source)
             commands = [each.command for each in finding.verdicts if each.command and whole]
-            return commands[0] if commands else f"zaudit explain {finding.verdicts[0].rule.id}"
+            return commands[0] if commands else f"zaudit explain {finding.rule.id}"
     first = min(targets, key=lambda each: each in OF_THE_SYSTEM)
     return f"zaudit verify {quoted(first)}"  # which takes one target, and writes there

@@ -225,7 +225,7 @@ def test_from_the_next_boot_on() -> None:
     assert column.cells["power"].outcome == "word"
     assert column.next_boot["power"].outcome == "lost"
     said = [line.text for line in event_words.lines(column, ("power",))]
-    assert [each.startswith("after a restart of the database or host: LOSES") for each in said] == [False, True]
+    assert [each.startswith("after a restart of the host: LOSES") for each in said] == [False, True]
 
 
 def test_an_event_that_cannot_happen_here_is_not_told() -> None:

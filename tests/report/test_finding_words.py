@@ -82,7 +82,7 @@ DB, DATA = Subject("database", "mariadb"), Subject("dataset", "tank/db")
 
 @pytest.mark.parametrize(
     ("guard", "cost", "ahead"),
-    [(True, "safe", ""), (False, "needs restart", "After "), (None, "safe", "If neither ")],
+    [(True, "safe", ""), (False, "safe", "After "), (None, "safe", "If neither ")],
 )
 @pytest.mark.parametrize("rule", ["sync-disabled", "logbias-throughput-log"])
 def test_a_log_that_may_tear_pages_is_not_turned_on_as_safe(
@@ -246,3 +246,22 @@ def test_a_finding_about_several_subjects_shows_the_message_of_the_first(host: s
     several = [each for each in found if len({one.message for one in each.verdicts}) > 1]
     assert several
     assert all(each.verdicts[0].message.partition(": ")[2] in finding_words.shortly(each) for each in several)
+
+
+def test_the_rule_of_what_is_relied_on_is_a_step_while_it_is_unknown() -> None:
+    """Models that drives.toml does not know: whether they are emulated is not known, and the headline rests on it."""
+    report = report_of(HOSTS / "2.3-ashift-9-on-512e")
+    assert report.standing == "on the word"
+    word, step = finding_words.first(report) or pytest.fail("no first step")
+    assert (word, step.rule.id, step.failed) == ("Look first", "container-or-vm-blind", False)
+    assert finding_words.severity(step) == "MEDIUM?"
+    assert [each.rule.id for each in finding_words.worst_first(report)] == ["container-or-vm-blind", "ashift-too-small"]
+
+
+def test_the_next_step_explains_what_the_page_names() -> None:
+    assert report_of(HOSTS / "2.1-special-as-log").next_step == "zaudit explain known-bugs"
+
+
+def test_the_headline_names_the_pools_where_others_lose_nothing() -> None:
+    report = report_of(HOSTS / "2.3-stacked-devices")
+    assert report.headline == "A RESTART LOSES ACKNOWLEDGED COMMITS AND THE POOL (tfile and tloop)"
