@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.facts import DeviceName, FolderDevice, Kind, MountedFrom, SmbShare, SymbolicLink
+from auditor.databases.paths import FolderDevice, MountedFrom, SymbolicLink
+from auditor.facts import Kind
 from auditor.registry import registry
+from auditor.sources.block_devices import DeviceName
+from auditor.sources.shares import SmbShare
 
 BETWEEN = {SymbolicLink: " -> ", FolderDevice: " -> ", MountedFrom: " -> ", SmbShare: "=", DeviceName: "="}
 

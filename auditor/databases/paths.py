@@ -24,28 +24,34 @@ from typing import NamedTuple
 
 from auditor.databases import ENGINES
 from auditor.databases.configuration import ELSEWHERE, Tree, failed, folders, plain, root_of
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    FolderDevice,
-    Judged,
-    Known,
-    MountedFrom,
-    Spec,
-    Subject,
-    SymbolicLink,
-    Unknown,
-    join,
-    known,
-    unknown,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, join, known, unknown
 from auditor.host.request import BARRED, Files, Read, Skip
 from auditor.sources import mounts
 from auditor.sources.block_tree import Holders, Place
 from auditor.sources.source import source
 from auditor.text import harmless, starred
+
+
+class SymbolicLink(NamedTuple):
+    """Of a process, below its root directory."""
+
+    path: str
+    target: str
+
+
+class FolderDevice(NamedTuple):
+    """path: of a folder, below the root directory of a process; device: MAJOR:MINOR, as the folder itself says."""
+
+    path: str
+    device: str
+
+
+class MountedFrom(NamedTuple):
+    """point: where the host's first process sees it mounted."""
+
+    point: str
+    dataset: str
+
 
 LINKS_FACTS = {
     "more_symlinks": Spec.rows(SymbolicLink, "those on the way to where its symlinks lead"),

@@ -20,7 +20,8 @@ from typing import NamedTuple
 from auditor.databases import ENGINES, SERVERS, configuration
 from auditor.databases.configuration import ELSEWHERE
 from auditor.databases.engine import DOUBT, WITHHELD
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, MountedFrom, Spec, Subject, Unknown, known, unknown
+from auditor.databases.paths import MountedFrom
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Spec, Subject, Unknown, known, unknown
 from auditor.host import request as host_request
 from auditor.host.request import UNANSWERED, Command, Files, Output, Read, Run, Skip
 from auditor.sources.source import source

@@ -15,21 +15,14 @@ from itertools import chain
 from auditor.facts import (
     AGAIN,
     HOST,
-    ClosedGuest,
     Evidence,
     Fact,
     Facts,
-    Guest,
-    GuestDisk,
-    GuestFile,
-    GuestSetting,
-    GuestStarter,
     Judged,
     Known,
     R,
     Spec,
     Subject,
-    TargetUnit,
     Unknown,
     known,
     unknown,
@@ -40,6 +33,8 @@ from auditor.gather.layers import Paths
 from auditor.gather.witnesses import HERE
 from auditor.sources import block_tree, guests, mounts
 from auditor.sources.block_tree import Holders, Place
+from auditor.sources.guests import ClosedGuest, Guest, GuestDisk, GuestFile, GuestSetting, GuestStarter
+from auditor.sources.shares import TargetUnit
 from auditor.text import argument, harmless
 
 SEVERAL = "several"

@@ -14,21 +14,8 @@ from typing import NamedTuple
 
 from auditor.databases import paths
 from auditor.databases.configuration import Tree, folders
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    FolderDevice,
-    Judged,
-    Kind,
-    Known,
-    Subject,
-    SymbolicLink,
-    Unknown,
-    unknown,
-    value_of,
-)
+from auditor.databases.paths import FolderDevice, SymbolicLink
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Subject, Unknown, unknown, value_of
 from auditor.host.request import Files
 from auditor.sources import block_tree, mounts, nvme, smartctl, zpool_history, zpool_status
 from auditor.sources.pool_tree import LeafRow, display_name

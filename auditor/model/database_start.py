@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from auditor.databases import ENGINES
+from auditor.databases.paths import MountedFrom
 from auditor.facts import (
     HOST,
     Evidence,
@@ -13,7 +14,6 @@ from auditor.facts import (
     Facts,
     Judged,
     Known,
-    MountedFrom,
     Spec,
     Subject,
     Unknown,

@@ -13,11 +13,8 @@ from auditor.facts import (
     Evidence,
     Fact,
     Facts,
-    FstabNeed,
     Judged,
     Known,
-    NfsExport,
-    SmbShare,
     Spec,
     Subject,
     Unknown,
@@ -39,7 +36,8 @@ from auditor.model.derivation import (
     values,
 )
 from auditor.model.next_boot import mounted_at, reached, root_source
-from auditor.sources.mounts import inside, plain
+from auditor.sources.mounts import FstabNeed, inside, plain
+from auditor.sources.shares import NfsExport, SmbShare
 
 _COMMAND = "zfs get mountpoint {subject}"
 _KINDS = {

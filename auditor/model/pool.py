@@ -8,15 +8,11 @@ from collections.abc import Iterator, Sequence
 
 from auditor.facts import (
     HOST,
-    DeviceName,
     Evidence,
     Fact,
     Facts,
-    Guest,
-    GuestFile,
     Judged,
     Known,
-    Label,
     Spec,
     Subject,
     Unknown,
@@ -38,6 +34,9 @@ from auditor.model.derivation import (
     need,
     values,
 )
+from auditor.sources.block_devices import DeviceName
+from auditor.sources.guests import Guest, GuestFile
+from auditor.sources.udev import Label
 from auditor.text import often, quoted, size
 
 GONE = ("DEGRADED", "FAULTED", "UNAVAIL", "REMOVED", "UNKNOWN")

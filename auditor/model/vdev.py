@@ -13,12 +13,9 @@ from typing import NamedTuple
 from auditor.facts import (
     DATA,
     HOST,
-    ClosedGuest,
     Evidence,
     Fact,
     Facts,
-    Guest,
-    GuestFile,
     Judged,
     Known,
     Spec,
@@ -44,6 +41,7 @@ from auditor.model.derivation import (
     values,
 )
 from auditor.model.disk import Names, names
+from auditor.sources.guests import ClosedGuest, Guest, GuestFile
 from auditor.text import harmless
 
 PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}

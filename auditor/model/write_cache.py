@@ -10,7 +10,6 @@ from auditor.data import drives
 from auditor.facts import (
     AGAIN,
     HOST,
-    DriveCuts,
     Evidence,
     Fact,
     Facts,
@@ -35,6 +34,7 @@ from auditor.model.derivation import (
     need,
 )
 from auditor.model.disk import DRIVES, HYPERVISOR, NETWORK, SOFTWARE, perhaps_a_volume
+from auditor.sources.machine import DriveCuts
 from auditor.text import harmless
 
 NVME = ("nvme_vwc_present", "nvme_ns_vwc_absent", "nvme_write_cache")

@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from auditor.facts import DriveCuts
 from auditor.model.write_cache import CONFIDENCE, ENOUGH, bounds
 from auditor.powercut.sectors import CLASSES
 from auditor.powercut.wire import Run, Session
-from auditor.sources.machine import LONGEST
+from auditor.sources.machine import LONGEST, DriveCuts
 from auditor.text import harmless
 
 CutKind = Literal["power", "drive", "reset", "none", "unclear"]

@@ -6,12 +6,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from auditor.facts import HOST, DeviceName, Fact, Facts, Known, Scalar, Spec, Subject, Unknown, known
+from auditor.facts import HOST, Fact, Facts, Known, Scalar, Spec, Subject, Unknown, known
 from auditor.host.request import Files, Output, Read, Run, Skip, command
 from auditor.sources.source import source
 from auditor.text import argument
+
+
+class DeviceName(NamedTuple):
+    """path: under /dev. node: the device that it denotes, as the kernel calls it."""
+
+    path: str
+    node: str
+
 
 TRANSPORTS = (
     "nvme", "nvme-tcp", "nvme-rdma", "nvme-fc", "nvme-loop",

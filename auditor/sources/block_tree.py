@@ -6,22 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from auditor.facts import (
-    HOST,
-    DeviceName,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    join,
-    unknown,
-    value_of,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, join, unknown, value_of
 from auditor.sources import mounts
+from auditor.sources.block_devices import DeviceName
 from auditor.text import argument, harmless
 
 PROVIDES = {

@@ -8,23 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from auditor.databases.engine import WITHHELD, place
-from auditor.facts import (
-    HOST,
-    ClosedGuest,
-    Evidence,
-    Fact,
-    Facts,
-    Guest,
-    GuestDisk,
-    GuestFile,
-    GuestSetting,
-    GuestStarter,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    known,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Spec, Subject, Unknown, known
 from auditor.host.request import (
     BLOCK,
     FILE,
@@ -39,6 +23,60 @@ from auditor.host.request import (
     Skip,
 )
 from auditor.sources.source import Keep, keep_nothing, source
+
+
+class Guest(NamedTuple):
+    """A virtual machine. process: its number; name: as it calls itself."""
+
+    process: str
+    name: str
+
+
+class GuestStarter(NamedTuple):
+    """who: proxmox or libvirt."""
+
+    process: str
+    who: str
+
+
+class GuestDisk(NamedTuple):
+    """how: keeps or drops flushes; unsure, with an empty path, where not all disks of a guest are known."""
+
+    process: str
+    how: str
+    path: str = ""
+
+
+class GuestFile(NamedTuple):
+    """What a virtual machine has open. how: r (to read only) or w. where: a block device of this host as /dev/NODE, else the
+    number of the file system and, where the host knows it, its device behind a comma. path: its name, as that process sees it.
+    """
+
+    process: str
+    how: str
+    where: str
+    path: str
+
+    @property
+    def what(self) -> str:
+        """The same for all names of a device; of a file with its name, as others lie there, too."""
+        return self.where if self.where.startswith("/dev/") else f"{self.where} {self.path}"
+
+
+class ClosedGuest(NamedTuple):
+    """A virtual machine of which not all that it has open was seen."""
+
+    process: str
+    reason: str
+
+
+class GuestSetting(NamedTuple):
+    """A disk that drops flushes from its guest's next start on. who: proxmox or libvirt; place: path, dataset or lvm:VG."""
+
+    who: str
+    guest: str
+    place: str
+
 
 # NixOS starts programs through wrappers
 # distributions put something before and behind the name, and NixOS starts programs through wrappers. Those of other makers, and

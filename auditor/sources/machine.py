@@ -6,13 +6,33 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from auditor.facts import HOST, DriveCuts, Evidence, Fact, Known, Spec, Subject, known
+from auditor.facts import HOST, Evidence, Fact, Known, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Output, Read, Run, command
 from auditor.sources.mounts import plain
 from auditor.sources.source import LARGEST, integer, source
 from auditor.text import crowded, harmless
+
+
+class DriveCuts(NamedTuple):
+    """What the power cuts of one run of ``zaudit powercut`` showed of one drive. layer: drive, or pool where the run wrote to a
+    pool on it. verdict: the word of its report. cuts: those that count; lost: those after which data was gone that had been
+    flushed. serial: empty where nobody knows which drive it was."""
+
+    layer: str
+    verdict: str
+    cuts: int
+    lost: int
+    model: str
+    firmware: str
+    serial: str
+
+    @property
+    def kept(self) -> bool:
+        """Did every cut that counts keep all?"""
+        return self.verdict in ("HELD", "TOO FEW CUTS")
+
 
 _IDS = re.compile(r'^ID(?:_LIKE)?=(["\']?)([a-z0-9._ -]+)\1\n', re.M)  # of both in the order of the file
 LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": "kernel_release"}

@@ -8,9 +8,17 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from auditor.facts import HOST, Fact, FstabNeed, Spec, Subject, known
+from auditor.facts import HOST, Fact, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Read
 from auditor.sources.source import integer, source
+
+
+class FstabNeed(NamedTuple):
+    """point: a mount point of fstab; path: that, or what is bound there, which has to be there before. Escaped as in fstab."""
+
+    point: str
+    path: str
+
 
 PATH = "/etc/fstab"
 LATER = ("noauto", "_netdev", "x-systemd.automount")  # not mounted, or after the file systems of this host

@@ -4,11 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, NfsExport, SmbShare, Spec, Subject, TargetUnit, known
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Spec, Subject, known
 from auditor.host.request import WITNESS, Files, Output, Read, Run, Skip, command
 from auditor.sources.source import source
 from auditor.text import argument, has_surrogates
+
+
+class TargetUnit(NamedTuple):
+    """A backstore, namespace or logical unit. name: with its kind before a hyphen; how: keeps or drops flushes, or unsure."""
+
+    name: str
+    how: str
+    path: str
+
+
+class NfsExport(NamedTuple):
+    """path: escaped as in /etc/exports; client: with its options in brackets."""
+
+    path: str
+    client: str
+
+
+class SmbShare(NamedTuple):
+    name: str
+    path: str
+
 
 TABLES = ("/etc/exports", "/etc/exports.d/*.exports", "/var/lib/nfs/etab")
 

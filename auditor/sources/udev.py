@@ -7,10 +7,21 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from auditor.facts import HOST, DeviceName, Fact, Label, Spec, Subject, known
+from auditor.facts import HOST, Fact, Spec, Subject, known
 from auditor.host.request import Output, Run, command
+from auditor.sources.block_devices import DeviceName
 from auditor.sources.source import source
 from auditor.text import unescaped
+
+
+class Label(NamedTuple):
+    """Of a pool, on a device. guid: in decimal; disk: the whole device that the node is on; pool: its name."""
+
+    guid: str
+    node: str
+    disk: str
+    pool: str
+
 
 COMMAND = "udevadm info /dev/{subject}"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from auditor.databases import paths
-from auditor.facts import Subject, SymbolicLink, known, unknown
+from auditor.databases.paths import SymbolicLink
+from auditor.facts import Subject, known, unknown
 from auditor.host.request import Files
 
 DATABASE = Subject("database", "postgres 7")

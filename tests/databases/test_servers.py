@@ -17,7 +17,8 @@ import pytest
 from auditor import registry
 from auditor.databases import mysql, paths, servers, settings
 from auditor.databases.configuration import Tree
-from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, FolderDevice, Known, Subject, Unknown, known, unknown
+from auditor.databases.paths import FolderDevice
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.gather import walk
 from auditor.gather.gatherer import Gatherer, fill
 from auditor.host import request
@@ -27,6 +28,7 @@ from auditor.judge.verdict import judge
 from auditor.model.database import changes_at_restart, database_seen, databases, named_database, placement, temporary
 from auditor.recording import recording, redaction
 from auditor.sources import mounts
+from auditor.sources.block_devices import DeviceName
 from tests import pairs, shared
 from tests.tables import typed
 

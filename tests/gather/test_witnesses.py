@@ -11,7 +11,8 @@ import pytest
 
 from auditor import audit
 from auditor import selftest as law
-from auditor.facts import HOST, Fact, Facts, FolderDevice, Known, Subject, SymbolicLink, Unknown, known, unknown
+from auditor.databases.paths import FolderDevice, SymbolicLink
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.gather import witnesses
 from auditor.host.request import Capture, Files
 from auditor.judge.rule import Rule

@@ -18,20 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import audit, registry
-from auditor.facts import (
-    HOST,
-    DeviceName,
-    Fact,
-    Facts,
-    Kind,
-    MountedFrom,
-    Reason,
-    Subject,
-    SymbolicLink,
-    TargetUnit,
-    Value,
-    known,
-)
+from auditor.databases.paths import MountedFrom, SymbolicLink
+from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, Value, known
 from auditor.gather.answer import fault_of, unread_reasons
 from auditor.host import kmsg, libraries, process, request
 from auditor.host import live as seam
@@ -42,6 +30,8 @@ from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.sources import zpool_history
+from auditor.sources.block_devices import DeviceName
+from auditor.sources.shares import TargetUnit
 from tests import question
 
 T = TypeVar("T")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.facts import HOST, DeviceName, Fact, Facts, Guest, GuestFile, Known, Label, Subject, Value, known, unknown
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known, unknown
 from auditor.model.pool import pools_not_imported
+from auditor.sources.block_devices import DeviceName
+from auditor.sources.guests import Guest, GuestFile
+from auditor.sources.udev import Label
 
 TANK, LEAF = Subject("pool", "tank"), Subject("leaf", "sda1", "tank")
 SDA = "1 sda1 sda tank"

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from auditor.facts import HOST, ClosedGuest, Guest, GuestFile, Unknown, unknown
+from auditor.facts import HOST, Unknown, unknown
+from auditor.sources.guests import ClosedGuest, Guest, GuestFile
 from tests.model.test_model_pools import World, leaf
 
 NAS = "guest nas (process 7)"

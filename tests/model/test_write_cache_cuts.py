@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from auditor import audit, codec
-from auditor.facts import DriveCuts, Known, Subject, value_of
+from auditor.facts import Known, Subject, value_of
 from auditor.host.request import WITNESS, Files
 from auditor.judge.cell import Cell, Tried
 from auditor.powercut.proof import FLUSHED, Cut, Trial, evidence
@@ -25,6 +25,7 @@ from auditor.report import event_words, report_json
 from auditor.report.audit_page import promise
 from auditor.report.model import Report
 from auditor.sources import machine
+from auditor.sources.machine import DriveCuts
 from tests import law, shared
 
 BASE, OLD = "2.4-healthy-physical-no-cache", "INTEL SSDPE2KX010T8"

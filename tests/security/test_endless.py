@@ -10,8 +10,8 @@ import pytest
 
 from auditor.databases import paths
 from auditor.databases.configuration import Tree
+from auditor.databases.paths import SymbolicLink
 from auditor.databases.postgres import ENGINE
-from auditor.facts import SymbolicLink
 from auditor.host.request import Files
 from auditor.sources import mounts
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from auditor.facts import HOST, DriveCuts, Known
+from auditor.facts import HOST, Known
 from auditor.host.live import read_files
 from auditor.host.request import WITNESS, Files, Read
 from auditor.sources import machine
+from auditor.sources.machine import DriveCuts
 from auditor.text import VALUES
 from auditor.verify import ledger
 from tests.folded import for_each

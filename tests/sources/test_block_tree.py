@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.facts import HOST, DeviceName, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
 from auditor.host.request import Run
 from auditor.sources import block_devices, block_tree
+from auditor.sources.block_devices import DeviceName
 
 LEAF = Subject("leaf", "14412502418488260279", "tank")
 WAS = "was /dev/disk/by-id/nvme-A-part1"
