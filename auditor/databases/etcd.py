@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from auditor.databases.engine import Confirms, Found, InForce, Launch, Promise, Shape, asks, setting_facts
+from auditor.databases import engine as base
+from auditor.databases.engine import Confirms, Engine, Found, InForce, Launch, Line, Promise, Setting, Shape
 from auditor.facts import Evidence, Known, Value
 from auditor.text import argument
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 from collections.abc import Sequence
 
-from auditor.databases.engine import Engine, Line, Setting, boolean, dashed, path, word, yaml
 from auditor.facts import Spec
 
 
@@ -24,16 +24,16 @@ class Etcd(Engine):
     page_bytes = 4096  # etcd-io/bbolt: that of the operating system, on x86-64
     processes = ("etcd",)
     settings = (
-        Setting("unsafe-no-fsync", word, "no_fsync", Spec.flag("etcd --unsafe-no-fsync"), "false", boolean),
-        Setting("data-dir", path),
-        Setting("wal-dir", path),
+        Setting("unsafe-no-fsync", base.word, "no_fsync", Spec.flag("etcd --unsafe-no-fsync"), "false", base.boolean),
+        Setting("data-dir", base.path),
+        Setting("wal-dir", base.path),
     )
-    files = (("*.yml", yaml), ("*.yaml", yaml))
+    files = (("*.yml", base.yaml), ("*.yaml", base.yaml))
     taken_over = ""
     units = ""
     variables: Mapping[str, Shape] = {
-        **dict.fromkeys(("ETCD_DATA_DIR", "ETCD_WAL_DIR", "ETCD_CONFIG_FILE"), path),
-        "ETCD_UNSAFE_NO_FSYNC": word,
+        **dict.fromkeys(("ETCD_DATA_DIR", "ETCD_WAL_DIR", "ETCD_CONFIG_FILE"), base.path),
+        "ETCD_UNSAFE_NO_FSYNC": base.word,
     }
     data_options = ("data-dir",)
     data_variable = "ETCD_DATA_DIR"
@@ -45,8 +45,8 @@ class Etcd(Engine):
 
     def arguments(self, given: Sequence[str]) -> list[Line]:
         """As Go's flag reads them: one dash or two."""
-        values = {name: (name, path) for name in ("data-dir", "wal-dir", "config-file")}
-        return dashed(given, values, {"unsafe-no-fsync": word})
+        values = {name: (name, base.path) for name in ("data-dir", "wal-dir", "config-file")}
+        return base.dashed(given, values, {"unsafe-no-fsync": base.word})
 
     def wanted(self, launch: Launch) -> list[str]:
         file = _config_file(launch, launch.variables or {})
@@ -63,7 +63,7 @@ class Etcd(Engine):
             of = {name: f"ETCD_{name.replace('-', '_').upper()}" for name in self.known}
             settings = {name: (variables[each], "environment") for name, each in of.items() if each in variables}
             settings |= launch.given
-        yield from setting_facts(self, settings)
+        yield from base.setting_facts(self, settings)
         text = "bbolt pages are those of the system: 4096 bytes on x86-64"
         yield "page_bytes", Known(self.page_bytes, (Evidence(text),))
         if (home := settings.get("data-dir", ("", ""))[0]).startswith("/"):
@@ -73,7 +73,7 @@ class Etcd(Engine):
 
     def promise(self, settings: InForce, synchronous: bool | None) -> Promise:
         no_fsync = settings.flag("no_fsync")
-        fsync = asks(None if no_fsync is None else not no_fsync, otherwise="never")
+        fsync = base.asks(None if no_fsync is None else not no_fsync, otherwise="never")
         return Promise(True, fsync, fsync)
 
     def confirms(self, settings: InForce, members: int, *, asynchronous: bool) -> Confirms:

@@ -5,26 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from auditor.databases.engine import (
-    Confirms,
-    Engine,
-    Found,
-    InForce,
-    Launch,
-    Line,
-    Promise,
-    Setting,
-    Shape,
-    boolean,
-    dashed,
-    is_on,
-    path,
-    place,
-    setting,
-    setting_facts,
-    word,
-    yaml,
-)
+from auditor.databases import engine as base
+from auditor.databases.engine import Confirms, Engine, Found, InForce, Launch, Line, Promise, Setting, Shape
 from auditor.facts import Evidence, Known, Spec, Value
 from auditor.text import argument
 
@@ -32,11 +14,11 @@ if TYPE_CHECKING:
     from auditor.databases.configuration import Tree
 
 _VALUES: dict[str, tuple[str, Shape]] = {
-    "config": ("config", path),
-    "f": ("config", path),
-    "dbpath": ("dbpath", path),
-    "replSet": ("replSet", word),
-    "journalCommitInterval": ("journalCommitInterval", word),
+    "config": ("config", base.path),
+    "f": ("config", base.path),
+    "dbpath": ("dbpath", base.path),
+    "replSet": ("replSet", base.word),
+    "journalCommitInterval": ("journalCommitInterval", base.word),
 }
 _SAME = {
     "storage.journal.commitIntervalMs": "journalCommitInterval",
@@ -51,14 +33,14 @@ class MongoDB(Engine):
     page_bytes = 32768  # WiredTiger manual: leaf_page_max
     processes = ("mongod",)
     settings = (
-        Setting("storage.journal.enabled", word, "journal", Spec.flag("MongoDB keeps a journal"), "true", boolean),
-        Setting("storage.journal.commitIntervalMs", word, "commit_interval_ms",
+        Setting("storage.journal.enabled", base.word, "journal", Spec.flag("MongoDB keeps a journal"), "true", base.boolean),
+        Setting("storage.journal.commitIntervalMs", base.word, "commit_interval_ms",
                 Spec.number("milliseconds between flushes of the journal of MongoDB"), "100",
                 lambda value: int(value) if value.isdecimal() and len(value) < 5 else int("no such value")),
-        Setting("storage.dbPath", place),
-        Setting("replication.replSetName", word),
+        Setting("storage.dbPath", base.place),
+        Setting("replication.replSetName", base.word),
     )  # fmt: skip
-    files = (("mongo*.conf", yaml), ("*.yml", yaml), ("*.yaml", yaml))
+    files = (("mongo*.conf", base.yaml), ("*.yml", base.yaml), ("*.yaml", base.yaml))
     taken_over = ""
     units = ""
     data_options = ("dbpath",)
@@ -71,7 +53,7 @@ class MongoDB(Engine):
 
     def arguments(self, given: Sequence[str]) -> list[Line]:
         """Long options may have one dash, too."""
-        return dashed(given, _VALUES, {"nojournal": word, "journal": word})
+        return base.dashed(given, _VALUES, {"nojournal": base.word, "journal": base.word})
 
     def wanted(self, launch: Launch) -> list[str]:
         return [launch.given["config"][0]] if "config" in launch.given else []
@@ -80,13 +62,13 @@ class MongoDB(Engine):
         given = launch.given
         settings = tree.settings(given["config"][0], self) if "config" in given else {}
         for name, means in (("journal", "true"), ("nojournal", "false")):
-            if name in given and is_on(given[name][0], name):
+            if name in given and base.is_on(given[name][0], name):
                 settings["storage.journal.enabled"] = means, f"--{name} (command line)"
         for name, option in _SAME.items():
             if option in given:
                 settings[name] = given[option]
-        yield from setting_facts(self, settings)
-        name, seen = setting(settings, "replication.replSetName", "")
+        yield from base.setting_facts(self, settings)
+        name, seen = base.setting(settings, "replication.replSetName", "")
         # a recording that is so old that it dates no file may have kept no name of a replica set
         if name or tree.reply.changed or not ("config" in given or launch.others):
             yield "standalone", Known(not name, (seen,))

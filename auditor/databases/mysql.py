@@ -20,33 +20,8 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from auditor.databases.engine import (
-    BLANK,
-    DOUBT,
-    OTHER,
-    REST,
-    WITHHELD,
-    Asks,
-    Engine,
-    Found,
-    InForce,
-    Launch,
-    Line,
-    Promise,
-    Setting,
-    Settings,
-    Shape,
-    by_line,
-    from_server,
-    getopt,
-    is_on,
-    keep,
-    path,
-    setting,
-    setting_facts,
-    valued,
-    word,
-)
+from auditor.databases import engine as base
+from auditor.databases.engine import Asks, Engine, Found, InForce, Launch, Line, Promise, Setting, Settings, Shape
 from auditor.facts import Evidence, Known, Spec, Value, known
 from auditor.sources.source import integer, is_integer, texts
 from auditor.text import argument
@@ -72,10 +47,21 @@ PERSISTED, MISSING = "mysqld-auto.cnf", "/nonexistent"  # where SET PERSIST writ
 REDO_SWITCH = (8, 0, 21)  # the first MySQL with ALTER INSTANCE DISABLE INNODB REDO_LOG
 PAGES = (4096, 8192, 16384, 32768, 65536)
 # what may stand before a name, and the value that it means
-_BEFORE = {"loose_": "", "plugin_": "", "enable_": ALONE, "skip_": SKIPPED, "disable_": SKIPPED, "maximum_": WITHHELD}
+_BEFORE = {
+    "loose_": "",
+    "plugin_": "",
+    "enable_": ALONE,
+    "skip_": SKIPPED,
+    "disable_": SKIPPED,
+    "maximum_": base.WITHHELD,
+}
 _OPPOSITE = {ALONE: SKIPPED, SKIPPED: ALONE}
 _INCLUDES = ("!include", "!includedir")
-_FIRST: dict[str, Shape] = {"defaults-file": path, "defaults-extra-file": path, "defaults-group-suffix": word}
+_FIRST: dict[str, Shape] = {
+    "defaults-file": base.path,
+    "defaults-extra-file": base.path,
+    "defaults-group-suffix": base.word,
+}
 # a value of these stands behind = alone
 _OPTIONAL = ("innodb_doublewrite", "innodb_dedicated_server", "log_bin", "persisted_globals_load")
 
@@ -91,14 +77,14 @@ def option(text: str, known: Mapping[str, Shape]) -> Line:
             if equals and _unquoted(value.strip()) == "0":  # skip-x=0 is x, enable-x=0 is skip-x
                 means = _OPPOSITE.get(means, means)
     if not any(each.startswith(name) for each in known):
-        return OTHER
+        return base.OTHER
     if not name:
-        return DOUBT
+        return base.DOUBT
     if means == SKIPPED:
         return Line(f"skip_{name}", "setting", name, means)
     if means == ALONE:
         return Line(name, "setting", name, means)
-    value = means or keep(_unquoted(value.strip()), known.get(name, word))
+    value = means or base.keep(_unquoted(value.strip()), known.get(name, base.word))
     return Line(f"{name}={value}", "setting", name, value)
 
 
@@ -111,20 +97,20 @@ def cnf(text: str, known: Mapping[str, Shape]) -> list[Line]:
 
     def read(line: str) -> Line:
         if line[0] in "#;":
-            return OTHER
-        if line == WITHHELD:
-            return DOUBT
+            return base.OTHER
+        if line == base.WITHHELD:
+            return base.DOUBT
         if line[0] == "[":
             name = line[1:].partition("]")[0].strip()
-            ours = name.startswith(GROUPS) and word(name)
+            ours = name.startswith(GROUPS) and base.word(name)
             return Line(f"[{name if ours else ''}]", "group", name if ours else "")
         if line[0] == "!":
             include, _, place = line.replace("\t", " ").partition(" ")
-            place = keep(place.strip(), path)
-            return Line(f"{include} {place}", "setting", include, place) if include in _INCLUDES else DOUBT
+            place = base.keep(place.strip(), base.path)
+            return Line(f"{include} {place}", "setting", include, place) if include in _INCLUDES else base.DOUBT
         return option(_uncommented(line), known)
 
-    return by_line(text, read)
+    return base.by_line(text, read)
 
 
 def _uncommented(line: str) -> str:
@@ -143,14 +129,14 @@ def _uncommented(line: str) -> str:
 
 def persisted(text: str, known: Mapping[str, Shape]) -> list[Line]:
     """mysqld-auto.cnf, JSON that SET PERSIST writes: the settings in its tables, and in tables of these."""
-    found = [DOUBT]
+    found = [base.DOUBT]
     try:
         settings = dict(_persisted(json.loads(text), known))
     except (ValueError, RecursionError, AttributeError):
         return found
     rows = [Line(f"{json.dumps(name)}: {json.dumps({'Value': value})}{',' * (i < len(settings))}", "setting", name, value)
             for i, (name, value) in enumerate(settings.items(), 1)]  # fmt: skip
-    return [Line('{"mysql_kept": {'), *rows, Line("}}"), BLANK]
+    return [Line('{"mysql_kept": {'), *rows, Line("}}"), base.BLANK]
 
 
 def _persisted(table: Mapping[str, Any], known: Mapping[str, Shape]) -> Iterator[tuple[str, str]]:
@@ -158,14 +144,16 @@ def _persisted(table: Mapping[str, Any], known: Mapping[str, Shape]) -> Iterator
         setting = name.lower()
         if setting in known:
             value = entry.get("Value") if isinstance(entry, dict) else None
-            yield setting, keep(value, known[setting]) if isinstance(value, str) else WITHHELD
+            yield setting, base.keep(value, known[setting]) if isinstance(value, str) else base.WITHHELD
         elif isinstance(entry, dict):
             yield from _persisted(entry, known)
 
 
 def data_files(value: str) -> bool:
     """``ibdata1:12M;/more/ibdata2:10M:autoextend``: files of the system tablespace with their sizes."""
-    return all(path(name) and all(map(word, rest)) for name, *rest in (each.split(":") for each in value.split(";")))
+    return all(
+        base.path(name) and all(map(base.word, rest)) for name, *rest in (each.split(":") for each in value.split(";"))
+    )
 
 
 def page(value: str) -> int:
@@ -185,34 +173,34 @@ class InnoDB(Engine):
     page_bytes = 16384  # MySQL and MariaDB manuals: innodb_page_size
     before = (r"/usr/libexec/(?:mariadb|mysql)-check-socket ;",)
     settings = (
-        Setting("innodb_flush_log_at_trx_commit", word, "flush_log_at_commit",
+        Setting("innodb_flush_log_at_trx_commit", base.word, "flush_log_at_commit",
                 Spec.number("innodb_flush_log_at_trx_commit"), "1",
                 lambda value: int(value) if value in ("0", "1", "2", "3") else int("no such value")),
-        Setting("innodb_flush_log_at_timeout", word, "flush_log_every_s",
+        Setting("innodb_flush_log_at_timeout", base.word, "flush_log_every_s",
                 Spec.number("innodb_flush_log_at_timeout, s: of innodb_flush_log_at_trx_commit 0 and 2"), "1",
                 lambda value: max(int(value), 1)),
-        Setting("innodb_doublewrite", word),
-        Setting("innodb_flush_method", word),
-        Setting("innodb_dedicated_server", word),
-        Setting("innodb_page_size", word, "page_bytes", Spec.number("page of its data files"), "16384", page),
-        Setting("sync_binlog", word),
-        Setting("log_bin", path),
-        Setting("persisted_globals_load", word),
-        Setting("datadir", path),
-        Setting("innodb_log_group_home_dir", path),
-        Setting("innodb_undo_directory", path),
-        Setting("innodb_data_home_dir", path),
+        Setting("innodb_doublewrite", base.word),
+        Setting("innodb_flush_method", base.word),
+        Setting("innodb_dedicated_server", base.word),
+        Setting("innodb_page_size", base.word, "page_bytes", Spec.number("page of its data files"), "16384", page),
+        Setting("sync_binlog", base.word),
+        Setting("log_bin", base.path),
+        Setting("persisted_globals_load", base.word),
+        Setting("datadir", base.path),
+        Setting("innodb_log_group_home_dir", base.path),
+        Setting("innodb_undo_directory", base.path),
+        Setting("innodb_data_home_dir", base.path),
         Setting("innodb_data_file_path", data_files),
-        Setting("innodb_doublewrite_dir", path),
-        Setting("aria_log_dir_path", path),
+        Setting("innodb_doublewrite_dir", base.path),
+        Setting("aria_log_dir_path", base.path),
     )  # fmt: skip
     files = (("mysqld-auto.cnf", persisted), ("*.cnf", cnf))
     taken_over = ""  # option files are read at the start (MySQL manual, Using Option Files)
     persists = PERSISTED
     units = ""
     variables: Mapping[str, Shape] = {
-        **dict.fromkeys(("HOME", "MYSQL_HOME", "MARIADB_HOME"), path),
-        **dict.fromkeys(("MYSQL_GROUP_SUFFIX", "MARIADB_GROUP_SUFFIX"), word),
+        **dict.fromkeys(("HOME", "MYSQL_HOME", "MARIADB_HOME"), base.path),
+        **dict.fromkeys(("MYSQL_GROUP_SUFFIX", "MARIADB_GROUP_SUFFIX"), base.word),
     }
     data_options = ("datadir",)
     at_home = True  # sql/mysqld.cc my_setwd
@@ -237,24 +225,24 @@ class InnoDB(Engine):
             if text == "no-defaults":
                 return Line(f"--{text}", "setting", text, ALONE)
             if name in _FIRST:
-                value = keep(value, _FIRST[name])
-                return Line(f"--{name}={value}", "setting", name, value) if equals else DOUBT
+                value = base.keep(value, _FIRST[name])
+                return Line(f"--{name}={value}", "setting", name, value) if equals else base.DOUBT
             if name.replace("_", "-").startswith(("defaults", "no-defaults")):
-                return DOUBT
+                return base.DOUBT
             line = option(text, known)
             if line.kind != "setting":
-                return REST if line == OTHER else line
+                return base.REST if line == base.OTHER else line
             if line.value != ALONE or equals or line.name in _OPTIONAL:
                 return line._replace(text=f"--{line.text}")
             if after is None:
                 return None
-            value = keep(after, known.get(line.name, word))
+            value = base.keep(after, known.get(line.name, base.word))
             return Line(value, "setting", line.name, value)
 
         def short(letter: str, value: str) -> Line | None:
-            return Line(home := keep(value, path), "setting", "datadir", home) if letter == "h" else None
+            return Line(home := base.keep(value, base.path), "setting", "datadir", home) if letter == "h" else None
 
-        return getopt(given, LETTERS, short, long)
+        return base.getopt(given, LETTERS, short, long)
 
     def wanted(self, launch: Launch) -> list[str]:
         own = [*ALWAYS, *LINKED, *_unsure(launch.data_directory, launch.program), *self._server_files(launch)]
@@ -288,8 +276,8 @@ class InnoDB(Engine):
         }
         if launch.place.startswith("/"):
             settings["datadir"] = launch.place, "--db"
-        loads = setting(settings, "persisted_globals_load", "ON")[0]
-        if not self.maria and loads != SKIPPED and is_on(loads, "persisted_globals_load"):
+        loads = base.setting(settings, "persisted_globals_load", "ON")[0]
+        if not self.maria and loads != SKIPPED and base.is_on(loads, "persisted_globals_load"):
             settings |= self._of_persisted(tree)
         for name in settings.keys() - self.known:
             short = next(each for each in self.known if each.startswith(name))
@@ -337,17 +325,17 @@ class InnoDB(Engine):
             match line.kind, line.name:
                 case "group", name:
                     here = name in groups
-                    base, dash, _ = name.rpartition("-")
-                    versioned = name if not here and dash and base in groups else ""
+                    family, dash, _ = name.rpartition("-")
+                    versioned = name if not here and dash and family in groups else ""
                 case "setting", ("!include" | "!includedir") as include:
-                    other = valued(line, file)[0]
+                    other = base.valued(line, file)[0]
                     for each in tree.folder(other, ".cnf") if include == "!includedir" else [other]:
                         found |= self.settings_of(tree, each, groups, depth=depth + 1)
                 case "setting", _ if versioned:
                     why = "and which version runs was not looked at"
                     raise ValueError(f"{file}: [{versioned}] sets {line.text}, {why}")
                 case "setting", name if here:
-                    found[name] = valued(line, file)
+                    found[name] = base.valued(line, file)
         return found
 
     def _of_persisted(self, tree: Tree) -> Settings:
@@ -361,31 +349,31 @@ class InnoDB(Engine):
                 raise ValueError(f"{PERSISTED}: {error}")
             return {}
         lines = persisted(tree.whole(file), self.known)
-        if DOUBT in lines:
+        if base.DOUBT in lines:
             raise ValueError(f"{PERSISTED}: could not be told")
-        return {each.name: valued(each, PERSISTED) for each in lines if each.kind == "setting"}
+        return {each.name: base.valued(each, PERSISTED) for each in lines if each.kind == "setting"}
 
     def facts_of(self, settings: Settings) -> Found:
         """What settings come to, whoever said them."""
-        yield from setting_facts(self, settings)
-        value, seen = setting(settings, "innodb_doublewrite", "ON")
+        yield from base.setting_facts(self, settings)
+        value, seen = base.setting(settings, "innodb_doublewrite", "ON")
         kind = _doublewrite(value, maria=self.maria)
         yield "doublewrite", Known(kind, (seen,))
         yield "torn_page_guard", Known(kind in ("ON", "DETECT_AND_RECOVER", "FAST"), (seen,))
-        value, seen = setting(settings, "innodb_flush_method", "")
-        dedicated = setting(settings, "innodb_dedicated_server", "OFF")[0]
-        if value or dedicated == SKIPPED or not is_on(dedicated, "innodb_dedicated_server"):
+        value, seen = base.setting(settings, "innodb_flush_method", "")
+        dedicated = base.setting(settings, "innodb_dedicated_server", "OFF")[0]
+        if value or dedicated == SKIPPED or not base.is_on(dedicated, "innodb_dedicated_server"):
             method = (
                 FLUSH_METHODS[int(value)]
                 if is_integer(value) and 0 <= int(value) < len(FLUSH_METHODS)
                 else value.upper()
             )
             yield "flush_method", Known(method or "default", (seen,))
-        log, seen = setting(settings, "log_bin", SKIPPED if self.maria else "ON")
+        log, seen = base.setting(settings, "log_bin", SKIPPED if self.maria else "ON")
         if log == SKIPPED:
             yield "sync_binlog", Known(1, (Evidence(f"no binary log is written ({seen.text})", seen.command),))
         else:
-            value, after = setting(settings, "sync_binlog", "0" if self.maria else "1")
+            value, after = base.setting(settings, "sync_binlog", "0" if self.maria else "1")
             yield "sync_binlog", Known(integer(value), (after, seen))
         yield from _places(settings, log)
 
@@ -396,14 +384,14 @@ class InnoDB(Engine):
             raise ValueError(f"SHOW GLOBAL VARIABLES does not show {sorted(missing)[0]}")
         if ("mariadb" in said["version"].lower()) != self.maria:
             raise ValueError(f"the server is {said['version']}, not {self.name}")
-        base = said.pop("log_bin_basename", "")
-        said["log_bin"] = SKIPPED if said["log_bin"].upper() in ("OFF", "0") else base or "ON"
+        binlog = said.pop("log_bin_basename", "")
+        said["log_bin"] = SKIPPED if said["log_bin"].upper() in ("OFF", "0") else binlog or "ON"
         settings = {name: (value, "server") for name, value in said.items()}
         names = {each.fact: each.name for each in self.settings if each.fact}
         command = f"{self.name} -e 'SHOW GLOBAL VARIABLES'"
         for fact, value in self.facts_of(settings):
             if names.get(fact, fact) not in self.known.keys() - settings:
-                yield fact, from_server(value, command)
+                yield fact, base.from_server(value, command)
         if (written := self._redo_log(reply, said["version"])) is not None:
             yield "redo_log", written
         if home := said.get("datadir", "").rstrip("/"):
@@ -481,7 +469,7 @@ def _doublewrite(value: str, *, maria: bool) -> str:
     word = "FAST" if maria and value == "2" else value.upper()
     if word in ("DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"):
         return word
-    return "ON" if value != SKIPPED and is_on(value, "innodb_doublewrite") else "OFF"
+    return "ON" if value != SKIPPED and base.is_on(value, "innodb_doublewrite") else "OFF"
 
 
 def _places(settings: Settings, log: str) -> Found:

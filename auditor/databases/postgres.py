@@ -9,37 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from auditor.databases.engine import (
-    DOUBT,
-    LONGEST,
-    OTHER,
-    REST,
-    WITHHELD,
-    Confirms,
-    Engine,
-    Found,
-    InForce,
-    Launch,
-    Line,
-    Promise,
-    Setting,
-    Settings,
-    Shape,
-    asks,
-    boolean,
-    by_line,
-    from_server,
-    getopt,
-    is_on,
-    keep,
-    names,
-    path,
-    plain,
-    setting,
-    setting_facts,
-    valued,
-    word,
-)
+from auditor.databases import engine as base
+from auditor.databases.engine import Confirms, Engine, Found, InForce, Launch, Line, Promise, Setting, Settings, Shape
 from auditor.facts import Evidence, Known, Spec, Value, known
 from auditor.sources.source import integer, rows, texts
 from auditor.text import argument
@@ -60,21 +31,21 @@ def conf(text: str, known: Mapping[str, Shape]) -> list[Line]:
 
     def read(line: str) -> Line:
         if line.startswith("#"):
-            return OTHER
-        if line == WITHHELD:
-            return DOUBT
+            return base.OTHER
+        if line == base.WITHHELD:
+            return base.DOUBT
         end = next((i for i, each in enumerate(line) if not (each.isalnum() or each in "_.$")), len(line))
         name, rest = line[:end].lower(), line[end:]
         found = _value(rest.lstrip(" \t").removeprefix("=").lstrip(" \t"))
         if not name or name[0].isdigit() or not rest or rest[0] not in " \t='" or found is None:
-            return DOUBT  # the server does not read it either; it may run with what stood here before
+            return base.DOUBT  # the server does not read it either; it may run with what stood here before
         if name not in known:
-            return OTHER
-        value = keep(found, known[name])
-        shown = value if plain(value) or value == WITHHELD else f"'{value}'"
+            return base.OTHER
+        value = base.keep(found, known[name])
+        shown = value if base.plain(value) or value == base.WITHHELD else f"'{value}'"
         return Line(f"{name} = {shown}", "setting", name, value)
 
-    return by_line(text, read)
+    return base.by_line(text, read)
 
 
 def _value(text: str) -> str | None:
@@ -82,7 +53,7 @@ def _value(text: str) -> str | None:
     if not text.startswith("'"):
         value, _, _ = text.partition("#")
         value = value.rstrip(" \t")
-        return value if (value and not any(each in value for each in " \t'")) or value == WITHHELD else None
+        return value if (value and not any(each in value for each in " \t'")) or value == base.WITHHELD else None
     end = text.find("'", 1)
     while end > 0 and (text[end - 1] == "\\" or text[end + 1 : end + 2] == "'"):
         end = text.find("'", end + (1 if text[end - 1] == "\\" else 2))
@@ -90,7 +61,7 @@ def _value(text: str) -> str | None:
     if end < 0 or (behind and behind[0] != "#"):
         return None
     inside = text[1:end]
-    return WITHHELD if "\\" in inside else inside.replace("''", "'")
+    return base.WITHHELD if "\\" in inside else inside.replace("''", "'")
 
 
 # FIRST 2 (a, b, *), ANY 1 (a, b), 2 (a, b), or names alone, which means FIRST 1
@@ -101,7 +72,9 @@ STANDBYS = re.compile(r"(?:(?:FIRST|ANY)\s+)?(\d{1,4})\s*\((.*)\)", re.IGNORECAS
 def _standbys(value: str) -> bool:
     """A list of names of standbys."""
     return (
-        len(value) <= LONGEST and value.isprintable() and all(each.isalnum() or each in '_$-,.*() "' for each in value)
+        len(value) <= base.LONGEST
+        and value.isprintable()
+        and all(each.isalnum() or each in '_$-,.*() "' for each in value)
     )
 
 
@@ -136,29 +109,29 @@ class PostgreSQL(Engine):
     starters = ("postmaster", "pg_ctl", "pg_ctlcluster")
     before = (r"/[\w./+-]*/postgresql(?:-\d+)?-check-db-dir ;",)
     settings = (
-        Setting("fsync", word, "fsync", Spec.flag("PostgreSQL fsync"), "on", boolean),
-        Setting("full_page_writes", word),
-        Setting("synchronous_commit", word, "synchronous_commit", Spec.word("PostgreSQL", *COMMITS), "on",
-                lambda value: value.lower() if value.lower() in COMMITS[2:] else "on" if boolean(value) else "off"),
+        Setting("fsync", base.word, "fsync", Spec.flag("PostgreSQL fsync"), "on", base.boolean),
+        Setting("full_page_writes", base.word),
+        Setting("synchronous_commit", base.word, "synchronous_commit", Spec.word("PostgreSQL", *COMMITS), "on",
+                lambda value: value.lower() if value.lower() in COMMITS[2:] else "on" if base.boolean(value) else "off"),
         Setting("synchronous_standby_names", _standbys, "synchronous_standby_names",
                 Spec.word("PostgreSQL: standbys that must confirm a commit")),
-        Setting("wal_init_zero", word, "wal_init_zero", Spec.flag("PostgreSQL"), "on", boolean),
-        Setting("wal_recycle", word, "wal_recycle", Spec.flag("PostgreSQL"), "on", boolean),
-        Setting("wal_sync_method", word, "wal_sync_method",
+        Setting("wal_init_zero", base.word, "wal_init_zero", Spec.flag("PostgreSQL"), "on", base.boolean),
+        Setting("wal_recycle", base.word, "wal_recycle", Spec.flag("PostgreSQL"), "on", base.boolean),
+        Setting("wal_sync_method", base.word, "wal_sync_method",
                 Spec.word("PostgreSQL; empty: the default of this system, fdatasync on Linux"), "", str.lower),
-        Setting("temp_tablespaces", names, "temp_tablespaces",
+        Setting("temp_tablespaces", base.names, "temp_tablespaces",
                 Spec.words("PostgreSQL: those that are named for temporary tables and files, by the configuration"), "",
                 lambda value: tuple(name for each in value.split(",") if (name := each.strip().strip('"')))),
-        Setting("data_directory", path),
-        Setting("config_file", path),
-        Setting("include", path),
-        Setting("include_if_exists", path),
-        Setting("include_dir", path),
+        Setting("data_directory", base.path),
+        Setting("config_file", base.path),
+        Setting("include", base.path),
+        Setting("include_if_exists", base.path),
+        Setting("include_dir", base.path),
     )  # fmt: skip
     files = (("*.conf", conf),)
     taken_over = "a reload"  # PostgreSQL manual, Setting Parameters; nothing that lasts tells when it was
     units = ""
-    variables: Mapping[str, Shape] = {"PGDATA": path}
+    variables: Mapping[str, Shape] = {"PGDATA": base.path}
     data_options = ("-D", "data_directory")
     data_variable = "PGDATA"
     at_home = True  # src/backend/utils/init/miscinit.c ChangeToDataDir
@@ -177,7 +150,7 @@ class PostgreSQL(Engine):
         def short(letter: str, value: str) -> Line | None:
             match letter:
                 case "D":
-                    return Line(folder := keep(value, path), "setting", "-D", folder)
+                    return Line(folder := base.keep(value, base.path), "setting", "-D", folder)
                 case "F":
                     return Line("-F", "setting", "fsync", "off")
                 case "c":
@@ -185,14 +158,14 @@ class PostgreSQL(Engine):
                 case _:
                     return None
 
-        return getopt(given, LETTERS, short, lambda text, after: self._argument(text, "--"))
+        return base.getopt(given, LETTERS, short, lambda text, after: self._argument(text, "--"))
 
     def _argument(self, text: str, before: str = "") -> Line:
         name, equals, value = text.partition("=")
         name = name.replace("-", "_").lower()
         if not equals or name not in self.known:
-            return REST
-        value = keep(value, self.known[name])
+            return base.REST
+        value = base.keep(value, self.known[name])
         return Line(f"{before}{name}={value}", "setting", name, value)
 
     def wanted(self, launch: Launch) -> list[str]:
@@ -217,7 +190,7 @@ class PostgreSQL(Engine):
         for line in tree.lines(file, self, needed=needed, depth=depth):
             if line.kind != "setting":
                 continue
-            value, _ = found[line.name] = valued(line, file)
+            value, _ = found[line.name] = base.valued(line, file)
             other = posixpath.join(posixpath.dirname(file), value)
             match line.name:
                 case "include" | "include_if_exists":
@@ -231,11 +204,11 @@ class PostgreSQL(Engine):
 
     def facts_of(self, settings: Settings, home: str) -> Found:
         """What settings come to, whoever said them. home: of its data, or empty where that is not known."""
-        yield from setting_facts(self, settings)
-        value, seen = setting(settings, "full_page_writes", "on")
-        yield "torn_page_guard", Known(is_on(value, "full_page_writes"), (seen,))
+        yield from base.setting_facts(self, settings)
+        value, seen = base.setting(settings, "full_page_writes", "on")
+        yield "torn_page_guard", Known(base.is_on(value, "full_page_writes"), (seen,))
         if "block_size" in settings:
-            value, seen = setting(settings, "block_size", "")
+            value, seen = base.setting(settings, "block_size", "")
             yield "page_bytes", Known(integer(value), (seen,))
         else:
             text = "PostgreSQL pages of 8192 bytes unless built otherwise"
@@ -264,7 +237,7 @@ class PostgreSQL(Engine):
             name = names.get(fact, fact)
             # of a setting that an older script did not ask for, no default is taken
             if name not in hidden and name not in self.known.keys() - settings:
-                yield fact, from_server(known_value, f"psql -c 'SHOW {name}'")
+                yield fact, base.from_server(known_value, f"psql -c 'SHOW {name}'")
         if home:
             yield "data_directory", known(home, f"data_directory = {home} (server)", "psql -c 'SHOW data_directory'")
         off = [
@@ -283,7 +256,7 @@ class PostgreSQL(Engine):
         """Where nobody asked the server, the roles and databases of its files count."""
         commit = settings.word("synchronous_commit")
         left = None if commit is None else commit != "off" and synchronous is not False
-        fsync = asks(settings.flag("fsync"), otherwise="never")
+        fsync = base.asks(settings.flag("fsync"), otherwise="never")
         return Promise(left, "later" if fsync == "before" and left is False else fsync, fsync)
 
     def confirms(self, settings: InForce, members: int, *, asynchronous: bool) -> Confirms | None:

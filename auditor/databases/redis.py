@@ -13,29 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from auditor.databases.engine import (
-    ARGUMENT,
-    DOUBT,
-    OTHER,
-    WITHHELD,
-    Engine,
-    Found,
-    InForce,
-    Launch,
-    Line,
-    Promise,
-    Setting,
-    Shape,
-    boolean,
-    by_line,
-    dashed,
-    keep,
-    path,
-    place,
-    plain,
-    setting_facts,
-    word,
-)
+from auditor.databases import engine as base
+from auditor.databases.engine import Engine, Found, InForce, Launch, Line, Promise, Setting, Shape
 from auditor.facts import Evidence, Fact, Facts, Known, Spec, Subject, Unknown, Value, known, unknown
 from auditor.host.request import Output, Run, Skip
 from auditor.sources.source import source
@@ -53,22 +32,22 @@ def conf(text: str, known: Mapping[str, Shape]) -> list[Line]:
 
     def read(line: str) -> Line:
         if line.startswith("#"):
-            return OTHER
+            return base.OTHER
         name, _, value = line.replace("\t", " ").partition(" ")
         name, value = name.lower(), value.strip()
         if not all(each.isalnum() or each in "-_." for each in name):  # in quotes, or withheld
-            return DOUBT
+            return base.DOUBT
         if name not in known:
-            return OTHER
+            return base.OTHER
         if len(value) > 1 and value[0] == value[-1] == '"':
             value = value[1:-1]
         elif " " in value:
-            value = WITHHELD
-        value = keep(value, known[name])
-        shown = value if plain(value) or value == WITHHELD else f'"{value}"'
+            value = base.WITHHELD
+        value = base.keep(value, known[name])
+        shown = value if base.plain(value) or value == base.WITHHELD else f'"{value}"'
         return Line(f"{name} {shown}", "setting", name, value)
 
-    return by_line(text, read)
+    return base.by_line(text, read)
 
 
 def _policy(value: str) -> str:
@@ -88,10 +67,10 @@ class Redis(Engine):
     processes = ("redis-server",)
     default_file = "/etc/redis/redis.conf"
     settings = (
-        Setting("appendonly", word, "appendonly", Spec.flag("Redis appendonly"), "no", boolean),
-        Setting("appendfsync", word, "appendfsync", Spec.word("Redis", *POLICIES), "everysec", _policy),
-        Setting("dir", place),
-        Setting("include", path),
+        Setting("appendonly", base.word, "appendonly", Spec.flag("Redis appendonly"), "no", base.boolean),
+        Setting("appendfsync", base.word, "appendfsync", Spec.word("Redis", *POLICIES), "everysec", _policy),
+        Setting("dir", base.place),
+        Setting("include", base.path),
     )
     files = (("redis*.conf", conf), ("valkey*.conf", conf))  # either may be started with a file of the other's
     taken_over = "CONFIG SET with CONFIG REWRITE"
@@ -105,10 +84,14 @@ class Redis(Engine):
 
     def arguments(self, given: Sequence[str]) -> list[Line]:
         """``[FILE] --name value``; most builds put a title in their place."""
-        first = given[:1] if given and not given[0].startswith("-") and given[0] not in ("", WITHHELD, ARGUMENT) else []
-        lines = [Line(value, "setting", "config", value) for value in (keep(each, path) for each in first)]
+        first = (
+            given[:1]
+            if given and not given[0].startswith("-") and given[0] not in ("", base.WITHHELD, base.ARGUMENT)
+            else []
+        )
+        lines = [Line(value, "setting", "config", value) for value in (base.keep(each, base.path) for each in first)]
         values = {each.name: (each.name, each.shape) for each in self.settings}
-        return [*lines, *dashed(given[len(first) :], values, {})]
+        return [*lines, *base.dashed(given[len(first) :], values, {})]
 
     def wanted(self, launch: Launch) -> list[str]:
         return [launch.given.get("config", (launch.config or self.default_file,))[0]]
@@ -124,7 +107,7 @@ class Redis(Engine):
         if home.rstrip("/") != launch.folder:
             why = f"its dir is not {launch.folder or 'known to be its working directory'}"
             raise ValueError(f"{file}: {why}, so it is not the file that was read")
-        yield from setting_facts(self, settings)
+        yield from base.setting_facts(self, settings)
         if home.startswith("/"):
             seen = Evidence(f"dir {home}", f"grep ^dir {argument(file)}")
             yield "directories", Known((f"data:{home}", f"log:{home}"), (seen,))

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from auditor.databases.engine import DOUBT, Engine, Found, InForce, Launch, Line, Promise
+from auditor.databases import engine as base
+from auditor.databases.engine import Engine, Found, InForce, Launch, Line, Promise
 from auditor.facts import HOST, Evidence, Fact, Known, Spec, Subject, Value
 from auditor.host.request import Files, Read
 from auditor.sources.mounts import TABLES, mounts
@@ -40,7 +41,7 @@ class SQLite(Engine):
     profile = "sqlite"
 
     def arguments(self, given: Sequence[str]) -> list[Line]:
-        return [DOUBT for _ in given]
+        return [base.DOUBT for _ in given]
 
     def wanted(self, launch: Launch) -> list[str]:
         return []

@@ -12,21 +12,8 @@ from typing import NamedTuple
 from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, Value, known
 from auditor.host.request import NAME, Output, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
-from auditor.sources import zfs
-from auditor.sources.pool_tree import (
-    ASHIFT,
-    GUID,
-    PARITY,
-    PATH,
-    POOL_STATES,
-    TREE,
-    LeafRow,
-    count,
-    display_name,
-    speaks,
-    top_type,
-    zpool,
-)
+from auditor.sources import pool_tree, zfs
+from auditor.sources.pool_tree import LeafRow
 from auditor.sources.source import source
 from auditor.text import quoted
 
@@ -120,8 +107,8 @@ CACHED = ("default", "none", "other")
 
 def _ask_properties(pool: Subject, facts: Facts) -> Request:
     """Only properties that this release knows."""
-    names = [name for name in (*_PROPERTIES, *_PLAIN) if name not in _SINCE_2_2 or speaks(facts, 2, 2)]
-    return zpool("get", "-Hp", "-o", "name,property,value,source", ",".join(names), pool.name)
+    names = [name for name in (*_PROPERTIES, *_PLAIN) if name not in _SINCE_2_2 or pool_tree.speaks(facts, 2, 2)]
+    return pool_tree.zpool("get", "-Hp", "-o", "name,property,value,source", ",".join(names), pool.name)
 
 
 @source(
@@ -133,8 +120,8 @@ def _ask_properties(pool: Subject, facts: Facts) -> Request:
         "size_bytes": Spec.number("size of the pool"),
         "capacity_percent": Spec.number("how much of it is allocated"),
         "fragmentation_percent": Spec.number("fragmentation of the free space"),
-        "health": Spec.word("state of the pool", *POOL_STATES),
-        "guid": GUID,
+        "health": Spec.word("state of the pool", *pool_tree.POOL_STATES),
+        "guid": pool_tree.GUID,
         "failmode": Spec.word("what happens when no vdev can be reached", "wait", "continue", "panic"),
         "multihost": Spec.word("guard against import on two hosts (MMP)", "on", "off"),
         "autotrim": Spec.word("TRIM of freed space", "on", "off"),
@@ -168,7 +155,7 @@ def properties(reply: Output, pool: Subject) -> Iterator[Fact]:
         value, separator, source = rest.rpartition("\t")
         if not separator or not source:
             raise ValueError(f"no source: {line[:80]}")
-        measured = measured or (key == "size" and count(value) >= 0)
+        measured = measured or (key == "size" and pool_tree.count(value) >= 0)
         fact = _PROPERTIES.get(key, key if key in _PLAIN else "")
         if fact and (read := _value(fact, value, measured)) is not None:
             yield Fact(pool, fact, known(read, f"{key}={value}", f"zpool get -p {key} {{subject}}"))
@@ -183,7 +170,7 @@ def _value(fact: str, text: str, measured: bool) -> Value | None:
     if spec.type is int:
         if text == "-" and fact == "checkpoint_bytes" and measured:
             return 0  # zpool_get_prop(): "-" is 0 here, in a pool that can be asked
-        value = count(text.removesuffix("%"))
+        value = pool_tree.count(text.removesuffix("%"))
         return value if value >= 0 else None
     if spec.values:
         return text if text in spec.values else None
@@ -196,9 +183,11 @@ _LAYOUT = re.compile(r"^(raidz|draid)[\d:a-z]+")
 
 def _ask_vdev_properties(pool: Subject, facts: Facts) -> Request:
     """Not before 2.2, whose kernel module has to have it too."""
-    if not speaks(facts, 2, 2):
+    if not pool_tree.speaks(facts, 2, 2):
         return Skip("properties of vdevs need OpenZFS 2.2 or later", applies=False)
-    return zpool("get", "-Hp", "-o", "name,property,value,source", ",".join(_OF_VDEVS), pool.name, "all-vdevs")
+    return pool_tree.zpool(
+        "get", "-Hp", "-o", "name,property,value,source", ",".join(_OF_VDEVS), pool.name, "all-vdevs"
+    )
 
 
 @source(
@@ -207,12 +196,12 @@ def _ask_vdev_properties(pool: Subject, facts: Facts) -> Request:
     ask=_ask_vdev_properties,
     runs=(_GET,),
     facts={
-        "pool.get_tree": TREE,
-        "vdev.ashift": ASHIFT,
-        "vdev.guid": GUID,
-        "vdev.parity": PARITY,
-        "leaf.guid": GUID,
-        "leaf.path": PATH,
+        "pool.get_tree": pool_tree.TREE,
+        "vdev.ashift": pool_tree.ASHIFT,
+        "vdev.guid": pool_tree.GUID,
+        "vdev.parity": pool_tree.PARITY,
+        "leaf.guid": pool_tree.GUID,
+        "leaf.path": pool_tree.PATH,
     },
     after=("zdb_config",),
     title="properties of the vdevs of",
@@ -276,7 +265,7 @@ def _vdev(name: str, vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:
     values: dict[str, Value] = {"guid": vdev["guid"]} if vdev["guid"].isdigit() else {}
     if vdev["parent"] == pool.name:
         # 0: a vdev that cannot be opened, or what is left of one that was removed
-        numbers = {"ashift": count(vdev["ashift"]) or -1, "parity": count(vdev["parity"])}
+        numbers = {"ashift": pool_tree.count(vdev["ashift"]) or -1, "parity": pool_tree.count(vdev["parity"])}
         here = values | {key: value for key, value in numbers.items() if value >= 0}
         if here.get("ashift"):
             yield from _facts(Subject("vdev", name, pool.name), here, vdev, pool)
@@ -302,7 +291,7 @@ OVER = 30  # the bucket that begins with 2^30 ns, 1.07 s
 @source(
     "zpool_iostat",
     "pool",
-    ask=lambda pool, _: zpool("iostat", "-wvHp", pool.name),
+    ask=lambda pool, _: pool_tree.zpool("iostat", "-wvHp", pool.name),
     runs=(command("zpool iostat", "-wvHp", NAME),),
     facts={
         "pool.sync_writes_timed": Spec.number("synchronous writes that OpenZFS timed on its devices since the import"),
@@ -336,7 +325,7 @@ def latencies(reply: Output, pool: Subject) -> Iterator[Fact]:
     synced = sum(waits[SYNC_WRITE])
     yield Fact(pool, "sync_writes_timed", known(synced, f"{synced:,} synchronous writes were timed", reply.command))
     for name, waits in vdevs[1:]:
-        if not top_type(name, children=True):
+        if not pool_tree.top_type(name, children=True):
             yield from _latencies(Subject("leaf", name, pool.name), waits, reply.command)
 
 
@@ -349,9 +338,9 @@ def _histograms(text: str) -> list[tuple[str, list[list[int]]]]:
         for bucket, row in enumerate(rows):
             if row[0] != str((2 << bucket) - 1) or len(row) - 1 not in COLUMNS_OF_WAITS:
                 raise ValueError(f"{name[:80]}: not a histogram of latencies, or cut off")
-        if min(cells := [count(each) for row in rows for each in row[1:]]) < 0 or len(cells) % BUCKETS:
+        if min(cells := [pool_tree.count(each) for row in rows for each in row[1:]]) < 0 or len(cells) % BUCKETS:
             raise ValueError(f"{name[:80]}: a count is none")
-        found.append((name, [[count(row[column]) for row in rows] for column in range(1, len(rows[0]))]))
+        found.append((name, [[pool_tree.count(row[column]) for row in rows] for column in range(1, len(rows[0]))]))
     return found
 
 
@@ -445,13 +434,13 @@ def configs(text: str) -> list[Node]:
     ask=lambda pool, _: Run(("zdb", "-C", pool.name), package="zfsutils-linux"),
     runs=(command("zdb -C", others=NAME, apart="-e"),),
     facts={
-        "pool.guid": GUID,
-        "pool.zdb_tree": TREE,
-        "vdev.ashift": ASHIFT,
-        "vdev.guid": GUID,
+        "pool.guid": pool_tree.GUID,
+        "pool.zdb_tree": pool_tree.TREE,
+        "vdev.ashift": pool_tree.ASHIFT,
+        "vdev.guid": pool_tree.GUID,
         "vdev.asize_bytes": Spec.number("size that can be allocated"),
-        "leaf.guid": GUID,
-        "leaf.path": PATH,
+        "leaf.guid": pool_tree.GUID,
+        "leaf.path": pool_tree.PATH,
     },
     after=("zpool_status",),  # the kernel module says what the pool is made of now
 )
@@ -520,7 +509,7 @@ def vdev_name(node: Node) -> str:
     if "not_present" in node.values:
         return node.values.get("guid", "")
     if path:
-        return display_name(path, node.values.get("whole_disk") == "1") if kind == "disk" else path
+        return pool_tree.display_name(path, node.values.get("whole_disk") == "1") if kind == "disk" else path
     if node.number("id") < 0 or not kind:
         return ""
     if kind == "raidz":

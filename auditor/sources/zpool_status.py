@@ -10,29 +10,7 @@ from collections.abc import Iterator
 from auditor.facts import Fact, Facts, Kind, Known, Spec, Subject, Value, known
 from auditor.host.request import NAME, Output, Request, Skip, command
 from auditor.sources import pool_tree
-from auditor.sources.pool_tree import (
-    DEPTH,
-    GUID,
-    PARITY,
-    PATH,
-    POOL_STATES,
-    ROW_STATES,
-    TOP_TYPES,
-    TREE,
-    LeafRow,
-    Paths,
-    PoolStatus,
-    Row,
-    Scan,
-    count,
-    leaf_type,
-    no_children,
-    parity,
-    size,
-    speaks,
-    top_type,
-    zpool,
-)
+from auditor.sources.pool_tree import LeafRow, Paths, PoolStatus, Row, Scan
 from auditor.sources.source import integer, source
 
 _CLASSES = ("normal", "log", "special", "dedup")
@@ -51,7 +29,9 @@ _STATUS = command("zpool status", "-j --json-int -p -s -P", NAME, apart="-P -L -
 
 def _ask_status(pool: Subject, facts: Facts) -> Request:
     """JSON where both the module and the command have it."""
-    return zpool("status", *(("-j", "--json-int") if speaks(facts, 2, 3) else ("-p", "-s")), pool.name)
+    return pool_tree.zpool(
+        "status", *(("-j", "--json-int") if pool_tree.speaks(facts, 2, 3) else ("-p", "-s")), pool.name
+    )
 
 
 def pools(text: str) -> list[PoolStatus]:
@@ -65,7 +45,7 @@ def pools(text: str) -> list[PoolStatus]:
     ask=_ask_status,
     runs=(_STATUS,),
     facts={
-        "pool.state": Spec.word("state of the pool", *POOL_STATES),
+        "pool.state": Spec.word("state of the pool", *pool_tree.POOL_STATES),
         "pool.status_text": Spec.word("the status: paragraph: what is wrong; empty when nothing"),
         "pool.suspended": Spec.flag("I/O is suspended after failures (SUSPENDED, or the status text says so)"),
         "pool.data_errors": Spec.number("blocks or files that are known to be damaged for good"),
@@ -77,20 +57,20 @@ def pools(text: str) -> list[PoolStatus]:
         "pool.scan_moved": Spec.flag("since then it has read something: by its bytes, or by its mean rates"),
         "pool.scan_errors": Spec.number("errors that it found and could not repair"),
         "pool.scan_repaired_bytes": Spec.number("bytes that it repaired or resilvered"),
-        "pool.guid": GUID,
+        "pool.guid": pool_tree.GUID,
         "pool.vdevs": Spec.links("vdev", "all top-level vdevs but cache and spares", nonempty=True),
         "pool.leaves": Spec.links("leaf", "the leaves of these", nonempty=True),
         "pool.cache_leaves": Spec.links("leaf", "L2ARC devices"),
         "pool.spare_leaves": Spec.links("leaf", "hot spares, in use or not"),
-        "vdev.type": Spec.word("kind of the top-level vdev", *TOP_TYPES),
+        "vdev.type": Spec.word("kind of the top-level vdev", *pool_tree.TOP_TYPES),
         "vdev.allocation_class": Spec.word("what is allocated on it", *_CLASSES),
-        "vdev.state": Spec.word("its state", *ROW_STATES),
-        "vdev.parity": PARITY,
+        "vdev.state": Spec.word("its state", *pool_tree.ROW_STATES),
+        "vdev.parity": pool_tree.PARITY,
         "vdev.legs": Spec.number("legs of a mirror; a disk and the spare or the new disk in its place are one"),
         "vdev.width": Spec.number(
             "disks side by side in a raidz; a disk and the spare or the new disk in its place are one"
         ),
-        "vdev.guid": GUID,
+        "vdev.guid": pool_tree.GUID,
         "vdev.allocating": Spec.flag("new blocks may go there: neither being removed nor set to non-allocating"),
         "vdev.used_percent": Spec.number("share of its space that is allocated, percent (from OpenZFS 2.3 on)"),
         "vdev.note": _NOTE,
@@ -99,10 +79,10 @@ def pools(text: str) -> list[PoolStatus]:
             "leaf", "its leaves, spares in use and disks under replacement included", nonempty=True
         ),
         "leaf.type": Spec.word("kind of leaf; dspare is a distributed spare of draid", "disk", "file", "dspare"),
-        "leaf.path": PATH,
-        "leaf.state": Spec.word("its state", *ROW_STATES),
+        "leaf.path": pool_tree.PATH,
+        "leaf.state": Spec.word("its state", *pool_tree.ROW_STATES),
         "leaf.allocation_class": Spec.word("of its top-level vdev", *_CLASSES, "cache", "spare"),
-        "leaf.guid": GUID,
+        "leaf.guid": pool_tree.GUID,
         "leaf.slow_ios": Spec.number("I/Os that took longer than zio_slow_io_ms (30 s)"),
         "leaf.physical_ashift": Spec.number("ashift that fits the disk, where a smaller one is in use"),
         "leaf.native_block_bytes": Spec.number("physical block size of the disk, where a smaller one is in use"),
@@ -130,7 +110,7 @@ def status(reply: Output, pool: Subject) -> Iterator[Fact]:
     status = found[0]
     if not status.complete:
         raise ValueError("it ends before the errors: line: cut off")
-    if status.root is None or status.root.name != pool.name or status.state not in POOL_STATES:
+    if status.root is None or status.root.name != pool.name or status.state not in pool_tree.POOL_STATES:
         raise ValueError("the pool has no state, or no separate row")
     yield from _of_pool(status, pool, reply.command)
     yield from _of_vdevs(status, pool, reply.command)
@@ -203,11 +183,11 @@ def _of_vdevs(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]
         values: dict[str, Value] = {"allocation_class": allocation, "note": row.note}
         values["allocating"] = "(removing)" not in row.note and "(non-allocating)" not in row.note
         values |= {name: text for name, text in (("type", row.type), ("state", row.state), ("guid", row.guid)) if text}
-        if row.type not in TOP_TYPES:
+        if row.type not in pool_tree.TOP_TYPES:
             values.pop("type", None)
-        if values.get("state") not in ROW_STATES:
+        if values.get("state") not in pool_tree.ROW_STATES:
             values.pop("state", None)
-        if (disks := parity(row.name if row.type.startswith(("raidz", "draid")) else "", row.type)) >= 0:
+        if (disks := pool_tree.parity(row.name if row.type.startswith(("raidz", "draid")) else "", row.type)) >= 0:
             values["parity"] = disks
         if row.type == "mirror":
             values["legs"] = len(row.children)
@@ -270,7 +250,7 @@ def _leaf(row: Row, allocation: str, replacing: bool) -> dict[str, Value]:
     values |= {name: text for name, text in (("path", row.path), ("guid", row.guid)) if text}
     if row.type in ("disk", "file", "dspare"):
         values["type"] = row.type
-    if row.state in ROW_STATES:
+    if row.state in pool_tree.ROW_STATES:
         values["state"] = row.state
     values |= {name: row.counts[key] for key, (name, _) in _ERRORS.items() if key in row.counts}
     if "slow" in row.counts:
@@ -286,9 +266,9 @@ def _leaf(row: Row, allocation: str, replacing: bool) -> dict[str, Value]:
 
 def _ask_paths(pool: Subject, facts: Facts) -> Request:
     """Only where zpool status is read as text."""
-    if speaks(facts, 2, 3):
+    if pool_tree.speaks(facts, 2, 3):
         return Skip("zpool status -j has the paths of the leaves", applies=False)
-    return zpool("status", "-P", pool.name)
+    return pool_tree.zpool("status", "-P", pool.name)
 
 
 @source(
@@ -298,7 +278,7 @@ def _ask_paths(pool: Subject, facts: Facts) -> Request:
     runs=(_STATUS,),
     facts={
         "leaf_paths": Spec.words("paths of all leaves, cache devices and spares included, as zpool status has them"),
-        "path_tree": TREE,
+        "path_tree": pool_tree.TREE,
     },
     form="json",
     title="devices of",
@@ -365,7 +345,7 @@ _HEADER = re.compile(r" {0,3}([a-z]+):(?: ++(.*)|)")
 _HEADERS = {"pool", "id", "state", "status", "action", "see", "scan", "scrub", "remove", "checkpoint", "expand", "trim"}
 _HEADERS |= {"config", "errors", "dedup", "comment"}
 _TABLE = re.compile(r"\s*+NAME\s++STATE(?:\s++READ\s++WRITE\s++CKSUM((?:\s++[A-Z]++)*+))?")
-_STATE = "|".join(ROW_STATES)
+_STATE = "|".join(pool_tree.ROW_STATES)
 _COUNT = r"\d+(?:\.\d+)?[KMGTPE]?"
 _COUNTS = rf"\s++({_COUNT})\s++({_COUNT})\s++({_COUNT})"
 _ROW_LIKE = re.compile(rf"\s({_STATE})\s++{_COUNT}\s++{_COUNT}\s")
@@ -458,7 +438,9 @@ def _rows(pool: PoolStatus, table: list[str]) -> PoolStatus:
     section = "normal"
     for line in table[1:]:
         word = line.split()
-        old = word[0] == "logs" and len(word) == 5 and word[1] in ROW_STATES  # as illumos and early releases print it
+        old = (
+            word[0] == "logs" and len(word) == 5 and word[1] in pool_tree.ROW_STATES
+        )  # as illumos and early releases print it
         if sections["normal"] and word[0] in _SECTIONS and (len(word) == 1 or old):
             section = _SECTIONS[word[0]]
             if section in sections:
@@ -495,9 +477,9 @@ def _row(line: str, at: int, extra: int, slow: bool, spare: bool) -> Row:
     state, read, write, checksum, more, note = (each or "" for each in groups)
     if not read and not spare:
         raise ValueError(f"zpool status: the row of {name[:80]} is cut off")
-    values = {"read": count(read), "write": count(write), "checksum": count(checksum)}
+    values = {"read": pool_tree.count(read), "write": pool_tree.count(write), "checksum": pool_tree.count(checksum)}
     if slow:
-        values["slow"] = count(more.split()[0]) if more else -1
+        values["slow"] = pool_tree.count(more.split()[0]) if more else -1
     blocks = _BLOCKS.search(note)
     return Row(
         name,
@@ -517,7 +499,7 @@ def _tree(rows: list[tuple[int, Row]]) -> tuple[Row, ...]:
 
 
 def _forest(rows: list[tuple[int, Row]], level: int) -> Iterator[Row]:
-    if level > DEPTH:
+    if level > pool_tree.DEPTH:
         raise ValueError("zpool status: nested too deeply")
     while rows:
         depth, row = rows[0]
@@ -526,8 +508,8 @@ def _forest(rows: list[tuple[int, Row]], level: int) -> Iterator[Row]:
             inner += 1
         children = tuple(_forest(rows[1:inner], level + 1))
         if not children:
-            no_children(row.name)
-        kind = top_type(row.name, bool(children)) or ("" if children else leaf_type(row.name))
+            pool_tree.no_children(row.name)
+        kind = pool_tree.top_type(row.name, bool(children)) or ("" if children else pool_tree.leaf_type(row.name))
         yield row._replace(type=kind, children=children)
         rows = rows[inner:]
 
@@ -552,7 +534,7 @@ def _scan(text: str) -> list[Scan]:
             text,
             end_s=_ctime(ended[1]) if ended else -1,
             errors=integer(errors[1]) if errors else -1,
-            repaired=size(repaired[1]) if repaired else -1,
+            repaired=pool_tree.size(repaired[1]) if repaired else -1,
             start_s=_ctime(began[1]) if began and not paused else -1,
             moved=_moved(text) if state == "in progress" else -1,
         )
@@ -563,7 +545,7 @@ def _moved(text: str) -> int:
     """By its rates, which are means over its pass; from 2.2 on those that are 0 are left out."""
     if not re.search(r"[\d.][KMGTPE]?B? scanned\b", text):
         return -1
-    rates = (size(each) for each in re.findall(r"(?<![\d.])([\d.]++[KMGTPE]?B?)/s", text))
+    rates = (pool_tree.size(each) for each in re.findall(r"(?<![\d.])([\d.]++[KMGTPE]?B?)/s", text))
     return int(any(rate > 0 for rate in rates))
 
 
