@@ -11,7 +11,7 @@ from auditor import __version__, registry
 from auditor.data.platforms import ANY
 from auditor.databases import ENGINES
 from auditor.errors import Stop
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown, value_of
+from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.gather import layers
 from auditor.gather.gatherer import Progress
 from auditor.gather.walk import DatabaseError as DatabaseError
@@ -137,7 +137,7 @@ def alone(host: Facts, rules: Sequence[Rule]) -> tuple[Finding, ...]:
 
 def _spoken(rules: Sequence[Rule], facts: Facts) -> list[Rule]:
     """The rules, with their fixes in words of the host's platform."""
-    here = str(value_of(facts.get(HOST, "platform")) or ANY)
+    here = str(facts.get(HOST, "platform").or_none() or ANY)
     return [rule._replace(platform=here) for rule in rules]
 
 

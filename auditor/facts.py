@@ -7,7 +7,7 @@ no "N/A" and no default 0, so that a hole in what was seen can never look like a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
+from typing import Any, Literal, NamedTuple, NoReturn, TypeGuard, TypeVar
 
 Kind = Literal["host", "pool", "vdev", "leaf", "disk", "dataset", "database", "run", "waiver"]
 R = TypeVar("R", bound="Row")
@@ -81,6 +81,14 @@ class Known(NamedTuple):
     value: Value
     evidence: tuple[Evidence, ...]
 
+    def need(self) -> Known:
+        """It itself, or Missing."""
+        return self
+
+    def or_none(self) -> object:
+        """The value; None where it is not known."""
+        return self.value
+
     def word(self, otherwise: str = "") -> str:
         """The value as text; of what is not known something else."""
         return str(self.value)
@@ -107,6 +115,20 @@ class Unknown(NamedTuple):
     """Not known, for these reasons (at least one). What is asked of a value that may be missing has no answer."""
 
     reasons: tuple[Reason, ...]
+
+    @staticmethod
+    def join(unknowns: Iterable[Unknown]) -> Unknown:
+        """All the reasons, each once, in the order in which they came. Needs at least one unknown."""
+        reasons = tuple(dict.fromkeys(reason for each in unknowns for reason in each.reasons))
+        if not reasons:
+            raise ValueError("join() of no unknowns")
+        return Unknown(reasons)
+
+    def need(self) -> NoReturn:
+        raise Missing(self)
+
+    def or_none(self) -> object:
+        return None
 
     def word(self, otherwise: str = "") -> str:
         return otherwise
@@ -142,20 +164,32 @@ def unknown(text: str, remedy: str = "") -> Unknown:
     return Unknown((Reason(text, remedy),))
 
 
-def join(unknowns: Iterable[Unknown]) -> Unknown:
-    """All the reasons, each once, in the order in which they came. Needs at least one unknown."""
-    reasons = tuple(dict.fromkeys(reason for each in unknowns for reason in each.reasons))
-    if not reasons:
-        raise ValueError("join() of no unknowns")
-    return Unknown(reasons)
+# -- what something else needs: known, or Missing ---------------------------------------------------------------------
+
+
+class Missing(Exception):
+    """Something that is needed is not known. why: the reasons."""
+
+    def __init__(self, why: Unknown) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+def every(judged: Iterable[Judged]) -> list[Known]:
+    """All of them, or Missing with the reasons of each that is not known."""
+    known: list[Known] = []
+    unknowns: list[Unknown] = []
+    for each in judged:
+        if isinstance(each, Known):
+            known.append(each)
+        else:
+            unknowns.append(each)
+    if unknowns:
+        raise Missing(Unknown.join(unknowns))
+    return known
 
 
 # -- a detail that may be missing: what is decided rests on Known and Unknown, not on these ---------------------------
-
-
-def value_of(found: Judged) -> object:
-    """The value, or None where it is not known."""
-    return found.value if isinstance(found, Known) else None
 
 
 def is_true(found: Judged) -> TypeGuard[Known]:
@@ -293,6 +327,19 @@ class Facts:
             self.derive(subject, name)
             found = facts.get(name)
         return found if found is not None else unknown(f"{subject.kind} {subject}: {name} was not looked at")
+
+    def need(self, subject: Subject, name: str) -> Known:
+        """The fact, or Missing."""
+        return self.get(subject, name).need()
+
+    def values(self, subject: Subject, *names: str) -> list[Known]:
+        """These facts of a subject, in order, or Missing with the reasons of each that is not known."""
+        return every(self.get(subject, name) for name in names)
+
+    def need_linked(self, subject: Subject, name: str) -> tuple[Subject, ...]:
+        """The subjects behind a link, or Missing."""
+        self.need(subject, name)
+        return self.linked(subject, name)
 
     def of(self, subject: Subject) -> Mapping[str, Judged]:
         """All facts of one subject by name."""

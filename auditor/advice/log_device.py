@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of
+from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.report import document as doc
 from auditor.text import duration, few, quoted, size
 
@@ -63,16 +63,16 @@ def measured(pool: Subject, facts: Facts, before: Facts | None = None) -> Measur
     if isinstance(datasets, Unknown):
         raise NotMeasured(datasets.reasons[0].text)
     if before is not None:
-        guid = value_of(facts.get(pool, "guid"))
-        if guid is None or guid != value_of(before.get(pool, "guid")):
+        guid = facts.get(pool, "guid").or_none()
+        if guid is None or guid != before.get(pool, "guid").or_none():
             raise NotMeasured(f"the earlier look was at another pool {pool}, or it is not known at which")
     commits = rate = 0.0
     times = list[float]()
     unseen, unsynced, past = list[str](), list[str](), list[str]()
     for dataset in facts.linked(pool, "datasets"):
-        if value_of(facts.get(dataset, "sync")) == "disabled":
+        if facts.get(dataset, "sync").or_none() == "disabled":
             unsynced.append(dataset.name)
-        elif value_of(facts.get(dataset, "logbias")) == "throughput":
+        elif facts.get(dataset, "logbias").or_none() == "throughput":
             past.append(dataset.name)
         numbers = _counts(dataset, facts)
         if numbers and before is not None:
@@ -212,9 +212,9 @@ def drives(pool: Subject, facts: Facts) -> str:
     disks = [disk for leaf in leaves for disk in facts.linked(leaf, "disks")]
     if not disks or not all(facts.linked(leaf, "disks") for leaf in leaves):
         return UNSEEN
-    if all(value_of(facts.get(disk, "hdd")) is True for disk in disks):
+    if all(facts.get(disk, "hdd").or_none() is True for disk in disks):
         return HDD
-    kept = [value_of(facts.get(disk, "keeps_acknowledged")) for disk in disks]
+    kept = [facts.get(disk, "keeps_acknowledged").or_none() for disk in disks]
     if False in kept:
         return UNPROTECTED
     return PROTECTED if all(each is True for each in kept) else UNSEEN
@@ -249,7 +249,7 @@ def _which(pool: Subject, found: Measured, facts: Facts) -> Iterator[doc.Block]:
 
 
 def _number(subject: Subject, name: str, facts: Facts) -> float | None:
-    found = value_of(facts.get(subject, name))
+    found = facts.get(subject, name).or_none()
     return float(found) if isinstance(found, int | float) else None
 
 

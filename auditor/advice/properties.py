@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from auditor import data
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown, unknown, value_of
+from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown, unknown
 from auditor.report import document as doc
 from auditor.text import quoted
 
@@ -100,7 +100,7 @@ class Comparison(NamedTuple):
 
 def compare(engine: str, dataset: Subject, part: str, facts: Facts) -> list[Comparison]:
     """Each property that is advised, and how what is set compares."""
-    kind = value_of(facts.get(dataset, "type"))
+    kind = facts.get(dataset, "type").or_none()
     found = of(engine, part, str(kind or "filesystem"))
     return [
         _size(each, engine, dataset, facts) if each.property in SIZES else _word(each, dataset, facts) for each in found
@@ -236,7 +236,7 @@ def _page(each: Advice, engine: str, dataset: Subject, facts: Facts) -> int:
     if each.property != "recordsize":
         return 0
     page = facts.get(dataset, "db_page_bytes")
-    here = {engine, value_of(facts.get(dataset, "db_engine"))} in ({engine}, {"mysql", "mariadb"})
+    here = {engine, facts.get(dataset, "db_engine").or_none()} in ({engine}, {"mysql", "mariadb"})
     return (
         page.value if here and isinstance(page, Known) and isinstance(page.value, int) else ENGINES[engine].page_bytes
     )
@@ -278,8 +278,8 @@ def unguarded(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> li
     return [
         (database, guard)
         for database in _databases(places, "data_datasets", facts)
-        if value_of(facts.get(database, "torn_page_guard")) is False
-        and (guard := ENGINES[str(value_of(facts.get(database, "engine")))].guard)
+        if facts.get(database, "torn_page_guard").or_none() is False
+        and (guard := ENGINES[str(facts.get(database, "engine").or_none())].guard)
     ]
 
 
@@ -300,7 +300,7 @@ def _places(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> list
     above = [
         each
         for each in facts.linked(dataset, "ancestors")
-        if _off_here(each, facts) and value_of(facts.get(each, "role")) != "rebuildable"
+        if _off_here(each, facts) and facts.get(each, "role").or_none() != "rebuildable"
     ]
     places = above if _origin(dataset, facts) in above else [*above, dataset]
     for database in _databases([dataset], "datasets", facts):
@@ -311,7 +311,7 @@ def _places(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> list
 
 
 def _off_here(dataset: Subject, facts: Facts) -> bool:
-    return value_of(facts.get(dataset, "sync")) == "disabled" and _origin(dataset, facts) == dataset
+    return facts.get(dataset, "sync").or_none() == "disabled" and _origin(dataset, facts) == dataset
 
 
 def _origin(dataset: Subject, facts: Facts) -> Subject:
@@ -441,7 +441,7 @@ def _captured(dataset: Subject, pool: Subject, facts: Facts) -> int | Unknown:
     special, version = facts.get(pool, "special_vdevs"), facts.get(HOST, "zfs_version")
     if isinstance(special, Unknown):
         return special
-    volume = value_of(facts.get(dataset, "type")) == "volume"
+    volume = facts.get(dataset, "type").or_none() == "volume"
     numbers = version.value if isinstance(version, Known) and isinstance(version.value, tuple) else ()
     old = bool(numbers) and tuple(each for each in numbers if isinstance(each, int)) < (2, 4)
     if not special.value or (volume and old):

@@ -206,7 +206,7 @@ def drives(words: tuple[str, ...], format_: str) -> None:
 
 def _grades(found: Drive | None) -> Iterator[tuple[str, int | None]]:
     """(what the drive says, grade, if there is one): the derivation itself is asked."""
-    from auditor.facts import Fact, Facts, Subject, known, value_of
+    from auditor.facts import Fact, Facts, Subject, known
     from auditor.model.disk import NOT_IN_TABLE
     from auditor.model.write_cache import plp_grade
 
@@ -218,7 +218,7 @@ def _grades(found: Drive | None) -> Iterator[tuple[str, int | None]]:
         facts = Facts()
         for name, value in {**given, "nvme_critical_warning": 0, **facts_of}.items():
             facts.put(Fact(disk, name, known(value, f"{name}={value}")))
-        (grade,) = (value_of(fact.value) for fact in plp_grade.derive(disk, facts) if fact.name == "plp_grade")
+        (grade,) = (fact.value.or_none() for fact in plp_grade.derive(disk, facts) if fact.name == "plp_grade")
         yield says, grade if isinstance(grade, int) else None
 
 

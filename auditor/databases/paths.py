@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from auditor.databases import ENGINES
 from auditor.databases.configuration import ELSEWHERE, Tree, failed, folders, plain, root_of
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, join, known, unknown
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, known, unknown
 from auditor.host.request import BARRED, Files, Read, Skip
 from auditor.sources import mounts
 from auditor.sources.block_tree import Holders, Place
@@ -326,7 +326,7 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
     for database in list(facts.subjects("database")):
         read = [facts.get(database, name) for name in ("directories", "mountinfo", "symlinks")]
         if missing := [each for each in read if isinstance(each, Unknown)]:
-            why: Judged = join(missing)
+            why: Judged = Unknown.join(missing)
             yield from (Fact(database, name.partition(".")[2], why) for name in PROVIDES)
             continue
         directories, table = read[0].words(), read[1].words()

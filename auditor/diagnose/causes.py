@@ -19,7 +19,7 @@ from auditor.diagnose.database_counters import CounterSnapshot, DatabaseFindings
 from auditor.diagnose.diagnosis import Cause, Evidence
 from auditor.diagnose.observation import FILE as COUNTERS
 from auditor.diagnose.observation import Counters, Leg
-from auditor.facts import HOST, Facts, Known, Subject, is_true, value_of
+from auditor.facts import HOST, Facts, Known, Subject, is_true
 from auditor.text import duration, quoted, size
 from auditor.verify.chain import FLUSHES, Failure
 
@@ -253,7 +253,7 @@ def scanning(seen: CauseContext) -> Iterator[Cause]:
 
 
 def _timeout_s(seen: CauseContext) -> int:
-    found = value_of(seen.facts.get(HOST, "zfs_txg_timeout"))
+    found = seen.facts.get(HOST, "zfs_txg_timeout").or_none()
     return found if isinstance(found, int) else 0
 
 

@@ -12,22 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from auditor.facts import (
-    AGAIN,
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    R,
-    Spec,
-    Subject,
-    Unknown,
-    known,
-    unknown,
-    value_of,
-)
+from auditor.facts import AGAIN, HOST, Evidence, Fact, Facts, Judged, Known, R, Spec, Subject, Unknown, known, unknown
 from auditor.gather import layers
 from auditor.gather.layers import Paths
 from auditor.gather.witnesses import HERE
@@ -224,7 +209,7 @@ class _Users:
             lost.add((one.process, one.where))
             text = f"{_guest(one.process, names)} has {one.path} open: {place.how}"
             _, disk = self.holders.nodes.get(one.where, ("", ""))
-            if value_of(self.holders.inventory.get(Subject("disk", disk), "transport")) == "zvol":
+            if self.holders.inventory.get(Subject("disk", disk), "transport").or_none() == "zvol":
                 volumes = [each for each in self.facts.subjects("dataset") if layers.is_volume(each, self.facts)]
                 self._doubt((each.name for each in volumes), text)
             elif len(lost) <= NAMED:

@@ -13,21 +13,7 @@ from auditor.data import platforms
 from auditor.databases import ENGINES, paths, redis, servers, settings
 from auditor.databases.configuration import ELSEWHERE
 from auditor.errors import EXIT_NOTHING, Stop
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    join,
-    known,
-    unknown,
-    value_of,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, known, unknown
 from auditor.gather import layers, users, witnesses
 from auditor.gather.gatherer import Gatherer, Progress, fill, of
 from auditor.gather.layers import covers, pool_of
@@ -227,7 +213,7 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     gatherer.settle(inventory, first)
     witnesses.check_mount_namespace(facts)
     facts.put(platform := _platform(facts))
-    gatherer.platform = str(value_of(platform.value) or platforms.ANY)
+    gatherer.platform = str(platform.value.or_none() or platforms.ANY)
 
 
 def _platform(facts: Facts) -> Fact:
@@ -371,7 +357,7 @@ def datasets_of(
         inside = tuple(each for each in there if each in alone or any(covers(root, each) for root in mine))
         words = " ".join(shlex.quote(root.name) for root in (*mine, *alone))
         seen = Evidence(f"{len(inside)} datasets", f"zfs list {'-r ' if mine else ''}{words}")
-        yield Fact(pool, "datasets", join(failures) if failures else Known(inside, (seen,)))
+        yield Fact(pool, "datasets", Unknown.join(failures) if failures else Known(inside, (seen,)))
 
 
 # -- neighbours -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from auditor.databases import paths
 from auditor.databases.configuration import Tree, folders
 from auditor.databases.paths import FolderDevice, SymbolicLink
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Subject, Unknown, unknown, value_of
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Subject, Unknown, unknown
 from auditor.host.request import Files
 from auditor.sources import block_tree, mounts, nvme, smartctl, zpool_history, zpool_status
 from auditor.sources.pool_tree import LeafRow, display_name
@@ -273,7 +273,7 @@ BY_MOUNT = ("atime", "relatime")  # each mount has its own; exec, setuid, device
 def check_mount_namespace(facts: Facts) -> None:
     """own_mount_namespace becomes unknown where process 1 may be that of a container: its mounts are then no witness."""
     every, apart = facts.get(HOST, "all_processes"), facts.get(HOST, "own_mount_namespace")
-    if isinstance(apart, Known) and apart.value is False and value_of(every) is not True:
+    if isinstance(apart, Known) and apart.value is False and every.or_none() is not True:
         hole = (
             every
             if isinstance(every, Unknown)
@@ -293,7 +293,7 @@ def compare_mounted(facts: Facts) -> Iterator[Fact]:
         for name in () if same else BY_MOUNT:
             if _temporary(facts.get(dataset, name)):
                 yield _not_seen(dataset, name, facts)
-        if other and value_of(facts.get(dataset, "mounted")) is False:
+        if other and facts.get(dataset, "mounted").or_none() is False:
             yield Fact(dataset, "mounted", Known(True, seen.evidence)) if seen else _not_seen(dataset, "mounted", facts)
 
 
@@ -455,8 +455,8 @@ def compare_mounts_of_databases(facts: Facts) -> Iterator[Fact]:
     points = {
         dataset.name: point
         for dataset in facts.subjects("dataset")
-        if value_of(facts.get(dataset, "mounted")) is True
-        and isinstance(point := value_of(facts.get(dataset, "mountpoint")), str)
+        if facts.get(dataset, "mounted").or_none() is True
+        and isinstance(point := facts.get(dataset, "mountpoint").or_none(), str)
         and point.startswith("/")
     }
     for database in facts.subjects("database"):

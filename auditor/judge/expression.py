@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from auditor.data import releases
-from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Spec, Subject, Unknown, join, unknown
+from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Spec, Subject, Unknown, unknown
 from auditor.text import often, quoted
 
 LARGEST = 2**128  # magnitude of a number
@@ -120,7 +120,7 @@ def connective(operands: Iterable[Judged], decisive: bool) -> Judged:
             return operand
         else:
             evidence.extend(operand.evidence)
-    return join(unknowns) if unknowns else Known(not decisive, tuple(dict.fromkeys(evidence)))
+    return Unknown.join(unknowns) if unknowns else Known(not decisive, tuple(dict.fromkeys(evidence)))
 
 
 def negation(operand: Judged) -> Judged:
@@ -131,7 +131,7 @@ def negation(operand: Judged) -> Judged:
 def strict(apply: Callable[[Any, Any], Any], left: Judged, right: Judged) -> Judged:
     """An operation that needs both operands."""
     if isinstance(left, Unknown):
-        return join([left, right]) if isinstance(right, Unknown) else left
+        return Unknown.join([left, right]) if isinstance(right, Unknown) else left
     if isinstance(right, Unknown):
         return right
     try:

@@ -20,12 +20,10 @@ from auditor.facts import (
     Subject,
     Unknown,
     Value,
-    join,
     known,
     unknown,
-    value_of,
 )
-from auditor.model.derivation import Missing, about, catch_missing, derivation, every, evidence, gaps, need, values
+from auditor.model.derivation import Missing, about, catch_missing, derivation, every, evidence, gaps
 from auditor.text import harmless
 
 
@@ -35,14 +33,14 @@ def databases(host: Subject, facts: Facts) -> Judged:
     pool whose datasets nobody could list, those of which nobody knows where they keep it, and the one that the user named.
 
     Unknown where nobody could see the processes."""
-    processes = need(facts.get(HOST, "database_processes"))
+    processes = facts.need(HOST, "database_processes")
     pools = facts.linked(HOST, "pools")
     audited = {each for pool in pools for each in facts.linked(pool, "datasets")}
     unlisted = {pool.name for pool in pools if isinstance(facts.get(pool, "datasets"), Unknown)}
     about = []
     for database in facts.linked(HOST, "database_processes"):
         places = facts.linked(database, "datasets")
-        mine = value_of(facts.get(database, "process")) == "self" or isinstance(
+        mine = facts.get(database, "process").or_none() == "self" or isinstance(
             facts.get(database, "datasets"), Unknown
         )
         if mine or any(each in audited or each.name.partition("/")[0] in unlisted for each in places):
@@ -75,12 +73,12 @@ def named_database(dataset: Subject, facts: Facts) -> Iterator[Fact]:
 @catch_missing
 def _fitting(dataset: Subject, page: Judged, facts: Facts) -> Judged:
     """On raidz and dRAID more than the rule raidz-small-blocks objects to."""
-    size = need(page).number()
+    size = page.need().number()
     every(facts.get(each, "data_vdevs") for each in facts.linked(dataset, "pool"))
     tops = (top for each in facts.linked(dataset, "pool") for top in facts.linked(each, "data_vdevs"))
     types = every(facts.get(top, "type") for top in tops)
     spread = any(str(each.value).startswith(("raidz", "draid")) for each in types)
-    return Known(max(size, 2 * SMALLEST if spread else SMALLEST), need(page).evidence)
+    return Known(max(size, 2 * SMALLEST if spread else SMALLEST), page.need().evidence)
 
 
 SMALLEST = 16 << 10  # four sectors of 4096 bytes (OpenZFS documentation, Workload Tuning: SQLite)
@@ -148,7 +146,7 @@ def database_seen(host: Subject, facts: Facts) -> Iterator[Fact]:
     expected = dict(_expected(facts))
     named = tuple(Evidence(f"{ENGINES[name].title} is named", command) for name, command in expected.items())
     yield Fact(HOST, "database_expected", Known(bool(expected), named or _NOBODY))
-    need(facts.get(HOST, "databases"))
+    facts.need(HOST, "databases")
     here = {}
     for database in facts.linked(HOST, "databases"):
         match facts.get(database, "engine"), facts.get(database, "unexamined"):
@@ -189,12 +187,12 @@ def placement(database: Subject, facts: Facts) -> Iterator[Fact]:
     places = facts.get(database, "datasets")
     if isinstance(places, Known):
         all_of_it = facts.linked(database, "datasets")
-        lasting = [each for each in all_of_it if value_of(facts.get(each, "role")) != "rebuildable"]
+        lasting = [each for each in all_of_it if facts.get(each, "role").or_none() != "rebuildable"]
         pools = sorted({each.name.partition("/")[0] for each in lasting or all_of_it})
         places = Known(len(pools) == 1, (Evidence(f"files in {' and '.join(pools) or 'no pool'}"),))
     yield Fact(database, "one_pool", places)
     log, data = ([each.name for each in facts.linked(database, name)] for name in ("log_datasets", "data_datasets"))
-    values(facts, database, "log_datasets", "data_datasets")
+    facts.values(database, "log_datasets", "data_datasets")
     if not log and not data:
         raise Missing(unknown(f"{database.name}: none of its files was seen on a dataset"))
     text = f"log in {', '.join(log) or 'no dataset'}, data in {', '.join(data) or 'no dataset'}"
@@ -218,19 +216,19 @@ def temporary(host: Subject, facts: Facts) -> Iterator[Fact]:
         for dataset in facts.linked(database, "datasets"):
             found.setdefault(dataset, []).append(_temporary(database, dataset, facts))
     holes = gaps((facts.get(HOST, "databases"), *(facts.get(each, "datasets") for each in databases)))
-    elsewhere: Judged = join(holes) if holes else known(False, "no database keeps files on it", "ps -e")
+    elsewhere: Judged = Unknown.join(holes) if holes else known(False, "no database keeps files on it", "ps -e")
     for dataset in facts.subjects("dataset"):
         here = found.get(dataset, [])
         lasting = [each for each in here if isinstance(each, Known)]
         unsure = gaps(here)
-        yield Fact(dataset, "db_temporary", lasting[0] if lasting else join(unsure) if unsure else elsewhere)
+        yield Fact(dataset, "db_temporary", lasting[0] if lasting else Unknown.join(unsure) if unsure else elsewhere)
 
 
 @catch_missing
 def _temporary(database: Subject, dataset: Subject, facts: Facts) -> Judged:
     if dataset not in facts.linked(database, "tablespace_datasets"):
         return known(False, f"{database.name} keeps more than tablespaces on it")
-    named = need(facts.get(database, "temp_tablespaces"))
+    named = facts.need(database, "temp_tablespaces")
     if not named.value:
         return Known(False, named.evidence)
     names = harmless(", ".join(named.words()))
@@ -254,7 +252,7 @@ UNSAID = "default"  # the server names the value that it took
 )
 def changes_at_restart(database: Subject, facts: Facts) -> Judged:
     """What a restart or a reload would change: where the server itself was asked, and its files say otherwise."""
-    now, then = values(facts, database, "in_force", "configured")
+    now, then = facts.values(database, "in_force", "configured")
     said = _pairs(then)
     changes = [(name, value) for name, value in _pairs(now).items() if said.get(name, value) not in (value, UNSAID)]
     seen = (*now.evidence, *then.evidence)
@@ -318,7 +316,7 @@ def flushes_omitted(host: Subject, facts: Facts) -> Iterator[Fact]:
         if seen := omitted.get(dataset):
             here = Known(tuple(each.text for each in seen), tuple(seen))
         elif doubts := (*unseen, *unsure.get(dataset, ())):
-            here = join(doubts)
+            here = Unknown.join(doubts)
         yield Fact(dataset, "flushes_omitted", here)
 
 
@@ -366,7 +364,7 @@ def whole_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
 
     Of one whose pages have no known size both are unknown. (OpenZFS module/zfs/zil.c zil_lwb_commit of 2.1, zil_lwb_assign
     since 2.2, zil_max_waste_space; zfs_log.c zfs_log_write, zil_write_state of 2.4; tests/lab/points/README.md)"""
-    page, blocks = need(facts.get(database, "page_bytes")).number(), facts.get(database, "data_blocks")
+    page, blocks = facts.need(database, "page_bytes").number(), facts.get(database, "data_blocks")
     small = any(_bytes(each) < page for each in blocks.words())
     yield Fact(database, "page_within_block", blocks._replace(value=not small) if isinstance(blocks, Known) else blocks)
     yield Fact(database, "log_splits_page", _split(database, page, facts))
@@ -380,18 +378,18 @@ def _bytes(line: str) -> int:
 @catch_missing
 def _split(database: Subject, page: int, facts: Facts) -> Judged:
     """One dataset on which it may happen decides."""
-    places = need(facts.get(database, "data_datasets"))
+    places = facts.need(database, "data_datasets")
     found = [_split_on(database, each, page, facts) for each in facts.linked(database, "data_datasets")]
     if splitting := [each for each in found if isinstance(each, Known) and each.value]:
         return splitting[0]
     if holes := gaps(found):
-        return join(holes)
+        return Unknown.join(holes)
     return Known(False, evidence(*found) or places.evidence)
 
 
 @catch_missing
 def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> Judged:
-    sync = need(facts.get(dataset, "sync"))
+    sync = facts.need(dataset, "sync")
     if sync.value == "disabled":  # then nothing is in the log
         return Known(False, about(dataset, sync))
     release, logbias, engine, record, *values = every(
@@ -423,7 +421,7 @@ def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> J
     if None in tried or not counts:
         return _not_tried(page, version)
     if not all(counts) and any(counts):
-        need(files)
+        files.need()
     if any(counts) and (direct := _direct(database, dataset, version, facts)):
         return direct
     line, most = ".".join(map(str, version[:2])), max(counts)
@@ -448,7 +446,7 @@ def _direct(database: Subject, dataset: Subject, version: tuple[object, ...], fa
         return None
     needed = every((facts.get(HOST, "zfs_dio_enabled"), facts.get(dataset, "direct"), facts.get(database, "engine")))
     enabled, direct, engine = (each.value for each in needed)
-    buffered = engine == "postgres" or value_of(facts.get(database, "flush_method")) in BUFFERED
+    buffered = engine == "postgres" or facts.get(database, "flush_method").or_none() in BUFFERED
     if not enabled or direct == "disabled" or (direct == "standard" and buffered):
         return None
     return unknown(

@@ -7,22 +7,8 @@ from typing import NamedTuple
 
 from auditor.databases import ENGINES
 from auditor.databases.paths import MountedFrom
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    join,
-    known,
-    unknown,
-    value_of,
-)
-from auditor.model.derivation import catch_missing, derivation, every, gaps, need, values
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, known, unknown
+from auditor.model.derivation import catch_missing, derivation, every, gaps
 from auditor.model.next_boot import mounted_at
 from auditor.text import harmless, unit_escaped
 
@@ -80,18 +66,18 @@ def service_start(database: Subject, facts: Facts) -> Iterator[Fact]:
 
 @catch_missing
 def _starts(database: Subject, facts: Facts) -> Judged:
-    if value_of(facts.get(database, "process")) == "self":
+    if facts.get(database, "process").or_none() == "self":
         return Known(False, (Evidence("it does not run"),))
-    unit = need(facts.get(database, "unit"))
+    unit = facts.need(database, "unit")
     if not unit.value:
         return Known(False, unit.evidence)
-    starts = need(facts.get(database, "unit_starts"))
+    starts = facts.need(database, "unit_starts")
     return Known(starts.value, (*unit.evidence, *starts.evidence))
 
 
 @catch_missing
 def _start(database: Subject, facts: Facts) -> Start:
-    values(facts, database, *SETS, "unit", "unit_mounts_for", "unit_runs_else")
+    facts.values(database, *SETS, "unit", "unit_mounts_for", "unit_runs_else")
     requires, bound, looks, lasting, local = (frozenset(map(str, facts.get(database, each).words())) for each in SETS)
     paths = tuple(map(str, facts.get(database, "unit_mounts_for").words()))
     unit, runs = (facts.get(database, each).word() for each in ("unit", "unit_runs_else"))
@@ -102,7 +88,7 @@ def _unguarded(database: Subject, facts: Facts) -> Judged:
     """Unknown where none is known to be, and one may be."""
     places, start = facts.get(database, "mounted_from"), _start(database, facts)
     if holes := gaps((places, start)):
-        return join(holes)
+        return Unknown.join(holes)
     assert isinstance(start, Start)
     roots = mounted_at(facts, "/")
     bare, holes, seen = list[str](), list[Unknown](), list[Evidence]()
@@ -123,7 +109,7 @@ def _unguarded(database: Subject, facts: Facts) -> Judged:
         text = f"nothing holds {start.unit} back without {' and '.join(map(harmless, bare))}"
         return known(tuple(bare), text, _shown(start))
     nothing = Evidence("none of its files is on a file system of ZFS")
-    return join(holes) if holes else Known((), tuple(seen) or (nothing,))
+    return Unknown.join(holes) if holes else Known((), tuple(seen) or (nothing,))
 
 
 def _shown(start: Start) -> str:
@@ -176,7 +162,7 @@ def _doubt(
         elif dataset.partition("/")[0] in lists.words():
             why = f"{lists.evidence[0].text}: the unit of {harmless(point)} is made of it when the host starts"
             holes.append(unknown(why))
-    return join(holes) if holes else None
+    return Unknown.join(holes) if holes else None
 
 
 def _path(condition: str) -> str:
@@ -217,12 +203,12 @@ def _by_service(dataset: str, start: Start, facts: Facts) -> str | Unknown | Non
 @catch_missing
 def _begins_anew(database: Subject, facts: Facts) -> Judged:
     """Of a server that lays out nothing by itself: its service may."""
-    name = str(need(facts.get(database, "engine")).value)
+    name = str(facts.need(database, "engine").value)
     if not ENGINES[name].processes:
         return unknown(f"what {name} makes of an empty folder is not known to zaudit")
     if why := ENGINES[name].new_on_empty:
         return Known(True, (Evidence(why),))
-    prepares, runs = values(facts, database, "unit_prepares", "unit_runs_else")
+    prepares, runs = facts.values(database, "unit_prepares", "unit_runs_else")
     if prepares.value:
         return Known(True, prepares.evidence)
     if runs.value:

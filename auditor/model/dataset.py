@@ -8,33 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    is_true,
-    join,
-    known,
-    unknown,
-)
-from auditor.model.derivation import (
-    Missing,
-    about_each,
-    catch_missing,
-    derivation,
-    every,
-    evidence,
-    gaps,
-    linked,
-    need,
-    values,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, known, unknown
+from auditor.model.derivation import Missing, about_each, catch_missing, derivation, every, evidence, gaps
 from auditor.model.next_boot import mounted_at, reached, root_source
 from auditor.sources.mounts import FstabNeed, inside, plain
 from auditor.sources.shares import NfsExport, SmbShare
@@ -61,7 +36,7 @@ _PATH = known("path", "mountpoint is a path", _COMMAND)
 def mounts_at(dataset: Subject, facts: Facts) -> Judged:
     """Rules ask for the kind of mount point, and 10,000 datasets share four answers where each has a path of its own.
     (man 7 zfsprops, mountpoint)"""
-    return _KINDS.get(str(need(facts.get(dataset, "mountpoint")).value), _PATH)
+    return _KINDS.get(str(facts.need(dataset, "mountpoint").value), _PATH)
 
 
 # whose folders they are: what is mounted there is mounted by them, when a container or pod starts
@@ -100,7 +75,7 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
         here = "" if isinstance(below, Unknown) else below.get(dataset.name, "")
         name = known(here, here or "no database was seen to run there")
         yield Fact(dataset, "database_below", below if isinstance(below, Unknown) else name)
-    table, by_fstab = values(facts, HOST, "mount_table", "fstab_zfs")
+    table, by_fstab = facts.values(HOST, "mount_table", "fstab_zfs")
     at: dict[str, list[str]] = {}
     for row in (line.split(" ") for line in table.words()):
         if "-" in row[6:] and row[row.index("-", 6) + 1 :][:1] == ["zfs"]:
@@ -110,7 +85,7 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
         point, canmount = facts.get(dataset, "mountpoint"), facts.get(dataset, "canmount")
         found: tuple[Judged, ...] = fine
         if unseen := gaps((point, canmount)):
-            found = (join(unseen), join(unseen))
+            found = (Unknown.join(unseen), Unknown.join(unseen))
         else:
             set_to = point.word(), canmount.word()
             text, hazard = _differs(dataset.name, *set_to, at, claims, by_fstab.words())
@@ -123,7 +98,7 @@ def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
 @catch_missing
 def _databases_below(subjects: tuple[Subject, ...], claims: Mapping[str, list[str]], facts: Facts) -> Mapping[str, str]:
     """Dataset -> a database in the folder of its mount point: the nearest one, so that all of both have to be known."""
-    databases = linked(facts, HOST, "database_processes")
+    databases = facts.need_linked(HOST, "database_processes")
     homes = every(facts.get(each, "data_directory") for each in databases)
     if databases:
         filesystems = [each for each in subjects if facts.get(each, "type").word() != "volume"]
@@ -168,7 +143,7 @@ def _differs(
 def snapshots_mounted(host: Subject, facts: Facts) -> Judged:
     """Whether a snapshot is mounted: somebody looks into it, below .zfs/snapshot or mounted by hand. OpenZFS takes
     those away that nobody has used for five minutes. (man 4 zfs, zfs_expire_snapshot)"""
-    table = need(facts.get(HOST, "mount_table"))
+    table = facts.need(HOST, "mount_table")
     ends = (str(line).partition(" - zfs ")[2].partition(" ")[0] for line in table.words())
     first = next((source for source in ends if "@" in source), "")
     text = f"{first} is mounted" if first else "no snapshot is mounted"
@@ -215,7 +190,7 @@ def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
 
     The root file system, and what lies below it by its name, is mounted by the initramfs before all of them. A line of fstab
     needs the nearest file system alone."""
-    needs, systemd, *_ = values(facts, HOST, "fstab_needs", "systemd", "generated_pools", "mount_table")
+    needs, systemd, *_ = facts.values(HOST, "fstab_needs", "systemd", "generated_pools", "mount_table")
     if not systemd.value:
         raise Missing(unknown(f"{systemd.evidence[0].text}: in which order it mounts is not looked at"))
     places = _places(facts) if needs.value else {}
@@ -264,7 +239,7 @@ def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
     own, which is found by its name (zfs...key...): what it loads is not read, so that then it is not known. (OpenZFS
     etc/systemd/system-generators/zfs-mount-generator.c, etc/systemd/system/zfs-mount.service.in, contrib/initramfs/scripts/zfs)
     Unknown of datasets that are not encrypted, or have no keylocation of their own."""
-    cipher, location = values(facts, dataset, "encryption", "keylocation")
+    cipher, location = facts.values(dataset, "encryption", "keylocation")
     if cipher.value == "off" or location.value == "none":
         return unknown(f"{dataset.name} has no separate key")
     root = root_source(facts)
@@ -273,10 +248,10 @@ def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
     lists = facts.get(HOST, "generated_pools")
     if isinstance(lists, Known) and dataset.name.partition("/")[0] in lists.words():
         return Known(True, lists.evidence)
-    units = need(reached(facts))
+    units = reached(facts).need()
     if loading := [unit for unit in units.words() if "key" in unit]:
         return unknown(f"{loading[0]} is enabled, and of which datasets it loads the key is not looked at")
-    return Known(False, (*units.evidence, *need(lists).evidence))
+    return Known(False, (*units.evidence, *lists.need().evidence))
 
 
 @derivation(
@@ -295,7 +270,7 @@ def key_inside(dataset: Subject, facts: Facts) -> Judged:
 def _leads_to(root: Subject, wanted: Subject, facts: Facts, passed: set[Subject]) -> Judged:
     """Whether the file of the root's key cannot be reached without the key that is wanted."""
     passed.add(root)
-    on = need(facts.get(root, "key_lies_on"))
+    on = facts.need(root, "key_lies_on")
     unsure: Unknown | None = None
     for holder in facts.linked(root, "key_lies_on"):
         next_root = _root_of(holder, root, facts)
@@ -326,11 +301,11 @@ def _root_of(holder: Subject, from_: Subject, facts: Facts) -> Subject | Unknown
     parts = holder.name.split("/")
     for end in range(len(parts), 0, -1):
         above = Subject("dataset", "/".join(parts[:end]))
-        if need(facts.get(above, "encryption")).value == "off":
+        if facts.need(above, "encryption").value == "off":
             if above == holder:
                 return None
             break
-        if need(facts.get(above, "keylocation")).value != "none":
+        if facts.need(above, "keylocation").value != "none":
             return above
     return unknown(f"{holder.name} is encrypted; which dataset has its key is not clear")
 
@@ -345,10 +320,10 @@ def key_unit(dataset: Subject, facts: Facts) -> Judged:
     Where it does not, systemd unmounts what is bound to it: what is mounted by hand at once, what was mounted before the mount
     was made a unit with the next daemon-reload, and what is in use as soon as it is not. (seen in guests of the lab, OpenZFS
     2.1.11 and 2.4.4; openzfs/zfs issues 11248, 12418) By the name of the dataset, whether it is an encryption root or not."""
-    bound = need(facts.get(HOST, "keys_bound"))
+    bound = facts.need(HOST, "keys_bound")
     if dataset.name not in bound.words():
         return Known("none", bound.evidence)
-    active = need(facts.get(HOST, "key_units_active"))
+    active = facts.need(HOST, "key_units_active")
     return Known("started" if dataset.name in active.words() else "not started", evidence(bound, active))
 
 
@@ -403,7 +378,7 @@ def _decide(hit: Known | None, by_property: bool, setting: Judged, otherwise: Ju
     """A share that was found, or a property that says so, decides; without one both must be known."""
     if hit:
         return hit
-    setting = need(setting)
+    setting = setting.need()
     return Known(True, setting.evidence) if by_property else otherwise
 
 

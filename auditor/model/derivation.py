@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import ParamSpec, TypeVar, cast
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Spec, Subject, Unknown, join, unknown
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Spec, Subject, Unknown, unknown
+from auditor.facts import Missing as Missing
+from auditor.facts import every as every
 from auditor.text import quoted
 
 JUDGED = (Known, Unknown)
@@ -105,46 +107,6 @@ class Lazy:
 # -- what derivations need ------------------------------------------------------------------------------------------
 
 
-class Missing(Exception):
-    """Something that is needed is not known. why: the reasons."""
-
-    def __init__(self, why: Unknown) -> None:
-        super().__init__(why)
-        self.why = why
-
-
-def need(found: R | Unknown) -> R:
-    """What is known, or Missing."""
-    if isinstance(found, Unknown):
-        raise Missing(found)
-    return found
-
-
-def every(judged: Iterable[Judged]) -> list[Known]:
-    """All of them, or Missing with the reasons of each that is not known."""
-    known: list[Known] = []
-    unknowns: list[Unknown] = []
-    for each in judged:
-        if isinstance(each, Known):
-            known.append(each)
-        else:
-            unknowns.append(each)
-    if unknowns:
-        raise Missing(join(unknowns))
-    return known
-
-
-def values(facts: Facts, subject: Subject, *names: str) -> list[Known]:
-    """These facts of a subject, in order, or Missing with the reasons of each that is not known."""
-    return every(facts.get(subject, name) for name in names)
-
-
-def linked(facts: Facts, subject: Subject, name: str) -> tuple[Subject, ...]:
-    """The subjects behind a link, or Missing."""
-    need(facts.get(subject, name))
-    return facts.linked(subject, name)
-
-
 def catch_missing(function: Callable[P, R]) -> Callable[P, R | Unknown]:
     """Makes Unknown of what the function needs and is missing."""
 
@@ -175,7 +137,7 @@ def first_known(judged: Iterable[Judged]) -> Judged:
         if isinstance(each, Known):
             return each
         unknowns.append(each)
-    return join(unknowns)
+    return Unknown.join(unknowns)
 
 
 # -- evidence -------------------------------------------------------------------------------------------------------

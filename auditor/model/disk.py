@@ -11,22 +11,8 @@ from typing import NamedTuple
 
 from auditor.data import drives
 from auditor.data.drives import Drive
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    is_true,
-    join,
-    unknown,
-    value_of,
-)
-from auditor.model.derivation import catch_missing, derivation, every, evidence, first_known, gaps, linked, need, values
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, unknown
+from auditor.model.derivation import catch_missing, derivation, every, evidence, first_known, gaps
 
 NOT_IN_TABLE = "not in the table"
 # in order of trust: the drive's own words before the kernel's, which cuts the model of a SATA drive after 16 characters
@@ -79,7 +65,7 @@ def identity(disk: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(disk, "virtual", virtual)
     yield Fact(disk, "hdd", _hdd(table, drive, virtual, disk, facts))
     yield Fact(disk, "drive_class", table)
-    seen = need(table).evidence
+    seen = table.need().evidence
     no_word = unknown(f"disk {disk}: its model is not in drives.toml")
     yield Fact(disk, "drive_confidence", Known(drive.confidence, seen) if drive else no_word)
 
@@ -93,7 +79,7 @@ def _first(disk: Subject, facts: Facts, names: tuple[str, ...]) -> Judged:
                 return Known(text.strip(), evidence)
             case Unknown() as why if name in facts.of(disk):
                 missing.append(why)
-    return join(missing) if missing else unknown(f"disk {disk}: no source for {' or '.join(names)}")
+    return Unknown.join(missing) if missing else unknown(f"disk {disk}: no source for {' or '.join(names)}")
 
 
 def _model(disk: Subject, facts: Facts) -> Judged:
@@ -135,7 +121,7 @@ def _table(model: Judged, drive: Drive | None, disk: Subject, facts: Facts) -> J
     match facts.get(disk, "transport"):
         case Known(str(kind)) as made if kind in SOFTWARE and isinstance(model, Unknown):
             return Known("virtual", made.evidence)
-    model = need(model)
+    model = model.need()
     if drive:
         sure = f"confidence {drive.confidence}" + (", declared" if drive.confidence == "C" else "")
         text = f"{model.value}: {SAYS[drive.plp]} ({drive.family}; drives.toml, {sure}: {drive.source})"
@@ -163,10 +149,10 @@ def _virtual(table: Judged, drive: Drive | None, disk: Subject, facts: Facts) ->
             why = f"{disk} calls itself a {drive.family}, but is attached by {bus}: what lies between is not known"
             return unknown(why)
         return Known(True, (Evidence(f"{disk} is attached by {bus}"), *transport.evidence))
-    table = need(table)
+    table = table.need()
     if drive:
         return Known(False, table.evidence)
-    transport = need(transport)
+    transport = transport.need()
     if bus not in DRIVES:
         return perhaps_a_volume(disk, bus)
     machine, hint = facts.get(HOST, "virtualization"), facts.get(HOST, "virtual_machine_hint")
@@ -174,7 +160,7 @@ def _virtual(table: Judged, drive: Drive | None, disk: Subject, facts: Facts) ->
         if isinstance(each, Known) and each.value != "none":
             why = f"this host runs in {each.value}; {disk}, whose model is not in drives.toml, may be emulated"
             return unknown(why)
-    return Known(False, (*need(machine).evidence, *transport.evidence))
+    return Known(False, (*machine.need().evidence, *transport.evidence))
 
 
 def perhaps_a_volume(disk: Subject, bus: str) -> Unknown:
@@ -205,7 +191,7 @@ def _hdd(table: Judged, drive: Drive | None, virtual: Judged, disk: Subject, fac
         return unknown(f"{disk}: solid-state or hard disk? " + " but ".join(vote.evidence[0].text for _, vote in votes))
     if not votes:
         silent = unknown(f"{disk}: neither the drive nor the kernel says whether it spins")
-        return join(gaps((rate, flagged)) or [silent])
+        return Unknown.join(gaps((rate, flagged)) or [silent])
     return virtual if isinstance(virtual, Unknown) else Known(answers.pop(), evidence)
 
 
@@ -250,7 +236,7 @@ def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
         given = [found for name in ("sysfs_subsystem_nqn", "serial") if (found := _name_of(disk, name, facts))]
         if not given and not is_true(virtual):
             missing = gaps((facts.get(disk, "serial"), virtual))
-            nameless.append(join(missing) if missing else unknown(f"{disk} gives no serial number"))
+            nameless.append(Unknown.join(missing) if missing else unknown(f"{disk} gives no serial number"))
         if isinstance(virtual, Known) and virtual.value is False:
             sure.update(given)
             unsure.update(_called_otherwise(disk, facts))
@@ -259,7 +245,7 @@ def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
             several = unknown(
                 f"several disks, virtual or perhaps so, give {name} as NVMe subsystem or serial number: {UNSEEN}"
             )
-            unsure[name] = several if isinstance(virtual, Known) else join([several, virtual])
+            unsure[name] = several if isinstance(virtual, Known) else Unknown.join([several, virtual])
         if is_true(virtual) and not (wwn := _name_of(disk, "wwn", facts)).startswith(COMPOSED):
             sure.update([wwn] if wwn else [])
     return Names(frozenset(sure), unsure, tuple(nameless))
@@ -267,7 +253,7 @@ def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
 
 def _called_otherwise(disk: Subject, facts: Facts) -> dict[str, Unknown]:
     """What those say of a drive who are not believed first."""
-    if value_of(facts.get(disk, "transport")) == "usb":
+    if facts.get(disk, "transport").or_none() == "usb":
         return {}
     told = {found for source in SOURCES["serial"] if (found := _name_of(disk, source, facts))}
     return {
@@ -307,7 +293,7 @@ def used_by(host: Subject, facts: Facts) -> Iterator[Fact]:
 )
 def firmware_bug(disk: Subject, facts: Facts) -> Judged:
     """Whether firmware.toml warns of its firmware. A drive that is not in that table has no bug that is known here."""
-    model, revision = values(facts, disk, "model", "firmware")
+    model, revision = facts.values(disk, "model", "firmware")
     if bug := drives.match_firmware(str(model.value), str(revision.value)):
         text = f"{bug.harm}; fixed in {bug.fixed}"
         return Known(text, (Evidence(f"{text} ({bug.source})"), *evidence(model, revision)))
@@ -318,15 +304,14 @@ BY_TRIM = "hard disk that takes TRIM"
 
 
 @derivation(
-    "disk",
-    shingled_family=Spec.word("the family of shingled hard disks of its model, or that it takes TRIM, or empty"),
+    "disk", shingled_family=Spec.word("the family of shingled hard disks of its model, or that it takes TRIM, or empty")
 )
 def shingled_family(disk: Subject, facts: Facts) -> Judged:
     """Whether shingled.toml names its model, or it is a hard disk that takes TRIM, for which only shingled ones have a use.
     (Western Digital, white paper of June 2020: Trim Command, General Benefits for Hard Disk Drives)
 
     Of a model that is not in the table, and takes no TRIM, nothing is known here."""
-    model = need(facts.get(disk, "model"))
+    model = facts.need(disk, "model")
     if found := drives.match_shingled(str(model.value)):
         return Known(found.family, (Evidence(f"{found.family} ({found.source})"), *model.evidence))
     match facts.get(disk, "hdd"), facts.get(disk, "smart_trim"):
@@ -422,7 +407,7 @@ def unreadable(disk: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(disk, "counts_unreadable", Known(True, most.evidence))
         return
     silent = unknown(f"{disk.name} does not report what it could not read")
-    why = join(gaps(found or witnesses) or [silent])
+    why = Unknown.join(gaps(found or witnesses) or [silent])
     yield Fact(disk, "unreadable", why)
     yield Fact(disk, "counts_unreadable", Known(False, answered.evidence) if answered and not found else why)
 
@@ -463,7 +448,7 @@ def critical_warning(disk: Subject, facts: Facts) -> Iterator[Fact]:
         worst = [each for each in answers if is_true(each)]
         known = Known(bool(worst), evidence(*(worst or answers)))
         unseen = gaps(answers)
-        yield Fact(disk, name, join(unseen) if len(unseen) == len(answers) else known)
+        yield Fact(disk, name, Unknown.join(unseen) if len(unseen) == len(answers) else known)
 
 
 # -- who stands below -------------------------------------------------------------------------------------------------
@@ -474,8 +459,8 @@ def providers_below(disk: Subject, facts: Facts) -> Judged:
     """Of a disk that a hypervisor or a network shows, as far as the guest can see; of any other none."""
     if (own := _host_drive(disk, facts)) is not None:
         return Known((), own.evidence)
-    model, transport, table = values(facts, disk, "model", "transport", "drive_class")
-    seen = model, transport, need(facts.get(HOST, "virtualization"))
+    model, transport, table = facts.values(disk, "model", "transport", "drive_class")
+    seen = model, transport, facts.need(HOST, "virtualization")
     listed = drives.load_providers().values() if table.value != "ephemeral" else ()
     return Known(tuple(each.id for each in listed if each.may_be(*map(Known.word, seen))), evidence(*seen))
 
@@ -506,15 +491,17 @@ def providers_of_pools(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 def disks_behind(party: str, facts: Facts) -> list[Subject]:
     """The disks of all pools that are no drives of this host, or Missing: those of a target are reached through a network."""
-    leaves = [leaf for pool in linked(facts, HOST, "pools") for leaf in linked(facts, pool, "leaves")]
-    with_disks = [leaf for leaf in leaves if need(facts.get(leaf, "type")).value == "disk"]
-    disks = [disk for leaf in with_disks for disk in linked(facts, leaf, "disks") if _host_drive(disk, facts) is None]
+    leaves = [leaf for pool in facts.need_linked(HOST, "pools") for leaf in facts.need_linked(pool, "leaves")]
+    with_disks = [leaf for leaf in leaves if facts.need(leaf, "type").value == "disk"]
+    disks = [
+        disk for leaf in with_disks for disk in facts.need_linked(leaf, "disks") if _host_drive(disk, facts) is None
+    ]
     return [disk for disk in disks if shower(disk, facts) == party]
 
 
 def shower(disk: Subject, facts: Facts) -> str:
     """Of a disk that is no drive of this host, or Missing."""
-    return "target" if need(facts.get(disk, "transport")).value in NETWORK else "hypervisor"
+    return "target" if facts.need(disk, "transport").value in NETWORK else "hypervisor"
 
 
 def _host_drive(disk: Subject, facts: Facts) -> Known | None:

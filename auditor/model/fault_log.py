@@ -6,22 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    is_true,
-    join,
-    unknown,
-    value_of,
-)
-from auditor.model.derivation import catch_missing, derivation, first_known, gaps, need
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, unknown
+from auditor.model.derivation import catch_missing, derivation, first_known, gaps
 
 
 class Source(NamedTuple):
@@ -157,7 +143,7 @@ def together(of: Iterable[tuple[str, Judged]]) -> Judged:
             times[entry] = max(int(often), times.get(entry, 0))
     unseen = gaps(found for _, found in of)
     if not times and unseen:
-        return join(unseen)
+        return Unknown.join(unseen)
     seen = (
         piece for _, found in of if isinstance(found, Known) and (found.value or not times) for piece in found.evidence
     )
@@ -193,7 +179,8 @@ def _behind_multipath(
 ) -> Judged:
     """Without the errors of this path that another one may have made good, and with those of the dm devices above."""
     paths, failed_io = _log(Source(PATH_ERRORS), facts), _log(FAILED_IO, facts)
-    paths = need(paths)
+    if isinstance(paths, Unknown):
+        return paths
     repeated, failed = paths.of(names), log.of(names | heads)
     lost = _sum(failed) - _sum(repeated)
     if lost:
@@ -298,7 +285,7 @@ def host_faults(host: Subject, facts: Facts) -> Iterator[Fact]:
 
     Machine checks and counters of memory errors count on bare metal alone, the counters where the memory has ECC."""
     threads = {name: facts.get(HOST, name) for name in THREADS}
-    version = value_of(facts.get(HOST, "zfs_version"))
+    version = facts.get(HOST, "zfs_version").or_none()
     if isinstance(version, tuple) and version >= ONE_MODULE and isinstance(threads["zfs_faults_beside"], Unknown):
         del threads["zfs_faults_beside"]  # what an older question did not look for is not there
     yield Fact(HOST, "zfs_threads_stopped", together((THREADS[name], each) for name, each in threads.items()))
@@ -307,7 +294,7 @@ def host_faults(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 @catch_missing
 def _hardware(facts: Facts) -> Judged:
-    virtual, ecc = need(facts.get(HOST, "virtualization")), facts.get(HOST, "memory_ecc")
+    virtual, ecc = facts.need(HOST, "virtualization"), facts.get(HOST, "memory_ecc")
     if virtual.value != "none":
         return Known((), virtual.evidence)
     found = [(what, facts.get(HOST, name)) for name, what in HARDWARE.items()]
@@ -327,7 +314,7 @@ def memory_ecc(host: Subject, facts: Facts) -> Judged:
     so.
 
     In a virtual machine neither says anything: QEMU's tables claim "Multi-bit ECC" whatever its host has."""
-    machine = need(facts.get(HOST, "virtualization"))
+    machine = facts.need(HOST, "virtualization")
     if machine.value != "none":
         return unknown(f"in {machine.value}: what memory the machine below has is not seen")
     return first_known((facts.get(HOST, "edac_corrects"), facts.get(HOST, "dmi_memory_ecc")))

@@ -20,21 +20,8 @@ from auditor.facts import (
     is_true,
     known,
     unknown,
-    value_of,
 )
-from auditor.model.derivation import (
-    about,
-    about_each,
-    catch_missing,
-    derivation,
-    every,
-    evidence,
-    gaps,
-    linked,
-    need,
-    numbers,
-    values,
-)
+from auditor.model.derivation import about, about_each, catch_missing, derivation, every, evidence, gaps, numbers
 
 LAYERS = frozenset({"partition", "crypt", "multipath", "loop", "md-linear"})  # loop has a rule of its own
 TARGETS = frozenset({"linear", "crypt", "multipath"})
@@ -54,7 +41,7 @@ def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     Layers come from sysfs; what an LVM or other device-mapper device does stands in its table, which only root may read. A
     layer that only its name is known of ("dm", "lvm") is therefore unknown without the table. A cache that writes through, or
     around itself, holds no write that its disk has not; one whose mode is not known is taken for one that writes back."""
-    layers, targets = need(facts.get(leaf, "layers")), facts.get(leaf, "dm_targets")
+    layers, targets = facts.need(leaf, "layers"), facts.get(leaf, "dm_targets")
     named, made_of = layers.words(), targets.words()
     others = [each for each in (*named, *made_of) if each not in LAYERS | TARGETS | TOLD_BY_TARGETS]
     seen = layers.evidence + (targets.evidence if isinstance(targets, Known) else ())
@@ -82,8 +69,8 @@ def flush_path(leaf: Subject, facts: Facts) -> Judged:
     block/blk-core.c). Before Linux 6.11 a device-mapper device took the word of the disks over when its table was loaded
     (dm_table_set_restrictions() in drivers/md/dm-table.c), and keeps it. Unknown where a disk or its cache could not be
     seen."""
-    disks = linked(facts, leaf, "disks")
-    caches = need(facts.get(leaf, "stack_write_cache"))
+    disks = facts.need_linked(leaf, "disks")
+    caches = facts.need(leaf, "stack_write_cache")
     through = [name for name in caches.words() if name.endswith("=write through")]
     if not through:
         return Known(False, caches.evidence)
@@ -135,7 +122,7 @@ def flushes_reach_disk(leaf: Subject, facts: Facts) -> Iterator[Fact]:
 
     Counters since boot refute; they prove little. They say "yes" only where the flushes are as many as all writes since boot
     need and nobody else flushes the disk. Unknown where a disk or its counters could not be seen, or count something else."""
-    results = [_disk(leaf, disk, facts) for disk in linked(facts, leaf, "disks")]
+    results = [_disk(leaf, disk, facts) for disk in facts.need_linked(leaf, "disks")]
     found = _all(results) if results else unknown(f"leaf {leaf}: no disks are known")
     yield Fact(leaf, "flushes_reach_disk", found)
     if isinstance(found, Known):
@@ -187,7 +174,7 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
         return Known(True, about(disk, cache))
     if where := counted_elsewhere(leaf, disk, facts):
         return _silent(f"{disk.name}: the kernel counts its flushes in {where}")
-    writes, flushes = map(Known.number, values(facts, disk, "writes", "flushes"))
+    writes, flushes = map(Known.number, facts.values(disk, "writes", "flushes"))
     text = f"{disk.name}: {flushes:,} flushes for {writes:,} writes since boot"
     counted = Evidence(text, f"cat /sys/block/{disk.name}/stat   # fields 16 and 5")
     seen = (counted, *(about(disk, cache) if isinstance(cache, Known) else ()))
@@ -195,7 +182,7 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
         return _alone(leaf, disk, seen, facts)
     if writes < ENOUGH_WRITES:
         return _silent(f"{text}: too few to tell whether flushes get through")
-    held = need(facts.get(leaf, "allocation_class"))
+    held = facts.need(leaf, "allocation_class")
     found = (_log if held.value == "log" else _data)(leaf, disk, flushes, text, seen, facts)
     # no volatile cache, no flushes: that would be in order
     return cache if isinstance(cache, Unknown) and isinstance(found, Known) and found.value is False else found
@@ -205,7 +192,7 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
 def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
     """By the transaction groups: those that the kernel lists, and as many as all that was written needed."""
     pool = Subject("pool", leaf.within)
-    written, vdevs = need(facts.get(pool, "txg_history_written")), need(facts.get(pool, "vdevs_but_logs"))
+    written, vdevs = facts.need(pool, "txg_history_written"), facts.need(pool, "vdevs_but_logs")
     groups = written.number()
     if groups < ENOUGH_TXGS:
         return _silent(f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through")
@@ -251,7 +238,7 @@ def _others(leaf: Subject, disk: Subject, facts: Facts, but: tuple[str, ...]) ->
     layers, parts = every((facts.get(leaf, "layers"), facts.get(disk, "partitions")))
     if stacked := [each for each in layers.words() if each not in OWN_LAYERS]:
         return Known(tuple(f"what else {each} keeps there" for each in stacked), layers.evidence)
-    need(facts.get(disk, "used_by"))
+    facts.need(disk, "used_by")
     here = [each for each in facts.linked(disk, "used_by") if isinstance(facts.get(each, "vdev"), Known)]
     named = {name for each in here for name in facts.get(each, "nodes").words()}
     left = [name for name in parts.words() if name not in named]
@@ -259,7 +246,7 @@ def _others(leaf: Subject, disk: Subject, facts: Facts, but: tuple[str, ...]) ->
     if left and isinstance(quiet, Unknown):
         return quiet
     found = [name for name in left if name not in quiet.words()]
-    found += [each.name for each in here if each != leaf and value_of(facts.get(each, "allocation_class")) not in but]
+    found += [each.name for each in here if each != leaf and facts.get(each, "allocation_class").or_none() not in but]
     return Known(tuple(found), parts.evidence)
 
 
@@ -276,7 +263,7 @@ def expected_writes(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """What OpenZFS must have written to the vdevs of a pool: what ``flushes_reach_disk`` asks for each leaf.
 
     Unknown where the vdevs are; the blocks also where the kernel counts those of several pools together."""
-    classes = [value_of(facts.get(each, "allocation_class")) for each in linked(facts, pool, "vdevs")]
+    classes = [facts.get(each, "allocation_class").or_none() for each in facts.need_linked(pool, "vdevs")]
     logs = classes.count("log")
     others = len(classes) - logs
     yield Fact(pool, "vdevs_but_logs", known(others, f"{others} top-level vdevs", "zpool status"))
@@ -290,12 +277,12 @@ def _log_blocks(pool: Subject, logs: int, facts: Facts) -> Judged:
     own = [each for each in counted if isinstance(each, Known) and each.value]
     if own:
         return Known(sum(map(Known.number, own)) // logs, own[0].evidence)
-    release = need(facts.get(HOST, "zfs_version"))
+    release = facts.need(HOST, "zfs_version")
     assert isinstance(release.value, tuple)
     counts_apart = numbers(release) >= BY_DATASET or releases.untold(release.value, BY_DATASET)
     if counts_apart and (unread := gaps(counted)):
         return unread[0]
-    together, _ = every((facts.get(HOST, COUNT), facts.get(HOST, "imported_pools")))
+    together, _ = facts.values(HOST, COUNT, "imported_pools")
     if facts.linked(HOST, "imported_pools") != (pool,):
         return unknown("/proc/spl/kstat/zfs/zil: counts the log blocks of all pools together")
     return Known(together.number() // logs, together.evidence)

@@ -9,7 +9,7 @@ from math import ceil
 from typing import NamedTuple
 
 from auditor.data import releases
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, join, unknown, value_of
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, unknown
 from auditor.model.derivation import (
     Missing,
     about,
@@ -19,10 +19,7 @@ from auditor.model.derivation import (
     every,
     evidence,
     gaps,
-    linked,
-    need,
     numbers,
-    values,
 )
 from auditor.text import quoted
 
@@ -48,10 +45,10 @@ def allocation_classes(pool: Subject, facts: Facts) -> Iterator[Fact]:
 
     zio_alloc_zil() in module/zfs/zio.c asks the classes in turn: the log class, then (2.4 and later: commit be1e991a1a, zfs.4)
     special, then normal. A log class without a device that can be written to is skipped."""
-    vdevs, tops = need(facts.get(pool, "vdevs")), facts.linked(pool, "vdevs")
+    vdevs, tops = facts.need(pool, "vdevs"), facts.linked(pool, "vdevs")
     classes = every(facts.get(vdev, "allocation_class") for vdev in tops)
     types = [facts.get(vdev, "type") for vdev in tops]
-    no_data = {vdev for vdev, kind in zip(tops, types, strict=True) if value_of(kind) in NO_DATA}
+    no_data = {vdev for vdev, kind in zip(tops, types, strict=True) if kind.or_none() in NO_DATA}
     by_class = {
         name: tuple(v for v, of in zip(tops, classes, strict=True) if of.value == name and v not in no_data)
         for name in ("normal", "log", "special")
@@ -60,7 +57,7 @@ def allocation_classes(pool: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(pool, "log_vdevs", Known(by_class["log"], seen))
     yield Fact(pool, "special_vdevs", Known(by_class["special"], seen))
     unseen = gaps(types)
-    yield Fact(pool, "data_vdevs", join(unseen) if unseen else Known(by_class["normal"], seen))
+    yield Fact(pool, "data_vdevs", Unknown.join(unseen) if unseen else Known(by_class["normal"], seen))
     leaves = {name: _leaves(of, facts, seen) for name, of in by_class.items()}
     yield Fact(pool, "log_leaves", leaves["log"])
     yield Fact(pool, "data_leaves", _nonempty(pool, leaves["normal"]))
@@ -79,8 +76,8 @@ def _leaves(vdevs: tuple[Subject, ...], facts: Facts, seen: tuple[Evidence, ...]
 
 @catch_missing
 def _of_class(pool: Subject, chosen: Judged, leaves: Mapping[str, Judged]) -> Judged:
-    chosen = need(chosen)
-    return need(_nonempty(pool, leaves[str(chosen.value)]))._replace(evidence=chosen.evidence)
+    chosen = chosen.need()
+    return _nonempty(pool, leaves[str(chosen.value)]).need()._replace(evidence=chosen.evidence)
 
 
 def _nonempty(pool: Subject, leaves: Judged) -> Judged:
@@ -93,14 +90,14 @@ def _nonempty(pool: Subject, leaves: Judged) -> Judged:
 def _zil_class(by_class: dict[str, tuple[Subject, ...]], facts: Facts, pool: Subject) -> Judged:
     """A log vdev takes blocks while any of them can be written to (metaslab_class_get_dspace() of the log class)."""
     usable = [facts.get(vdev, "state") for vdev in by_class["log"]]
-    if any(value_of(state) in ("ONLINE", "DEGRADED") for state in usable):
+    if any(state.or_none() in ("ONLINE", "DEGRADED") for state in usable):
         return Known("log", (Evidence("the pool has a SLOG", f"zpool status {pool.name}"),))
     if unknowns := gaps(usable):
-        return join(unknowns)
+        return Unknown.join(unknowns)
     without = Evidence("no log vdev can be written to" if by_class["log"] else "no SLOG", f"zpool status {pool.name}")
     if not by_class["special"]:
         return Known("normal", (without,))
-    release = need(facts.get(HOST, "zfs_version"))
+    release = facts.need(HOST, "zfs_version")
     assert isinstance(release.value, tuple)
     if why := releases.untold(release.value, BEFORE_NORMAL) or releases.untold(release.value, KNOWN_RELEASES[1]):
         return unknown(why, releases.REMEDY)
@@ -123,7 +120,7 @@ def _of_data(pool: Subject, vdevs: tuple[Subject, ...], name: str, facts: Facts)
 @derivation("pool", log_bytes=Spec.number("space on its log vdevs; a mirror counts once"))
 def log_bytes(pool: Subject, facts: Facts) -> Judged:
     """To compare zfs_wrlog_data_max with; 0 where there is no log vdev."""
-    vdevs, logs = need(facts.get(pool, "log_vdevs")), facts.linked(pool, "log_vdevs")
+    vdevs, logs = facts.need(pool, "log_vdevs"), facts.linked(pool, "log_vdevs")
     sizes = every(facts.get(vdev, "asize_bytes") for vdev in logs)
     return Known(sum(map(Known.number, sizes)), about_each(zip(logs, sizes, strict=True)) or vdevs.evidence)
 
@@ -145,18 +142,18 @@ def commit_leaves(pool: Subject, facts: Facts) -> Judged:
     log, chosen = facts.get(pool, "zil_leaves"), facts.get(pool, "zil_class")
     if isinstance(log, Unknown) or isinstance(chosen, Unknown) or chosen.value == "normal":
         return log
-    around = need(_around(pool, facts))
+    around = _around(pool, facts).need()
     seen = (*log.evidence, *around.evidence)
     if around.value is False:
         return Known(log.value, seen)
-    both = (*facts.linked(pool, "zil_leaves"), *linked(facts, pool, "data_leaves"))
+    both = (*facts.linked(pool, "zil_leaves"), *facts.need_linked(pool, "data_leaves"))
     return Known(tuple(dict.fromkeys(both)), seen)
 
 
 @catch_missing
 def _around(pool: Subject, facts: Facts) -> Judged:
     """Whether commits of this pool write to the data vdevs, with what shows it. One that does decides; not seen does not."""
-    datasets = linked(facts, pool, "datasets")
+    datasets = facts.need_linked(pool, "datasets")
     unknowns: list[Unknown] = []
     quiet: list[Evidence] = []
     release = facts.get(HOST, "zfs_version")
@@ -165,7 +162,7 @@ def _around(pool: Subject, facts: Facts) -> Judged:
         bias = facts.get(dataset, "logbias")
         if isinstance(bias, Known) and bias.value == "throughput":
             return Known(True, about(dataset, bias))
-        if value_of(facts.get(dataset, "mounted")) is False:  # nothing commits there, and nothing is counted
+        if facts.get(dataset, "mounted").or_none() is False:  # nothing commits there, and nothing is counted
             continue
         counts = [facts.get(HOST if before else dataset, name) for name in AROUND]
         for each in (bias, *counts):
@@ -176,7 +173,7 @@ def _around(pool: Subject, facts: Facts) -> Judged:
             else:
                 quiet += each.evidence
     if unknowns:
-        return join(unknowns)
+        return Unknown.join(unknowns)
     if not quiet:  # nothing was counted, which is not the same as nothing that goes there
         return unknown(f"{pool}: no mounted dataset whose commits are counted was looked at")
     return Known(False, tuple(dict.fromkeys(quiet))[:3])
@@ -204,7 +201,7 @@ def loss_window(host: Subject, facts: Facts) -> Iterator[Fact]:
 @catch_missing
 def _window(pools: tuple[Subject, ...], facts: Facts) -> Judged:
     """By the TXGs of these pools, where each has a history."""
-    timeout = need(facts.get(HOST, "zfs_txg_timeout"))
+    timeout = facts.need(HOST, "zfs_txg_timeout")
     lives = every(facts.get(pool, "txg_life_ms_max") for pool in pools)
     syncs = every(facts.get(pool, "txg_sync_ms_max") for pool in pools)
     if not pools:
@@ -262,10 +259,10 @@ def commit_latency(pool: Subject, facts: Facts) -> Iterator[Fact]:
     since boot tell the mean. The slowest leg decides. Each transaction group writes labels synchronously, too; where these, or
     other writes, are most of what a device was timed for, it says little of commits. A leg that is away or was replaced lately
     was timed too little to be judged, and does not keep the others from it."""
-    leaves = [leaf for leaf in linked(facts, pool, "zil_leaves") if value_of(facts.get(leaf, "type")) != "dspare"]
+    leaves = [leaf for leaf in facts.need_linked(pool, "zil_leaves") if facts.get(leaf, "type").or_none() != "dspare"]
     timed = dict(zip(leaves, every(facts.get(leaf, "sync_writes_timed") for leaf in leaves), strict=True))
     leaves = [leaf for leaf in leaves if timed[leaf].number() >= ENOUGH] or leaves
-    commits = need(_commits(pool, facts))
+    commits = _commits(pool, facts).need()
     yield Fact(pool, "commits_timed", min((*map(timed.__getitem__, leaves), commits), key=Known.number))
     waits = [wait for leaf in leaves for wait in _waits(leaf, commits.number(), facts)]
     slowest = max((wait for wait in waits if wait.alone), key=lambda wait: wait.least, default=None)
@@ -295,21 +292,21 @@ def _commits(pool: Subject, facts: Facts) -> Judged:
     if counted := [each for each in of if isinstance(each, Known)]:
         total = sum(map(Known.number, counted))
         return Known(total, (Evidence(f"{total:,} commits on {len(counted)} datasets"),))
-    return need(facts.get(HOST, "zil_commit_count"))
+    return facts.need(HOST, "zil_commit_count")
 
 
 def _waits(leaf: Subject, commits: int, facts: Facts) -> Iterator[_Wait]:
     """For its queue, its drive and its flushes."""
-    writes, synced = map(Known.number, values(facts, leaf, "writes_timed", "sync_writes_timed"))
+    writes, synced = map(Known.number, facts.values(leaf, "writes_timed", "sync_writes_timed"))
     if synced:
-        least, most, queued, queued_most = values(
-            facts, leaf, "write_ms_p99", "write_ms_p99_most", "sync_queue_ms_p99", "sync_queue_ms_p99_most"
+        least, most, queued, queued_most = facts.values(
+            leaf, "write_ms_p99", "write_ms_p99_most", "sync_queue_ms_p99", "sync_queue_ms_p99_most"
         )
         ours = synced <= SHARE * commits
         yield _Wait(_ms(least), _ms(most), "drive", leaf, about(leaf, least), ours and writes <= SHARE * synced)
         yield _Wait(_ms(queued), _ms(queued_most), "queue", leaf, about(leaf, queued), ours)
-    for disk in linked(facts, leaf, "disks"):
-        flushes, ms = map(Known.number, values(facts, disk, "flushes", "flush_ms"))
+    for disk in facts.need_linked(leaf, "disks"):
+        flushes, ms = map(Known.number, facts.values(disk, "flushes", "flush_ms"))
         if flushes >= ENOUGH:
             mean = round(ms / flushes, 3)
             text = f"{disk.name}: {flushes:,} flushes since boot took {mean:g} ms on average"

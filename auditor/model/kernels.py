@@ -8,8 +8,8 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from auditor.data import releases
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, join, unknown
-from auditor.model.derivation import Missing, catch_missing, derivation, evidence, gaps, need, numbers, values
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, unknown
+from auditor.model.derivation import Missing, catch_missing, derivation, evidence, gaps, numbers
 from auditor.model.release import OWN, Changelog
 
 _PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
@@ -50,13 +50,13 @@ def kernels_without_zfs(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 @catch_missing
 def _by_dkms(facts: Facts) -> Judged:
-    running, built = values(facts, HOST, "kernel_release", "dkms_zfs_kernels")
+    running, built = facts.values(HOST, "kernel_release", "dkms_zfs_kernels")
     return Known(any(_is_for(each, str(running.value)) for each in built.words()), evidence(running, built))
 
 
 @catch_missing
 def _by_depmod(facts: Facts) -> Judged:
-    running, listed, with_zfs = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
+    running, listed, with_zfs = facts.values(HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
     if listed.words() and running.value not in listed.words():  # an upgrade has taken its folder away
         return unknown(f"the modules of {running.value}, which runs, are not among those listed")
     return Known(running.value in with_zfs.words(), evidence(running, listed, with_zfs))
@@ -65,15 +65,15 @@ def _by_depmod(facts: Facts) -> Judged:
 @catch_missing
 def _removed(facts: Facts) -> Judged:
     """As pacman removes a kernel at its upgrade, while it runs: what no package owns stays, and depmod's list with it."""
-    running, removed, loaded = values(facts, HOST, "kernel_release", "kernels_removed_with_zfs", "zfs_loaded")
+    running, removed, loaded = facts.values(HOST, "kernel_release", "kernels_removed_with_zfs", "zfs_loaded")
     return Known(bool(loaded.value) and running.value in removed.words(), evidence(running, removed, loaded))
 
 
 @catch_missing
 def _gone(facts: Facts) -> Judged:
     """Where dkms or a package took it away, or whoever built it by hand loaded it from elsewhere."""
-    running, listed, with_zfs, loaded = values(
-        facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs", "zfs_is_module"
+    running, listed, with_zfs, loaded = facts.values(
+        HOST, "kernel_release", "kernels_listed", "kernels_with_zfs", "zfs_is_module"
     )
     there, ahead = running.value in listed.words(), _ahead(listed.words(), str(running.value))
     gone = bool(loaded.value) and there and not {*ahead} & {*with_zfs.words()}
@@ -100,12 +100,12 @@ def _of_others(facts: Facts, removed: Judged) -> Known | None:
 def _without(facts: Facts, by_dkms: Judged, by_depmod: Judged) -> Judged:
     """As depmod has listed them; where it has not listed the running kernel's, as dkms has built them."""
     if is_true(by_depmod):
-        running, listed, with_zfs = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
+        running, listed, with_zfs = facts.values(HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
         without = (each for each in listed.words() if newer(each, str(running.value)))
         return Known(tuple(each for each in without if each not in with_zfs.words()), by_depmod.evidence)
     if isinstance(by_dkms, Known) and not by_dkms.value:
-        return Known((), evidence(by_dkms, need(by_depmod)))
-    running, built, installed = values(facts, HOST, "kernel_release", "dkms_zfs_kernels", "kernels_with_headers")
+        return Known((), evidence(by_dkms, by_depmod.need()))
+    running, built, installed = facts.values(HOST, "kernel_release", "dkms_zfs_kernels", "kernels_with_headers")
     if str(running.value) not in installed.words():  # they are elsewhere (/lib/modules), or in another form
         why = f"the headers of {running.value}, which runs, are not among those seen: others may be missing, too"
         return unknown(why)
@@ -144,8 +144,8 @@ def older_modules(host: Subject, facts: Facts) -> Iterator[Fact]:
 
     Where dkms could not build the release that runs, the one that comes with a kernel is loaded instead, whatever that is. Of
     kernels that are older than the one that runs nothing is said."""
-    loaded = need(facts.get(HOST, "zfs_version"))
-    running, at, versions = values(facts, HOST, "kernel_release", "zfs_modules", "zfs_module_versions")
+    loaded = facts.need(HOST, "zfs_version")
+    running, at, versions = facts.values(HOST, "kernel_release", "zfs_modules", "zfs_module_versions")
     version_of = {path: version for path, version, _ in (row.split(" ") for row in versions.words())}
     ahead = [pair for each in at.words() if newer((pair := each.split(" ", 1))[0], str(running.value))]
     if unseen := [pair for pair in ahead if pair[1] not in version_of]:
@@ -215,7 +215,7 @@ def untested(host: Subject, facts: Facts) -> Iterator[Fact]:
     bad = [each for each in found if isinstance(each, _Untested) and each.text]
     seen = tuple(piece for each in found if isinstance(each, _Untested) for piece in each.seen)
     if not bad and (unseen := gaps(found)):
-        raise Missing(join(unseen))
+        raise Missing(Unknown.join(unseen))
     worst = max((each.gap for each in bad), key=GAPS.index, default="none")
     yield Fact(HOST, "untested", Known(tuple(each.text for each in bad), seen))
     yield Fact(HOST, "untested_gap", Known(worst, seen))
@@ -223,7 +223,7 @@ def untested(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 @catch_missing
 def _no_release(facts: Facts) -> _Untested:
-    version, text = values(facts, HOST, "zfs_version", "zfs_version_text")
+    version, text = facts.values(HOST, "zfs_version", "zfs_version_text")
     release = version.value if isinstance(version.value, tuple) else ()
     if not releases.nature(release):
         return _Untested(seen=version.evidence)
@@ -236,7 +236,7 @@ def _of_kernel(facts: Facts) -> _Untested:
     """Linux-Minimum and Linux-Maximum of META at each tag; from 2.3.0 on configure refuses newer ones without
     --enable-linux-experimental. A distribution patches older releases for its newer kernels, which its version does
     not tell."""
-    version, text, kernel = values(facts, HOST, "zfs_version", "zfs_version_text", "kernel_release")
+    version, text, kernel = facts.values(HOST, "zfs_version", "zfs_version_text", "kernel_release")
     running, release = _KERNEL.match(str(kernel.value)), numbers(version)
     if isinstance(version.value, tuple) and releases.nature(version.value):
         return _Untested(seen=version.evidence)  # which is what is wrong with it
@@ -268,7 +268,7 @@ def _of_kernel(facts: Facts) -> _Untested:
 
 @catch_missing
 def _realtime(facts: Facts) -> _Untested:
-    version = need(facts.get(HOST, "kernel_build"))
+    version = facts.need(HOST, "kernel_build")
     if not _REALTIME.search(str(version.value)):
         return _Untested(seen=version.evidence)
     return _of_pair("a kernel with PREEMPT_RT: run one without", version.evidence, facts)
@@ -277,13 +277,13 @@ def _realtime(facts: Facts) -> _Untested:
 @catch_missing
 def _on_disk(facts: Facts) -> _Untested:
     """The file that modprobe takes for the running kernel; where there is none, rules about the next kernel tell it."""
-    loaded, text, is_module = values(facts, HOST, "zfs_version", "zfs_version_text", "zfs_is_module")
-    running, at = values(facts, HOST, "kernel_release", "zfs_modules")
+    loaded, text, is_module = facts.values(HOST, "zfs_version", "zfs_version_text", "zfs_is_module")
+    running, at = facts.values(HOST, "kernel_release", "zfs_modules")
     pairs = (each.split(" ", 1) for each in at.words())
     path = next((path for kernel, path in pairs if kernel == running.value), "")
     if not is_module.value or not path:
         return _Untested(seen=evidence(is_module, at))
-    rows = need(facts.get(HOST, "zfs_module_versions"))
+    rows = facts.need(HOST, "zfs_module_versions")
     on_disk = next((row.split(" ")[1] for row in rows.words() if row.split(" ")[0] == path), "")
     if not on_disk or on_disk == text.value:
         return _Untested(seen=rows.evidence)
@@ -298,7 +298,7 @@ def _commands(facts: Facts) -> _Untested:
     """A patch release changes nothing between commands and module, and what a minor release adds to the interface is backwards
     compatible: older commands speak to a newer module as before, newer commands may ask an older module for what it
     does not have. Of a .99 nothing is promised. (openzfs/zfs RELEASES.md)"""
-    module, commands = values(facts, HOST, "zfs_version", "zfs_userland_version")
+    module, commands = facts.values(HOST, "zfs_version", "zfs_userland_version")
     if module.value == commands.value:
         return _Untested(seen=evidence(module, commands))
     if not numbers(module) or not numbers(commands):
@@ -321,10 +321,10 @@ def _gap(module: tuple[int, ...], other: tuple[int, ...]) -> str:
 
 def _of_pair(text: str, seen: tuple[Evidence, ...], facts: Facts) -> _Untested:
     """What is untested, unless a distribution built module and kernel as a pair."""
-    platform = need(facts.get(HOST, "platform"))
+    platform = facts.need(HOST, "platform")
     if platform.value in OWN:
         return _Untested(seen=(*seen, *platform.evidence, Evidence(f"{platform.value} tests the two together")))
-    running, at = values(facts, HOST, "kernel_release", "zfs_modules")
+    running, at = facts.values(HOST, "kernel_release", "zfs_modules")
     pairs = (each.split(" ", 1) for each in at.words())
     own = [path for kernel, path in pairs if kernel == running.value and not _ADDED.search(path)]
     if own:

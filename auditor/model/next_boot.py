@@ -10,8 +10,8 @@ from typing import NamedTuple
 from auditor.data import releases
 from auditor.data.platforms import ANY, HOSTID, OPTIONS, filled, initrd_paths
 from auditor.data.releases import Tunable
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, join, unknown
-from auditor.model.derivation import Missing, catch_missing, derivation, every, evidence, gaps, need, numbers, values
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, unknown
+from auditor.model.derivation import Missing, catch_missing, derivation, every, evidence, gaps, numbers
 from auditor.model.kernels import newer
 from auditor.text import unit_escaped, utc
 
@@ -68,7 +68,7 @@ def pool_at_boot(pool: Subject, facts: Facts) -> Iterator[Fact]:
 @catch_missing
 def reached(facts: Facts) -> Judged:
     """The units for ZFS that are started at boot: wanted by one that is none of them, or by one of these; and not masked."""
-    systemd, wanted, masked = values(facts, HOST, "systemd", "zfs_units_wanted", "zfs_units_masked")
+    systemd, wanted, masked = facts.values(HOST, "systemd", "zfs_units_wanted", "zfs_units_masked")
     if not systemd.value:
         return unknown(f"{systemd.evidence[0].text}: what it starts is not looked at")
     pairs = [each.partition(" ")[::2] for each in wanted.words()]
@@ -94,21 +94,21 @@ def _root(pool: Subject, facts: Facts) -> Known | None:
 @catch_missing
 def _scanned(units: Judged, facts: Facts) -> Judged:
     """The scan is for hosts without a cache file, and takes whatever it finds."""
-    units = need(units)
+    units = units.need()
     if SCAN not in units.words():
         return Known(False, units.evidence)
-    cached = need(facts.get(HOST, "cached_pools"))
+    cached = facts.need(HOST, "cached_pools")
     return Known(not cached.value, (*units.evidence, *cached.evidence))
 
 
 @catch_missing
 def _imported(pool: Subject, units: Judged, facts: Facts) -> Judged:
-    units = need(units)
+    units = units.need()
     started = units.words()
     name = unit_escaped(pool.name)
     if {f"zfs-import@{name}.service", f"zfs-import-{name}.service"} & {*started}:
         return Known(True, units.evidence)
-    cached = need(facts.get(HOST, "cached_pools"))
+    cached = facts.need(HOST, "cached_pools")
     pools = cached.words()
     comes = (CACHE in started and pool.name in pools) or (SCAN in started and not pools)
     return Known(comes, (*units.evidence, *cached.evidence))
@@ -119,10 +119,10 @@ def _mounted(pool: Subject, units: Judged, facts: Facts) -> Judged:
     lists = facts.get(HOST, "generated_pools")
     if isinstance(lists, Known) and pool.name in lists.words():
         return Known(True, lists.evidence)
-    units = need(units)
+    units = units.need()
     if MOUNT in units.words():
         return _after_import(pool, units, facts)
-    return Known(False, (*units.evidence, *need(lists).evidence))
+    return Known(False, (*units.evidence, *lists.need().evidence))
 
 
 @catch_missing
@@ -134,7 +134,7 @@ def _after_import(pool: Subject, units: Known, facts: Facts) -> Judged:
     root = _root(pool, facts)
     if TARGET in started or root or not {CACHE, SCAN} & started:
         return Known(True, (root or units).evidence)
-    if not need(_imported(pool, units, facts)).value:
+    if not _imported(pool, units, facts).need().value:
         return Known(True, units.evidence)
     version = facts.get(HOST, "zfs_userland_version")
     if isinstance(version, Known) and numbers(version) < TARGET_SINCE:
@@ -187,7 +187,7 @@ def options_in_doubt(facts: Facts) -> Unknown | None:
 
     A file below /usr that gave an option once, and is gone since, is not seen."""
     # NixOS builds an initrd with every configuration, and puts it where no other system has its own
-    if not need(_root_on_zfs(facts)).value or "nixos" in facts.get(HOST, "os_ids").words():
+    if not _root_on_zfs(facts).need().value or "nixos" in facts.get(HOST, "os_ids").words():
         return None
     times, initrds = _initrds(facts)
     options = facts.get(HOST, "zfs_boot_options")
@@ -204,14 +204,14 @@ def options_in_doubt(facts: Facts) -> Unknown | None:
 
 @catch_missing
 def _root_on_zfs(facts: Facts) -> Judged:
-    return Known(root_source(facts) is not None, need(facts.get(HOST, "mount_table")).evidence)
+    return Known(root_source(facts) is not None, facts.need(HOST, "mount_table").evidence)
 
 
 @catch_missing
 def _outdated(facts: Facts) -> Judged:
     """By the times of content; where only other times are later, as of a file that a package brought, it is not known."""
     times, initrds = _initrds(facts)
-    options = need(facts.get(HOST, "zfs_boot_options"))
+    options = facts.need(HOST, "zfs_boot_options")
     files = {each.command.removeprefix("cat ") for each in options.evidence}  # those with options of the zfs module
     held = [(HOSTID, *_modules(facts, kernel), *sorted(files)) for kernel in initrds]
     held_in = zip(held, initrds.values(), strict=True)
@@ -229,7 +229,7 @@ def _outdated(facts: Facts) -> Judged:
 
 def _initrds(facts: Facts) -> tuple[Mapping[str, Times], Mapping[str, str]]:
     """The times, and for each of the newest kernels its initrd."""
-    found, modules = values(facts, HOST, "initrd_times", "zfs_modules")
+    found, modules = facts.values(HOST, "initrd_times", "zfs_modules")
     rows = [line.split(" ", 2) for line in found.words()]
     times = {path: Times(int(content), int(changed)) for content, changed, path in rows}
     kernels = [each.partition(" ")[0] for each in modules.words()]
@@ -304,7 +304,7 @@ def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 @catch_missing
 def _default(tunable: Tunable, release: Judged) -> Judged:
-    release = need(release)
+    release = release.need()
     if why := _untold(tunable, release):
         return unknown(why, releases.REMEDY)
     if _lacking(tunable, release):
@@ -326,7 +326,7 @@ def _lacking(tunable: Tunable, release: Known) -> bool:
 
 @catch_missing
 def _boot(tunable: Tunable, default: Judged, boot: Boot) -> Judged:
-    options = need(boot.options)
+    options = boot.options.need()
     for option, seen in zip(options.words(), options.evidence, strict=False):
         name, _, value = str(option).partition("=")
         if name == tunable.name:
@@ -336,7 +336,7 @@ def _boot(tunable: Tunable, default: Judged, boot: Boot) -> Judged:
 
 @catch_missing
 def _as_number(found: Judged) -> Judged:
-    found = need(found)
+    found = found.need()
     try:
         return Known(int(str(found.value), 0), found.evidence)
     except ValueError:
@@ -376,4 +376,4 @@ def _list(each: Iterable[Judged | None], none: str) -> Judged:
     if known := [one for one in found if isinstance(one, Known)]:
         return Known(tuple(str(one.value) for one in known), evidence(*known))
     missing = gaps(found)
-    return join(missing) if missing else Known((), (Evidence(none, "grep . /sys/module/zfs/parameters/*"),))
+    return Unknown.join(missing) if missing else Known((), (Evidence(none, "grep . /sys/module/zfs/parameters/*"),))

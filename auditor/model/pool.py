@@ -6,34 +6,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    is_true,
-    join,
-    known,
-    unknown,
-    value_of,
-)
-from auditor.model.derivation import (
-    Missing,
-    about_each,
-    catch_missing,
-    derivation,
-    every,
-    evidence,
-    gaps,
-    linked,
-    need,
-    values,
-)
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, known, unknown
+from auditor.model.derivation import Missing, about_each, catch_missing, derivation, every, evidence, gaps
 from auditor.sources.block_devices import DeviceName
 from auditor.sources.guests import Guest, GuestFile
 from auditor.sources.udev import Label
@@ -52,9 +26,9 @@ def legs_in_use(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """Which legs of a pool are not in use, by name, whatever the pool reports: its state may lag behind theirs.
 
     Of log devices another rule speaks."""
-    leaves = linked(facts, pool, "leaves")
+    leaves = facts.need_linked(pool, "leaves")
     legs = [
-        (leaf, facts.get(leaf, "state")) for leaf in leaves if value_of(facts.get(leaf, "allocation_class")) != "log"
+        (leaf, facts.get(leaf, "state")) for leaf in leaves if facts.get(leaf, "allocation_class").or_none() != "log"
     ]
     unseen = gaps(state for _, state in legs)
     seen = [(leaf, state) for leaf, state in legs if isinstance(state, Known)]
@@ -63,7 +37,7 @@ def legs_in_use(pool: Subject, facts: Facts) -> Iterator[Fact]:
         bad = [(leaf, state) for leaf, state in seen if state.value in states]
         named = tuple(f"{leaf.name} ({state.value})" if name == "legs_not_online" else leaf.name for leaf, state in bad)
         found = Known(named, about_each(bad) or (Evidence("each leg is ONLINE"),))
-        yield Fact(pool, name, join(unseen) if unseen and not bad else found)
+        yield Fact(pool, name, Unknown.join(unseen) if unseen and not bad else found)
 
 
 RESILVERING = "One or more devices is currently being resilvered"
@@ -94,14 +68,14 @@ def status_paragraph(pool: Subject, facts: Facts) -> Iterator[Fact]:
     It tells one thing at a time, the first of a fixed order: where it tells of something earlier, what comes later is not known
     to be absent. (lib/libzfs/libzfs_status.c check_status(), the texts from cmd/zpool/zpool_main.c, the same in 2.1.11 and
     2.4.4)"""
-    status = need(facts.get(pool, "status_text"))
+    status = facts.need(pool, "status_text")
     text = str(status.value)
     yield Fact(pool, "sequential_unverified", _first_says(SEQUENTIAL, (RESILVERING,), status))
     yield Fact(pool, "hostid_mismatch", _first_says(HOSTID, (RESILVERING, SEQUENTIAL), status))
     explained = not text or text.startswith(EXPLAINED)
     if not explained and text.startswith(OF_A_DEVICE):
         leaves = facts.linked(pool, "leaves")
-        counts = [value_of(facts.get(leaf, name)) for leaf in leaves for name in COUNTS]
+        counts = [facts.get(leaf, name).or_none() for leaf in leaves for name in COUNTS]
         explained = any(counts) or any(facts.get(leaf, "state").word("ONLINE") != "ONLINE" for leaf in leaves)
     yield Fact(pool, "unexplained_status", Known("" if explained else text, status.evidence))
 
@@ -123,11 +97,11 @@ def checksum_errors(pool: Subject, facts: Facts) -> Judged:
     """Which devices of a pool have had checksum errors: of several at once, what they share is likelier the cause than each.
 
     At least these where some could not be seen; none only where all were."""
-    counts = [(leaf, facts.get(leaf, "checksum_errors")) for leaf in linked(facts, pool, "leaves")]
+    counts = [(leaf, facts.get(leaf, "checksum_errors")) for leaf in facts.need_linked(pool, "leaves")]
     wrong = [(leaf, count) for leaf, count in counts if isinstance(count, Known) and count.value]
     unseen = gaps(count for _, count in counts)
     if unseen and len(wrong) < 2:
-        return join(unseen)
+        return Unknown.join(unseen)
     seen = tuple(piece for _, count in wrong or counts if isinstance(count, Known) for piece in count.evidence)
     return Known(tuple(leaf.name for leaf, _ in wrong), seen or (Evidence("the pool has no device"),))
 
@@ -136,18 +110,18 @@ def checksum_errors(pool: Subject, facts: Facts) -> Judged:
 def errors_beyond(pool: Subject, facts: Facts) -> Judged:
     """Where errors may have used up the redundancy: what is bad on one leg too many cannot be repaired. A leg that is
     resilvered counts as gone, so that errors of the other leg of a mirror are enough."""
-    vdevs = linked(facts, pool, "vdevs")
+    vdevs = facts.need_linked(pool, "vdevs")
     found = [(vdev, _beyond(vdev, facts)) for vdev in vdevs]
     bad = [(vdev, each) for vdev, each in found if is_true(each)]
     if not bad and (unseen := gaps(each for _, each in found)):
-        return join(unseen)
+        return Unknown.join(unseen)
     seen = about_each(bad) or (Evidence("no vdev has errors on more legs than it can lose", "zpool status {subject}"),)
     return Known(tuple(vdev.name for vdev, _ in bad), seen)
 
 
 @catch_missing
 def _beyond(vdev: Subject, facts: Facts) -> Judged:
-    tolerated, _ = values(facts, vdev, "failures_tolerated", "leaves")
+    tolerated, _ = facts.values(vdev, "failures_tolerated", "leaves")
     counts = [(leaf, facts.get(leaf, name)) for leaf in facts.linked(vdev, "leaves") for name in COUNTS]
     bad = [(leaf, each) for leaf, each in counts if isinstance(each, Known) and each.number()]
     legs = len({leaf for leaf, _ in bad})
@@ -155,7 +129,7 @@ def _beyond(vdev: Subject, facts: Facts) -> Judged:
         return Known(bool(tolerated.number()), about_each(bad))
     if not bad:
         every(each for _, each in counts)
-    left = need(facts.get(vdev, "failures_left")) if bad else tolerated
+    left = facts.need(vdev, "failures_left") if bad else tolerated
     return Known(legs > left.number(), (*about_each(bad), *left.evidence))
 
 
@@ -184,10 +158,10 @@ def txg_unfinished(pool: Subject, facts: Facts) -> Judged:
 
     Both times are of one clock, gethrtime(). That of the look is read before the list of TXGs, so what comes out is rather too
     short than too long, by milliseconds. Unknown where there is such a TXG and no clock."""
-    since = need(facts.get(pool, "txg_unfinished_since_ns"))
+    since = facts.need(pool, "txg_unfinished_since_ns")
     if since.value == 0:
         return Known(0.0, since.evidence)
-    now = need(facts.get(pool, "kstat_clock_ns"))
+    now = facts.need(pool, "kstat_clock_ns")
     return Known(round(max(now.number() - since.number(), 0) / 1e6, 3), evidence(since, now))
 
 
@@ -232,13 +206,13 @@ def snapshot_space(pool: Subject, facts: Facts) -> Iterator[Fact]:
 
 def _held(pool: Subject, facts: Facts) -> dict[str, tuple[int, int]]:
     """Dataset -> bytes that its snapshots hold (at least, at most)."""
-    datasets = linked(facts, pool, "datasets")
+    datasets = facts.need_linked(pool, "datasets")
     if Subject("dataset", pool.name) not in datasets:
         raise Missing(unknown(f"{pool}: not all of its datasets are audited"))
     children: dict[str, int] = defaultdict(int)
     for dataset in datasets:
         for name in ("origin", *SIZES):
-            need(facts.get(dataset, name))
+            facts.need(dataset, name)
         counts = max(_bytes(facts, dataset, "used"), _bytes(facts, dataset, "reservation"))
         children[dataset.name.rpartition("/")[0]] += counts
     found = {}
@@ -253,15 +227,13 @@ def _held(pool: Subject, facts: Facts) -> dict[str, tuple[int, int]]:
 @derivation("pool", thin_promised=Spec.number("what all thin volumes that can be written to may still take, bytes"))
 def thin_volumes(pool: Subject, facts: Facts) -> Judged:
     """Of each its size less what it refers to and has reserved. Unknown unless all datasets of the pool were looked at."""
-    datasets, promised = linked(facts, pool, "datasets"), 0
+    datasets, promised = facts.need_linked(pool, "datasets"), 0
     if Subject("dataset", pool.name) not in datasets:
         return unknown(f"{pool}: not all of its datasets are audited")
     for dataset in datasets:
-        kind, readonly = every((facts.get(dataset, "type"), facts.get(dataset, "readonly")))
+        kind, readonly = facts.values(dataset, "type", "readonly")
         if (kind.value, readonly.value) == ("volume", "off"):
-            whole, reserved, held = map(
-                Known.number, every(facts.get(dataset, name) for name in ("volsize", "refreservation", "referenced"))
-            )
+            whole, reserved, held = map(Known.number, facts.values(dataset, "volsize", "refreservation", "referenced"))
             promised += max(int(whole) - int(max(reserved, held)), 0) if reserved < whole else 0
     return known(promised, f"thin volumes may take {size(promised)} more", f"zfs list -t volume -r {pool.name}")
 
@@ -279,7 +251,7 @@ def next_snapshot(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     AVAIL of the dataset includes what is reserved for it and not yet written (dsl_dataset_space). What it alone holds is what
     it refers to, unless snapshots or a clone's origin hold part of it: then it uses more than that, or less."""
     names = ("used", "available", "referenced", "refreservation")
-    found = every(facts.get(dataset, name) for name in (*names, "origin"))
+    found = facts.values(dataset, *names, "origin")
     used, available, referenced, reserved = (int(each.number()) for each in found[:4])
     seen = evidence(*found)
     most = min(referenced, reserved)
@@ -346,7 +318,7 @@ def pools_not_imported(host: Subject, facts: Facts) -> Iterator[Fact]:
         why = doubts if twice else [*doubts, *of_opened]
         if not found:
             why = hidden if twice else []
-        yield Fact(HOST, fact, join(why) if why else known(found, text, COMMAND))
+        yield Fact(HOST, fact, Unknown.join(why) if why else known(found, text, COMMAND))
 
 
 def _is_there(leaf: Subject, facts: Facts) -> bool:
@@ -383,7 +355,7 @@ def age(pool: Subject, facts: Facts) -> Iterator[Fact]:
 
 @catch_missing
 def _ever(pool: Subject, facts: Facts) -> Judged:
-    function = need(facts.get(pool, "scan_function"))
+    function = facts.need(pool, "scan_function")
     if function.value in PARTIAL:
         what = PARTIAL[str(function.value)]
         return unknown(f"{pool.name}: the last scan was {what}; zpool status does not remember the scrub before it")
@@ -392,9 +364,9 @@ def _ever(pool: Subject, facts: Facts) -> Judged:
 
 @catch_missing
 def _scrub(pool: Subject, facts: Facts) -> Judged:
-    function, state = need(facts.get(pool, "scan_function")), need(facts.get(pool, "scan_state"))
+    function, state = facts.need(pool, "scan_function"), facts.need(pool, "scan_state")
     if function.value != "scrub":
-        need(_ever(pool, facts))
+        _ever(pool, facts).need()
         return unknown(f"{pool.name}: no scrub is on record")
     if state.value in UNFINISHED:
         text = f"{pool.name}: a scrub is {state.value}; zpool status does not remember the scrub before it"
@@ -409,7 +381,7 @@ def _scrub(pool: Subject, facts: Facts) -> Judged:
 def _without(pool: Subject, facts: Facts) -> Judged:
     """Each scan that begins takes the place of the one before it, of whatever kind: since the last one ended, or, where it
     has not, since it began, no scrub has ended."""
-    function, state = need(facts.get(pool, "scan_function")), need(facts.get(pool, "scan_state"))
+    function, state = facts.need(pool, "scan_function"), facts.need(pool, "scan_state")
     if function.value == "none":
         return unknown(f"{pool.name}: no scrub is on record")
     if state.value in UNFINISHED:
@@ -420,7 +392,7 @@ def _without(pool: Subject, facts: Facts) -> Judged:
 @catch_missing
 def since(facts: Facts, subject: Subject, name: str, what: str) -> Judged:
     """Days between a moment (a fact in seconds since the epoch) and the audit; what: words for the evidence."""
-    then = need(facts.get(subject, name))
+    then = facts.need(subject, name)
     days = (facts.now - then.number()) / DAY_S
     if days < -1:
         return unknown(f"{subject.name}: {what} {-days:.0f} days in the future: the clock of this host is wrong")
@@ -437,7 +409,7 @@ def _ago(days: float) -> str:
 @derivation("pool", clustered=Spec.flag("a cluster manager was seen to move it between hosts"))
 def clustered(pool: Subject, facts: Facts) -> Judged:
     """Whether Pacemaker imports it on one host or another. Other managers, and a person, are not seen."""
-    found = need(facts.get(HOST, "cluster_pools"))
+    found = facts.need(HOST, "cluster_pools")
     return Known(pool.name in found.words(), found.evidence)
 
 
@@ -471,7 +443,7 @@ def _returns(pool: Subject, facts: Facts) -> Judged:
     """Of the host that came back most often, whichever it is: somebody who may have a line of his own logged (zpool_history)
     may bring a return about, and take none away. A pool that moved for good, or a host that was given another name, does not
     come back."""
-    found = need(facts.get(pool, "taken_up"))
+    found = facts.need(pool, "taken_up")
     times = [(int(seconds), host) for seconds, host in found.pairs()]
     if not times:
         return unknown(f"zpool history -i {pool.name}: no host that had a name is on record as having taken it up")
@@ -503,7 +475,7 @@ def _back(times: Sequence[tuple[int, str]], here: str, now: float) -> tuple[int,
 def _whole(pool: Subject, facts: Facts) -> Judged:
     """The history is a ring: what has left it is unknown."""
     root = Subject("dataset", pool.name)
-    first, created = need(facts.get(pool, "history_since_s")), need(facts.get(root, "creation"))
+    first, created = facts.need(pool, "history_since_s"), facts.need(root, "creation")
     days = (first.number() - created.number()) / DAY_S
     if days <= 1:
         return Known(True, first.evidence)
@@ -518,19 +490,19 @@ def _trimmed(pool: Subject, facts: Facts) -> Judged:
         if is_true(way):
             return way
     if unknowns := gaps(ways):
-        return join(unknowns)
+        return Unknown.join(unknowns)
     return Known(False, evidence(*ways))
 
 
 @catch_missing
 def _automatic(pool: Subject, facts: Facts) -> Judged:
-    found = need(facts.get(pool, "autotrim"))
+    found = facts.need(pool, "autotrim")
     return Known(found.value == "on", found.evidence)
 
 
 @catch_missing
 def _timer(pool: Subject, facts: Facts) -> Judged:
-    timers = need(facts.get(HOST, "trim_timers"))
+    timers = facts.need(HOST, "trim_timers")
     return Known(pool.name in timers.words(), timers.evidence)
 
 
@@ -554,7 +526,7 @@ def _cron(pool: Subject, facts: Facts) -> Judged:
     every((facts.get(pool, "leaves"), *(facts.get(leaf, "disks") for leaf in leaves), *transports))
     if not disks:
         return unknown(f"no disk of pool {pool} is known")
-    others = [disk for disk, by in zip(disks, transports, strict=True) if value_of(by) != "nvme"]
+    others = [disk for disk, by in zip(disks, transports, strict=True) if by.or_none() != "nvme"]
     text = f"Debian's job trims pools of NVMe drives alone, and {others[0]} is none" if others else ""
     return Known(not others, (Evidence(text, "cat /usr/lib/zfs-linux/trim"),) if others else job.evidence)
 
@@ -562,10 +534,10 @@ def _cron(pool: Subject, facts: Facts) -> Judged:
 @catch_missing
 def _by_hand(pool: Subject, facts: Facts) -> Judged:
     """Never true: whoever may take a snapshot may write such a line."""
-    trims = need(facts.get(pool, "trims"))
+    trims = facts.need(pool, "trims")
     if trims.value == 0:
         return Known(False, trims.evidence)
-    days = need(since(facts, pool, "trim_s", "trimmed"))
+    days = since(facts, pool, "trim_s", "trimmed").need()
     assert isinstance(days.value, float)
     if days.value > BY_HAND_DAYS:
         return Known(False, (*days.evidence, Evidence(f"{trims.value} times by hand")))
@@ -579,7 +551,7 @@ def _by_hand(pool: Subject, facts: Facts) -> Judged:
 def copied(dataset: Subject, facts: Facts) -> Judged:
     """Up to which moment a copy elsewhere may have it: no proof of one. Who may make bookmarks may make any (man 8 zfs-allow),
     and a copy that leaves no bookmark is not seen: what is lost with the pool is at least what came later."""
-    seen = need(facts.get(Subject("pool", dataset.name.partition("/")[0]), "bookmarks"))
+    seen = facts.need(Subject("pool", dataset.name.partition("/")[0]), "bookmarks")
     own = [each for each in seen.words() if each.rpartition(" ")[0].partition("#")[0] == dataset.name]
     newest = max(own, key=lambda each: int(each.rpartition(" ")[2]), default="")
     name, _, made = newest.rpartition(" ")

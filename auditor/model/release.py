@@ -10,22 +10,8 @@ from typing import NamedTuple
 from auditor import data
 from auditor.data import releases
 from auditor.data.releases import Build, Fix, Release
-from auditor.facts import (
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    join,
-    known,
-    unknown,
-    value_of,
-)
-from auditor.model.derivation import Missing, catch_missing, derivation, every, gaps, need, numbers
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, known, unknown
+from auditor.model.derivation import Missing, catch_missing, derivation, every, gaps, numbers
 from auditor.model.fault_log import ONE_MODULE
 
 LINES = tuple(each for each in releases.LINES if each not in releases.ENDED)
@@ -98,14 +84,14 @@ def build_of(text: Judged, facts: Facts) -> tuple[Judged, releases.Build | None]
 
 @catch_missing
 def _published(text: Judged, platform: Judged) -> Judged:
-    text = need(text)
+    text = text.need()
     version = str(text.value)
     published = releases.of(version)
     if published and (why := releases.nature(releases.version(version, releases.spelt(published)))):
         return unknown(why, releases.REMEDY)
     here = platform.word()
     if releases.as_tagged(version) and here not in OWN:
-        need(platform)
+        platform.need()
         return Known(True, text.evidence)
     remedy = next((each for mark, each in REMEDIES if mark in version or mark == here), "its maintainer's changelog")
     return unknown(f"{version} is a separate build: fixes of later releases may be in it", remedy)
@@ -291,7 +277,7 @@ def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
     all the same: there it has happened. What has an advisory is left to it, but no advisory speaks of lines that have ended. Of
     those the bugs of the release as it was published are named, whoever built it, and what was not seen counts as used. Of a
     version that is no release none is named."""
-    text = need(facts.get(HOST, "zfs_version_text"))
+    text = facts.need(HOST, "zfs_version_text")
     if (release := releases.of(str(text.value))) is None:
         raise Missing(unknown(f"{text.value} is not a release"))
     alike, build = build_of(text, facts)
@@ -329,8 +315,8 @@ def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Bui
         return Known((), text.evidence)
     found = {use: _used(use, facts) for use in set().union(*(fix.uses for fix in here))}
     if not ended and (unseen := gaps(found.values())):
-        return join(unseen)
-    struck = [fix for fix in here if all(value_of(found[use]) is not False for use in fix.uses)]
+        return Unknown.join(unseen)
+    struck = [fix for fix in here if all(found[use].or_none() is not False for use in fix.uses)]
     if struck and isinstance(alike, Unknown) and not build and not ended:
         return alike
     seen = (Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in struck)
@@ -396,7 +382,7 @@ def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:
     if release[:2] >= ONE_MODULE:  # what an older question did not look for is not there
         del judged["beside"]
     if not found and (gone := gaps(judged.values())):
-        return join(gone)
+        return Unknown.join(gone)
     seen = tuple(Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in found)
     return Known(
         tuple(_spelt(fix, release) for fix in found),

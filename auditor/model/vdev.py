@@ -23,23 +23,10 @@ from auditor.facts import (
     Unknown,
     Value,
     is_true,
-    join,
     known,
     unknown,
 )
-from auditor.model.derivation import (
-    Missing,
-    about,
-    about_each,
-    catch_missing,
-    derivation,
-    every,
-    evidence,
-    gaps,
-    linked,
-    need,
-    values,
-)
+from auditor.model.derivation import Missing, about, about_each, catch_missing, derivation, every, evidence, gaps
 from auditor.model.disk import Names, names
 from auditor.sources.guests import ClosedGuest, Guest, GuestFile
 from auditor.text import harmless
@@ -54,7 +41,7 @@ def failures_tolerated(vdev: Subject, facts: Facts) -> Judged:
     As it is built, not as it is now: a degraded mirror is still a mirror, and ``pool-degraded`` says that it is degraded. A hot
     spare that stands in for a disk adds no leg, and a raidz survives no more failures with one than without.
     vdev.failures_tolerated; unknown for a vdev without data (indirect, hole)."""
-    found = values(facts, vdev, "type", "leaves")
+    found = facts.values(vdev, "type", "leaves")
     kind, leaves = found
     tolerated = _tolerated(str(kind.value), vdev, facts)
     if tolerated is None:
@@ -90,7 +77,7 @@ def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     (seen for minutes with failmode=wait). A disk that is being replaced, or that a spare stands in for, is not missed. A leg
     that is still resilvered lacks what is older than its absence, though it is ONLINE: without it a mirror has one copy of
     that. Known where those that are seen decide it; else unknown, with why the others were not seen."""
-    known = values(facts, vdev, "leaves", "failures_tolerated")
+    known = facts.values(vdev, "leaves", "failures_tolerated")
     leaves = facts.linked(vdev, "leaves")
     spare = int(known[1].value) if isinstance(known[1].value, int) else 0
     gone: list[Evidence] = []
@@ -119,7 +106,7 @@ def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     elif count > spare:
         yield Fact(vdev, "too_few_devices", Known(True, tuple(dict.fromkeys(gone))))
     elif unseen and count + len(unseen) > spare:
-        yield Fact(vdev, "too_few_devices", join(unseen))
+        yield Fact(vdev, "too_few_devices", Unknown.join(unseen))
     else:
         yield Fact(vdev, "too_few_devices", Known(False, known[0].evidence + known[1].evidence))
 
@@ -134,7 +121,7 @@ def resilver_unmarked(pool: Subject, facts: Facts) -> bool:
 def _left(vdev: Subject, left: int | None, gone: list[Evidence], unseen: list[Unknown]) -> Judged:
     """left: None where others may stand in for those that are gone."""
     if unseen:
-        return join(unseen)
+        return Unknown.join(unseen)
     if left is None:
         return unknown(f"{vdev}: devices of it are gone or resilvered, and which copies are whole is not clear")
     left = max(left, 0)
@@ -160,18 +147,18 @@ def outlives_memory(vdev: Subject, facts: Facts) -> Judged:
     then, and it can lose as many as its redundancy bears, less those that are gone already.
 
     Known where those that are seen decide it."""
-    leaves = need(facts.get(vdev, "leaves"))
+    leaves = facts.need(vdev, "leaves")
     below = [(leaf, facts.get(leaf, "below")) for leaf in facts.linked(vdev, "leaves")]
     in_memory = [(leaf, each) for leaf, each in below if isinstance(each, Known) and each.value in MEMORY]
     unseen = gaps(each for _, each in below)
     if not in_memory and not unseen:
         return Known(True, leaves.evidence)
-    left = need(facts.get(vdev, "failures_left"))
+    left = facts.need(vdev, "failures_left")
     seen = (Evidence(f"{len(in_memory)} of {len(below)} leaves of {vdev} lie in memory"), *left.evidence)
     seen = (*seen, *about_each(in_memory))
     if len(in_memory) > left.number():
         return Known(False, seen)
-    return Known(True, seen) if len(in_memory) + len(unseen) <= left.number() else join(unseen)
+    return Known(True, seen) if len(in_memory) + len(unseen) <= left.number() else Unknown.join(unseen)
 
 
 @derivation(
@@ -184,7 +171,7 @@ def native_ashift(vdev: Subject, facts: Facts) -> Iterator[Fact]:
 
     As OpenZFS reports it of a leaf, else as the kernel does of the disks. A virtual disk of 512-byte blocks says nothing of the
     device below it: native_ashift is unknown there."""
-    need(facts.get(vdev, "leaves"))
+    facts.need(vdev, "leaves")
     for name in ("least_ashift", "native_ashift"):
         found = every(_leaf(leaf, facts, name == "least_ashift") for leaf in facts.linked(vdev, "leaves"))
         if not found:
@@ -201,14 +188,14 @@ def _leaf(leaf: Subject, facts: Facts, reported: bool) -> Judged:
     native = facts.get(leaf, "native_block_bytes")
     if isinstance(native, Known) and isinstance(native.value, int):
         return Known(native.value.bit_length() - 1, about(leaf, native))
-    need(facts.get(leaf, "disks"))
+    facts.need(leaf, "disks")
     found = every(_disk(disk, facts, reported) for disk in facts.linked(leaf, "disks"))
     return max(found, key=Known.number)
 
 
 @catch_missing
 def _disk(disk: Subject, facts: Facts, reported: bool) -> Judged:
-    size = need(facts.get(disk, "physical_block_bytes"))
+    size = facts.need(disk, "physical_block_bytes")
     if size.value == 512 and is_true(facts.get(disk, "virtual")) and not reported:
         return unknown(f"{disk.name} is virtual: its 512-byte blocks say nothing of the device below")
     return Known(size.number().bit_length() - 1, about(disk, size))
@@ -312,7 +299,7 @@ def slow_leg(vdev: Subject, facts: Facts) -> Iterator[Fact]:
 
 def _legs(vdev: Subject, facts: Facts) -> list[Leg]:
     """Empty where it has one leg."""
-    if need(facts.get(vdev, "type")).value not in ("mirror", "draid", *PARITY):
+    if facts.need(vdev, "type").value not in ("mirror", "draid", *PARITY):
         return []
     leaves = facts.linked(vdev, "leaves")
     every((facts.get(vdev, "leaves"), *(facts.get(leaf, "disks") for leaf in leaves)))
@@ -320,7 +307,7 @@ def _legs(vdev: Subject, facts: Facts) -> list[Leg]:
     for leaf in leaves:
         for disk in facts.linked(leaf, "disks"):
             writes, write_ms, flushes, flush_ms = map(
-                Known.number, values(facts, disk, "writes", "write_ms", "flushes", "flush_ms")
+                Known.number, facts.values(disk, "writes", "write_ms", "flushes", "flush_ms")
             )
             legs.append(Leg(leaf.name, disk.name, writes, (write_ms + flush_ms) / max(writes + flushes, 1)))
     return legs
@@ -478,7 +465,7 @@ def _neighbour(value: bool | str, group: Group, leaf: Leaf, groups: Groups, seen
     doubts = [*group.left_out(leaf), *(_doubt(leaf, groups.leaves[other]) for other in group.doubts(leaf))]
     if not doubts:
         return Known(value, (seen,))
-    return join([*doubts[:MOST], *([MORE] if len(doubts) > MOST else [])])
+    return Unknown.join([*doubts[:MOST], *([MORE] if len(doubts) > MOST else [])])
 
 
 def _doubt(leaf: Leaf, other: Leaf) -> Unknown:
@@ -487,7 +474,7 @@ def _doubt(leaf: Leaf, other: Leaf) -> Unknown:
     where = [other.disks] if isinstance(other.disks, Unknown) else []
     common = sorted(own.all & its.all)
     blurred = [each.unsure[name] for name in common for each in (own, its) if name in each.unsure]
-    return join((*own.nameless, *where, *its.nameless, *blurred))
+    return Unknown.join((*own.nameless, *where, *its.nameless, *blurred))
 
 
 # -- what it lies on ------------------------------------------------------------------------------------------------
@@ -503,7 +490,7 @@ def open_in_guest(leaf: Subject, facts: Facts) -> Judged:
     on; a partition beside it is another one. What a guest reaches by SCSI commands (/dev/sgN) is not told by a number: who has
     such a device open may have any drive. Who serves a network block device to this host has that open as well, and writes
     nothing there. Known to be none only where all that guests have open was seen, and the way from the leaf to its disks."""
-    guests = need(facts.get(HOST, "guests"))
+    guests = facts.need(HOST, "guests")
     if not guests.value:
         return Known("", guests.evidence)
     opened, closed, generic = (facts.get(HOST, name) for name in ("guest_files", "closed_guests", "generic_guests"))
@@ -521,7 +508,7 @@ def open_in_guest(leaf: Subject, facts: Facts) -> Judged:
         unknown(harmless(f"guest {names.get(each, each)} (process {each}) reaches a drive by SCSI commands (/dev/sg)"))
         for each in generic.words()[:1]
     ]
-    return join(unseen) if unseen else Known("", evidence(opened))
+    return Unknown.join(unseen) if unseen else Known("", evidence(opened))
 
 
 @derivation("pool", resilver_still_s=Spec.real("for how long the scan that runs has read nothing, s; 0 where it has"))
@@ -533,13 +520,13 @@ def resilver_still(pool: Subject, facts: Facts) -> Judged:
     module/zfs/spa_misc.c spa_scan_stat_init, spa_scan_get_stats; cmd/zpool/zpool_main.c print_scan_scrub_resilver_status) It
     counts since the pass began; where only the scan has a time, since that or the import, whichever is later. Unknown where no
     scan runs."""
-    moved = need(facts.get(pool, "scan_moved"))
+    moved = facts.need(pool, "scan_moved")
     if moved.value is True:
         return Known(0.0, moved.evidence)
     start = facts.get(pool, "scan_pass_start_s")
     if isinstance(start, Known):
         return _for(facts.now - start.number(), moved, start)
-    known = values(facts, pool, "scan_start_s", "kstat_clock_ns", "kstat_created_ns")
+    known = facts.values(pool, "scan_start_s", "kstat_clock_ns", "kstat_created_ns")
     began, clock, created = map(Known.number, known)
     return _for(min(facts.now - began, (clock - created) / 1e9), moved, *known)
 
@@ -561,12 +548,12 @@ def survives_drive_loss(leaf: Subject, facts: Facts) -> Judged:
     kernel = facts.get(leaf, "redundant_below")
     if is_true(kernel):
         return _apart(leaf, facts) or kernel
-    volumes = [(disk, _volume(disk, facts)) for disk in linked(facts, leaf, "disks")]
+    volumes = [(disk, _volume(disk, facts)) for disk in facts.need_linked(leaf, "disks")]
     if not volumes:
         return unknown(f"{leaf}: no disks are known")
     for disk, volume in volumes:
         if isinstance(volume, Known) and volume.value is False:
-            return Known(False, need(kernel).evidence + about(disk, volume))
+            return Known(False, kernel.need().evidence + about(disk, volume))
     every(volume for _, volume in volumes)
     return Known(True, about_each(volumes))
 
@@ -574,7 +561,7 @@ def survives_drive_loss(leaf: Subject, facts: Facts) -> Judged:
 @catch_missing
 def _apart(leaf: Subject, facts: Facts) -> Unknown | None:
     """Two legs may be namespaces of one drive. Paths of dm-multipath have all names in common, and are one leg."""
-    if "multipath" in need(facts.get(leaf, "layers")).words():
+    if "multipath" in facts.need(leaf, "layers").words():
         return None
     known_as = [names((disk,), facts).all for disk in facts.linked(leaf, "disks")]
     twice = {name for at, each in enumerate(known_as) for other in known_as[:at] for name in each & other}
@@ -584,8 +571,8 @@ def _apart(leaf: Subject, facts: Facts) -> Unknown | None:
 @catch_missing
 def _volume(disk: Subject, facts: Facts) -> Judged:
     """Whether it is a volume of a controller at a level that survives the death of a drive."""
-    volume = need(facts.get(disk, "raid_volume"))
+    volume = facts.need(disk, "raid_volume")
     if volume.value is False:
         return volume
-    level = need(facts.get(disk, "raid_level"))
+    level = facts.need(disk, "raid_level")
     return Known(level.value != NOT_REDUNDANT, level.evidence)

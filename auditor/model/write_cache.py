@@ -7,32 +7,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from auditor.data import drives
-from auditor.facts import (
-    AGAIN,
-    HOST,
-    Evidence,
-    Fact,
-    Facts,
-    Judged,
-    Known,
-    Spec,
-    Subject,
-    Unknown,
-    is_true,
-    join,
-    unknown,
-)
-from auditor.model.derivation import (
-    about,
-    about_each,
-    catch_missing,
-    derivation,
-    every,
-    evidence,
-    first_known,
-    gaps,
-    need,
-)
+from auditor.facts import AGAIN, HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, unknown
+from auditor.model.derivation import about, about_each, catch_missing, derivation, every, evidence, first_known, gaps
 from auditor.model.disk import DRIVES, HYPERVISOR, NETWORK, SOFTWARE, perhaps_a_volume
 from auditor.sources.machine import DriveCuts
 from auditor.text import harmless
@@ -73,7 +49,7 @@ def _in_memory(disk: Subject, made: Known, facts: Facts) -> Judged:
         if isinstance(sync, Known) and sync.value != "always":
             return Known(True, (*made.evidence, *about(dataset, sync)))
     if unknowns := gaps((below, *(sync for _, sync in syncs))):
-        return join(unknowns)
+        return Unknown.join(unknowns)
     return Known(False, about_each(syncs))
 
 
@@ -104,7 +80,7 @@ def _report(disk: Subject, facts: Facts) -> Judged:
                 return Known(True, (*evidence, *(present.evidence if isinstance(present, Known) else ())))
             case Known(str(word)):
                 through.append(unknown(f"{disk}: {word!r} in {name} is the kernel's word, not the drive's"))
-    return join([said, *through])
+    return Unknown.join([said, *through])
 
 
 def _nvme(disk: Subject, facts: Facts) -> Judged:
@@ -118,9 +94,9 @@ def _nvme(disk: Subject, facts: Facts) -> Judged:
         case _, _, Known(bool(on), evidence):
             return Known(on, (*evidence, *(present.evidence if isinstance(present, Known) else ())))
         case Known(True), _, Unknown() as why:
-            return join([unknown(f"{disk} has a volatile write cache; whether it is on is not known"), why])
+            return Unknown.join([unknown(f"{disk} has a volatile write cache; whether it is on is not known"), why])
         case _:
-            return join(gaps((present, enabled)))
+            return Unknown.join(gaps((present, enabled)))
 
 
 def _scsi(disk: Subject, facts: Facts) -> Judged:
@@ -128,7 +104,7 @@ def _scsi(disk: Subject, facts: Facts) -> Judged:
     answers = [facts.get(disk, name) for name in SCSI]
     said = [each for each in answers if isinstance(each, Known)]
     if not said:
-        return join(gaps(answers))
+        return Unknown.join(gaps(answers))
     seen = evidence(*said)
     if len({each.value for each in said}) > 1:
         return unknown(f"{disk}: on or off? " + " but ".join(f"{line.text} ({line.command})" for line in seen))
@@ -141,15 +117,15 @@ def cache_switched_off(disk: Subject, facts: Facts) -> Judged:
 
     NVMe: VWC says whether there is one, Feature 6 whether it is on. SATA: IDENTIFY DEVICE, asked in two ways."""
     if disk.name.startswith("nvme"):
-        present = need(facts.get(disk, "nvme_vwc_present"))
+        present = facts.need(disk, "nvme_vwc_present")
         if present.value is False:
             return Known(False, present.evidence)
-        enabled = need(facts.get(disk, "nvme_write_cache"))
+        enabled = facts.need(disk, "nvme_write_cache")
         return Known(not enabled.value, present.evidence + enabled.evidence)
     answers = [facts.get(disk, name) for name in SCSI]
     said = [each for each in answers if isinstance(each, Known)]
     if not said:
-        return join(gaps(answers))
+        return Unknown.join(gaps(answers))
     if len({each.value for each in said}) > 1:
         return unknown(f"{disk}: smartctl and hdparm do not agree on its write cache")
     return Known(not said[0].value, evidence(*said))
@@ -237,7 +213,7 @@ def _failed(disk: Subject, facts: Facts) -> Judged:
         return Known(False, evidence(*(fact for _, fact in reports)))
     if silence := _if(disk, facts, "capacitor_attribute", False):
         return unknown(f"the drive does not report on its power-loss protection ({_text(silence)})")
-    return join(gaps(facts.get(disk, name) for name in (WARNINGS[0], "capacitor_ok")))
+    return Unknown.join(gaps(facts.get(disk, name) for name in (WARNINGS[0], "capacitor_ok")))
 
 
 def _silent(disk: Subject, facts: Facts, failed: Judged) -> Judged:
@@ -333,11 +309,11 @@ def raid_volume(disk: Subject, facts: Facts) -> Judged:
     bus = str(transport.value) if isinstance(transport, Known) else ""
     if isinstance(transport, Known) and bus in HYPERVISOR | NETWORK | SOFTWARE:
         return Known(False, transport.evidence)
-    model = need(model)
+    model = model.need()
     drive = drives.match(str(model.value))
     if drive and (drive.plp != "virtual" or drive.family.startswith(FAMILY)):
         return Known(drive.plp == "virtual", model.evidence)
-    transport = need(transport)
+    transport = transport.need()
     if drive or bus in DRIVES:
         return Known(False, model.evidence + transport.evidence)
     for name in LISTED:
@@ -376,7 +352,7 @@ def _drive_cache(disk: Subject, facts: Facts) -> Judged:
     if isinstance(models, Known) and behind and all(drive and drive.plp == "plp-full" for drive in behind):
         seen = Evidence("power-loss protection of all drives behind it (drives.toml)")
         return Known("on, protected", (seen, *models.evidence))
-    policy = need(policy)
+    policy = policy.need()
     if policy.value == "default":
         return unknown(f"{policy.evidence[0].text}: whether the drives behind {disk} cache writes is not said")
     return Known("on", policy.evidence + (models.evidence if isinstance(models, Known) else ()))
@@ -385,7 +361,7 @@ def _drive_cache(disk: Subject, facts: Facts) -> Judged:
 @catch_missing
 def _storcli(disk: Subject, facts: Facts) -> Judged:
     """All batteries of the controller must be good; having none is not."""
-    own, batteries = need(facts.get(disk, "storcli_controller")), need(facts.get(HOST, "storcli_batteries"))
+    own, batteries = facts.need(disk, "storcli_controller"), facts.need(HOST, "storcli_batteries")
     states = [state for number, state in batteries.pairs() if number == own.value]
     if not states:
         return unknown(f"storcli64 /call show all: does not name controller {own.value}")
@@ -484,14 +460,14 @@ def _nothing(known: Judged) -> tuple[Judged, ...]:
 @catch_missing
 def _cuts_of_drive(disk: Subject, facts: Facts, mine: Sequence[DriveCuts]) -> list[DriveCuts] | Unknown:
     """Those of this very drive, as it is now: another firmware is another drive."""
-    serial = need(facts.get(disk, "serial"))
+    serial = facts.need(disk, "serial")
     name = harmless(str(serial.value)).strip()
     if not name.strip("0 "):
         return unknown(f"{disk} gives no serial number: which records are about it is not known")
     found = [each for each in mine if each.serial == name]
     if not found:
         return []
-    firmware = need(facts.get(disk, "firmware"))
+    firmware = facts.need(disk, "firmware")
     return [each for each in found if each.firmware == harmless(str(firmware.value)).strip()]
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, get_args
 
 from auditor.durability.answers import Party
 from auditor.durability.host import WORKING, Cache, Leg, Place, Pool, State, Store, Vdev
-from auditor.facts import DATA, HOST, Facts, Known, Subject, value_of
+from auditor.facts import DATA, HOST, Facts, Known, Subject
 from auditor.model.disk import HYPERVISOR, NETWORK, names
 from auditor.model.vdev import resilver_unmarked
 
@@ -209,15 +209,15 @@ class Reading(NamedTuple):
     next_boot: bool = False
 
     def flag(self, subject: Subject, name: str) -> bool | None:
-        found = value_of(self.facts.get(subject, name))
+        found = self.facts.get(subject, name).or_none()
         return found if isinstance(found, bool) else None
 
     def word(self, subject: Subject, name: str) -> str | None:
-        found = value_of(self.facts.get(subject, name))
+        found = self.facts.get(subject, name).or_none()
         return found if isinstance(found, str) else None
 
     def number(self, subject: Subject, name: str) -> int | None:
-        found = value_of(self.facts.get(subject, name))
+        found = self.facts.get(subject, name).or_none()
         return found if isinstance(found, int) else None
 
     def words(self, subject: Subject, name: str) -> tuple[str, ...] | None:

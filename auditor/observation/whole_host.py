@@ -13,7 +13,7 @@ from auditor.databases import ENGINES
 from auditor.databases.engine import Promise
 from auditor.durability.answers import Reason
 from auditor.durability.host import Dataset, Host, Key, Leg, Pool, Program, Store, Sync, Use, Vdev
-from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown, value_of
+from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown
 from auditor.observation.stores import Pools, Reading, both, opposite, virtual_machine, zero
 
 SYNCS: Mapping[str, Sync] = {"standard": "standard", "always": "always", "disabled": "disabled"}
@@ -109,7 +109,7 @@ class Kinds:
         if name not in self._found:
             dataset = Subject("dataset", name)
             own = self._facts.of(dataset)
-            read = [value_of(own[each]) if each in own else None for each in self.READ]
+            read = [own[each].or_none() if each in own else None for each in self.READ]
             self._found[name] = name.partition("/")[0], encryption_root(dataset, self._reading), *read
         return self._found[name]
 
@@ -158,11 +158,7 @@ class Datasets:
             self.found[name] = dataset
         rebuilt = self._reading.word(Subject("dataset", name), "role") == "rebuildable"
         return Program(
-            f"what writes to {first}",
-            replace(use, dataset=first),
-            assumed=True,
-            leaves=self._leaves,
-            elsewhere=rebuilt,
+            f"what writes to {first}", replace(use, dataset=first), assumed=True, leaves=self._leaves, elsewhere=rebuilt
         )
 
     def _dataset(self, name: str) -> Dataset:

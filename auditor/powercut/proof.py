@@ -64,12 +64,7 @@ def parse_counters(text: str) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-_WORDS = {
-    "scsi_revision": "firmware",
-    "model_name": "model",
-    "firmware_version": "firmware",
-    "serial_number": "serial",
-}
+_WORDS = {"scsi_revision": "firmware", "model_name": "model", "firmware_version": "firmware", "serial_number": "serial"}
 
 
 def _number(value: object) -> int | None:

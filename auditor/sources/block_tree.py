@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, join, unknown, value_of
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, unknown
 from auditor.sources import mounts
 from auditor.sources.block_devices import DeviceName
 from auditor.text import argument, harmless
@@ -144,7 +144,7 @@ def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: Nodes) -> Iterator[
 def _together(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
     """The words of all devices."""
     if unknowns := [each for each in parts if isinstance(each, Unknown)]:
-        return join(unknowns)
+        return Unknown.join(unknowns)
     found = [each for each in parts if isinstance(each, Known)]
     names = tuple(dict.fromkeys(name for each in found for name in each.words()))
     return Known(names, tuple(piece for each in found for piece in each.evidence) or seen)
@@ -156,7 +156,7 @@ def _any(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
     if any(each.value is True for each in known):
         return Known(True, tuple(piece for each in known if each.value is True for piece in each.evidence))
     if unknowns := [each for each in parts if isinstance(each, Unknown)]:
-        return join(unknowns)
+        return Unknown.join(unknowns)
     return Known(False, tuple(piece for each in known for piece in each.evidence) or seen)
 
 
@@ -183,7 +183,7 @@ def _down(disk: str, layers: tuple[str, ...], inventory: Facts, nodes: Nodes, de
         ways.append(_down(below, layers, inventory, nodes, depth + 1))
     unknowns = [way for way in ways if isinstance(way, Unknown)]
     if unknowns:
-        return join(unknowns)
+        return Unknown.join(unknowns)
     found = [way for way in ways if isinstance(way, Way)]
     targets = (inventory.get(subject, "dm_targets"),) if disk.startswith("dm-") else ()
     crypt = (_raises_blocks(subject, under, inventory),) if layers[-1] == "crypt" else ()
@@ -238,7 +238,7 @@ def _redundant(disk: Subject, legs: list[Way], inventory: Facts) -> bool | Unkno
         return True
     if isinstance(own, Unknown):
         return own
-    return False if False in below else join([each for each in below if isinstance(each, Unknown)])
+    return False if False in below else Unknown.join([each for each in below if isinstance(each, Unknown)])
 
 
 def _own_redundancy(disk: Subject, legs: list[Way], inventory: Facts) -> bool | Unknown:
@@ -307,7 +307,7 @@ class Holders:
         lines = "".join(f"{line}\n" for line in seen.words())
         self.table = seen if isinstance(seen, Unknown) else mounts.mounts(lines)
         kinds = ((inventory.get(disk, "transport"), disk.name) for disk in inventory.subjects("disk"))
-        self._layered = any(value_of(kind) == "zvol" or self.loop_file(name) for kind, name in kinds)
+        self._layered = any(kind.or_none() == "zvol" or self.loop_file(name) for kind, name in kinds)
 
     def path(self, path: str, depth: int = 0) -> Place:
         """Of an absolute path without symbolic links, as the first process of the host sees it."""

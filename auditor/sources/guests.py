@@ -513,11 +513,7 @@ MOST, LVM = 1000, "lvm:"
     "guest_configs",
     "host",
     ask=Read((PROXMOX_CONFIGS, STORAGES, LIBVIRT_CONFIGS, WITNESS)),
-    keeps={
-        PROXMOX_CONFIGS: _keep(_proxmox),
-        STORAGES: _keep(_storages),
-        LIBVIRT_CONFIGS: _keep(_libvirt),
-    },
+    keeps={PROXMOX_CONFIGS: _keep(_proxmox), STORAGES: _keep(_storages), LIBVIRT_CONFIGS: _keep(_libvirt)},
     facts={
         "guests_set_to_drop": Spec.rows(GuestSetting, "each disk that drops flushes from its guest's next start on")
     },

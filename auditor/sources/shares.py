@@ -39,10 +39,7 @@ _TOKEN = re.compile(r'"[^"]*"|[^\s"]+')
 
 
 @source(
-    "nfs_exports",
-    "host",
-    ask=Read((*TABLES, WITNESS)),
-    facts={"nfs_exports": Spec.rows(NfsExport, "every export")},
+    "nfs_exports", "host", ask=Read((*TABLES, WITNESS)), facts={"nfs_exports": Spec.rows(NfsExport, "every export")}
 )
 def nfs(reply: Files, host: Subject) -> Iterator[Fact]:
     """What the NFS server of the kernel exports: /etc/exports, /etc/exports.d and /var/lib/nfs/etab. (man 5 exports, man 8

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from auditor.errors import EXIT_BROKE, Stop
-from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown, value_of
+from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown
 from auditor.text import harmless, size
 from auditor.verify import trial as verify_trial
 from auditor.verify.comparison import INTERVALS, Sweep
@@ -311,7 +311,7 @@ class Plan(NamedTuple):
 
 def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size: str, limit: int) -> Plan:
     """The plan for one dataset. size: of --size, or empty. Raises ProfileError."""
-    kind = "zvol" if value_of(facts.get(dataset, "type")) == "volume" else "directory"
+    kind = "zvol" if facts.get(dataset, "type").or_none() == "volume" else "directory"
     log = profile.of("log")
     assert log is not None  # parse() sees to that
     runtime = max(SECONDS[length], (TXGS_LEAST + 1) * _number(facts, "zfs_txg_timeout", 5))
@@ -361,7 +361,7 @@ def _apart_at_once(first: Section, second: Section) -> None:
 
 
 def _number(facts: Facts, parameter: str, otherwise: int) -> int:
-    found = value_of(facts.get(HOST, parameter))
+    found = facts.get(HOST, parameter).or_none()
     return found if isinstance(found, int) and found > 0 else otherwise
 
 

@@ -13,7 +13,7 @@ import click
 
 from auditor import __version__, audit, rulebook
 from auditor.errors import Stop
-from auditor.facts import Subject, value_of
+from auditor.facts import Subject
 from auditor.host import user_files
 from auditor.host.live import Host, LiveHost
 from auditor.judge.event import Severity
@@ -182,11 +182,7 @@ def confirm(planned: fio.Plan) -> None:
 
 
 def described(
-    planned: fio.Plan,
-    actor: Actor,
-    seen: audit.Look,
-    refused: Sequence[fio.Refusal],
-    despite: Sequence[str],
+    planned: fio.Plan, actor: Actor, seen: audit.Look, refused: Sequence[fio.Refusal], despite: Sequence[str]
 ) -> str:
     """What would be done, exactly; for ``--dry-run``."""
     where = (
@@ -220,7 +216,7 @@ def _wear(planned: fio.Plan, seen: audit.Look) -> list[str]:
     disks = dict.fromkeys(
         disk for leaf in seen.facts.linked(pool, "leaves") for disk in seen.facts.linked(leaf, "disks")
     )
-    sizes = {disk.name: value_of(seen.facts.get(disk, "size_bytes")) for disk in disks}
+    sizes = {disk.name: seen.facts.get(disk, "size_bytes").or_none() for disk in disks}
     shares = [
         f"{harmless(name)} {planned.most_bytes / bytes_:.1%}"
         for name, bytes_ in sizes.items()

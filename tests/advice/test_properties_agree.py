@@ -13,7 +13,7 @@ from auditor.advice import properties
 from auditor.advice.properties import SIZES
 from auditor.commands.golive import PARTS
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, Value, unknown, value_of
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, Value, unknown
 from auditor.judge import verdict
 from auditor.judge.rule import Rule
 from auditor.model.database import named_database
@@ -220,8 +220,8 @@ def test_what_check_would_set_is_what_it_lets_pass(name: str, width: int, least:
     facts = laid(name, width, 12, recordsize=1 << 20, compression="off", primarycache="all")
     put(facts, HOST, database="mysql")
     derived = {fact.name: fact.value for fact in named_database.derive(DB, facts)}
-    assert value_of(derived["db_recordsize"]) == least << 10
+    assert derived["db_recordsize"].or_none() == least << 10
     facts.replace(Fact(TANK, "data_vdevs", unknown("zpool status: killed")))
     derived = {fact.name: fact.value for fact in named_database.derive(DB, facts)}
     assert isinstance(derived["db_recordsize"], Unknown)
-    assert value_of(derived["db_page_bytes"]) == 16384
+    assert derived["db_page_bytes"].or_none() == 16384

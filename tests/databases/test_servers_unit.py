@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from auditor import audit
 from auditor.databases import servers
-from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known, value_of
+from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.gather import walk
 from auditor.gather.gatherer import Gatherer, fill
 from auditor.host.request import Capture, Run
@@ -118,7 +118,7 @@ SERVICE = "/system.slice/etcd.service"
 def test_a_service_that_waits_for_nothing() -> None:
     host = machine(process(7, SERVICE), services={"etcd.service": "7"})
     facts = seen(host)
-    assert value_of(facts.get(Subject("database", "etcd 7"), "mounted_from")) == (("/var/lib/etcd", "tank/etcd"),)
+    assert facts.get(Subject("database", "etcd 7"), "mounted_from").or_none() == (("/var/lib/etcd", "tank/etcd"),)
     outcome, message = outcomes(facts)["etcd 7"]
     assert (outcome, message) == ("fail", "etcd 7: etcd.service starts without /var/lib/etcd, too")
     told = [argv[3:] for argv in host.asked if argv[0] == "systemctl"]
@@ -135,7 +135,7 @@ def test_a_service_may_see_its_folder_mounted_once_more() -> None:
     own = f"{MOUNTS}60 40 0:50 /default /var/lib/etcd/default rw - zfs tank/etcd rw\n"
     host = machine(process(7, SERVICE, own), services={"etcd.service": "7"})
     facts = seen(host)
-    assert value_of(facts.get(Subject("database", "etcd 7"), "mounted_from")) == (("/var/lib/etcd", "tank/etcd"),)
+    assert facts.get(Subject("database", "etcd 7"), "mounted_from").or_none() == (("/var/lib/etcd", "tank/etcd"),)
     assert outcomes(facts)["etcd 7"][0] == "fail"
 
 

@@ -16,7 +16,7 @@ from random import Random
 from typing import TypeVar
 
 from auditor import audit
-from auditor.facts import Kind, value_of
+from auditor.facts import Kind
 from auditor.host.request import Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording
@@ -112,7 +112,7 @@ def names(host: str) -> list[str]:
     for kind in ("host", *KINDS):
         for subject in facts.subjects(kind):
             for name in NAMED:
-                found.update(str(value_of(facts.get(subject, name)) or "").split("/"))
+                found.update(str(facts.get(subject, name).or_none() or "").split("/"))
     return sorted(each for each in found if not COMMON.fullmatch(each) and _naming(host, each))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Reason, Spec, Subject, Unknown, known, unknown
-from auditor.model.derivation import Derivation, Missing, catch_missing, derivation, every, linked, need, run
+from auditor.model.derivation import Derivation, Missing, catch_missing, derivation, every, run
 
 POOL, SDA, SDB = Subject("pool", "tank"), Subject("disk", "sda"), Subject("disk", "sdb")
 CALLS = list[str]()
@@ -15,7 +15,7 @@ CALLS = list[str]()
 
 @derivation("pool", big=Spec.flag("it is larger than its disks"))
 def big(pool: Subject, facts: Facts) -> Judged:
-    size = need(facts.get(pool, "size"))
+    size = facts.get(pool, "size").need()
     return Known(size.value == 2, size.evidence)
 
 
@@ -23,14 +23,14 @@ def big(pool: Subject, facts: Facts) -> Judged:
 def size(pool: Subject, facts: Facts) -> Iterator[Fact]:
     CALLS.append(pool.name)
     yield Fact(pool, "first", facts.get(SDA, "bytes"))
-    sizes = every(facts.get(disk, "bytes") for disk in linked(facts, pool, "disks"))
+    sizes = every(facts.get(disk, "bytes") for disk in facts.need_linked(pool, "disks"))
     yield Fact(pool, "size", Known(len(sizes), ()))
 
 
 @derivation("host", **{"disk.alone": Spec.flag("it is the only one")})
 def alone(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(SDA, "alone", known(False, "two"))
-    need(facts.get(HOST, "disks"))
+    facts.get(HOST, "disks").need()
 
 
 def two_disks(**of_second: int) -> Facts:
@@ -70,11 +70,11 @@ def test_what_is_missing_counts_for_all_subjects_that_a_derivation_is_about() ->
 def test_a_fact_that_follows_from_itself_is_unknown() -> None:
     @derivation("pool", egg=Spec.flag(""))
     def egg(pool: Subject, facts: Facts) -> Judged:
-        return need(facts.get(pool, "hen"))
+        return facts.get(pool, "hen").need()
 
     @derivation("pool", hen=Spec.flag(""))
     def hen(pool: Subject, facts: Facts) -> Judged:
-        return need(facts.get(pool, "egg"))
+        return facts.get(pool, "egg").need()
 
     facts = two_disks()
     run((egg, hen), facts)
@@ -85,4 +85,4 @@ def test_the_reasons_of_all_that_is_missing_are_told() -> None:
     with pytest.raises(Missing) as missing:
         every((unknown("a"), known(1, ""), unknown("b")))
     assert missing.value.why == Unknown((Reason("a"), Reason("b")))
-    assert catch_missing(lambda: need(unknown("c")))() == unknown("c")
+    assert catch_missing(lambda: unknown("c").need())() == unknown("c")

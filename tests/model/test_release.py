@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from auditor.data import releases
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown, value_of
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.model.release import _used, known_bugs
 
 TABLE: dict[str, dict[str, object]] = {
@@ -170,7 +170,7 @@ def test_a_line_has_ended_whatever_was_built_of_it(release: str) -> None:
     found = told(release, properties=PLAIN)
     assert isinstance(found["bugs_fixed_later"], Unknown)
     assert (
-        value_of(found["bugs_fixed_later_told"]) == "not counted of what is no release; no release of this line follows"
+        found["bugs_fixed_later_told"].or_none() == "not counted of what is no release; no release of this line follows"
     )
     assert isinstance(told("2.3.0-rc1", properties=PLAIN)["bugs_fixed_later_told"], Unknown)
 

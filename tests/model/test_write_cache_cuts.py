@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from auditor import audit, codec
-from auditor.facts import Known, Subject, value_of
+from auditor.facts import Known, Subject
 from auditor.host.request import WITNESS, Files
 from auditor.judge.cell import Cell, Tried
 from auditor.powercut.proof import FLUSHED, Cut, Trial, evidence
@@ -108,8 +108,8 @@ def judged(past: Recording) -> Report:
 def shown(past: Recording, serial: str) -> tuple[object, ...]:
     """The facts of the drive with this serial number; None for one that is not known."""
     facts = looked(past).facts
-    (disk,) = (each for each in facts.subjects("disk") if value_of(facts.get(each, "serial")) == serial)
-    return tuple(value_of(facts.get(disk, name)) for name in FACTS)
+    (disk,) = (each for each in facts.subjects("disk") if facts.get(each, "serial").or_none() == serial)
+    return tuple(facts.get(disk, name).or_none() for name in FACTS)
 
 
 def outcomes(report: Report) -> dict[str, tuple[str, str]]:
@@ -351,4 +351,4 @@ def test_virtual_disks_are_no_drives() -> None:
     facts = looked(with_records(past, text, {})).facts
     disk = Subject("disk", "nvme0n1")
     assert facts.get(disk, "virtual") == Known(True, facts.get(disk, "virtual").evidence)  # type: ignore[union-attr]
-    assert [value_of(facts.get(disk, name)) for name in FACTS] == [0, False, 0, 0]
+    assert [facts.get(disk, name).or_none() for name in FACTS] == [0, False, 0, 0]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import audit
-from auditor.facts import Facts, Known, Subject, value_of
+from auditor.facts import Facts, Known, Subject
 from auditor.gather import answer
 from auditor.gather.gatherer import Gatherer
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Run
@@ -98,7 +98,7 @@ def facts_of(host: Zfs, target: str = "tank") -> Facts:
 def known(facts: Facts) -> dict[tuple[str, str], object]:
     names = ("sync", "readonly", "direct", *sorted(FREE_TEXT))
     every = ((each.name, name, facts.get(each, name)) for each in facts.subjects("dataset") for name in names)
-    return {(dataset, name): value_of(value) for dataset, name, value in every if isinstance(value, Known)}
+    return {(dataset, name): value.or_none() for dataset, name, value in every if isinstance(value, Known)}
 
 
 def truth(pool: Pool) -> dict[tuple[str, str], object]:
