@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import cache, lru_cache, partial
 
 from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known
@@ -63,7 +64,6 @@ SINCE = {"direct": (2, 3)}  # all others are in every release from 0.8 on (modul
 FREE_TEXT, BEHIND = frozenset({"keylocation", "mountpoint", "sharenfs", "sharesmb"}), "origin"
 ORDER = {name: number for number, name in enumerate(PROPERTIES)}
 NONE_IS_ZERO = frozenset({"quota", "refquota", "reservation", "refreservation"})
-CHUNK = 1 << 18  # characters
 LONGEST_NAME = 255  # ZFS_MAX_DATASET_NAME_LEN of OpenZFS, less the NUL
 IMPOSSIBLE = 1 << 63  # an unsigned counter that went below 0, or "no limit"
 
@@ -87,50 +87,88 @@ def above(dataset: str) -> tuple[str, ...]:
     return tuple("/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1))
 
 
-def records(text: str, ours: Callable[[str], bool]) -> tuple[dict[str, list[tuple[str, str]]], set[str]]:
-    """(dataset -> (property, record) of each of its records, the datasets that are not believed).
+Row = tuple[str, str]  # (property, record)
+
+
+class _Rows(dict[str, Row]):
+    """Record -> the row that it is, shared by all datasets; the property is empty where it is no row."""
+
+    def __missing__(self, record: str) -> Row:
+        head, tab, rest = record.partition("\t")
+        row = self[record] = (head if tab and head in PROPERTIES and "\n" not in rest else "", record)
+        return row
+
+
+def records(text: str, ours: Callable[[str], bool]) -> tuple[dict[str, list[Row]], set[str]]:
+    """(dataset -> its rows, the datasets that are not believed).
 
     ours: whether a name is one of the datasets that were asked for. What reads alike is shared, for thousands of datasets. A
     cut output ends in an incomplete record, which is left out; a value that may go on in the next line counts as complete only
     when another record follows. Raises ValueError where a line begins no record and is part of no value."""
-    every: dict[str, list[tuple[str, str]]] = {}
+    every: dict[str, list[Row]] = {}
     doubted: set[str] = set()
-    shared: dict[str, tuple[str, str]] = {}  # record -> its property, empty where it is none
-    mine: list[tuple[str, str]] = []
+    shared = _Rows()
+    mine: list[Row] = []
     held: list[str] = []  # a record whose value may go on
     dataset, free, last = "", "", -1
-    for line in _lines(text):
-        name, _, record = line.partition("\t")
-        row = shared.get(record)
-        if row is None:
-            head, tab, _ = record.partition("\t")
-            row = shared[record] = (head if tab and head in PROPERTIES else "", record)
-        if not row[0] or (name != dataset and not ours(name)) or len(name) > LONGEST_NAME:
-            if not free:  # no value can go on in this line
-                raise ValueError("a line is not a property of a dataset that was asked for")
-            if held:
-                held.append(line)
-            else:
-                doubted.add(dataset)
+    for piece in _pieces(text):
+        name, _, rest = piece.partition("\t")
+        rows = [*map(shared.__getitem__, rest.split(f"\n{name}\t"))]
+        text_of = _free_text_of(tuple([each for each, _ in rows]))
+        if text_of is not None and not held and name not in every and len(name) <= LONGEST_NAME and ours(name):
+            dataset, free, last = name, text_of or free, ORDER[rows[-1][0]]
+            mine = every[name] = rows
             continue
-        if held:
-            mine.append((free, "\n".join(held)))
-            held = []
-        if name != dataset:
-            if name in every:
+        for line in piece.split("\n"):
+            name, _, record = line.partition("\t")
+            row = shared[record]
+            if not row[0] or (name != dataset and not ours(name)) or len(name) > LONGEST_NAME:
+                if not free:  # no value can go on in this line
+                    raise ValueError("a line is not a property of a dataset that was asked for")
+                if held:
+                    held.append(line)
+                else:
+                    doubted.add(dataset)
+                continue
+            if held:
+                mine.append((free, "\n".join(held)))
+                held = []
+            if name != dataset:
+                if name in every:
+                    doubted.add(name)
+                dataset, last = name, -1
+                mine = every[name] = []
+            if ORDER[row[0]] <= last:
                 doubted.add(name)
-            dataset, last = name, -1
-            mine = every[name] = []
-        if ORDER[row[0]] <= last:
-            doubted.add(name)
-        last = ORDER[row[0]]
-        if row[0] in FREE_TEXT:
-            free, held = row[0], [record]
-        else:
-            mine.append(row)
+            last = ORDER[row[0]]
+            if row[0] in FREE_TEXT:
+                free, held = row[0], [record]
+            else:
+                mine.append(row)
     if not every:
         raise ValueError("no dataset in it")
     return every, doubted
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """All lines that are whole, in pieces that begin with the property of the first line: of one dataset each, as a rule."""
+    start, end = 0, text.rfind("\n")
+    first = "\t" + text.partition("\t")[2].partition("\t")[0] + "\t"
+    while start <= end:
+        then = text.find(first, text.find("\n", start))
+        last = end if then < 0 else text.rfind("\n", start, then)
+        yield text[start:last]
+        start = last + 1
+
+
+@lru_cache(64)
+def _free_text_of(properties: tuple[str, ...]) -> str | None:
+    """The last property of these rows whose value may hold anything, empty where none does. None where they are not in order,
+    or where the last value may go on behind them."""
+    order = [ORDER.get(each, -1) for each in properties]
+    if order[0] < 0 or order != sorted({*order}) or properties[-1] in FREE_TEXT:
+        return None
+    return next((each for each in reversed(properties) if each in FREE_TEXT), "")
 
 
 def parse(text: str, ours: Callable[[str], bool], wanted: Container[str]) -> Facts:
@@ -138,39 +176,28 @@ def parse(text: str, ours: Callable[[str], bool], wanted: Container[str]) -> Fac
     one of the datasets that were asked for. Raises ValueError where none are believed."""
     found = Facts()
     every, doubted = records(text, ours)
-    seen: dict[str, tuple[str, Known | None]] = {}
-    links_of: dict[str, tuple[Known, Known]] = {}
+    read = cache(partial(_read, wanted))
+    links_of: dict[str, dict[str, Known]] = {}
     wrong = f"records of {min(doubted)} contradict each other" if doubted else ""
     for name, rows in every.items():
-        mine: list[tuple[str, Known | None]] = []
+        parent = name.rpartition("/")[0] or name + "/"
+        if (values := links_of.get(parent)) is None:
+            values = links_of[parent] = {fact: value for fact, value in _links(name).items() if fact in wanted}
         if name not in doubted:
             try:
-                mine = [seen.get(record) or seen.setdefault(record, _read(record)) for _, record in rows]
+                values = {**values, **dict(filter(None, map(read, rows)))}
             except ValueError as error:
                 doubted.add(name)
                 wrong = f"{name}: {error}"
-        subject = Subject("dataset", name)
-        parent = name.rpartition("/")[0] or name + "/"
-        if (pair := links_of.get(parent)) is None:
-            pair = links_of[parent] = _links(name)
-        values = {"pool": pair[0], "ancestors": pair[1], **{fact: value for fact, value in mine if value is not None}}
-        found.put_of(subject, {fact: value for fact, value in values.items() if fact in wanted})
+        found.put_of(Subject("dataset", name), values)
     if doubted >= every.keys():
         raise ValueError(wrong)
     return found
 
 
-def _lines(text: str) -> Iterator[str]:
-    """All lines that are whole, some thousand at once: those of 10,000 datasets would take more memory than the text."""
-    start = 0
-    while end := text.rfind("\n", start, start + CHUNK) + 1 or text.find("\n", start) + 1:
-        yield from text[start : end - 1].split("\n")
-        start = end
-
-
-def _read(record: str) -> tuple[str, Known | None]:
-    """(property, what is known); None for a value that says nothing about this dataset ("-")."""
-    name, _, rest = record.partition("\t")
+def _read(wanted: Container[str], row: Row) -> tuple[str, Known] | None:
+    """(property, what is known); None for one that is not wanted, or says nothing about this dataset ("-")."""
+    name, _, rest = row[1].partition("\t")
     value, tab, source = rest.rpartition("\t")
     origin = ""
     match source.partition("inherited from "):
@@ -185,8 +212,8 @@ def _read(record: str) -> tuple[str, Known | None]:
     if not tab:
         raise ValueError(f"{name} has no value")
     typed = _value(name, value)
-    if typed is None:
-        return name, None
+    if typed is None or name not in wanted:
+        return None
     return name, known(typed, f"{name}={value}{where}", f"zfs get {name} {{subject}}", origin)
 
 
@@ -204,13 +231,14 @@ def _value(name: str, value: str) -> bool | int | str | None:
     return value if not spec.values or value in spec.values else None
 
 
-def _links(dataset: str) -> tuple[Known, Known]:
-    """(pool, ancestors) by the name alone; shared by all children of one parent."""
+def _links(dataset: str) -> dict[str, Known]:
+    """By the name alone; shared by all children of one parent."""
     pool, higher = dataset.partition("/")[0], above(dataset)
-    return (
-        known(Subject("pool", pool), f"in pool {pool}"),
-        known(tuple(Subject("dataset", each) for each in higher), f"below {higher[0]}" if higher else "a root dataset"),
-    )
+    text = f"below {higher[0]}" if higher else "a root dataset"
+    return {
+        "pool": known(Subject("pool", pool), f"in pool {pool}"),
+        "ancestors": known(tuple(Subject("dataset", each) for each in higher), text),
+    }
 
 
 def _ask_channel_program(target: Subject, facts: Facts) -> Request:
