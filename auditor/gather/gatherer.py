@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import cast
 
 from auditor.data import platforms
-from auditor.facts import HOST, Fact, Facts, Kind, Subject, Unknown, unknown
+from auditor.facts import HOST, Facts, Kind, Subject, Unknown, unknown
 from auditor.gather import answer
 from auditor.gather.answer import Answer, ByName
 from auditor.gather.layers import covers, pool_of
@@ -199,15 +199,13 @@ def fill(gatherer: Gatherer, facts: Facts) -> None:
             roots.setdefault(pool_of(subject), {})[subject] = None
     for of_kind, names_of in _sources(tuple(gatherer.sources.items())).items():
         pers = dict.fromkeys(gatherer.sources[name].per for name in names_of)
-        known: dict[tuple[Subject, ...], list[tuple[Unknown, list[str]]]] = {}  # of all datasets below one root alike
+        known: dict[tuple[Subject, ...], dict[str, Unknown]] = {}  # of all datasets below one root alike
         for subject in [HOST] if of_kind == "host" else list(facts.subjects(of_kind)):
             asked = {per: _asked(per, subject, roots) for per in pers}
             if (reasons := known.get(key := tuple(asked.values()))) is None:
                 reasons = known[key] = _reasons(gatherer, names_of, asked)
             present = facts.of(subject)
-            for reason, names in reasons:
-                if missing := [each for each in names if each not in present]:
-                    facts.put_all(Fact(subject, each, reason) for each in missing)
+            facts.put_of(subject, {fact: why for fact, why in reasons.items() if fact not in present})
 
 
 @cache
@@ -221,16 +219,18 @@ def _sources(sources: tuple[tuple[str, Source], ...]) -> Mapping[Kind, Mapping[s
     return found
 
 
-def _reasons(
-    gatherer: Gatherer, names_of: Mapping[str, list[str]], asked: Mapping[Per, Subject]
-) -> list[tuple[Unknown, list[str]]]:
-    """(why its facts are not known, their names) of each source, those that apply first. asked: by what a question is about."""
+def _reasons(gatherer: Gatherer, names_of: Mapping[str, list[str]], asked: Mapping[Per, Subject]) -> dict[str, Unknown]:
+    """Fact -> why it is not known, by the first of the sources that apply. asked: by what a question is about."""
     found = []
     for name, names in names_of.items():
         answer = gatherer.answers.get((name, asked[gatherer.sources[name].per]))
         why = (answer.failure if answer else None) or unknown(f"zaudit did not ask {name.replace('_', ' ')}")
         found.append((not (answer and answer.applies), why, names))
-    return [(why, names) for _, why, names in sorted(found, key=lambda each: each[0])]
+    reasons: dict[str, Unknown] = {}
+    for _, why, facts in sorted(found, key=lambda each: each[0]):
+        for fact in facts:
+            reasons.setdefault(fact, why)
+    return reasons
 
 
 def _asked(per: Per, subject: Subject, roots: Mapping[Subject, Iterable[Subject]]) -> Subject:
