@@ -33,12 +33,17 @@ def lines(text: str, path: str) -> list[str]:
 
 
 def clocks(text: str, path: str) -> tuple[Known, Known]:
-    """When it was created and when it was printed: nanoseconds of gethrtime(), since boot and without sleep. Raises
-    ValueError as :func:`lines`."""
+    """When it was created and when it was printed. Raises ValueError as :func:`lines`."""
     lines(text, path)
-    made, now = text.split(None, 7)[5:7]
+    made, now = _nanoseconds(text)
     command = f"head -1 {quoted(path)}"
-    return known(integer(made), f"created at {made} ns", command), known(integer(now), f"read at {now} ns", command)
+    return known(made, f"created at {made} ns", command), known(now, f"read at {now} ns", command)
+
+
+def _nanoseconds(text: str) -> tuple[int, int]:
+    """The same of a text that has its lines, of gethrtime(): since boot and without sleep."""
+    made, now = text.split(None, 7)[5:7]
+    return integer(made), integer(now)
 
 
 def row_of(line: str, path: str) -> tuple[str, str, str]:
@@ -346,7 +351,7 @@ def objset(reply: Files, target: Subject) -> Facts:
 
 
 def _span(text: str, path: str) -> Known:
-    made, now = (int(str(each.value)) for each in clocks(text, path))
+    made, now = _nanoseconds(text)
     seconds = round((now - made) / 1e9, 3)
     return known(seconds, f"counted over {seconds:g} s", f"head -1 {quoted(path)}")
 
