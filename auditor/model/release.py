@@ -97,6 +97,7 @@ def _published(text: Judged, platform: Judged) -> Judged:
     return unknown(f"{version} is a separate build: fixes of later releases may be in it", remedy)
 
 
+@cache
 def references(bug: str) -> str:
     """The references of an advisory on one line: they name the commit that fixes the bug by its subject."""
     return " ".join(" ".join(BUGS[bug]["references"]).split())
