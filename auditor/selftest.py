@@ -242,6 +242,7 @@ def questions(facts: Facts) -> dict[str, list[tuple[Subject, Run | Read]]]:
         "host": (HOST,),
         "pool": pools,
         "target": tuple(Subject("dataset", pool.name) for pool in pools),
+        "dataset": tuple(facts.subjects("dataset")),
         "disk": tuple(facts.subjects("disk")),
         "database": tuple(facts.subjects("database")),
     }

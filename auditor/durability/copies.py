@@ -49,6 +49,10 @@ class Copies:
             )  # nothing is kept of what has not left the process
             return all_of((unknown("dataset", name), left)) if certain else unknown("dataset", name)
         bases = [self.data(pool, event), self.key(dataset, event)]
+        if dataset.claimed and (
+            event.stops or event.device
+        ):  # these records have no other copy, whatever is written now
+            bases.append(self.log(dataset, event))
         if not event.process:
             return all_of(bases)
         if event.memory:

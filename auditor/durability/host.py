@@ -124,6 +124,7 @@ class Dataset:
     replays: bool | None = True  # zil_replay_disable=0 at the next import: it is read at the mount (zfs_vfsops.c)
     sound: bool | None = True  # False: a known defect loses what was logged; None: a report of one, without a mechanism
     key: Key | None = "available"  # of an encrypted one; behind itself: nowhere but on what it unlocks
+    claimed: bool = False  # it has a log from before the import, which no mount has replayed yet (zil.c zil_claim())
     unmounts: bool | None = None  # an orderly stop waits for its txg: it unmounts, or the zvol's last user closes it
 
 

@@ -197,11 +197,14 @@ def fill(gatherer: Gatherer, facts: Facts) -> None:
     for name, subject in gatherer.answers:
         if gatherer.sources[name].per == "target":
             roots.setdefault(pool_of(subject), {})[subject] = None
+    alone = {subject for name, subject in gatherer.answers if gatherer.sources[name].per == "dataset"}
     for of_kind, names_of in _sources(tuple(gatherer.sources.items())).items():
         pers = dict.fromkeys(gatherer.sources[name].per for name in names_of)
         known: dict[tuple[Subject, ...], dict[str, Unknown]] = {}  # of all datasets below one root alike
         for subject in [HOST] if of_kind == "host" else list(facts.subjects(of_kind)):
-            asked = {per: _asked(per, subject, roots) for per in pers}
+            asked = {  # datasets that were not asked about are alike
+                per: HOST if per == "dataset" and subject not in alone else _asked(per, subject, roots) for per in pers
+            }
             if (reasons := known.get(key := tuple(asked.values()))) is None:
                 reasons = known[key] = _reasons(gatherer, names_of, asked)
             present = facts.of(subject)

@@ -96,6 +96,7 @@ class Kinds:
 
     READ = (
         *("sync", "readonly", "type", "logbias", "direct", "role", "encryption", "keylocation", "key_inside"),
+        "log_claimed",
         "commits_directly",
         *("flushes_dropped", "flushes_dropped_at_start", "carries", "flushes_lost", "nfs_async", "smb_flush_ignored"),
     )
@@ -177,6 +178,7 @@ class Datasets:
             replays=zero(reading.number(HOST, "zil_replay_disable_boot")),
             sound=self._sound(subject, sync),
             key=self._key(subject),
+            claimed=reading.flag(subject, "log_claimed") is True,
         )
 
     def _indirect(self, dataset: Subject, pool: Pool | None) -> bool | None:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from auditor.facts import Fact, Facts, Kind, Known, Spec, Subject
 from auditor.host.request import NOTHING, Command, Read, Request, Run, Skip
 
-Per = Literal["host", "pool", "disk", "database", "target"]
+Per = Literal["host", "pool", "dataset", "disk", "database", "target"]
 Ask = Callable[[Subject, Facts], Request]
 Keep = Callable[[str], str]
 Parse = Callable[[Any, Subject], Iterable[Fact]]

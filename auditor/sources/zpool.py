@@ -525,4 +525,43 @@ def vdev_name(node: Node) -> str:
     return f"{kind}-{node.number('id')}"
 
 
-SOURCES = (pools, properties, vdev_properties, latencies, config)
+# ``zdb -i``: the intent log of a dataset that is not mounted.
+
+_DATASET = re.compile(r"Dataset (\S.*) \[\w+\], ID \d+, cr_txg \d+, [^\n]*\n")
+_HEADER = re.compile(
+    r"\n    ZIL header: claim_txg (\d{1,20}), claim_blk_seq \d+, claim_lr_seq \d+ replay_seq \d+, flags 0x([0-9a-f]{1,16})\n"
+)
+_MEANT = {"type": "filesystem", "mounted": False, "canmount": "on", "readonly": "off"}
+
+
+def _log_of(dataset: Subject, facts: Facts) -> Run | Skip:
+    """Where nothing is meant to be mounted, none is missed; a volume replays its log when it appears."""
+    if any(facts.get(dataset, name).or_none() != value for name, value in _MEANT.items()):
+        return Skip("it is mounted, or not meant to be", applies=False)
+    return Run(("zdb", "-i", dataset.name), package="zfsutils-linux")
+
+
+@source(
+    "zdb_log",
+    "dataset",
+    ask=_log_of,
+    runs=(command("zdb -i", others=NAME, apart="-e"),),
+    facts={"log_claimed": Spec.flag("an import claimed its intent log, which waits for a mount to replay it")},
+    adds=False,
+    title="intent log of",
+)
+def intent_log(reply: Output, dataset: Subject) -> Iterator[Fact]:
+    """``zdb -i``: the header of its intent log. Needs root, reads only, and opens the pool as ``zdb -C`` does.
+
+    An import in which the last stop left records claims the log of each dataset (claim_txg, and ZIL_REPLAY_NEEDED, the first
+    of its flags); the mount replays it and empties the header. (man 8 zdb; cmd/zdb/zdb_il.c dump_intent_log, module/zfs/zil.c
+    zil_claim, zil_replay; the same from 2.1.0 to 2.4.4) Raises ValueError where it is the answer about another one."""
+    first, header = _DATASET.match(reply.text), _HEADER.search(reply.text)
+    if not first or first[1] != dataset.name or bool(header) != ("ZIL header" in reply.text):
+        raise ValueError(f"no header of the log of {dataset.name}")
+    claimed = header is not None and int(header[1]) > 0 and bool(int(header[2], 16) & 1)
+    text = f"claim_txg {header[1]}, flags 0x{header[2]}" if header else "no log"
+    yield Fact(dataset, "log_claimed", known(claimed, text, reply.command))
+
+
+SOURCES = (pools, properties, vdev_properties, latencies, config, intent_log)

@@ -15,7 +15,7 @@ from auditor.durability.events import ALL, EVENTS, GONE, EventName, Question
 from auditor.durability.host import Host, Pool, Program, Store
 from auditor.durability.questions import answer
 from auditor.durability.table import Judge, Table, table
-from tests.durability.hosts import NAME, client, host, leg, mirror, perfect, pool, raidz
+from tests.durability.hosts import NAME, client, host, leg, mirror, perfect, pool, raidz, ranks
 
 DATA = mirror("d0", "d1")
 
@@ -165,3 +165,14 @@ def test_when_the_pool_is_gone_only_another_host_has_commits() -> None:
         assert found is not None
         assert found.rank is rank
         assert [answer(Copies(given), program, GONE, each) for each in ("consistency", "pool")] == [None, None]
+        assert answer(Copies(given), replace(program, elsewhere=False, standby=waits), GONE, "commits") == found
+
+
+def test_a_claimed_log_has_no_other_copy() -> None:
+    """A mount has to replay it: until then it goes with its log device, and with what a restart cannot open."""
+    for claimed, alone in ((False, "SAFE"), (True, "LOST")):
+        found = ranks(host(pool(DATA, log=(mirror("s0"),)), dataset={"claimed": claimed}))
+        assert (found["log"], found["restart"], found["process"]) == (alone, "SAFE", "SAFE")
+        missing = host(pool(DATA, log=(mirror(leg("s0", state="UNAVAIL")),)), dataset={"claimed": claimed})
+        assert (ranks(missing)["restart"] == "LOST") is claimed
+    assert ranks(host(pool(DATA, log=(mirror("s0", "s1"),)), dataset={"claimed": True}))["log"] == "SAFE"

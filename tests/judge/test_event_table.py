@@ -348,3 +348,10 @@ def test_the_loss_of_the_pool_is_a_row_and_decides_nothing() -> None:
     kept = Declared("tank", "rebuildable", "", "from db2", 1)
     rebuilt = judged(looked(HEALTHY, Policy("p", "", datasets=(kept,))).facts)
     assert {column.gone.outcome for column in rebuilt.columns if column.gone} == {"word"}
+
+
+def test_an_unmounted_dataset_may_have_commits_in_its_log_alone() -> None:
+    log = Fact(Subject("dataset", "tank/db"), "log_claimed", known(True, "claim_txg 8, flags 0x3"))
+    before, after = columns(looked(SINGLE_LOG).facts), columns(changed(SINGLE_LOG, log))
+    assert cell(before, "tank/db", "log").outcome == "word"
+    assert cell(after, "tank/db", "log").outcome == "lost"
