@@ -86,13 +86,15 @@ Asks = Literal[
 
 class Promise(NamedTuple):
     """What a server has done when it acknowledges a commit; None: not known. leaves: it has called write(2). log, pages: when
-    it asks for these to be made durable. elsewhere: a copy is on other hosts. recovers: it has a log to recover from.
+    it asks for these to be made durable. elsewhere: a copy is on other hosts. standby: it is on one that can take over, while
+    this host would go on without it. recovers: it has a log to recover from.
     """
 
     leaves: bool | None = True
     log: Asks | None = "before"
     pages: Asks | None = "before"
     elsewhere: bool | None = False
+    standby: bool | None = False
     recovers: bool = True
 
 

@@ -13,7 +13,7 @@ from auditor.databases import engine as base
 from auditor.databases.engine import Confirms, Engine, Found, InForce, Launch, Line, Promise, Setting, Settings, Shape
 from auditor.facts import Evidence, Known, Spec, Value, known
 from auditor.sources.source import integer, rows, texts
-from auditor.text import argument
+from auditor.text import argument, utc
 
 if TYPE_CHECKING:
     from auditor.databases.configuration import Tree
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LETTERS = "B:bC:c:D:d:EeFf:h:ijk:lN:nOPp:r:S:sTt:v:W:"
 # a session has these from its own role, database or client: what others have is another matter (pg_settings.source)
 OF_THE_SESSION = ("database", "user", "database user", "client", "override", "interactive", "session", "test")
+METHODS = ("pglz", "lz4", "zstd")
 COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
 
 
@@ -115,6 +116,10 @@ class PostgreSQL(Engine):
                 lambda value: value.lower() if value.lower() in COMMITS[2:] else "on" if base.boolean(value) else "off"),
         Setting("synchronous_standby_names", _standbys, "synchronous_standby_names",
                 Spec.word("PostgreSQL: standbys that must confirm a commit")),
+        Setting("archive_mode", base.word, "archive_mode", Spec.word("PostgreSQL", "off", "on", "always"), "off",
+                lambda value: "always" if value.lower() == "always" else "on" if base.boolean(value) else "off"),
+        Setting("wal_compression", base.word, "wal_compression", Spec.flag("PostgreSQL: by any method"), "off",
+                lambda value: value.lower() in METHODS or base.boolean(value)),
         Setting("wal_init_zero", base.word, "wal_init_zero", Spec.flag("PostgreSQL"), "on", base.boolean),
         Setting("wal_recycle", base.word, "wal_recycle", Spec.flag("PostgreSQL"), "on", base.boolean),
         Setting("wal_sync_method", base.word, "wal_sync_method",
@@ -213,6 +218,9 @@ class PostgreSQL(Engine):
         else:
             text = "PostgreSQL pages of 8192 bytes unless built otherwise"
             yield "page_bytes", Known(self.page_bytes, (Evidence(text),))
+        if "data_checksums" in settings:  # an option of initdb, which no file sets
+            value, seen = base.setting(settings, "data_checksums", "")
+            yield "page_checksums", Known(value == "on", (seen,))
         if home:
             places = (f"data:{home}", f"log:{home}/pg_wal")
             yield "directories", Known(places, (Evidence(f"data in {home}", f"ls -l {argument(home)}"),))
@@ -232,7 +240,7 @@ class PostgreSQL(Engine):
             raise ValueError(f"pg_settings does not show {sorted(missing)[0]}")
         home = settings.get("data_directory", ("", ""))[0]
         names = {each.fact: each.name for each in self.settings if each.fact}
-        names |= {"torn_page_guard": "full_page_writes", "page_bytes": "block_size"}
+        names |= {"torn_page_guard": "full_page_writes", "page_bytes": "block_size", "page_checksums": "data_checksums"}
         for fact, known_value in self.facts_of(settings, home):
             name = names.get(fact, fact)
             # of a setting that an older script did not ask for, no default is taken
@@ -251,22 +259,31 @@ class PostgreSQL(Engine):
             else "no role or database sets synchronous_commit off"
         )
         yield "asynchronous_roles", known(tuple(off), text, "psql -c 'TABLE pg_db_role_setting'")
+        for counts in rows(reply, "copies", 3) if "copies" in reply else ():
+            archived, unseen, standbys = (integer(str(each)) for each in counts)
+            text = f"WAL was archived last at {utc(archived)}" if archived else "no WAL was archived"
+            yield "archived_s", known(archived, text, "psql -c 'TABLE pg_stat_archiver'")
+            if not unseen:
+                text = f"{standbys} standbys stream from another address"
+                yield "standbys", known(standbys, text, "psql -c 'TABLE pg_stat_replication'")
 
     def promise(self, settings: InForce, synchronous: bool | None) -> Promise:
         """Where nobody asked the server, the roles and databases of its files count."""
         commit = settings.word("synchronous_commit")
         left = None if commit is None else commit != "off" and synchronous is not False
         fsync = base.asks(settings.flag("fsync"), otherwise="never")
-        return Promise(left, "later" if fsync == "before" and left is False else fsync, fsync)
+        confirms = self.confirms(settings, 1, asynchronous=synchronous is False)
+        standby = None if confirms is None else confirms.flushed + confirms.received > 1
+        return Promise(left, "later" if fsync == "before" and left is False else fsync, fsync, standby=standby)
 
     def confirms(self, settings: InForce, members: int, *, asynchronous: bool) -> Confirms | None:
         """By synchronous_commit and synchronous_standby_names of the primary. (PostgreSQL manual, 26.2.8)"""
         commit, standbys = (settings.word(each) for each in ("synchronous_commit", "synchronous_standby_names"))
+        many, named = _confirming(standbys or "")
+        if commit in ("off", "local") or asynchronous or (standbys is not None and not many):
+            return Confirms(1, first=True)
         if commit is None or standbys is None:
             return None
-        many, named = _confirming(standbys)
-        if commit in ("off", "local") or asynchronous or not many:
-            return Confirms(1, first=True)
         named += bool(named)
         if commit == "remote_write":
             return Confirms(1, many, first=True, named=named)

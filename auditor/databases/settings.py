@@ -33,6 +33,7 @@ from auditor.text import argument
 SETTINGS_FACTS = {
     **{each.fact: each.spec for engine in ENGINES.values() for each in engine.settings if each.fact},
     "torn_page_guard": Spec.flag("full_page_writes, or the doublewrite buffer keeps whole pages"),
+    "page_checksums": Spec.flag("PostgreSQL data_checksums: a damaged page is noticed when it is read"),
     "flush_method": Spec.word("innodb_flush_method in capitals, or default"),
     "doublewrite": Spec.word("innodb_doublewrite", "OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"),
     "sync_binlog": Spec.number("MySQL, MariaDB sync_binlog; 1 where no binary log is written"),
@@ -183,17 +184,10 @@ def database_includes(reply: Files, database: Subject) -> Iterator[Fact]:
 
 
 NOT_SAID = frozenset(
-    [
-        "standalone",
-        "commit_interval_ms",
-        "journal",
-        "no_fsync",
-        "appendonly",
-        "appendfsync",
-        "configured",
-        "decided",
-        "loaded",
-    ]
+    (
+        *("standalone", "commit_interval_ms", "journal", "no_fsync", "appendonly", "appendfsync"),
+        *("configured", "decided", "loaded"),
+    )
 )
 SQL_FACTS = {
     **{name: spec for name, spec in SETTINGS_FACTS.items() if name not in NOT_SAID},
@@ -202,6 +196,10 @@ SQL_FACTS = {
     "data_directory": servers.PROCESS_FACTS["data_directory"],
     "in_force": Spec.words("NAME = VALUE of the settings that the server itself says are in force"),
     "asynchronous_roles": Spec.words("PostgreSQL: roles and databases that set synchronous_commit off for themselves"),
+    "archived_s": Spec.number("PostgreSQL: when it archived WAL last, seconds since the epoch; 0: never"),
+    "standbys": Spec.number(
+        "PostgreSQL: standbys and pg_receivewal that stream from it, from an address of other hosts"
+    ),
     "redo_log": Spec.flag("MySQL: InnoDB writes its redo log, which ALTER INSTANCE can turn off"),
     "host.connected_database": Spec.link("database", "the one that --db connects to"),
     "host.connection_unseen": Spec.word("why it was not seen here, or empty"),

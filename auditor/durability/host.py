@@ -164,6 +164,7 @@ class Program:
     page_in_block: bool | None = True  # each page lies within one block of its file
     splits: bool | None = False  # the intent log may write a page in two parts
     elsewhere: bool | None = False  # it waits for other hosts before it acknowledges
+    standby: bool | None = False  # a standby does, which takes over where this host is gone, and not where it returns
 
     @property
     def uses(self) -> tuple[Use, ...]:

@@ -16,11 +16,9 @@ def answer(copies: Copies, program: Program, event: Event, question: Question) -
     if event.everything:
         gone = lost("copy", program.name)
         replicas = relies("replicas", program.name, "elsewhere")
-        return (
-            settle(program.elsewhere, lambda: replicas, gone, "elsewhere", program.name)
-            if question == "commits"
-            else None
-        )
+        either = (program.elsewhere, program.standby)
+        waits = True if True in either else None if None in either else False
+        return settle(waits, lambda: replicas, gone, "elsewhere", program.name) if question == "commits" else None
     match question:
         case "commits":
             return commits(copies, program, event)

@@ -325,10 +325,12 @@ def answer(engine: str, dsn: str) -> str:
 
 def postgres(dsn: str) -> dict[str, Any]:
     """Settings as pg_settings has them (a role without pg_read_all_settings is not shown some), and what roles and
-    databases set otherwise for themselves."""
+    databases set otherwise for themselves; when WAL was archived last, walsenders whose state this role may not see, and
+    standbys that stream from another address. (PostgreSQL manual, 28.2 The Cumulative Statistics System)"""
     names = (
         "'fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero', 'wal_recycle', 'wal_sync_method',"
-        " 'synchronous_standby_names', 'temp_tablespaces', 'data_directory', 'block_size', 'server_version'"
+        " 'synchronous_standby_names', 'archive_mode', 'wal_compression', 'temp_tablespaces', 'data_directory',"
+        " 'block_size', 'data_checksums', 'server_version'"
     )
     connection, server = postgres_at(dsn)
     with connection:
@@ -341,10 +343,18 @@ def postgres(dsn: str) -> dict[str, Any]:
             " CROSS JOIN unnest(setconfig) AS entry LEFT JOIN pg_database d ON d.oid = setdatabase"
             " LEFT JOIN pg_roles r ON r.oid = setrole WHERE entry LIKE 'synchronous_commit=%' ORDER BY 1, 2, 3"
         ).fetchall()
+        copies = connection.execute(
+            "SELECT coalesce(extract(epoch FROM last_archived_time), 0)::bigint, hidden, standbys FROM pg_stat_archiver,"
+            " (SELECT count(*) FILTER (WHERE state IS NULL) AS hidden, count(*) FILTER (WHERE state = 'streaming'"
+            " AND NOT client_addr <<= inet '127.0.0.0/8' AND client_addr <> inet '::1') AS standbys"
+            " FROM pg_stat_replication AS sender WHERE NOT EXISTS (SELECT FROM pg_replication_slots"
+            " WHERE active_pid = sender.pid AND slot_type = 'logical')) AS counted"
+        ).fetchall()
         for name, value, *_ in settings:
             if name == "data_directory" and "process" in server:
                 agree(server["process"], value)
-        return {"settings": [list(row) for row in settings], "roles": [list(row) for row in roles], **server}
+        found = {"settings": settings, "roles": roles, "copies": copies}
+        return {**{name: [list(row) for row in several] for name, several in found.items()}, **server}
 
 
 def postgres_at(dsn: str) -> Any:

@@ -37,7 +37,7 @@ UNSEEN = {  # what decides a cell and has no rule
     "errors": "{} has had errors",
     "defect": "InnoDB pages were lost with logbias=throughput, as on {}, and the cause is not known (openzfs/zfs#18996)",
 }
-DAYS_FROM = 72  # hours
+HOURS_FROM, DAYS_FROM = 2, 72  # hours
 IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name tells their pool
 
 
@@ -136,11 +136,11 @@ class EventTable:
         return "the host" if then == replace(then, programs=now.programs) else "the database or host"
 
     def _gone(self, names: Sequence[str], answers: Answers) -> Cell:
-        """Of all datasets of a column together."""
+        """Of all datasets of a column together: of their databases, where there are some."""
         side = self._now
         programs = dict.fromkeys(each for name in names for each in side.observation.programs.get(name, ()))
         every = [side.host.programs[each] for each in programs]
-        asked = [_Asked("power", "commits", found, each) for each in every
+        asked = [_Asked("power", "commits", found, each) for each in [each for each in every if not each.assumed] or every
                  if (found := questions.answer(side.judge.copies, each, GONE, "commits"))]  # fmt: skip
         worst = min((each.answer.rank for each in asked), default=Rank.UNKNOWN)
         words = (word for each in asked if each.answer.rank is worst for word in self._words(side, each, answers))
@@ -149,18 +149,18 @@ class EventTable:
             ("commits",) if worst < Rank.RELIES else (),
             merged(words) if worst is Rank.RELIES else (),
             amounts=(self.copies(names),) if worst is Rank.LOST else (),
+            unseen=("the standbys that confirm its commits",) if worst is Rank.UNKNOWN and asked else (),
         )
 
     def copies(self, names: Sequence[str]) -> str:
         """What goes with the pool, behind "LOSES": by the oldest of the newest marks of these datasets, or of those
         with files of a database."""
-        bases = {
-            each.name
-            for database in self._facts.linked(HOST, "databases")
-            for each in self._facts.linked(database, "datasets")
-        }
-        here = [name for name in names if name in bases] or names
-        places = [Subject("dataset", name) for name in here]
+        every = {each: self._facts.linked(each, "datasets") for each in self._facts.linked(HOST, "databases")}
+        servers = [each for each, own in every.items() if any(place.name in names for place in own)]
+        bases = {place.name for own in every.values() for place in own}
+        if servers and all(self._facts.get(each, "standbys").or_none() for each in servers):
+            return "what their standbys have not received yet"
+        places = [Subject("dataset", name) for name in [name for name in names if name in bases] or names]
         found = [self._facts.get(each, "copied_s") for each in places]
         marks = [each for each in found if isinstance(each, Known)]
         if not marks or len(marks) < len(found):
@@ -170,7 +170,8 @@ class EventTable:
             return "all that is not copied elsewhere (no replication found)"
         hours = max(self._facts.now - oldest.number(), 0) / 3600
         age = f"{hours:.0f} h" if hours < DAYS_FROM else f"{hours / 24:.0f} days"
-        return f"at least {age} of commits: the newest bookmark of a replication is {oldest.evidence[0].text}"
+        age = f"{hours * 60:.0f} min" if hours < HOURS_FROM else age
+        return f"at least {age} of commits: {oldest.evidence[0].text}"
 
     def _alike(self, pool: Subject, behind: _Behind) -> Iterable[list[str]]:
         """Its datasets by the programs that write to them, and by who answers for what fails there."""

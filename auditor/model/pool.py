@@ -547,12 +547,24 @@ def _by_hand(pool: Subject, facts: Facts) -> Judged:
     return unknown(text, f"zpool status -t {quoted(pool.name)}")
 
 
-@derivation("dataset", copied_s=Spec.number("when the newest snapshot was made that a bookmark marks as sent; 0: none"))
+@derivation(
+    "dataset", copied_s=Spec.number("of the newest snapshot that a bookmark marks as sent, or archived WAL; 0: none")
+)
 def copied(dataset: Subject, facts: Facts) -> Judged:
     """Up to which moment a copy elsewhere may have it: no proof of one. Who may make bookmarks may make any (man 8 zfs-allow),
-    and a copy that leaves no bookmark is not seen: what is lost with the pool is at least what came later."""
+    an archive may lie on this pool, and a copy that leaves no trace is not seen: what is lost is at least what came later."""
     seen = facts.need(Subject("pool", dataset.name.partition("/")[0]), "bookmarks")
     own = [each for each in seen.words() if each.rpartition(" ")[0].partition("#")[0] == dataset.name]
     newest = max(own, key=lambda each: int(each.rpartition(" ")[2]), default="")
     name, _, made = newest.rpartition(" ")
-    return known(int(made or 0), name or f"no bookmark of {dataset}", "zfs list -t bookmark {subject}")
+    text = f"the newest bookmark of a replication is {name}" if name else f"no bookmark of {dataset}"
+    sent = known(int(made or 0), text, "zfs list -t bookmark {subject}")
+    here = [each for each in facts.linked(HOST, "databases") if dataset in facts.linked(each, "datasets")]
+    archives = [each for each in here if facts.need(each, "engine").value == "postgres"]
+    archives = [each for each in archives if facts.get(each, "archive_mode").or_none() != "off"]
+    if not archives:
+        return sent
+    server, last = min(zip(archives, every(facts.get(each, "archived_s") for each in archives), strict=True),
+                       key=lambda each: each[1].number())  # fmt: skip
+    text = f"{server} archived WAL last, to where is not known"
+    return max(sent, Known(last.number(), (Evidence(text), *last.evidence)), key=Known.number)

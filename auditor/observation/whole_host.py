@@ -343,6 +343,7 @@ class Databases:
             page_in_block=self._within_block(database) if in_place else True,
             splits=reading.flag(database, "log_splits_page") if in_place else False,
             elsewhere=found.elsewhere,
+            standby=found.standby,
         )
 
     def _within_block(self, database: Subject) -> bool | None:

@@ -158,9 +158,10 @@ def test_drives_that_are_alike_stand_for_each_other(event: EventName) -> None:
 
 def test_when_the_pool_is_gone_only_another_host_has_commits() -> None:
     """Nothing on this host rescues them, and no other question arises."""
-    for elsewhere, rank in ((False, Rank.LOST), (None, Rank.UNKNOWN), (True, Rank.RELIES)):
+    expected: dict[bool | None, Rank] = {False: Rank.LOST, None: Rank.UNKNOWN, True: Rank.RELIES}
+    for waits, rank in expected.items():
         given = perfect()
-        program = replace(given.programs[NAME], elsewhere=elsewhere)
+        program = replace(given.programs[NAME], elsewhere=waits)
         found = answer(Copies(given), program, GONE, "commits")
         assert found is not None
         assert found.rank is rank

@@ -316,23 +316,24 @@ def test_a_verdict_of_a_rule_without_elements_keeps_its_severity() -> None:
     [
         (
             {"tank/db": 26, "tank": 30},
-            "LOSES at least 30 h of commits: the newest bookmark of a replication is tank#mark",
+            "LOSES at least 30 h of commits: the newest mark is tank#mark",
         ),
+        ({"tank/db": 0.5, "tank": 1}, "LOSES at least 60 min of commits: the newest mark is tank#mark"),
         (
             {"tank/db": 26, "tank": 24 * 9},
-            "LOSES at least 9 days of commits: the newest bookmark of a replication is tank#mark",
+            "LOSES at least 9 days of commits: the newest mark is tank#mark",
         ),
         ({"tank/db": 26, "tank": None}, "LOSES all that is not copied elsewhere (no replication found)"),
         ({"tank/db": 26}, "LOSES all that is not copied elsewhere (newest copy unknown)"),
     ],
 )
 def test_what_goes_with_the_pool_is_told_by_the_oldest_mark_of_a_copy(
-    ages: Mapping[str, int | None], says: str
+    ages: Mapping[str, float | None], says: str
 ) -> None:
     seen = looked(DISABLED).facts
     for name, hours in ages.items():
         made = 0 if hours is None else int(seen.now - hours * 3600)
-        seen.replace(Fact(Subject("dataset", name), "copied_s", known(made, f"{name}#mark")))
+        seen.replace(Fact(Subject("dataset", name), "copied_s", known(made, f"the newest mark is {name}#mark")))
     one = EventTable(seen).copies(("tank", "tank/db"))
     assert event_words.sentence(Cell("lost", ("commits",), amounts=(one,))) == says
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
-from auditor.model.pool import status_paragraph
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
+from auditor.model.pool import copied, status_paragraph
 
 TANK = Subject("pool", "tank")
 HIDDEN = "hidden"
@@ -60,3 +60,26 @@ def test_a_paragraph_about_a_device_that_a_rule_speaks_of_is_explained(fault: di
     found = {each.name: each.value for each in status_paragraph.derive(TANK, facts)}
     assert isinstance(found["unexplained_status"], Known)
     assert found["unexplained_status"].value == ""
+
+
+@pytest.mark.parametrize(
+    ("mode", "archived", "newest"),
+    [
+        ("off", known(500, "pg_stat_archiver"), 400),
+        ("on", known(300, "pg_stat_archiver"), 400),
+        ("on", known(500, "pg_stat_archiver"), 500),
+        ("on", unknown("nobody asked the server"), None),
+    ],
+)
+def test_archived_wal_may_be_newer_than_what_was_sent(mode: str, archived: Judged, newest: int | None) -> None:
+    """What the server archives is a copy of the datasets of this server alone, and unknown where nobody asked it."""
+    facts, server = Facts(), Subject("database", "postgres 612")
+    place, other = Subject("dataset", "tank/pg"), Subject("dataset", "tank/www")
+    facts.put(Fact(TANK, "bookmarks", known(("tank/pg#a 100", "tank/pg#b 400", "tank/www#a 200"), "3 bookmarks")))
+    facts.put(Fact(HOST, "databases", known((server,), "ps")))
+    said = {"engine": known("postgres", "ps"), "archive_mode": known(mode, "conf"), "archived_s": archived}
+    for name, value in {**said, "datasets": known((place,), "data")}.items():
+        facts.put(Fact(server, name, value))
+    for dataset, expected in ((place, newest), (other, 200)):
+        (found,) = copied.derive(dataset, facts)
+        assert found.value.or_none() == expected
