@@ -25,6 +25,7 @@ class Advice(NamedTuple):
     engines: tuple[str, ...]
     parts: tuple[str, ...]
     type: str
+    fact: str
     property: str
     shown: str
     value: int | str
@@ -44,7 +45,7 @@ def _advice(entry: data.Document) -> Advice:
     """Raises ValueError for a rule that sets nothing of the kind, and for what is no size."""
     name, shown = entry["property"], _of_rule(entry["property"], entry["value"])
     value, *also = (_bytes(each) if name in SIZES else each for each in (shown, *entry["also"]))
-    return data.record(Advice, {**entry, "shown": shown, "value": value, "also": also})
+    return data.record(Advice, {"fact": "", **entry, "shown": shown, "value": value, "also": also})
 
 
 def _of_rule(name: str, value: str) -> str:
@@ -52,11 +53,14 @@ def _of_rule(name: str, value: str) -> str:
     said, _, id = value.partition("rule:")
     if said or not id:
         return value
-    command: str = data.rules().get(id, {}).get("fix", {}).get("command", "")
-    words = command.removeprefix(f"zfs set {name}=").split(" ")
-    if words[0] == "zfs" or "{" in words[0] or not words[0]:
+    fix = data.rules().get(id, {}).get("fix", {})
+    sets = (each for one in (fix, *fix.get("cases", ())) for each in one.get("sets", ()))
+    texts = (fix.get("command", ""), *(f"zfs set {each.rpartition(' ')[2]}" for each in sets))
+    words = (each.removeprefix(f"zfs set {name}=").split(" ")[0] for each in texts)
+    found = next((each for each in words if each not in ("zfs", "") and "{" not in each), "")
+    if not found:
         raise ValueError(f"rule {id} sets no {name}")
-    return words[0]
+    return found
 
 
 def _bytes(text: str) -> int:
@@ -76,7 +80,7 @@ def of(engine: str, part: str, kind: str) -> list[Advice]:
 Stand = Literal["as advised", "differs", "not known"]
 SHOWN = (8, 16, 32, 64, 128)  # KiB, of which it is told what they take
 MIRRORS = Advice(
-    (), (), "any", "layout", "mirrors", "mirrors", (),
+    (), (), "any", "", "layout", "mirrors", "mirrors", (),
     "Each block is spread over the disks: a vdev does the I/O of one disk.",
     "Half of the raw space, and a new pool to which the data is sent (zfs send, zfs receive).",
     "OpenZFS documentation, Workload Tuning, Pool Geometry; zpoolconcepts.7 draid; Proxmox VE Administration Guide, ZFS RAID "
@@ -102,8 +106,19 @@ def compare(engine: str, dataset: Subject, part: str, facts: Facts) -> list[Comp
     """Each property that is advised, and how what is set compares."""
     kind = facts.get(dataset, "type").or_none()
     found = of(engine, part, str(kind or "filesystem"))
+    servers = [
+        each
+        for each in _databases([dataset], "datasets", facts)
+        if {engine, facts.get(each, "engine").word()} in ({engine}, {"mysql", "mariadb"})
+    ]
     return [
-        _size(each, engine, dataset, facts) if each.property in SIZES else _word(each, dataset, facts) for each in found
+        _setting(each, servers[0], facts)
+        if each.fact
+        else _size(each, engine, dataset, facts)
+        if each.property in SIZES
+        else _word(each, dataset, facts)
+        for each in found
+        if servers or not each.fact
     ]
 
 
@@ -111,7 +126,7 @@ def commands(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> lis
     """What would set what differs, in an order in which each is right after the ones before. A volume keeps its blocks."""
     lines = []
     for each in found:
-        if each.stand == "differs" and each.wanted and each.advice.property != "volblocksize":
+        if each.stand == "differs" and each.wanted and each.advice.property != "volblocksize" and not each.advice.fact:
             places = _places(found, dataset, facts) if each.advice.property == "sync" else [dataset]
             lines += [f"zfs set {each.advice.property}={each.wanted} {quoted(place.name)}" for place in places]
     return lines
@@ -164,7 +179,7 @@ def _to_do(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> Itera
 def _seen(found: Known, name: str) -> str:
     """The value and where it is set, as the evidence has it; sizes as people write them."""
     text = found.evidence[0].text if found.evidence else str(found.value)
-    text = text.removeprefix(f"{name}=")
+    text = text.removeprefix(f"{name}=").removeprefix(f"{name} = ")
     if name in SIZES and isinstance(found.value, int):
         text = text.replace(str(found.value), spoken(found.value), 1)
     return text
@@ -172,6 +187,14 @@ def _seen(found: Known, name: str) -> str:
 
 def _word(each: Advice, dataset: Subject, facts: Facts) -> Comparison:
     return _compared(each, facts.get(dataset, each.property), each.shown, each.value, each.also)
+
+
+def _setting(each: Advice, server: Subject, facts: Facts) -> Comparison:
+    """A flag is on or off, as the server spells it."""
+    now = facts.get(server, each.fact)
+    if isinstance(now, Known) and isinstance(now.value, bool):
+        now = now._replace(value="on" if now.value else "off")
+    return _compared(each, now, each.shown, str(each.value).lower(), each.also)
 
 
 def _compared(

@@ -56,8 +56,8 @@ def test_what_differs_is_told_with_its_command(zaudit: CommandLine) -> None:
     assert "  zfs set sync=standard tank\n" in done.out
 
 
-def told_of(zaudit: CommandLine, engine: str, name: str, *options: str) -> str:
-    done = zaudit("advise", "db", engine, "tank/db", *options, "--replay", str(HOSTS / name))
+def told_of(zaudit: CommandLine, engine: str, name: str, *options: str, dataset: str = "tank/db") -> str:
+    done = zaudit("advise", "db", engine, dataset, *options, "--replay", str(HOSTS / name))
     assert (done.code, done.err) == (0, "")
     return done.out
 
@@ -409,3 +409,11 @@ def test_two_recordings(zaudit: CommandLine) -> None:
     done = zaudit("advise", "log", "tank", "--since", name, "--replay", name)
     assert done.code == 10
     assert "no dataset was counted at both times" in done.out
+
+
+def test_settings_of_the_server_are_compared_where_one_keeps_files_there(zaudit: CommandLine) -> None:
+    here = told_of(zaudit, "postgres", "2.3-db-postgres-fsync-off", dataset="tank/pg")
+    assert "full_page_writes: on (server, default): as advised\n" in here
+    assert "wal_recycle: on (server, default); advised: off\n" in here
+    assert "ALTER SYSTEM" not in here
+    assert "wal_recycle" not in told_of(zaudit, "postgres", "2.4-healthy-physical-protected-cache")
