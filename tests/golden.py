@@ -18,6 +18,7 @@ from auditor import audit, codec, rulebook
 from auditor.checklist import checklist_page, responses
 from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
+from auditor.commands._schemas import SCHEMAS as EVERY_SCHEMA
 from auditor.diagnose import diagnose_page
 from auditor.facts import AGAIN
 from auditor.host.request import NOTHING_ELSE
@@ -32,7 +33,7 @@ from auditor.sources import catalog
 from auditor.verify import fio, profile, session, verify_page
 from auditor.verify.comparison import compare
 from auditor.verify.verification import VerifyResult
-from tests import rule_pages, schemas
+from tests import rule_pages
 from tests.checklist import worlds as listed
 from tests.diagnose import databases as asked
 from tests.diagnose import worlds as diagnosed
@@ -66,9 +67,10 @@ CANONICAL, GREEN = "2.3-sync-disabled-local", "2.4-healthy-physical-no-cache"
 FORMATS = REPORTS / "formats"
 VERIFY_REPORTS, NARROW = REPORTS / "verify", REPORTS / "narrow"
 SCHEMAS = Path(formats.__file__).parents[1]
-VERIFY_SCHEMA = SCHEMAS / "verify_schema.json"
-DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA = REPORTS / "diagnose", SCHEMAS / "diagnosis_schema.json"
-CHECKLISTS, CHECKLIST_SCHEMA = REPORTS / "checklist", SCHEMAS / "checklist_schema.json"
+MADE_SCHEMAS = FIXTURES / "schemas"
+VERIFY_SCHEMA = MADE_SCHEMAS / "verify.json"
+DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA = REPORTS / "diagnose", MADE_SCHEMAS / "diagnose.json"
+CHECKLISTS, CHECKLIST_SCHEMA = REPORTS / "checklist", MADE_SCHEMAS / "checklist.json"
 
 
 @cache
@@ -331,6 +333,11 @@ def checklist_of(*recordings: Path) -> Checklist:
 
 
 @cache
+def made_schemas() -> dict[str, Any]:
+    """Those that are made from type hints: within a version keys are added alone, which the diff shows."""
+    return {name: EVERY_SCHEMA[name]() for name in ("verify", "checklist", "diagnose", "plan", "supposed", "cluster")}
+
+
 def checklist_reports() -> dict[str, str]:
     """File -> a checklist: of a healthy host of which nothing was measured, of one that fails what was, and of a made-up one
     that was verified and diagnosed."""
@@ -376,9 +383,8 @@ def main() -> None:
     CHECKLISTS.mkdir(exist_ok=True)
     for name, text in checklist_reports().items():
         (CHECKLISTS / name).write_text(text)
-    CHECKLIST_SCHEMA.write_text(json.dumps(schemas.checklist(), indent=1) + "\n")
-    DIAGNOSIS_SCHEMA.write_text(json.dumps(schemas.diagnosis(), indent=1) + "\n")
-    VERIFY_SCHEMA.write_text(json.dumps(schemas.verification(), indent=1) + "\n")
+    for name, made in made_schemas().items():
+        (MADE_SCHEMAS / f"{name}.json").write_text(json.dumps(made, indent=1) + "\n")
     for document in blocks():
         document.write_text(filled(document))
     QUESTIONS.write_text(rule_pages.questions())

@@ -184,7 +184,7 @@ def write(
     verbose: bool = False,
     **screen: Unpack[terminal.Screen],
 ) -> str:
-    """json (``checklist_schema.json``), markdown, html, or else for a terminal. verbose: everything that a line rests on."""
+    """json (``zaudit schema checklist``), markdown, html, or else for a terminal. verbose: everything that a line rests on."""
     match format_:
         case "json":
             document = {"schema": SCHEMA, "zaudit": zaudit, "checklist": plain(found, valid_unicode)}

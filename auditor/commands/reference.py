@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import pkgutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -376,31 +375,18 @@ def _selftest_table(rows: Sequence[Row], of_verify: int) -> Iterator[str]:
 # ``zaudit schema``: the JSON Schemas of what zaudit reads and writes, for editors and programs.
 
 
-# of what zaudit writes: report-1 is the first edition of a report, which zaudit still reads
-FILES = {
-    "report": "schema.json",
-    "report-1": "schema-1.json",
-    "jsonl": "formats/jsonl_schema.json",
-    **{name: f"{name}_schema.json" for name in ("diff", "verify", "checklist", "powercut")},
-    "diagnose": "diagnosis_schema.json",
-}
-NAMES = ("rule", "policy", *FILES)
-
-
 class NoSchema(Stop):
     """A name of no schema."""
 
 
-def _read(name: str) -> Any:
-    if name in FILES:
-        return json.loads(pkgutil.get_data("auditor.report", FILES[name]) or b"")
-    from auditor.judge import file_schemas
+def _schemas() -> Mapping[str, Callable[[], Any]]:
+    from auditor.commands import _schemas
 
-    return {"rule": file_schemas.rule, "policy": file_schemas.policy}[name]()
+    return _schemas.SCHEMAS
 
 
 def _names(context: click.Context, parameter: click.Parameter, word: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in NAMES if name.startswith(word)]
+    return [CompletionItem(name) for name in _schemas() if name.startswith(word)]
 
 
 @click.command(short_help="Print the JSON Schema of a rule, a policy or a report.")
@@ -411,10 +397,11 @@ def schema(name: str | None) -> None:
     An editor that knows schemas of TOML completes and checks rules and zaudit.toml with it. These two are of draft 7, which
     editors know; the others of draft 2020-12.
     """
+    known = _schemas()
     if name is None:
-        for each in NAMES:
-            say(f"{each:<11}{_read(each)['title']}")
-    elif name in NAMES:
-        say(json.dumps(_read(name), indent=1))
+        for each, made in known.items():
+            say(f"{each:<11}{made()['title']}")
+    elif name in known:
+        say(json.dumps(known[name](), indent=1))
     else:
-        raise NoSchema(f"no schema {name!r}{near(name, NAMES)} (zaudit schema lists them)")
+        raise NoSchema(f"no schema {name!r}{near(name, known)} (zaudit schema lists them)")

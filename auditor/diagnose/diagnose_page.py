@@ -192,7 +192,7 @@ def write(
     verbose: bool = False,
     **screen: Unpack[terminal.Screen],
 ) -> str:
-    """json (``diagnosis_schema.json``), html, or else for a terminal. report: the audit of the same pool."""
+    """json (``zaudit schema diagnose``), html, or else for a terminal. report: the audit of the same pool."""
     if format_ == "json":
         document = {"schema": SCHEMA, "zaudit": zaudit, "diagnosis": plain(found, valid_unicode)}
         if report is not None:

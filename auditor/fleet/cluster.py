@@ -59,6 +59,8 @@ Happening = EventName | Literal["gone"]
 SURVIVES: tuple[Question, ...] = ("commits", "consistency")  # of a copy that counts
 TAKES: Mapping[EventName, Class] = {"drive": "data", "log": "log"}
 SHARED = ("drive", "target")  # parties that two hosts can have in common, by serial number or WWN
+Word = Literal["lost", "unknown", "relies", "no loss"]
+WORDS: Mapping[Rank, Word] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "relies", Rank.SAFE: "no loss"}
 KEEPS: dict[Rank, doc.Look] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
 NOTES = (
     "These recordings are taken to be all members, each as it was when it was seen.",
@@ -401,30 +403,46 @@ def sentence(found: Answer) -> str:
     return "a copy stays"
 
 
+class MemberDocument(NamedTuple):
+    """What zaudit check says of it."""
+
+    host: str
+    headline: str
+    exit_code: int
+
+
+class EventDocument(NamedTuple):
+    """hosts: those that it strikes together; of one host, each of which alone has this answer. drive: what they share, or
+    empty. gone: the pool is lost with all that is on it."""
+
+    scope: Scope
+    event: Happening
+    hosts: tuple[str, ...]
+    drive: str
+    answer: Word
+    text: str
+
+
+class ClusterDocument(NamedTuple):
+    engine: str
+    confirms: Confirms
+    headline: str
+    exit_code: int
+    members: tuple[MemberDocument, ...]
+    events: tuple[EventDocument, ...]
+
+
 def _plain(found: Cluster) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "engine": found.engine,
-        "confirms": codec.plain(found.confirms),
-        "headline": headline(found),
-        "exit_code": found.exit_code,
-        "members": [
-            {
-                "host": harmless(each.name),
-                "headline": harmless(each.report.headline),
-                "exit_code": each.report.exit_code,
-            }
-            for each in found.members
-        ],
-        "events": [
-            {
-                "scope": each.scope,
-                "event": each.event,
-                "hosts": [harmless(one) for one in each.hosts],
-                "drive": harmless(each.drive),
-                "answer": ANSWERS.get(each.answer.rank, "no loss"),
-                "text": harmless(sentence(each.answer)),
-            }
-            for each in found.rows
-        ],
-    }
+    whole = ClusterDocument(
+        found.engine,
+        found.confirms,
+        headline(found),
+        found.exit_code,
+        tuple(MemberDocument(each.name, each.report.headline, each.report.exit_code) for each in found.members),
+        tuple(map(_event, found.rows)),
+    )
+    return {"schema": SCHEMA, **codec.plain(whole, harmless)}
+
+
+def _event(row: Row) -> EventDocument:
+    return EventDocument(row.scope, row.event, row.hosts, row.drive, WORDS[row.answer.rank], sentence(row.answer))

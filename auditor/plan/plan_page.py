@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from auditor import codec
+from auditor.judge.event import Severity
 from auditor.judge.finding import Finding
 from auditor.plan.steps import Plan, Setting, Step
 from auditor.report import event_words, finding_words, report_json
@@ -130,16 +132,63 @@ def _table(report: Report) -> Iterator[str]:
 # -- JSON --------------------------------------------------------------------------------------------------------------
 
 
+HEAD_OF_REPORT = ("zaudit", "rules", "host", "openzfs", "taken", "targets")
+STATE = ("headline", "standing", "exit_code", "events")
+
+
+class PoolDocument(NamedTuple):
+    """A pool that a script must find; guid is empty where it is not known."""
+
+    name: str
+    guid: str
+
+
+class FindingDocument(NamedTuple):
+    """As a report has it."""
+
+    id: str
+    rule: str
+    place: str
+    severity: Severity
+    title: str
+
+
+class LeftDocument(NamedTuple):
+    """A finding for which there is no step, and why."""
+
+    id: str
+    rule: str
+    place: str
+    severity: Severity
+    title: str
+    reason: str
+
+
+class StepDocument(NamedTuple):
+    """by_hand: why a person has to make it, or empty. needs: what comes first. sets: as check --suppose takes it. watch:
+    commands that show how it goes; undo: how it is taken back."""
+
+    step: int
+    findings: tuple[FindingDocument, ...]
+    by_hand: str
+    needs: tuple[str, ...]
+    commands: tuple[str, ...]
+    text: tuple[str, ...]
+    sets: tuple[str, ...]
+    watch: tuple[str, ...]
+    undo: tuple[str, ...]
+
+
 def document(plan: Plan) -> str:
     """For a program. It is no report: no command takes it for one."""
     now = report_json.document(plan.now)
     whole: dict[str, Any] = {
         "schema": SCHEMA,
-        **{name: now[name] for name in ("zaudit", "rules", "host", "openzfs", "taken", "targets")},
-        "pools": [{"name": valid_unicode(name), "guid": guid} for name, guid in plan.pools],
+        **{name: now[name] for name in HEAD_OF_REPORT},
+        "pools": codec.plain(tuple(PoolDocument(*each) for each in plan.pools), valid_unicode),
         "now": _state(plan.now),
         "steps": [_document(number, step) for number, step in enumerate(plan.steps, 1)],
-        "left": [{**_finding(each.finding), "reason": valid_unicode(each.reason)} for each in plan.left],
+        "left": [codec.plain(LeftDocument(*_finding(each.finding), each.reason), valid_unicode) for each in plan.left],
         "after": _state(plan.after),
     }
     return json.dumps(whole, indent=1) + "\n"
@@ -147,32 +196,26 @@ def document(plan: Plan) -> str:
 
 def _state(report: Report) -> dict[str, Any]:
     whole = report_json.document(report)
-    return {name: whole[name] for name in ("headline", "standing", "exit_code", "events")}
+    return {name: whole[name] for name in STATE}
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "id": finding.id,
-        "rule": finding.rule.id,
-        "place": valid_unicode(finding.place),
-        "severity": finding.severity,
-        "title": finding.rule.title,
-    }
+def _finding(finding: Finding) -> FindingDocument:
+    return FindingDocument(finding.id, finding.rule.id, finding.place, finding.severity, finding.rule.title)
 
 
 def _document(number: int, step: Step) -> dict[str, Any]:
-    return {
-        "step": number,
-        "findings": [_finding(each) for each in step.findings],
-        "by_hand": valid_unicode(step.person),
-        "needs": list(_needs(step)),
-        "commands": list(map(valid_unicode, _action(step))),
-        "text": list(_texts(step)),
-        "sets": [valid_unicode(each.change.text) for each in step.settings],
-        "watch": list(step.watch),
-        "undo": [valid_unicode(each.undo) for each in step.settings if each.undo],
-        **({"then": _state(step.report)} if step.report else {}),
-    }
+    found = StepDocument(
+        number,
+        tuple(map(_finding, step.findings)),
+        by_hand=step.person,
+        needs=_needs(step),
+        commands=_action(step),
+        text=_texts(step),
+        sets=tuple(each.change.text for each in step.settings),
+        watch=step.watch,
+        undo=tuple(each.undo for each in step.settings if each.undo),
+    )
+    return {**codec.plain(found, valid_unicode), **({"then": _state(step.report)} if step.report else {})}
 
 
 # -- a script ----------------------------------------------------------------------------------------------------------

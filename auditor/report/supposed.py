@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Literal, NamedTuple, Unpack
 
+from auditor import codec
 from auditor.facts import HOST, Facts, Known
-from auditor.judge.event import Severity
+from auditor.judge.event import EVENTS, Event, Severity
 from auditor.judge.finding import RANK
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
 from auditor.report import audit_page, finding_words, report_json, terminal
@@ -169,27 +170,55 @@ def _line(entry: Entry) -> str:
     return f"{entry.severity}{'' if entry.failed else '?'}  {entry.rule}  {where}{entry.text}"
 
 
+class EntryDocument(NamedTuple):
+    """A finding, or a known bug of the release. rule: as zaudit explain takes it."""
+
+    rule: str
+    where: str
+    severity: Severity
+    text: str
+    outcome: Literal["fail", "unknown"]
+
+
+class CellDocument(NamedTuple):
+    """A dataset at an event."""
+
+    dataset: str
+    event: Event
+
+
+class SupposedDocument(NamedTuple):
+    """gone, new, open: findings that fail no longer, that fail now, and that can no longer be decided; stays: that fail in
+    both. better, worse: cells of the table."""
+
+    supposed: tuple[str, ...]
+    gone: tuple[EntryDocument, ...]
+    new: tuple[EntryDocument, ...]
+    open: tuple[EntryDocument, ...]
+    stays: tuple[EntryDocument, ...]
+    better: tuple[CellDocument, ...]
+    worse: tuple[CellDocument, ...]
+    exit_code: int
+
+
 def document(before: Side, after: Side, supposed: Sequence[str]) -> str:
     """For a program: both reports whole, and what differs. It is no report itself: no command takes it for one."""
     changed = difference(before, after)
-    whole: dict[str, Any] = {
-        "schema": SCHEMA,
-        "supposed": list(map(valid_unicode, supposed)),
-        **{name: [_entry(each) for each in getattr(changed, name)] for name in ("gone", "new", "open", "stays")},
-        **{
-            name: [
-                {"dataset": valid_unicode(dataset), "event": event}
-                for dataset, event in dict.fromkeys(each[:2] for each in getattr(changed, name))
-            ]
-            for name in ("better", "worse")
-        },
-        "exit_code": after.report.exit_code,
-        "now": report_json.document(before.report),
-        "then": report_json.document(after.report),
-    }
-    return json.dumps(whole, indent=1) + "\n"
+    gone, new, open_, stays = (
+        tuple(map(_entry, each)) for each in (changed.gone, changed.new, changed.open, changed.stays)
+    )
+    better, worse = (
+        tuple(map(_cell, dict.fromkeys(each[:2] for each in cells))) for cells in (changed.better, changed.worse)
+    )
+    found = SupposedDocument(tuple(supposed), gone, new, open_, stays, better, worse, exit_code=after.report.exit_code)
+    reports = {"now": report_json.document(before.report), "then": report_json.document(after.report)}
+    return json.dumps({"schema": SCHEMA, **codec.plain(found, valid_unicode), **reports}, indent=1) + "\n"
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
-    texts = {name: valid_unicode(getattr(entry, name)) for name in ("rule", "where", "severity", "text")}
-    return {**texts, "outcome": "fail" if entry.failed else "unknown"}
+def _entry(entry: Entry) -> EntryDocument:
+    return EntryDocument(entry.rule, entry.where, entry.severity, entry.text, "fail" if entry.failed else "unknown")
+
+
+def _cell(name: tuple[str, str]) -> CellDocument:
+    dataset, happens = name
+    return CellDocument(dataset, next(each for each in EVENTS if each == happens))

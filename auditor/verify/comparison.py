@@ -21,7 +21,7 @@ LARGEST = 64 * 2**20  # characters of a document that is read; a run of an hour 
 
 
 def document(verification: Verification) -> dict[str, Any]:
-    """The verification as JSON data, after ``report/verify_schema.json``. Bytes that were not UTF-8 are spelt out."""
+    """The verification as JSON data, after ``zaudit schema verify``. Bytes that were not UTF-8 are spelt out."""
     return {"schema": SCHEMA, "verification": codec.plain(verification, valid_unicode)}
 
 

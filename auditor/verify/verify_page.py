@@ -166,7 +166,7 @@ def write(
     verbose: bool = False,
     **screen: Unpack[terminal.Screen],
 ) -> str:
-    """json (``verify_schema.json``, which ``--compare`` reads), html, or else for a terminal. verbose: with pictures of every
+    """json (``zaudit schema verify``, which ``--compare`` reads), html, or else for a terminal. verbose: with pictures of every
     run, and the commands of fio; in JSON the audit with its passes."""
     if format_ != "json":
         page = built(verification, report, comparison, sweep, zaudit, whole=verbose or format_ == "html")

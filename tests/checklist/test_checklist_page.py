@@ -10,7 +10,7 @@ import pytest
 
 from auditor.checklist import checklist_page
 from auditor.checklist.lists import ANSWERS, Checklist, Statement
-from tests import schemas
+from auditor.commands import _schemas as schemas
 from tests.checklist import worlds
 from tests.golden import CHECKLIST_SCHEMA, CHECKLISTS, checklist_reports
 

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from auditor import data, registry
-from auditor.commands.reference import FILES, NAMES
+from auditor.commands._schemas import KEPT, SCHEMAS
 from auditor.errors import EXIT_USAGE
 from auditor.judge import file_schemas, policy_file, rule_file
 from auditor.judge.expression import ExpressionError
@@ -220,13 +220,13 @@ def test_what_several_keys_say_together_is_in_the_schema(path: tuple[Any, ...], 
 
 def test_each_is_printed_by_name_as_it_is_shipped(zaudit: CommandLine) -> None:
     listed = zaudit("schema")
-    assert [line.split()[0] for line in listed.out.splitlines()] == list(NAMES)
-    for name in NAMES:
+    assert [line.split()[0] for line in listed.out.splitlines()] == list(SCHEMAS)
+    for name in SCHEMAS:
         printed = json.loads(zaudit("schema", name).out)
         jsonschema.validators.validator_for(printed).check_schema(printed)
-        assert name not in FILES or printed == json.loads((REPORT / FILES[name]).read_text())
+        assert name not in KEPT or printed == json.loads((REPORT / KEPT[name]).read_text())
     shipped = {str(path.relative_to(REPORT)) for path in REPORT.rglob("*schema*.json")}
-    assert shipped == {*FILES.values()}
+    assert shipped == {*KEPT.values()}
     unknown = zaudit("schema", "polcy")
     assert unknown.code == EXIT_USAGE
     assert "no schema 'polcy'; similar: policy" in unknown.err

@@ -9,13 +9,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from auditor.commands import _schemas as schemas
 from auditor.diagnose import diagnose_page
 from auditor.diagnose.causes import growing
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.observation import NamedProcess, Process
 from auditor.text import quoted
-from tests import schemas
 from tests.diagnose import databases, worlds
 from tests.golden import DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA, diagnosis_reports
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from itertools import combinations, product
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from auditor import audit, rulebook
+from auditor.commands._schemas import SCHEMAS
 from auditor.databases.engine import Confirms, InForce
 from auditor.databases.etcd import ENGINE as ETCD
 from auditor.databases.mongodb import ENGINE as MONGODB
@@ -229,6 +231,7 @@ def test_the_command(tmp_path: Path, zaudit: CommandLine) -> None:
     found = zaudit(*words, "--format", "json", *paths)
     document = json.loads(found.out)
     assert (document["schema"], document["exit_code"]) == (clusters.SCHEMA, found.code)
+    jsonschema.Draft202012Validator(SCHEMAS["cluster"]()).validate(document)
     assert [each["host"] for each in document["members"]] == ["db1", "db2"]
     power = {each["scope"]: each["answer"] for each in document["events"] if each["event"] == "power"}
     assert power == {"one host": "no loss", "all hosts": "relies"}

@@ -6,9 +6,11 @@ import json
 import re
 from typing import Any
 
+import jsonschema
 import pytest
 
 from auditor import audit
+from auditor.commands._schemas import SCHEMAS
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.judge import rule_file, supposition
 from auditor.judge.rule import RuleError
@@ -477,6 +479,7 @@ def test_programs_read_it_as_json(zaudit: CommandLine) -> None:
     done = check(zaudit, DISABLED, "--suppose", "host release=2.4.1", "--format", "json")
     found = json.loads(done.out)
     assert (found["schema"], found["supposed"]) == ("zaudit-supposed/2", ["host release=2.4.1"])
+    jsonschema.Draft202012Validator(SCHEMAS["supposed"]()).validate(found)
     assert [found[side]["openzfs"] for side in ("now", "then")] == ["2.3.9-0+deb13u1", "2.4.1"]
     assert done.code == found["exit_code"] == found["then"]["exit_code"]
     assert {

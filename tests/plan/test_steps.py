@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from auditor import audit
+from auditor.commands._schemas import SCHEMAS
 from auditor.facts import Fact, Facts, Known, Subject, known
 from auditor.judge.event import SEVERITIES
 from auditor.judge.rule import Rule
@@ -256,6 +258,7 @@ def test_programs_read_it_as_json(zaudit: CommandLine) -> None:
     done = zaudit("plan", "tank/db", "--replay", HOSTS / "2.3-sync-disabled-local", "--format", "json")
     found = json.loads(done.out)
     assert (found["schema"], found["targets"]) == ("zaudit-plan/1", ["tank/db"])
+    jsonschema.Draft202012Validator(SCHEMAS["plan"]()).validate(found)
     first = found["steps"][0]
     assert first["sets"] == ["tank/db sync=standard"]
     assert first["commands"] == ["zfs set sync=standard tank/db"]
@@ -471,7 +474,9 @@ def test_no_name_is_more_than_a_word(tmp_path: Path) -> None:
     assert not any(line.startswith(("rm ", "touch ")) for line in world.script.splitlines())
     assert "\x1b" not in world.script + plan_page.markdown(found)
     assert "\u202e" not in world.script + plan_page.markdown(found)
-    assert json.loads(plan_page.document(found))["steps"]
+    document = json.loads(plan_page.document(found))
+    assert document["steps"]
+    jsonschema.Draft202012Validator(SCHEMAS["plan"]()).validate(document)
 
 
 def renamed(facts: Facts, names: dict[str, str]) -> Facts:

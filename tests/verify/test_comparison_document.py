@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from auditor import codec
 from auditor.codec import CodecError
+from auditor.commands._schemas import verification as schema
 from auditor.text import harmless
 from auditor.verify.comparison import LARGEST, document, load
 from auditor.verify.result import Histogram, Verification
 from tests import shared
 from tests.golden import VERIFY_SCHEMA
-from tests.schemas import verification as schema
 from tests.verify import samples, strategies
 
 SCHEMA = json.loads(VERIFY_SCHEMA.read_text())

@@ -1,7 +1,11 @@
-"""Schemas of what zaudit writes, from the type hints of its records; ``python -m tests.golden`` writes the files."""
+"""JSON Schemas of what zaudit writes: from the type hints of the records that it writes, or as they are kept in a file."""
 
 from __future__ import annotations
 
+import json
+import pkgutil
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -10,6 +14,10 @@ from auditor.checklist.lists import Checklist
 from auditor.codec import MOST, hints_of
 from auditor.diagnose import diagnose_page
 from auditor.diagnose.diagnosis import Committer, Diagnosis
+from auditor.fleet import cluster as clusters
+from auditor.judge import file_schemas
+from auditor.plan import plan_page
+from auditor.report import supposed as supposed_page
 from auditor.report.report_json import FIRST
 from auditor.report.report_json import SCHEMA as REPORT
 from auditor.verify import comparison
@@ -64,6 +72,73 @@ def diagnosis() -> dict[str, Any]:
         own = defs[kind.__name__]
         own["required"] = [name for name in own["required"] if name not in kind._field_defaults]  # added since
     return _document("diagnosis", diagnose_page.SCHEMA, [*properties], {**properties, **AUDIT}, defs)
+
+
+def plan() -> dict[str, Any]:
+    """Of zaudit plan."""
+    whole = _kept("schema.json")
+    of_report = {name: whole["properties"][name] for name in (*plan_page.HEAD_OF_REPORT, *plan_page.STATE)}
+    state = {
+        "type": "object",
+        "required": list(plan_page.STATE),
+        "properties": {name: of_report[name] for name in plan_page.STATE},
+    }
+    defs: dict[str, Any] = {**whole["$defs"], "State": state}
+    steps, left = (describe(each, defs) for each in (plan_page.StepDocument, plan_page.LeftDocument))
+    there = {"$ref": "#/$defs/State"}
+    defs["StepDocument"]["properties"]["then"] = {"description": "after it, of a step that was simulated", **there}
+    properties = {
+        **{name: of_report[name] for name in plan_page.HEAD_OF_REPORT},
+        "pools": {"type": "array", "items": describe(plan_page.PoolDocument, defs)},
+        "now": there,
+        "steps": {"type": "array", "items": steps},
+        "left": {"type": "array", "items": left},
+        "after": there,
+    }
+    return _document("plan", plan_page.SCHEMA, [*properties], properties, defs)
+
+
+def supposed() -> dict[str, Any]:
+    """Of zaudit check --suppose."""
+    defs: dict[str, Any] = {}
+    properties = describe(supposed_page.SupposedDocument, defs)
+    own = defs.pop("SupposedDocument")["properties"]
+    report = {"description": "a report after zaudit schema report", "type": "object", "required": ["schema"],
+              "properties": {"schema": {"const": REPORT}}}  # fmt: skip
+    properties = {**own, "now": report, "then": report}
+    return _document("supposition", supposed_page.SCHEMA, [*properties], properties, defs)
+
+
+def cluster() -> dict[str, Any]:
+    """Of zaudit fleet check --cluster."""
+    defs: dict[str, Any] = {}
+    describe(clusters.ClusterDocument, defs)
+    properties = defs.pop("ClusterDocument")["properties"]
+    return _document("cluster", clusters.SCHEMA, [*properties], properties, defs)
+
+
+def _kept(file: str) -> Any:
+    return json.loads(pkgutil.get_data("auditor.report", file) or b"")
+
+
+# report-1 is the first edition of a report, which zaudit still reads
+KEPT = {
+    "report": "schema.json",
+    "report-1": "schema-1.json",
+    "jsonl": "formats/jsonl_schema.json",
+    **{name: f"{name}_schema.json" for name in ("diff", "powercut")},
+}
+SCHEMAS: Mapping[str, Callable[[], Any]] = {
+    "rule": file_schemas.rule,
+    "policy": file_schemas.policy,
+    **{name: partial(_kept, file) for name, file in KEPT.items()},
+    "verify": verification,
+    "checklist": checklist,
+    "diagnose": diagnosis,
+    "plan": plan,
+    "supposed": supposed,
+    "cluster": cluster,
+}
 
 
 def _document(
