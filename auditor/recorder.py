@@ -23,7 +23,7 @@ from auditor.host.live import Host, LiveHost
 from auditor.host.request import DEADLINE_S
 from auditor.recording import archive, recording, redaction
 from auditor.recording.recording import Recording, RecordingHost
-from auditor.sources.catalog import sources
+from auditor.sources import sources
 from auditor.streams import open_streams, progress
 from auditor.text import harmless
 

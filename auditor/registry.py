@@ -1,17 +1,16 @@
-"""Which facts exist: those of every source, and of every derivation."""
+"""Which facts exist: those of every source, of every derivation, and of a run of fio."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import cast
+from typing import Literal, cast, get_args
 
 from auditor.databases import paths
 from auditor.facts import Kind, Spec
 from auditor.gather import layers, users, walk
 from auditor.model import (
     database,
-    database_start,
     dataset,
     disk,
     fault_log,
@@ -25,15 +24,13 @@ from auditor.model import (
     write_cache,
 )
 from auditor.model.derivation import Derivation
-from auditor.model.run import FACTS as RUN_FACTS
-from auditor.model.run import HOST_FACTS
 from auditor.sources import block_tree
-from auditor.sources.catalog import sources as sources
+from auditor.sources import sources as sources
 from auditor.sources.source import Source
 
 # all of auditor/model that derive facts
 MODULES = (
-    *(database, database_start, dataset, disk, flushes, intent_log, fault_log, kernels),
+    *(database, dataset, disk, flushes, intent_log, fault_log, kernels),
     *(next_boot, pool, release, vdev, write_cache),
 )
 
@@ -77,10 +74,53 @@ def registry() -> dict[tuple[Kind, str], Spec]:
         **qualified(users.PROVIDES),
         **qualified(paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),
-        **qualified(HOST_FACTS, "host"),
+        **qualified(RUNS_FACTS, "host"),
     }
     for key, spec in (*walked.items(), *every()):
         if key in found and found[key] != spec:
             raise TypeError(f"{'.'.join(key)} is already something else")
         found[key] = spec
     return found
+
+
+# -- runs of fio ------------------------------------------------------------------------------------------------------
+# The facts of a run, for the rules that judge whether it was honest (``rules/fio-*.toml``) and what it showed.
+
+Purpose = Literal[
+    "log", "binlog", "group", "fresh", "recycled", "variant", "data", "together", "calls", "warm", "ab", "sweep"
+]
+
+RUN_FACTS: dict[str, Spec] = {
+    "purpose": Spec.word("what the run is for", *get_args(Purpose)),
+    "dataset": Spec.link("dataset", "what was written to"),
+    "pool": Spec.link("pool", "its pool"),
+    "followed": Spec.flag("every sync was followed down to the devices (of the log run)"),
+    "unflushed": Spec.links(
+        "disk", "disks whose flushes did not account for the syncs, where every link above them did"
+    ),
+    "fio_ended_well": Spec.flag("fio ended by itself, without an error and without a short write"),
+    "sync": Spec.word("how the job asks for stable storage", "fsync", "fdatasync", "dsync", "sync", "none"),
+    "syncs": Spec.number("syncs that returned"),
+    "writes": Spec.number("writes"),
+    "reads": Spec.number("reads"),
+    "seconds": Spec.real("time that it ran, s"),
+    "jobs": Spec.number("jobs at once"),
+    "depth": Spec.number("I/Os of one job at once"),
+    "file_bytes": Spec.number("size of its files together"),
+    "direct": Spec.flag("the job opens its files with O_DIRECT"),
+    "fallocate": Spec.flag("the job asks for its space before it writes"),
+    "zero_buffers": Spec.flag("the job writes zeros"),
+    "compressible_percent": Spec.number("how much of its buffers fio makes compressible, %"),
+    "repeats_buffers": Spec.flag("fio may write the same buffer twice"),
+    "written_share": Spec.real("bytes that transaction groups wrote, for each byte that the job wrote"),
+    "slog_share": Spec.real("share of the ZIL's payload that went to the SLOG, where there is one"),
+    "foreign_load": Spec.flag("others committed or wrote meanwhile"),
+    "scan_ran": Spec.flag("a scrub or resilver ran meanwhile"),
+    "throttled": Spec.number("transactions that the write throttle held back"),
+    "thermal_throttled": Spec.flag("a drive of the log slowed itself down for heat"),
+    "p50_us": Spec.real("median latency of a sync, microseconds"),
+    "floor_us": Spec.real("least median that devices of this class can honestly have, microseconds"),
+    "samples_beyond": Spec.number("samples beyond the highest percentile that is asked for"),
+    "objectives_met": Spec.flag("every objective was kept"),
+}
+RUNS_FACTS: dict[str, Spec] = {"runs": Spec.links("run", "runs of fio in this verification")}

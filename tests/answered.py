@@ -11,7 +11,7 @@ from auditor.facts import Facts, Subject
 from auditor.gather.walk import LookOptions, gather
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Request, Run
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.sources.catalog import sources
+from auditor.sources import sources
 from auditor.sources.source import Source
 from tests import pairs
 

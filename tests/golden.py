@@ -15,6 +15,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from auditor import audit, codec, rulebook
+from auditor import sources as catalog
 from auditor.checklist import checklist_page, responses
 from auditor.checklist.lists import Checklist
 from auditor.cli import main as main_command
@@ -29,7 +30,6 @@ from auditor.registry import registry, sources
 from auditor.report import audit_page, formats, report_reader
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
-from auditor.sources import catalog
 from auditor.verify import fio, profile, session, verify_page
 from auditor.verify.comparison import compare
 from auditor.verify.verification import VerifyResult

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from auditor.host import kmsg
+from auditor.host import builtin
 
 
 def record(text: str, number: int = 339, *, priority: int = 3, us: int = 0, flags: str = "-") -> bytes:
@@ -20,12 +20,12 @@ def replay(patch: pytest.MonkeyPatch, said: list[bytes | OSError]) -> None:
     real = os.read
 
     def read(file: int, most: int) -> bytes:
-        if most != kmsg.RECORD:
+        if most != builtin.RECORD_BYTES:
             return real(file, most)
         answer = said.pop(0) if said else BlockingIOError(errno.EAGAIN, "no more")
         if isinstance(answer, OSError):
             raise answer
         return answer
 
-    patch.setattr(kmsg, "opened", lambda: os.open(os.devnull, os.O_RDONLY))
+    patch.setattr(builtin, "open_kmsg", lambda: os.open(os.devnull, os.O_RDONLY))
     patch.setattr(os, "read", read)

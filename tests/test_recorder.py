@@ -259,7 +259,7 @@ def test_it_can_be_read_and_is_the_same_every_time(recorder: Path) -> None:
     assert {f"{name.replace('.', '/')}.py" for name in build.ALONE} < set(parts)
     for name in build.ALONE:
         assert "import auditor" not in parts[f"{name.replace('.', '/')}.py"].replace("auditor.host.children.reader", "")
-    for name in ("libraries", "sql"):  # whose functions other Pythons are given
+    for name in ("builtin", "sql"):  # whose functions other Pythons are given
         functions = ast.parse(parts[f"auditor/host/{name}.py"]).body
         ours = {each.name for one in functions if isinstance(one, ast.ImportFrom) for each in one.names}
         given = [each for each in functions if getattr(each, "name", "") in GIVEN]

@@ -6,15 +6,15 @@ off until the next line is (tag zfs-2.2.99 follows zfs-2.2.0-rc1, and zfs-2.3.0-
 X.Y.0-rcN; and where it is built from git, the commits since the tag are counted: X.Y.Z-N_gHASH (config/zfs-meta.m4). Of such
 a build its numbers do not say which commits it has, so that it is neither before nor after a release that is near.
 
-And what releases have: fixes that builds of distributions carry (builds.toml), bugs (fixes.toml), and defaults of module
-parameters (tunables.toml). The head of each file says what its words mean."""
+And what releases have: fixes that builds of distributions carry (builds.toml), bugs (fixes.toml), defaults of module
+parameters (tunables.toml), and pages that came apart (torn_pages.toml). The head of each file says what its words mean."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from auditor import data
 
@@ -301,3 +301,73 @@ def _tunable(name: str, default: str, changed: str, means: str) -> Tunable:
     steps = (each.partition("=") for each in default.split())
     found = tuple((of(since) or (), "" if value == "-" else value) for since, _, value in steps)
     return Tunable(name, found, changed, means)
+
+
+# -- pages that came apart in the intent log --------------------------------------------------------------------------
+# torn_pages.toml: which pages came apart in the intent log, tried on each line of OpenZFS. Its head explains its words.
+
+TORN_PAGES = "torn_pages.toml"
+KIB = 1024
+LARGEST_RECORD = 128 * KIB  # record
+# with what it was made
+TORN_CONDITIONS = {"zil_maxblocksize": 131072, "zfs_immediate_write_sz": 32768}
+
+Way = Literal["fsync", "always"]
+
+
+class TornSetting(NamedTuple):
+    """page: bytes; write: how a page is committed: by a later fsync, or always, with its write (sync=always, O_DSYNC)."""
+
+    page: int
+    logbias: str
+    write: Way
+    slog: bool
+
+
+class TornPages(NamedTuple):
+    """Of the releases first to last. apart: setting -> record in bytes -> at how many of so many lengths of the writes next to
+    it a page came apart."""
+
+    first: Release
+    last: Release
+    tried: str
+    lengths: int
+    apart: Mapping[TornSetting, Mapping[int, int]]
+
+    def lengths_apart(self, setting: TornSetting, blocks: Iterable[int]) -> list[int] | None:
+        """Of the records from the last that is no larger than these blocks to the first that is no smaller; None outside of
+        the table. Blocks that are smaller than a page say nothing."""
+        records = self.apart.get(setting, {})
+        inside = [each for each in blocks if each >= setting.page]
+        if not records or not inside or min(inside) < min(records) or max(inside) > max(records):
+            return None
+        least = max(each for each in records if each <= min(inside))
+        most = min(each for each in records if each >= max(inside))
+        return [apart for record, apart in records.items() if least <= record <= most]
+
+
+def find_torn_pages(version: tuple[object, ...]) -> TornPages | None:
+    return next(
+        (each for each in load_torn_pages().values() if each.first <= version[:3] <= each.last and len(version) == 3),
+        None,
+    )
+
+
+@cache
+def load_torn_pages() -> dict[str, TornPages]:
+    """By line."""
+    return parse_torn_pages(data.table(TORN_PAGES))
+
+
+def parse_torn_pages(lines: data.Document) -> dict[str, TornPages]:
+    """The tables of a document in this form."""
+    return {line: _torn_pages(each) for line, each in lines.items()}
+
+
+def _torn_pages(line: data.Document) -> TornPages:
+    apart: dict[TornSetting, dict[int, int]] = {}
+    for each in line["rows"]:
+        records = apart.setdefault(TornSetting(each["page"] * KIB, each["logbias"], each["write"], each["slog"]), {})
+        records |= {record * KIB: each["apart"] for record in each["recordsizes"]}
+    first, last = (of(line[key]) or () for key in ("first", "last"))
+    return TornPages(first, last, line["tried"], line["lengths"], apart)

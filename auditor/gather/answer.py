@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 from auditor.facts import AGAIN, HOST, ROOT, Fact, Facts, Kind, Reason, Subject, Unknown, unknown
-from auditor.host import kmsg, libraries, sql
+from auditor.host import builtin, sql
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files, Output, Read, Reply, Run
 from auditor.sources import zfs
@@ -133,10 +133,10 @@ def command_line(argv: Sequence[str]) -> str:
     """A command as a user would type it; a program and a long list of properties are not spelt out."""
     if argv[0] == sql.NAME and len(argv) == 3:
         return harmless(f"--db {argv[1]}={argv[2]}")
-    if argv[0] == libraries.LZC_NAME:
+    if argv[0] == builtin.LZC_NAME:
         return harmless(f"zfs program -n {' '.join(map(shlex.quote, argv[1:3]))} ...")
-    if argv[0] == kmsg.NAME:
-        return f"{kmsg.PATH} ({argv[1]})"
+    if argv[0] == builtin.KMSG:
+        return f"{builtin.KMSG_PATH} ({argv[1]})"
     short = (",".join(word.split(",")[:2]) + ",..." if word.count(",") > 3 else shlex.quote(word) for word in argv)
     return harmless(" ".join(short))
 

@@ -3,7 +3,7 @@
 Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands that a source declares,
 and this Python itself for files of others, which are read with the rights of their owner (:mod:`.owner`); files judged
 before they are opened, so that no device, FIFO or socket ever is (``children.reader``), but for the kernel's log
-(:mod:`.kmsg`); LC_ALL=C and TZ=UTC, so that their output does not depend on the caller; each command in its own process
+(:mod:`.builtin`); LC_ALL=C and TZ=UTC, so that their output does not depend on the caller; each command in its own process
 group, killed with all that it started at the time-out and then waited for at most two seconds (a suspended pool leaves
 processes in uninterruptible sleep); output bounded, of one and of all together; every failure is a value.
 """
@@ -24,15 +24,14 @@ from typing import Protocol
 
 from auditor.databases import SERVERS, configuration
 from auditor.databases.engine import ARGUMENT, path
-from auditor.host import kmsg, libraries, process, request, sql, trust
+from auditor.host import builtin, process, request, sql, trust
 from auditor.host import owner as host_owner
 from auditor.host.children.reader import BLOCKS, CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
 from auditor.host.owner import Others
 from auditor.host.process import PATH as PATH
 from auditor.host.process import Output, Time, Total, within
 from auditor.host.request import AT_ONCE, NOTHING, Capture, Files, Read, Run
-from auditor.sources import catalog, guests
-from auditor.sources.catalog import commands, places
+from auditor.sources import commands, guests, keep, places
 
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
 
@@ -100,20 +99,20 @@ class LiveHost:
         if not permitted(request.argv):
             raise PermissionError(f"zaudit does not run this: {' '.join(request.argv)}")
         allowed = self._allowed()
-        if request.argv == libraries.UDEV_ARGV and (udev := within(allowed, _udev, _fault)):
+        if request.argv == builtin.UDEV_ARGV and (udev := within(allowed, _udev, _fault)):
             return udev if self._total.take(len(udev.stdout)) else _fault(self._total.late)
-        if request.argv[0] == kmsg.NAME:
-            return within(allowed, partial(kmsg.answer, Output(request.keep, "", self._total)), _fault)
+        if request.argv[0] == builtin.KMSG:
+            return within(allowed, partial(builtin.kmsg_answer, Output(request.keep, "", self._total)), _fault)
         argv, own, more = request.argv, False, NOTHING
         if argv[0] == sql.NAME:
             more = sql.environment()
             own = sql.importable(argv[1])
             argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
-        elif argv[0] == libraries.LZC_NAME:
-            own = libraries.lzc_importable()
-            argv = ("python3", "-I", "-c", libraries.lzc_script(), *argv[1:])
+        elif argv[0] == builtin.LZC_NAME:
+            own = builtin.lzc_importable()
+            argv = ("python3", "-I", "-c", builtin.lzc_script(), *argv[1:])
         if argv[0] == "python3":
-            argv = (*argv[:3], libraries.script(argv[3]), *argv[4:])
+            argv = (*argv[:3], builtin.script(argv[3]), *argv[4:])
         # a library that the system's Python may lack; in another process, for nothing ends a library that hangs in this one
         tool = sys.executable if own else self._tool((argv[0], *request.also), allowed)
         if isinstance(tool, Capture):
@@ -197,11 +196,11 @@ def _found(names: tuple[str, ...]) -> str | Capture:
 def _udev() -> Capture | None:
     """udev's database through pyudev, which answers as well as udevadm does; None where it is missing."""
     began = time.monotonic()
-    libraries.by_soname()
-    if not (udev := libraries.udev_context()):
+    builtin.by_soname()
+    if not (udev := builtin.udev_context()):
         return None
     try:
-        answer = libraries.export_udev(udev)
+        answer = builtin.export_udev(udev)
     except Exception as error:  # a library may raise anything; the capture says what
         return Capture(1, b"", f"{type(error).__name__}: {error}".encode(), time.monotonic() - began)
     return Capture(0, answer.encode("utf-8", "surrogateescape"), b"", time.monotonic() - began)
@@ -428,7 +427,7 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
         if "*" in last:  # sizes of blocks, and how many files have them; a question mark for any other line
             return "".join(f"{line if _SIZE.fullmatch(line) else '?'}\n" for line in text.splitlines())
         return configuration.settings(last, text)
-    if declared := catalog.keep(name):
+    if declared := keep(name):
         return declared(text)
     found = _PROCESS.fullmatch(name)
     match found and found[1]:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from auditor.host import libraries, process, sql
+from auditor.host import builtin, process, sql
 from auditor.host.live import ENVIRONMENT
 from auditor.host.process import Output, Time, Total, slices
 from auditor.host.sql import UntrustedServer, bounded, mysql_at, postgres_at
@@ -56,7 +56,7 @@ def watching(wanted: Connection, seconds: float) -> Iterator[Callable[[], Answer
     if fault:
         yield lambda: Answer("", f"python3 is {fault}")
         return
-    script = libraries.script(script_of())
+    script = builtin.script(script_of())
     argv = (tool, "-I", "-c", script, wanted.engine, wanted.dsn, f"{seconds + SLACK_S:.0f}")
     mark = f"{process.MARK}={os.getpid()}.watch."
     environment = {**ENVIRONMENT, **sql.environment(), process.MARK: mark.partition("=")[2]}

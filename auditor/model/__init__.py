@@ -2,6 +2,6 @@
 
 A fact is derived when it is asked for; a derivation says what it needs, and what is missing makes its facts unknown, with
 the same reasons. Devices: ``disk``, ``write_cache``, ``flushes``, ``vdev``. Pools: ``pool``,
-``intent_log``, ``dataset``. Databases: ``database``, ``database_start``. The host:
+``intent_log``, ``dataset``. Databases: ``database``. The host:
 ``release``, ``kernels``, ``next_boot``, ``fault_log``.
 """

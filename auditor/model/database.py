@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from auditor.data import releases, torn_pages
+from auditor.data import releases
 from auditor.databases import ENGINES
 from auditor.facts import (
     HOST,
@@ -345,7 +345,7 @@ RECORD = 192  # lr_write_t; its data is filled up to a multiple of 8
 def whole_write(version: tuple[object, ...]) -> int:
     """The bytes of a write that the log never splits: its record is no longer than the rest of a block that the log would
     rather waste, an eighth of its largest block in 2.1, a sixteenth from 2.2 on. The rest is a multiple of 8."""
-    waste = (torn_pages.CONDITIONS["zil_maxblocksize"] - HEADERS) // (8 if version[:2] < SPLITS_LESS else 16)
+    waste = (releases.TORN_CONDITIONS["zil_maxblocksize"] - HEADERS) // (8 if version[:2] < SPLITS_LESS else 16)
     return (waste + 7) // 8 * 8 - RECORD
 
 
@@ -360,7 +360,7 @@ def whole_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
     A transaction group writes a block as a whole, so that it keeps a page which lies within one. The intent log is another
     matter: what is fsynced is copied into log blocks, a write that does not fit into the rest of one is split, and replay
     applies the first part alone where the second never reached the device. Which pages come apart was tried
-    (data/torn_pages.toml); of what was not, nothing is said.
+    (data/releases.toml); of what was not, nothing is said.
 
     Of one whose pages have no known size both are unknown. (OpenZFS module/zfs/zil.c zil_lwb_commit of 2.1, zil_lwb_assign
     since 2.2, zil_max_waste_space; zfs_log.c zfs_log_write, zil_write_state of 2.4; tests/lab/points/README.md)"""
@@ -398,24 +398,24 @@ def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> J
             facts.get(dataset, "logbias"),
             facts.get(database, "engine"),
             facts.get(dataset, "recordsize"),
-            *(facts.get(HOST, name) for name in torn_pages.CONDITIONS),
+            *(facts.get(HOST, name) for name in releases.TORN_CONDITIONS),
             *(facts.get(pool, "zil_class") for pool in facts.linked(dataset, "pool")),
         )
     )
     version = release.value
     assert isinstance(version, tuple)
-    table = torn_pages.find(version)
+    table = releases.find_torn_pages(version)
     set_to = tuple(each.value for each in values)
-    if table is None or set_to not in tuple((*torn_pages.CONDITIONS.values(), each) for each in ("log", "normal")):
+    if table is None or set_to not in tuple((*releases.TORN_CONDITIONS.values(), each) for each in ("log", "normal")):
         return _not_tried(page, version)
-    ways: tuple[torn_pages.Way, ...] = ("fsync",) if engine.value == "postgres" else ("fsync", "always")
+    ways: tuple[releases.Way, ...] = ("fsync",) if engine.value == "postgres" else ("fsync", "always")
     if sync.value == "always":
         ways = ("always",)
-    settings = [torn_pages.Setting(page, str(logbias.value), each, set_to[-1] == "log") for each in ways]
+    settings = [releases.TornSetting(page, str(logbias.value), each, set_to[-1] == "log") for each in ways]
     files = facts.get(database, "data_blocks")  # of files that are older than the recordsize, or short
     blocks = {record.number(), *(_bytes(each) for each in files.words())}
     if isinstance(files, Unknown):
-        blocks |= {page, torn_pages.LARGEST}
+        blocks |= {page, releases.LARGEST_RECORD}
     tried = [table.lengths_apart(each, blocks) for each in settings]
     counts = [count for each in tried for count in each or ()]
     if None in tried or not counts:

@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from auditor.databases import configuration
-from auditor.host import kmsg, libraries
+from auditor.host import builtin
 from auditor.host.children.reader import matches
 from auditor.host.request import PROPERTIES, UNASKED, Capture, Files, Read, Run
-from auditor.sources.catalog import commands
+from auditor.sources import commands
 
 COLUMNS = "-o"
 GLOB = "*"
@@ -51,7 +51,7 @@ def question(argv: tuple[str, ...]) -> Question:
     """Any command, also as an older zaudit spelt it. Of a tool that no source runs every word counts; an option that no source
     knows may add to an answer, and not change its meaning."""
     if argv[:3] == PROGRAM:
-        argv = (libraries.LZC_NAME, *argv[4:])
+        argv = (builtin.LZC_NAME, *argv[4:])
     form = next((each for each in commands() if each.begins_as(argv)), None)
     if form is None:
         return Question(argv, {}, frozenset())
@@ -253,11 +253,11 @@ KEPT = frozenset(
 _LEVELS = "emerg,alert,crit,err,warn,notice,info"
 # command -> the question of now
 ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
-    ("dmesg", "--kernel"): (kmsg.NAME, "disks"),
-    ("dmesg", "--facility=kern"): (kmsg.NAME, "hangs"),
-    ("dmesg", "--facility=kern", f"--level={_LEVELS}"): (kmsg.NAME, "faults"),
-    ("dmesg", "--facility=kern", f"--level={_LEVELS},debug"): (kmsg.NAME, "traces"),
-    ("dmesg", "--facility=kern", "--level=debug,info,notice,warn,err,crit,alert,emerg"): (kmsg.NAME, "buses"),
+    ("dmesg", "--kernel"): (builtin.KMSG, "disks"),
+    ("dmesg", "--facility=kern"): (builtin.KMSG, "hangs"),
+    ("dmesg", "--facility=kern", f"--level={_LEVELS}"): (builtin.KMSG, "faults"),
+    ("dmesg", "--facility=kern", f"--level={_LEVELS},debug"): (builtin.KMSG, "traces"),
+    ("dmesg", "--facility=kern", "--level=debug,info,notice,warn,err,crit,alert,emerg"): (builtin.KMSG, "buses"),
 }
 FIRST = b"dmesg\n"  # the line before such an answer, where a live one says which records it holds
 

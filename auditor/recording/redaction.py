@@ -34,8 +34,7 @@ from auditor.recording.identities import (
     words,
 )
 from auditor.recording.recording import Recording
-from auditor.sources import guests
-from auditor.sources.catalog import commands
+from auditor.sources import commands, guests
 
 # of these nothing but what a rule reads stays: clients, users and comments are names of people and hosts
 _EXPORTS = re.compile(r"/etc/exports(?:\.d/.*)?|/var/lib/nfs/etab")

@@ -9,7 +9,7 @@ from math import inf
 from typing import NamedTuple
 
 from auditor.facts import HOST, Evidence, Fact, Known, Spec, Subject
-from auditor.host import kmsg
+from auditor.host import builtin
 from auditor.host.request import Output, Run
 from auditor.sources.source import source
 from auditor.text import often
@@ -32,7 +32,9 @@ _GROUP = re.compile(r"(?<!\\)[(](?:[?]P<[a-z]+>|(?![?]))")
 
 def question(name: str, of: Mapping[str, str]) -> Run:
     """For the lines of these kinds: one pattern without groups that capture."""
-    return Run((kmsg.NAME, name), keep=f"{HEAD}(?:{'|'.join(_GROUP.sub('(?:', pattern) for pattern in of.values())})$")
+    return Run(
+        (builtin.KMSG, name), keep=f"{HEAD}(?:{'|'.join(_GROUP.sub('(?:', pattern) for pattern in of.values())})$"
+    )
 
 
 class Line(NamedTuple):

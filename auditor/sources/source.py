@@ -1,7 +1,7 @@
 """A source: one thing that is asked of a host, with all that zaudit knows of it.
 
 The parser of an answer is a function; its decorator says the rest. A module has as many as belong together and lists them in
-``SOURCES``; ``catalog.py`` lists the modules::
+``SOURCES``; ``__init__.py`` lists the modules::
 
     @source("block_scheduler", "host", ask=Read(("/sys/block/*/queue/scheduler",)), facts={...})
     def scheduler(reply: Files, host: Subject) -> Iterator[Fact]:

@@ -9,7 +9,7 @@ from functools import cache, lru_cache, partial
 
 from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known
-from auditor.host import libraries
+from auditor.host import builtin
 from auditor.host.request import ANY, NAME, WITNESS, Command, Files, Output, Read, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
 from auditor.sources.source import source
@@ -247,7 +247,7 @@ def _ask_channel_program(target: Subject, facts: Facts) -> Request:
         case Known(True):
             names = [name for name in known_to(facts, "zfs_version") if name in channel_program.facts]
             pool = target.name.partition("/")[0]
-            return Run((libraries.LZC_NAME, pool, target.name, *names), package="python3-pyzfs")
+            return Run((builtin.LZC_NAME, pool, target.name, *names), package="python3-pyzfs")
         case _:
             return Skip("asked only with --consistent", "--consistent", applies=False)
 
@@ -256,14 +256,14 @@ def _ask_channel_program(target: Subject, facts: Facts) -> Request:
     "zfs_channel_program",
     "target",
     ask=_ask_channel_program,
-    runs=(Command((libraries.LZC_NAME,), others=ANY, named=2, table=True),),
-    facts={name: spec for name, spec in FACTS.items() if name not in libraries.LZC_CANNOT_SAY},
+    runs=(Command((builtin.LZC_NAME,), others=ANY, named=2, table=True),),
+    facts={name: spec for name, spec in FACTS.items() if name not in builtin.LZC_CANNOT_SAY},
     title="properties at one moment of {datasets} of",
 )
 def channel_program(reply: Output, target: Subject) -> Facts:
     """The properties of a whole subtree as they were at one moment (``--consistent``).
 
-    Asked only when the host fact ``consistent`` is true; what it answers reads like ``zfs get``. See ``host/libraries.py``. The
+    Asked only when the host fact ``consistent`` is true; what it answers reads like ``zfs get``. See ``host/builtin.py``. The
     same lines as those of ``zfs get``; a property that a program cannot tell is none of its own."""
     return of_subtree(reply, target, channel_program.facts)
 
@@ -280,7 +280,7 @@ def _ask_properties(target: Subject, facts: Facts) -> Request:
     With --consistent only what the channel program cannot say: nothing else may come from another moment."""
     names = [name for name in known_to(facts, "zfs_userland_version") if name in properties.facts]
     if consistent(facts):
-        names = [name for name in names if name in libraries.LZC_CANNOT_SAY]
+        names = [name for name in names if name in builtin.LZC_CANNOT_SAY]
     return question(target, names, facts)._replace(part=True)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from auditor.errors import Stop
 from auditor.host import user_files
-from auditor.model.run import Purpose
+from auditor.registry import Purpose
 from auditor.verify.result import Slo
 
 if TYPE_CHECKING:

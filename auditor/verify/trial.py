@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from auditor import codec
 from auditor.facts import Facts, Known, Subject, Unknown, is_true
-from auditor.host import kmsg
+from auditor.host import builtin
 from auditor.host.request import Run
 from auditor.model.flushes import counted_elsewhere
 from auditor.sources import kstat
@@ -392,7 +392,7 @@ _KEPT = re.compile(KEEP)
 def listening() -> Iterator[Callable[[], KernelLines]]:
     """Gives a function that returns what was logged since it began, of what concerns disks and pools."""
     try:
-        log = kmsg.opened()
+        log = builtin.open_kmsg()
     except OSError as error:
         missing = _unread(error)
         yield lambda: KernelLines((), missing)
@@ -408,7 +408,7 @@ def _read(log: int) -> KernelLines:
     lines: list[str] = []
     missing = ""
     try:
-        for record in kmsg.records(log):
+        for record in builtin.kmsg_records(log):
             if record is None:
                 missing = "the kernel logged more than it keeps, and dropped a part before it could be read"
             elif _KEPT.search(line := record.text.decode("utf-8", "replace")):
@@ -421,4 +421,4 @@ def _read(log: int) -> KernelLines:
 
 
 def _unread(error: OSError) -> str:
-    return f"the kernel's log could not be read: {kmsg.PATH}: {(error.strerror or 'no').lower()}"
+    return f"the kernel's log could not be read: {builtin.KMSG_PATH}: {(error.strerror or 'no').lower()}"

@@ -22,7 +22,7 @@ from auditor.facts import (
 )
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.rule import Severity
-from auditor.model.run import FACTS
+from auditor.registry import RUN_FACTS
 from auditor.report.model import Report
 from auditor.text import duration, harmless
 from auditor.verify import chain, fio, profile, result
@@ -89,7 +89,7 @@ def run_facts(trial: Trial, runs: Sequence[Run], profile: Profile, seen: Chain, 
             section = next((each for each in profile.sections if each.name == name), None) or profile.of("log")
             assert section is not None  # parse() sees to that
             found = dict(_facts(run, section, trial, seen, facts, profile))
-            for name in FACTS:
+            for name in RUN_FACTS:
                 if name != "objectives_met":
                     yield Fact(subject, name, found.get(name) or unknown(f"run {run.name}: {_no_fio(run)}"))
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from auditor import audit
-from auditor.host import libraries
+from auditor.host import builtin
 from auditor.host import live as seam
 from auditor.host.live import LiveHost, read_files
 from auditor.host.process import Time
@@ -162,7 +162,7 @@ def check(folder: Path, pause: str, words: list[str]) -> None:
     (folder / "pause").write_text(f"{pause}\n")
     Scripts.folder = folder
     seam.LiveHost = Scripts  # type: ignore[misc]
-    setattr(libraries, "UDEV_ARGV", ())  # noqa: B010 (this machine's own is not asked)
+    setattr(builtin, "UDEV_ARGV", ())  # noqa: B010 (this machine's own is not asked)
     sys.argv, began = ["zaudit", "check", *words], time.monotonic()
     try:
         cli.run()

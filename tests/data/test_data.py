@@ -12,9 +12,10 @@ import pytest
 from auditor import data
 from auditor.advice import properties
 from auditor.checklist import lists
-from auditor.data import drives, durability, releases, torn_pages
+from auditor.data import drives, durability, releases
 from auditor.data.drives import CLASSES, CONFIDENCES
 from auditor.data.durability import ANSWERS, COSTS, QUESTIONS, SEVERITIES
+from tests.lab.points.torn import digest
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string", "pattern": r"\S"}
@@ -188,10 +189,10 @@ def test_advice_has_values() -> None:
     assert len(properties.load()) == len(data.table("advice.toml")["advice"])
 
 
-@pytest.mark.parametrize("line", torn_pages.load())
+@pytest.mark.parametrize("line", releases.load_torn_pages())
 def test_no_hand_has_changed_what_was_tried(line: str) -> None:
-    found = data.table(torn_pages.FILE)[line]
-    assert found["digest"] == torn_pages.digest([*found["rows"], *found["confirmed"]])
+    found = data.table(releases.TORN_PAGES)[line]
+    assert found["digest"] == digest([*found["rows"], *found["confirmed"]])
 
 
 # -- durability.toml: what follows is not said again, and nothing is left out ------------------------------------------

@@ -14,7 +14,7 @@ from auditor.gather.gatherer import Gatherer, fill
 from auditor.host.request import Capture, Run
 from auditor.judge.verdict import judge
 from auditor.model.database import databases
-from auditor.model.database_start import service_start
+from auditor.model.next_boot import service_start
 from auditor.recording.recording import ReplayHost, load
 from auditor.registry import sources
 from auditor.sources import units

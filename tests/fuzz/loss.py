@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from auditor import audit
-from auditor.host import kmsg
+from auditor.host import builtin
 from auditor.host.request import Capture, Files
 from auditor.recording.recording import Recording
 from tests import law, second_looks, shared
@@ -35,7 +35,7 @@ SAID = (  # exit code, standard output, standard error
     ),
     *((0, "{}\n", ""), (0, "[]\n", ""), (0, "null\n", ""), (0, '{"output_version":{}}\n', "")),
 )
-ONE_LOOK = {("dmesg", "--kernel"), (kmsg.NAME, "disks"), ("systemctl", "list-units")}
+ONE_LOOK = {("dmesg", "--kernel"), (builtin.KMSG, "disks"), ("systemctl", "list-units")}
 ONE_LOOK_FILES = ("/etc/samba/", "/etc/exports", "modprobe", "/cron", "/root/", "/cmdline")
 Question = tuple[str, ...]
 

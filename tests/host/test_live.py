@@ -21,7 +21,7 @@ from auditor import audit, registry
 from auditor.databases.paths import MountedFrom, SymbolicLink
 from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, Value, known
 from auditor.gather.answer import fault_of, unread_reasons
-from auditor.host import kmsg, libraries, process, request
+from auditor.host import builtin, process, request
 from auditor.host import live as seam
 from auditor.host.children.reader import matches
 from auditor.host.live import ENVIRONMENT, LiveHost, permitted, read_files, readable
@@ -117,7 +117,7 @@ def test_nothing_is_not_permitted() -> None:
         ("smartctl", "-j", "-x", "/dev/sda"),
         ("zpool", "status", "-j", "--json-int", "my pool"),
         ("zdb", "-C", "tank"),
-        (libraries.LZC_NAME, "tank", "tank/db", "sync"),
+        (builtin.LZC_NAME, "tank", "tank/db", "sync"),
     ],
 )
 def test_permitted(argv: tuple[str, ...]) -> None:
@@ -219,7 +219,7 @@ def test_every_question_of_every_collector_only_reads(name: str) -> None:
                     assert permitted(argv), argv
                     assert any(each.permits(argv) for each in module.runs), argv
                     # what only a vendor has goes by several names, and is in no package
-                    assert package or run.also or argv[0] == kmsg.NAME, f"{argv[0]}: of which package?"
+                    assert package or run.also or argv[0] == builtin.KMSG, f"{argv[0]}: of which package?"
                     assert not argv[0].startswith("/")
                 case Read(patterns):
                     asked += 1

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from auditor.data import torn_pages
+from auditor.data.releases import load_torn_pages
 from tests import incidents
 
 from . import fixed, outcomes
@@ -351,7 +351,7 @@ def blocks() -> dict[str, str]:
         "points controls": _headed(points_tables.controls(points, "user")),
         "points kernel": _headed(points_tables.points(points, "kernel")),
         "points kernel controls": _headed(points_tables.controls(points, "kernel")),
-        "torn pages": _headed(points_tables.torn(torn_pages.load())),
+        "torn pages": _headed(points_tables.torn(load_torn_pages())),
         "verify lines": case_lines(verify_cases.everything(), verified),
         "verify": verify_table(verified),
         "verify programs": verify_programs(verified),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from auditor.data import torn_pages
+from auditor.data import releases
 from auditor.durability.answers import Rank
 from tests.lab.points import kernel, recording, run, torn
 from tests.lab.points.drives import Drives
@@ -229,14 +229,14 @@ def test_a_page_is_apart_where_its_records_lie_in_two_blocks() -> None:
 
 
 def test_differences_of_table_and_formula() -> None:
-    whole = torn_pages.Setting(4096, "latency", "fsync", True)
+    whole = releases.TornSetting(4096, "latency", "fsync", True)
     split = whole._replace(page=16384)
-    table = torn_pages.Table((2, 3, 0), (2, 3, 9), "2.3.9", 9, {whole: {4096: 2}, split: {16384: 0, 131072: 3}})
+    table = releases.TornPages((2, 3, 0), (2, 3, 9), "2.3.9", 9, {whole: {4096: 2}, split: {16384: 0, 131072: 3}})
     assert [words.split()[0] for words in torn.differences("2.3", table)] == ["wrong", "loose"]
 
 
-@pytest.mark.parametrize(("line", "table"), torn_pages.load().items(), ids=list(torn_pages.load()))
-def test_the_formula_holds_the_table(line: str, table: torn_pages.Table) -> None:
+@pytest.mark.parametrize(("line", "table"), releases.load_torn_pages().items(), ids=list(releases.load_torn_pages()))
+def test_the_formula_holds_the_table(line: str, table: releases.TornPages) -> None:
     """Both ways: what it calls whole never came apart, and what it says may come apart did."""
     assert list(torn.differences(line, table)) == []
     assert {each.page for each in table.apart} == {4096, 8192, 16384, 32768, 65536}
@@ -403,8 +403,8 @@ def test_pages_in_the_kernel_come_apart_where_the_table_says_so() -> None:
     sampled = [each for each in kernel.PLANS if each.workload.startswith("pages")]
     assert {bool(each.torn) for each in sampled} == {True, False}
     for plan in sampled:
-        setting = torn_pages.Setting(16384, plan.model().logbias, "fsync", "log" in plan.vdevs)
-        apart = {line: table.apart[setting][16384] for line, table in torn_pages.load().items()}
+        setting = releases.TornSetting(16384, plan.model().logbias, "fsync", "log" in plan.vdevs)
+        apart = {line: table.apart[setting][16384] for line, table in releases.load_torn_pages().items()}
         assert all(apart[line] for line in plan.torn)
         assert plan.torn or not any(apart.values())
 

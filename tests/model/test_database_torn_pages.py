@@ -1,4 +1,4 @@
-"""Where a page may come apart: blocks that are smaller than it, and log blocks over which it is split (torn_pages.toml)."""
+"""Where a page may come apart: blocks that are smaller than it, and log blocks over which it is split (releases.toml)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from auditor.data import torn_pages
+from auditor.data import releases
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, Value, known
 from auditor.model.database import whole_pages, whole_write
 from tests.lab.power import matrix, report, results
@@ -17,7 +17,7 @@ LOGGED: Mapping[str, Value] = {
     "zfs_version": (2, 3, 9),
     "zil_class": "log",
     "recordsize": 16384,
-    **torn_pages.CONDITIONS,
+    **releases.TORN_CONDITIONS,
 }
 
 HALF: Mapping[str, Value] = {
@@ -171,7 +171,7 @@ def test_what_power_cuts_tore_is_never_called_whole(cuts: report.Line) -> None:
     assert (cuts.lost, cuts.unimportable, cuts.otherwise) == (0, 0, False)
     options = dict(each.split("=") for each in cuts.setting.data.split() if "=" in each)
     page, record = cuts.setting.page_kib << 10, int(options.pop("recordsize").removesuffix("K")) << 10
-    given: dict[str, Value] = {**options, **torn_pages.CONDITIONS, "recordsize": record}
+    given: dict[str, Value] = {**options, **releases.TORN_CONDITIONS, "recordsize": record}
     given |= {"zil_class": "log" if "log" in cuts.setting.vdevs.split() else "normal", "data_blocks": (f"{record} 1",)}
     given |= {"zfs_version": tuple(map(int, cuts.rows[0]["zfs"].split("."))), "page_bytes": page}
     given |= {"flush_method": "O_DIRECT" if cuts.setting.workload.endswith("direct") else "FSYNC"}

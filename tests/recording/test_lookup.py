@@ -11,12 +11,11 @@ from auditor import audit, registry
 from auditor.databases import ENGINES, configuration
 from auditor.facts import AGAIN, HOST, Facts, Known, Subject, Unknown
 from auditor.gather.answer import Answer, answer_of
-from auditor.host import libraries
+from auditor.host import builtin
 from auditor.host.request import UNASKED, WITNESS, Capture, Files, Read, Request, Run
 from auditor.recording import lookup, recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.sources import zpool, zpool_history
-from auditor.sources.catalog import commands
+from auditor.sources import commands, zpool, zpool_history
 from tests import shared
 
 TANK = Subject("pool", "tank")
@@ -42,7 +41,7 @@ def answered(past: Recording, command: str) -> str:
         ("zpool status -p -s tank", "zpool status -p -s -t tank", "-t"),
         ("zpool status -j --json-int tank", "zpool status -p -s tank", "-p,-s"),
         ("systemctl show --property=A,B zfs-zed.service", "systemctl show --property=A,C zfs-zed.service", "C"),
-        (f"{libraries.LZC_NAME} tank tank/db sync used", f"{libraries.LZC_NAME} tank tank/db sync later used", "later"),
+        (f"{builtin.LZC_NAME} tank tank/db sync used", f"{builtin.LZC_NAME} tank tank/db sync later used", "later"),
         ("zpool list -Hp -o name,size,free", "zpool list -Hp -o name,size", "whole"),
     ],
 )  # fmt: skip
@@ -84,8 +83,8 @@ def test_of_several_answers_that_which_lacks_least_is_taken() -> None:
 def test_a_program_is_no_part_of_a_question() -> None:
     old = ("python3", "-I", "-c", "print('of another release')", "tank", "tank/db", "sync")
     past = Recording(0.0, 0, (), commands={old: Capture(0, b"tank/db\tsync\tdisabled\tlocal\n")})
-    assert ReplayHost(past).run(Run((libraries.LZC_NAME, "tank", "tank/db", "sync"))).stdout
-    assert not ReplayHost(past).run(Run((libraries.LZC_NAME, "tank", "tank/db", "used"))).stdout
+    assert ReplayHost(past).run(Run((builtin.LZC_NAME, "tank", "tank/db", "sync"))).stdout
+    assert not ReplayHost(past).run(Run((builtin.LZC_NAME, "tank", "tank/db", "used"))).stdout
 
 
 def test_commands_that_begin_alike_are_compared_alike() -> None:

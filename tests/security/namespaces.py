@@ -19,7 +19,7 @@ from pathlib import Path
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording
-from auditor.sources.catalog import commands
+from auditor.sources import commands
 
 ZAUDIT = (sys.executable, "-I", "-m", "auditor")
 HOSTILE = 65534  # nobody's uid

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from auditor.host import libraries, live, process
+from auditor.host import builtin, live, process
 from auditor.host.request import Run
-from auditor.sources.catalog import commands
+from auditor.sources import commands
 from tests.golden import CANONICAL, HOSTS
 from tests.shared import briefly
 
 ROOT = Path(__file__).parents[2]
 EVIL = 5000
 UDEV = (
-    "from auditor.host import libraries, live; from auditor.host.request import Run;"
-    "print(live.LiveHost(20).run(Run(libraries.UDEV_ARGV)).fault)"
+    "from auditor.host import builtin, live; from auditor.host.request import Run;"
+    "print(live.LiveHost(20).run(Run(builtin.UDEV_ARGV)).fault)"
 )
 SCRIPT = """from __future__ import annotations
 import ctypes.util
@@ -88,7 +88,7 @@ def test_no_program_is_started_to_find_a_library(fakes: Path) -> None:
 
 @needs_strace
 def test_a_script_starts_no_program_to_find_a_library(fakes: Path) -> None:
-    assert executed([sys.executable, "-I", "-c", libraries.script(SCRIPT)], fakes) == []
+    assert executed([sys.executable, "-I", "-c", builtin.script(SCRIPT)], fakes) == []
     assert not ran(fakes)
     assert executed([sys.executable, "-I", "-c", SCRIPT], fakes)  # as it would be
     assert "ran-gcc" in ran(fakes)
@@ -122,7 +122,7 @@ def test_what_commands_start(words: tuple[str, ...], fakes: Path, tmp_path: Path
 
 
 def test_libraries_by_their_sonames() -> None:
-    script = libraries.script(SCRIPT)
+    script = builtin.script(SCRIPT)
     assert script.startswith("from __future__ import annotations\n")
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "['libc.so.6', None]\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.host import kmsg
+from auditor.host import builtin
 from auditor.host.live import PATH, permitted
 from auditor.host.process import Output, Total
 from tests.security import namespaces, prove, strace
@@ -38,7 +38,7 @@ def test_nothing_is_changed(tmp_path: Path, words: tuple[str, ...], name: str, c
     assert seen.executed["/usr/sbin/nvme"] > 3
     assert {path for _, path in seen.opened_for_writing} - {"/dev/null"} != set()  # the output was seen
     assert not seen.sockets
-    readable = kmsg.answer(Output("", "", Total())).exit == 0
+    readable = builtin.kmsg_answer(Output("", "", Total())).exit == 0
     assert seen.nodes["/dev/kmsg"] == (5 if readable else 0)
     output = tmp_path / "run" / "output" / name
     assert output.exists()

@@ -14,7 +14,7 @@ import pytest
 
 from auditor.facts import HOST, Known
 from auditor.gather.answer import answer_of
-from auditor.host import kmsg
+from auditor.host import builtin
 from auditor.host.live import LiveHost, permitted
 from auditor.host.process import Output, Total
 from auditor.host.request import Capture, Run
@@ -40,7 +40,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 def answer(keep: str = "") -> Capture:
-    return kmsg.answer(Output(keep, "", Total()))
+    return builtin.kmsg_answer(Output(keep, "", Total()))
 
 
 def text(keep: str = "") -> list[str]:
@@ -76,7 +76,7 @@ def test_of_a_record_the_first_line_counts(log: Log) -> None:
     ],
 )
 def test_escapes(case: tuple[str, str]) -> None:
-    found = kmsg.first_line(case[0].encode()).decode("utf-8", "surrogateescape")
+    found = builtin.first_line(case[0].encode()).decode("utf-8", "surrogateescape")
     assert found == case[1]
 
 
@@ -97,7 +97,7 @@ def test_what_was_dropped_is_not_nothing(at: int) -> None:
 def test_what_is_no_record_is_lost_and_a_flood_ends(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log += [record("x", 0), b"3,1,2,-"]
     assert text()[0] == "records 0 to 0, some lost"
-    monkeypatch.setattr(kmsg, "MOST", 3)
+    monkeypatch.setattr(builtin, "MOST_RECORDS", 3)
     log[:] = [record("x", number) for number in range(4)]
     assert text()[0] == "records 0 to 2, some lost"
 
@@ -111,7 +111,7 @@ def test_a_log_that_stops_to_answer(number: int) -> None:
 
 def test_no_more_is_kept_than_one_answer_may_have(log: Log) -> None:
     log += [record("x" * 4000, number) for number in range(4)]
-    assert kmsg.answer(Output("", "", Total(10_000))).fault == "more than 0 MiB of answers in all"
+    assert builtin.kmsg_answer(Output("", "", Total(10_000))).fault == "more than 0 MiB of answers in all"
 
 
 def test_an_empty_log_is_no_answer(log: Log) -> None:
@@ -139,7 +139,7 @@ def test_nothing_else_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None], says: str
 ) -> None:
     make(tmp_path / "kmsg")
-    monkeypatch.setattr(kmsg, "PATH", str(tmp_path / "kmsg"))
+    monkeypatch.setattr(builtin, "KMSG_PATH", str(tmp_path / "kmsg"))
     assert answer()[:3] == (1, b"", says.encode())
 
 
@@ -151,7 +151,7 @@ def test_another_device_of_that_name_is_not_opened(tmp_path: Path, monkeypatch: 
         opened.append(flags)
         return real(path, flags, *more)
 
-    monkeypatch.setattr(kmsg, "PATH", os.devnull)
+    monkeypatch.setattr(builtin, "KMSG_PATH", os.devnull)
     monkeypatch.setattr(os, "open", noted)
     assert answer()[:3] == (1, b"", b"it is not the kernel's log")
     assert [bool(flags & os.O_PATH) for flags in opened] == [True]
@@ -161,7 +161,7 @@ def test_who_may_not_read_it_is_told_to_be_root(monkeypatch: pytest.MonkeyPatch)
     def denied() -> int:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(kmsg, "opened", denied)
+    monkeypatch.setattr(builtin, "open_kmsg", denied)
     host = LiveHost(5)
     host.euid = 1000
     found = answer_of(kernel_log.log, HOST, DISKS, host.run(DISKS), host)
@@ -175,7 +175,7 @@ def test_dmesg_is_not_run_any_more() -> None:
     assert not permitted((*DISKS.argv, "more"))
 
 
-readable = pytest.mark.skipif(not os.access(kmsg.PATH, os.R_OK), reason="the kernel's log cannot be read here")
+readable = pytest.mark.skipif(not os.access(builtin.KMSG_PATH, os.R_OK), reason="the kernel's log cannot be read here")
 
 
 @readable

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host.request import Files, Output, Run, Skip
-from auditor.sources import block_devices, udev
-from auditor.sources.catalog import sources
+from auditor.sources import block_devices, sources, udev
 from auditor.sources.source import Source
 from tests import pairs, shared
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
-from auditor.host import libraries
+from auditor.host import builtin
 from auditor.host.request import Files, Output, Run, Skip
 from auditor.sources import kernel_module, kstat, machine, zfs, zpool
 from auditor.sources.mounts import mount_of, mounts
@@ -179,7 +179,7 @@ def lzc_channel_program_nosync(pool, program, instrlimit, memlimit, params):
 
 def test_the_script_stands_alone_and_prints_what_zfs_get_would(tmp_path: Path) -> None:
     (tmp_path / "libzfs_core.py").write_text(FAKE)
-    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + libraries.lzc_script().removeprefix(
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + builtin.lzc_script().removeprefix(
         "from __future__ import annotations\n"
     )
     command = [sys.executable, "-I", "-c", script, "tank", "tank/db", "sync", "mountpoint"]
@@ -197,7 +197,7 @@ def test_the_script_stands_alone_and_prints_what_zfs_get_would(tmp_path: Path) -
 
 def test_the_script_says_in_one_line_why_not() -> None:
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", libraries.lzc_script(), "p", "p", "sync"],
+        [sys.executable, "-I", "-S", "-c", builtin.lzc_script(), "p", "p", "sync"],
         capture_output=True,
         timeout=60,
         check=False,
@@ -212,8 +212,8 @@ def test_the_channel_program_is_asked_only_when_wanted() -> None:
     facts.put(Fact(HOST, "consistent", known(True, "--consistent")))
     request = zfs.channel_program.request(Subject("dataset", "tank/db"), facts)
     assert isinstance(request, Run)
-    assert request.argv[:3] == (libraries.LZC_NAME, "tank", "tank/db")
-    assert set(request.argv[3:]) == set(zfs.PROPERTIES) - libraries.LZC_CANNOT_SAY - {"direct"}
+    assert request.argv[:3] == (builtin.LZC_NAME, "tank", "tank/db")
+    assert set(request.argv[3:]) == set(zfs.PROPERTIES) - builtin.LZC_CANNOT_SAY - {"direct"}
 
 
 # -- mounts -------------------------------------------------------------------------------------------------------

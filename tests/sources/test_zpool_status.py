@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host.request import Output, Run, Skip
 from auditor.recording.recording import Recording
-from auditor.sources import zpool, zpool_status
-from auditor.sources.catalog import sources
+from auditor.sources import sources, zpool, zpool_status
 from auditor.sources.pool_tree import Paths, count, display_name, size
 from auditor.sources.source import Source
 from tests import pairs, shared

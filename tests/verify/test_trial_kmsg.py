@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from auditor.host import kmsg as host_kmsg
+from auditor.host import builtin
 from auditor.verify import trial
 from auditor.verify.trial import KernelLines
 from tests.logs import record, replay
@@ -65,17 +65,17 @@ def test_a_log_that_stops_to_answer(log: list[bytes | OSError], number: int) -> 
 def test_a_flood_ends(log: list[bytes | OSError], monkeypatch: pytest.MonkeyPatch) -> None:
     log += [record(ERROR)] * (trial.KEPT + 1)
     assert heard() == KernelLines((ERROR,) * trial.KEPT, "the kernel logged more than 1000 lines of disks and pools")
-    monkeypatch.setattr(host_kmsg, "MOST", 3)
+    monkeypatch.setattr(builtin, "MOST_RECORDS", 3)
     log[:] = [record("usb 1-1: new device")] * 4
     assert "dropped a part" in heard().missing
 
 
 def test_what_cannot_be_opened_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_kmsg, "PATH", "/nowhere")
+    monkeypatch.setattr(builtin, "KMSG_PATH", "/nowhere")
     assert heard() == KernelLines((), "the kernel's log could not be read: /nowhere: no such file or directory")
 
 
-@pytest.mark.skipif(not os.access(host_kmsg.PATH, os.R_OK), reason="the kernel's log cannot be read here")
+@pytest.mark.skipif(not os.access(builtin.KMSG_PATH, os.R_OK), reason="the kernel's log cannot be read here")
 def test_the_log_of_this_kernel() -> None:
     """It has an end, and what was there before is not read."""
     lines, missing = heard()

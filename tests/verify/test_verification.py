@@ -7,8 +7,8 @@ import pytest
 from auditor import rulebook
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.judge.verdict import judge_one
-from auditor.model.run import FACTS
 from auditor.model.write_cache import keeps_acknowledged
+from auditor.registry import RUN_FACTS
 from auditor.verify import chain, profile, verification
 from auditor.verify.profile import FILE_FORMAT, Profile
 from auditor.verify.result import Histogram, Run, Txg, Zil
@@ -53,7 +53,7 @@ def mine(options: str) -> Profile:
 def test_every_fact_of_every_run_but_the_watched_one() -> None:
     seen = of(world())
     assert seen.linked(HOST, "runs") == (Subject("run", "log"),)
-    assert set(seen.of(Subject("run", "log"))) == set(FACTS) - {"objectives_met"}
+    assert set(seen.of(Subject("run", "log"))) == set(RUN_FACTS) - {"objectives_met"}
 
 
 def test_what_fio_counted() -> None:

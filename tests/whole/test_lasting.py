@@ -10,7 +10,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import Subject
-from auditor.host import kmsg, libraries
+from auditor.host import builtin
 from auditor.judge import verdict
 from auditor.judge.rule import digest
 from auditor.recording import lookup, recording
@@ -43,9 +43,9 @@ class Later(ReplayHost):
 
 def more(argv: tuple[str, ...]) -> tuple[str, ...]:
     """The command with another word in each list, in the middle of it where it has one, and another argument."""
-    if argv[0] in ("sql", kmsg.NAME):  # what is asked of a server, or of the log, has no list in its words
+    if argv[0] in ("sql", builtin.KMSG):  # what is asked of a server, or of the log, has no list in its words
         return argv
-    if argv[0] == libraries.LZC_NAME:
+    if argv[0] == builtin.LZC_NAME:
         return (*argv, "later")
     longer = list(argv)
     if "-o" in argv and argv[0] != "nvme":

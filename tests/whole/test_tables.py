@@ -62,7 +62,7 @@ TAKEN_APART = {
     "model/release.py: part.partition(': ')": OURS,
     "model/release.py: reference.split('; ')": OURS,
     "model/release.py: row.partition(' ')": NUMBERS,
-    "model/database_start.py: condition.partition('=')": LEFT,
+    "model/next_boot.py: condition.partition('=')": LEFT,
     "gather/answer.py: decode(capture.stderr + b'\\n' + capture.stdout).splitlines()": OUTSIDE,
     "gather/answer.py: subject.name.partition(' ')": "an engine is before the first blank",
     "gather/answer.py: word.split(',')": OURS,

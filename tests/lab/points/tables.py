@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from auditor.data import torn_pages
+from auditor.data import releases
 from tests.lab.points.run import CONTROLS
 from tests.lab.points.workload import HARM
 
@@ -73,7 +73,7 @@ def _lost(row: Row | None) -> str:
     return f"{row['found'].get('lost', 0)} of {row['points']} lost{more}"
 
 
-def torn(tables: Mapping[str, torn_pages.Table]) -> Iterator[tuple[object, ...]]:
+def torn(tables: Mapping[str, releases.TornPages]) -> Iterator[tuple[object, ...]]:
     """At how many of the lengths pages came apart, in blocks that are no smaller than a page."""
     yield ("page, KiB", "committed by", "log", *(each.tried for each in tables.values()))
     keys = dict.fromkeys(key for each in tables.values() for key in each.apart)
@@ -81,18 +81,18 @@ def torn(tables: Mapping[str, torn_pages.Table]) -> Iterator[tuple[object, ...]]
         if key.logbias == "latency":
             cells = [_apart(key, each) for each in tables.values()]
             way = "fsync" if key.write == "fsync" else "its own write"
-            yield (key.page // torn_pages.KIB, way, "SLOG" if key.slog else "data vdevs", *cells)
+            yield (key.page // releases.KIB, way, "SLOG" if key.slog else "data vdevs", *cells)
     pointed = [key for key in keys if key.logbias == "throughput"]
     sums = [sum(count for key in pointed for count in _counts(key, each).values()) for each in tables.values()]
     yield ("all, logbias=throughput", "both", "both", *sums)
 
 
-def _apart(key: torn_pages.Setting, table: torn_pages.Table) -> str:
+def _apart(key: releases.TornSetting, table: releases.TornPages) -> str:
     counts = _counts(key, table)
     if len(set(counts.values())) == 1:
         return f"{next(iter(counts.values()))} of {table.lengths}"
-    return ", ".join(f"{count} in {record // torn_pages.KIB}K" for record, count in sorted(counts.items()))
+    return ", ".join(f"{count} in {record // releases.KIB}K" for record, count in sorted(counts.items()))
 
 
-def _counts(key: torn_pages.Setting, table: torn_pages.Table) -> dict[int, int]:
+def _counts(key: releases.TornSetting, table: releases.TornPages) -> dict[int, int]:
     return {record: count for record, count in table.apart.get(key, {}).items() if record >= key.page}

@@ -8,6 +8,7 @@ one run of all lengths is enough, without a crash: the blocks themselves say it.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import shutil
 import sys
@@ -20,15 +21,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor.data import torn_pages
-from auditor.data.torn_pages import KIB, Way
+from auditor.data import releases
+from auditor.data.releases import KIB, Way
 from auditor.model.database import HALF_A_BLOCK, whole_write
 from tests.lab.points.explore import Points, Program, UserSpace
 from tests.lab.points.recording import MARKS, Entry, log_blocks
 from tests.lab.points.run import build
 from tests.lab.points.workload import FIRST, NEIGHBOURS, Plan, Script
 
-TABLE = Path(torn_pages.__file__).with_name(torn_pages.FILE)
+TABLE = Path(releases.__file__).with_name(releases.TORN_PAGES)
 # of what is written before each page: odd ones, blocks of InnoDB's redo log, pages of a log
 LENGTHS = (0, 152, 512, 1936, 4 * KIB, 8 * KIB, *range(8, 16 * KIB, 1096))
 NEAR = 16 * KIB  # from one of them to the next
@@ -134,7 +135,7 @@ def formula(setting: Setting, version: tuple[int, ...]) -> bool:
     """What the source says: may the log split a page? zil.c zil_lwb_commit() of 2.1, zil_lwb_assign() since 2.2: a record that
     is no longer than the rest of a block that the log would rather waste (zil_max_waste_space()) is never split;
     zfs_log.c zfs_log_write(), zil_write_state() of 2.4: of some the log holds a pointer."""
-    pointed = not setting.slog and setting.page >= torn_pages.CONDITIONS["zfs_immediate_write_sz"]
+    pointed = not setting.slog and setting.page >= releases.TORN_CONDITIONS["zfs_immediate_write_sz"]
     if version >= HALF_A_BLOCK and setting.how != "fsync":
         pointed = pointed and setting.page >= setting.record // 2
     return setting.logbias == "latency" and not pointed and setting.page > whole_write(version)
@@ -189,7 +190,12 @@ def merge(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def differences(line: str, table: torn_pages.Table) -> Iterator[str]:
+def digest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Of the rows and those that are confirmed: no hand changes them."""
+    return hashlib.sha256(repr([sorted(each.items()) for each in rows]).encode()).hexdigest()[:16]
+
+
+def differences(line: str, table: releases.TornPages) -> Iterator[str]:
     """wrong: the formula says whole, and a page came apart. loose: it says that one may, and none did."""
     for key, records in table.apart.items():
         for record, count in records.items():
@@ -212,7 +218,7 @@ def written(documents: Mapping[str, Mapping[str, Any]]) -> str:
         text += f'\n["{line}"]\n' + "".join(
             f"{name} = {_toml(table[name])}\n" for name in ("first", "last", "tried", "lengths")
         )
-        text += f'digest = "{torn_pages.digest([*rows, *sample])}"\n'
+        text += f'digest = "{digest([*rows, *sample])}"\n'
         for name in ("rows", "confirmed"):
             lines = (", ".join(f"{key} = {_toml(value)}" for key, value in each.items()) for each in table[name])
             text += f"{name} = [\n" + "".join(f"    {{ {each} }},\n" for each in lines) + "]\n"
@@ -258,7 +264,7 @@ def main() -> int:
     }
     text = written(documents | {options.line: {**table, **lines}})
     options.table.write_text(text)
-    found = list(differences(options.line, torn_pages.parse(tomllib.loads(text))[options.line]))
+    found = list(differences(options.line, releases.parse_torn_pages(tomllib.loads(text))[options.line]))
     print(*found, f"{options.line}: {len(done)} settings, {time.monotonic() - begun:.0f} s", sep="\n")
     return any(words.startswith("wrong") for words in found) or any(each["harm"] for each in lines["confirmed"])
 

@@ -11,7 +11,7 @@ from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, kn
 from auditor.host.process import Lines
 from auditor.host.request import Output, Request, Run, Skip
 from auditor.judge.verdict import judge
-from auditor.model.database_start import service_start
+from auditor.model.next_boot import service_start
 from tests.folded import for_each
 from tests.shared import rules
 from tests.tables import typed
