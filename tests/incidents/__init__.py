@@ -12,26 +12,36 @@
 ``rules``     that fail on such a host
 ``edits``     what makes a host of fixtures/hosts (``base``) show the sign; ``like`` takes those of another entry. Without
               edits the examples of the rule show the same
+
+``pages.txt`` says what the page of each such host shows: the line that first names one of its rules, and whether the headline
+tells another story. ``python -m tests.incidents`` writes it, by the rules that there are.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from auditor import audit
 from auditor.facts import HOST, Facts
 from auditor.host.request import WITNESS, Capture, Files, Read
 from auditor.recording import lookup
-from auditor.recording.recording import Recording, load
+from auditor.recording.recording import Recording, ReplayHost, load
 from auditor.registry import sources
+from auditor.report import audit_page
+from auditor.report.model import Report
 from auditor.sources import kernel_log
 from tests.question import run
-from tests.shared import HOSTS
+from tests.shared import HOSTS, audited
 
 TABLE = Path(__file__).with_name("incidents.toml")
+PAGES = TABLE.with_name("pages.txt")
+SEEN = 12  # lines of a page at 80 columns that somebody reads who reads no further
+AGAINST = "the headline finds no loss"
+MEASURES = ("caught", "hidden", "examples", "partly", "missed")
 BASE = "2.4-healthy-physical-protected-cache"
 RELEASE = "2.4.4-1~bpo13+1"  # of that host
 GROUPS = ("commits", "pool", "release", "around")
@@ -75,6 +85,45 @@ def _incident(table: Mapping[str, dict[str, Any]], name: str) -> Incident:
     if not told or bool(found.rules) != (found.now in ("caught", "partly")):
         raise ValueError(f"{name}: its group, its verdicts or its rules are not as they should be")
     return found
+
+
+def report_of(past: Recording) -> Report:
+    seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
+    return audit.judge(seen, audited(), past.targets, "low")
+
+
+def page_line(incident: Incident, report: Report) -> str:
+    """The number of the line that first names one of its rules, by id or title (0: none does), and AGAINST where the headline
+    finds no loss while one of them is high or critical."""
+    found = {each.rule.id: each for each in report.findings if each.failed and each.rule.id in incident.rules}
+    names = [name.lower() for each in found.values() for name in (each.rule.id, each.rule.title)]
+    lines = audit_page.write_text(report, width=80).lower().splitlines()
+    at = next((number for number, line in enumerate(lines, 1) if any(name in line for name in names)), 0)
+    grave = any(each.severity in ("high", "critical") for each in found.values())
+    return f"{at} {AGAINST}" if grave and report.headline.startswith("NO LOSS") else str(at)
+
+
+def pages() -> dict[str, str]:
+    """Name -> what the page shows, as it is written down."""
+    return dict(line.split(": ", 1) for line in PAGES.read_text(encoding="utf-8").splitlines())
+
+
+def measure(name: str, incident: Incident, pages: Mapping[str, str]) -> str:
+    """caught: a host with the sign shows it by line 12, and the headline does not deny it. hidden: the rule fails there,
+    further down. examples: no host shows the sign, the examples of the rule do. partly, missed: as ``now`` says."""
+    if incident.now != "caught":
+        return incident.now
+    if not incident.edits:
+        return "examples"
+    at, _, against = pages[name].partition(" ")
+    return "caught" if 0 < int(at) <= SEEN and not against else "hidden"
+
+
+def written() -> Iterator[str]:
+    """The lines of pages.txt."""
+    for name, incident in everything().items():
+        if incident.edits:
+            yield f"{name}: {page_line(incident, report_of(shown(incident)))}\n"
 
 
 def shown(incident: Incident) -> Recording:

@@ -313,21 +313,18 @@ def case_lines(known: Sequence[verify_cases.Case | causes.Cause], rows: Sequence
 
 
 def incident_table() -> str:
-    """Public incidents by group: how many, how many of them a host shows, and what the rules said of those, then and now."""
-    every = list(incidents.everything().values())
-    groups = [(group, [each for each in every if each.group == group]) for group in incidents.GROUPS]
+    """Public incidents by group: how many, how many of them a host shows, and what came out for those, then and now."""
+    every, pages = incidents.everything(), incidents.pages()
+    groups = [(group, [name for name in every if every[name].group == group]) for group in incidents.GROUPS]
     found = []
-    for group, mine in (*groups, ("all", every)):
-        signs = [each for each in mine if each.now != "out"]
-        then = [each for each in signs if each.first]
-        verdicts = ([each.first for each in then], [each.now for each in then], [each.now for each in signs])
-        found.append((group, len(mine), len(signs), len(then), *map(_verdicts, verdicts)))
-    head = ("group", "incidents", "with a sign on the host", "of them judged before anything was fixed", "then")
-    return table((*head, "these now", "all now"), found)
-
-
-def _verdicts(given: Sequence[str]) -> str:
-    return " / ".join(str(given.count(each)) for each in ("caught", "partly", "missed"))
+    for group, mine in (*groups, ("all", list(every))):
+        signs = [name for name in mine if every[name].now != "out"]
+        now = [incidents.measure(name, every[name], pages) for name in signs]
+        then = [every[name].first for name in signs if every[name].first]
+        counts = (now.count(each) for each in incidents.MEASURES)
+        first = " / ".join(str(then.count(each)) for each in ("caught", "partly", "missed"))
+        found.append((group, len(mine), len(signs), *counts, first))
+    return table(("group", "incidents", "with a sign", *incidents.MEASURES, "then"), found)
 
 
 def blocks() -> dict[str, str]:
