@@ -61,8 +61,8 @@ def diagnose(
     them, how long each takes, and what it waits for. Nothing is written to the pool. A bare number is a process ID:
     then it watches the pool that the process and its children write to, and marks their commits.
 
-    As root it adds its own events to the kernel's tracefs while it runs (probes of zil_commit, zil_lwb_write_issue and
-    zpl_fsync, histograms in a separate instance). It removes them one by one; zaudit clean does so after a kill -9.
+    As root it adds its own events to the kernel's tracefs while it runs (probes of zil_commit and zil_lwb_write_issue,
+    histograms in a separate instance). It removes them one by one; zaudit clean does so after a kill -9.
     Otherwise, with --no-trace and without root it only reads counters, which do not show how long a commit takes.
 
     With --watch and another format than terminal the lines go to standard error.

@@ -1,4 +1,4 @@
-"""Who commits: by thread and volume, from histograms of the kernel or from the calls of a process; and the process that the
+"""Who commits: by thread and volume, from histograms of the kernel; and the process that the
 user asks about."""
 
 from __future__ import annotations
@@ -36,10 +36,6 @@ _THREAD = re.compile(
     re.MULTILINE,
 )
 _LATENCY = re.compile(r"^\{ us: ~ 2\^([0-9]{1,2}) {0,20}\} hitcount: {1,20}([0-9]{1,19})[ \t]*$", re.MULTILINE)
-_CALL = re.compile(
-    r"^\{ common_pid: {1,20}([0-9]{1,9}), datasync: {1,20}([0-9]{1,20}) \} hitcount: {1,20}([0-9]{1,19})[ \t]*$",
-    re.MULTILINE,
-)
 _ENTRY = re.compile(r"^\{", re.MULTILINE)
 _DROPPED = re.compile(r"^ {4}Dropped: ([0-9]{1,19})$", re.M)
 
@@ -91,20 +87,6 @@ def latencies(text: str) -> Histogram:
     if _ENTRY.search(_LATENCY.sub("", text)):
         raise ValueError("a histogram of latencies with an entry of another kind")
     return Histogram.of(bins)
-
-
-def calls(text: str) -> dict[int, tuple[int, int]]:
-    """Thread -> its calls of fsync, and of fdatasync. Raises ValueError for an entry of another kind, and where one found no
-    room."""
-    found: dict[int, tuple[int, int]] = {}
-    for thread, datasync, hits in _CALL.findall(text):
-        full, data = found.get(int(thread), (0, 0))
-        found[int(thread)] = (full, data + int(hits)) if int(datasync) else (full + int(hits), data)
-    if not complete(text):
-        raise ValueError("the histogram of calls had no room for all that came")
-    if _ENTRY.search(_CALL.sub("", text)):
-        raise ValueError("a histogram of calls with an entry of another kind")
-    return found
 
 
 def slices(began: float, ticks: Sequence[Tick]) -> tuple[Slice, ...]:
@@ -229,12 +211,12 @@ def volumes(names: Collection[str], facts: Facts) -> set[str]:
     return {name for name in names if facts.get(Subject("dataset", name), "type").word() == "volume"}
 
 
-def silent(counted: Counters, facts: Facts, *, idle: bool = False) -> list[str]:
-    """Datasets with sync=disabled that were written to; idle: and those that were not, to which a sync may come as well."""
+def silent(counted: Counters, facts: Facts) -> list[str]:
+    """Datasets with sync=disabled that were written to."""
     return [
         each.name
         for each in counted.datasets
-        if (each.writes or idle) and facts.get(Subject("dataset", each.name), "sync").word() == "disabled"
+        if each.writes and facts.get(Subject("dataset", each.name), "sync").word() == "disabled"
     ]
 
 

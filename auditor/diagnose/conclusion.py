@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from auditor.diagnose import causes, database_counters, diagnosis, observation
 from auditor.diagnose import commits as diagnose_commits
 from auditor.diagnose.causes import CauseContext
 from auditor.diagnose.commits import FEW, Histograms, Thread, Trace, datasets_of, disagree, of_kernel, silent, traced
-from auditor.diagnose.observation import KERNEL, Counters, Leg, Observation, Process, TraceTexts, service
+from auditor.diagnose.observation import KERNEL, Counters, Leg, Observation, Process, service
 from auditor.facts import HOST, Facts, Subject, is_true
 from auditor.text import duration, quoted
 from auditor.verify import trial
@@ -102,55 +101,6 @@ def label(committer: diagnosis.Committer) -> str:
     return f"{committer.name} ({committer.role})" if committer.role else committer.name
 
 
-# By which calls threads came to their commits, as far as that can be told. Pure.
-#
-# One call of fsync is one commit (zfs_fsync() of OpenZFS module/zfs/zfs_vnops.c), but to a dataset with sync=disabled it is
-# none; before 2.4 mapped pages that it writes may be a second one (zpl_writepages() of module/os/linux/zfs/zpl_file.c). Calls
-# are not counted by ZIL, so of a thread that commits to several only what is certain is told.
-
-
-class CallCounts(NamedTuple):
-    """rows: of each thread to each ZIL; whole: of all of them together, None where they were not counted. why_not: why."""
-
-    rows: Mapping[Thread, diagnosis.Calls]
-    whole: diagnosis.Calls | None
-    why_not: str
-
-
-def called(seen: TraceTexts | None, threads: Sequence[Thread], *, disabled: bool) -> CallCounts:
-    """How each came to its commits. disabled: calls may have been to a dataset with sync=disabled."""
-    if seen is None or seen.uncalled:
-        return CallCounts({}, None, seen.uncalled if seen else "")
-    try:
-        counted = diagnose_commits.calls(seen.calls)
-    except ValueError as error:
-        return CallCounts({}, None, str(error))
-    commits = Counter[int]()
-    for each in threads:
-        commits[each.pid] += each.commits
-    of_thread = {pid: _calls(many, *counted.get(pid, (0, 0)), disabled) for pid, many in commits.items()}
-    rows = {each: _part(of_thread[each.pid], each.commits, commits[each.pid]) for each in threads}
-    fsync, fdatasync, other, at_most = zip(*of_thread.values(), strict=True) if of_thread else ((), (), (), ())
-    return CallCounts(rows, diagnosis.Calls(sum(fsync), sum(fdatasync), sum(other), any(at_most)), "")
-
-
-def _calls(commits: int, fsync: int, fdatasync: int, disabled: bool) -> diagnosis.Calls:
-    """Of one thread."""
-    together = fsync + fdatasync
-    at_most = together > 0 and (disabled or (together > commits and not diagnose_commits.close(together, commits)))
-    return diagnosis.Calls(min(fsync, commits), min(fdatasync, commits), max(commits - together, 0), at_most)
-
-
-def _part(whole: diagnosis.Calls, commits: int, of_thread: int) -> diagnosis.Calls:
-    """What is certain of commits to one ZIL, of so many of the thread."""
-    if commits == of_thread:
-        return whole
-    fsync, fdatasync, other, at_most = whole
-    mixed = sum(each > 0 for each in (fsync, fdatasync, other)) > 1
-    least = max(commits - fsync - fdatasync, 0)
-    return diagnosis.Calls(min(fsync, commits), min(fdatasync, commits), least, at_most or mixed)
-
-
 # From what was seen to one answer: durability first, then what stands out, then where the time goes. Pure.
 
 
@@ -182,8 +132,7 @@ def diagnose(seen: Observation, facts: Facts) -> diagnosis.Diagnosis:
     standing = (*standing, *causes.of_database(theirs))
     lost = (*_not_durable(counted, facts, trace, where), *causes.flushes(failed, facts), *causes.not_durable(theirs))
     told, mine = diagnose_commits.attribute_to_process(seen, trace, facts, where)
-    how = called(seen.traced, trace.threads, disabled=bool(silent(counted, facts, idle=True)))
-    committers = _committers(trace.threads, where, seen, mine, how)
+    committers = _committers(trace.threads, where, seen, mine)
     late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
     differs = theirs.differs if theirs and not lost else ""
     reasons = (
@@ -225,8 +174,6 @@ def diagnose(seen: Observation, facts: Facts) -> diagnosis.Diagnosis:
         database=theirs.view if theirs else None,
         own=told,
         held=counted.held,
-        calls=how.whole,
-        uncalled=how.why_not,
     )
     outcome, sentence, reasons = answer(seen, result, found, len(lost), alone, unlogged)
     return result._replace(outcome=outcome, answer=sentence, reasons=reasons)
@@ -290,7 +237,7 @@ def _means(legs: Sequence[Leg]) -> tuple[float | None, float | None, float | Non
 
 
 def _committers(
-    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread], how: CallCounts
+    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread]
 ) -> tuple[diagnosis.Committer, ...]:
     known, nobody = {each.pid: each for each in seen.processes}, Process(0, "", "", "", None)
     whole = sum(each.us for each in threads) or 1
@@ -306,7 +253,6 @@ def _committers(
             part=each.us / whole,
             own=each in own,
             service=service(each.name, process.role),
-            calls=how.rows.get(each),
         )
         for each in threads
         for process in (known.get(each.pid, nobody),)

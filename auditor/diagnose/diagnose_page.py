@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Unpack
 
 from auditor.codec import plain
-from auditor.diagnose.diagnosis import Calls, Cause, Committer, Diagnosis, Outcome, View
+from auditor.diagnose.diagnosis import Cause, Committer, Diagnosis, Outcome, View
 from auditor.facts import Subject
 from auditor.judge.finding import Finding
 from auditor.report import document as doc
@@ -108,48 +108,11 @@ def committers(found: Diagnosis) -> list[tuple[str, Committer]]:
 def _summed(several: Sequence[Committer]) -> Committer:
     commits = sum(each.commits for each in several)
     took = sum(each.mean_ns * each.commits for each in several)
-    calls = [each.calls for each in several if each.calls]
-    fsync, fdatasync, other, at_most = zip(*calls, strict=True) if calls else ((), (), (), ())
     return several[0]._replace(
         commits=commits,
         mean_ns=took / commits if commits else 0.0,
         part=sum(each.part for each in several),
-        calls=Calls(sum(fsync), sum(fdatasync), sum(other), any(at_most)) if calls else None,
     )
-
-
-OTHER = "other: writes with O_SYNC or O_DSYNC, sync=always, sync(2), or mapped pages that a sync had to write."
-
-
-def by(committer: Committer) -> str:
-    """By which calls it came to its commits: fdatasync, or how many by which; a zvol has none (zvol_write() of zvol_os.c)."""
-    if committer.service == "zvol":
-        return "flush, FUA"
-    counts = _counts(committer.calls) if committer.calls else ["?"]
-    alone = len(counts) == 1 and committer.calls and not committer.calls.at_most
-    return counts[0].partition(" ")[0] if alone else ", ".join(counts)
-
-
-def _counts(calls: Calls) -> list[str]:
-    most, least = ("≤ ", "≥ ") if calls.at_most else ("", "")
-    counts = (("fsync", most, calls.fsync), ("fdatasync", most, calls.fdatasync), ("other", least, calls.other))
-    return [f"{name} {sign}{count:,}" for name, sign, count in counts if count]
-
-
-def how_called(found: Diagnosis) -> list[str]:
-    """Sentences below the committers: all calls together, and what the words stand for."""
-    if found.uncalled and found.committers:
-        return [f"By which calls they came to their commits was not seen: {found.uncalled}."]
-    if found.calls is None or not found.committers:
-        return []
-    zvols = sum(each.commits for each in found.committers if each.service == "zvol")
-    calls = found.calls._replace(other=max(found.calls.other - zvols, 0))
-    counts = [*_counts(calls), *([f"zvols {zvols:,}"] if zvols else [])]
-    told = [f"All together: {', '.join(counts)}."] if len(counts) > 1 or calls.at_most else []
-    told += ["fsync: also COMMIT of an NFS client."] if calls.fsync else []
-    told += ["fdatasync: also msync."] if calls.fdatasync else []
-    told += [OTHER] if calls.other else []
-    return [" ".join(told)] if told else []
 
 
 def beside(found: Diagnosis, report: Report | None) -> list[Finding]:
@@ -263,7 +226,6 @@ def _committers(found: Diagnosis, most: int) -> Iterator[doc.Block]:
     if not found.committers:
         return
     numbers = (doc.Column(head, number=True) for head in ("commits", "mean", "time"))
-    beside_ = [doc.Column(head, aside=True) for head in (*(["by"] if found.calls else []), "to")]
     every = committers(found)
     rows = (
         (
@@ -271,14 +233,12 @@ def _committers(found: Diagnosis, most: int) -> Iterator[doc.Block]:
             f"{each.commits:,}",
             duration(each.mean_ns),
             f"{each.part:.0%}",
-            *([by(each)] if found.calls else []),
             " · ".join(word for word in (each.dataset or "?", each.within) if word),
         )
         for who, each in every[:most]
     )
-    yield doc.table((doc.Column("thread"), *numbers, *beside_), rows)
+    yield doc.table((doc.Column("thread"), *numbers, doc.Column("to", aside=True)), rows)
     yield from _more(len(every) - most)
-    yield from (doc.Say(each, "dim") for each in how_called(found))
 
 
 def _datasets(found: Diagnosis, most: int) -> Iterator[doc.Block]:

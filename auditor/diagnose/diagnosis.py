@@ -171,21 +171,9 @@ class Cause(NamedTuple):
     decisive: bool
 
 
-class Calls(NamedTuple):
-    """How a thread came to its commits. fsync, fdatasync: its calls that came to ZFS, msync as fdatasync; other: its commits
-    beyond these. at_most: not each of these calls need be one of these commits: fsync and fdatasync are at most so many, and
-    other is at least so many."""
-
-    fsync: int
-    fdatasync: int
-    other: int
-    at_most: bool
-
-
 class Committer(NamedTuple):
     """A thread that committed. dataset: to which, empty where that could not be told. part: of the time of all commits.
-    own: of the process that was named. service: zvol or nfsd, of a thread of the kernel that commits for others. calls: None
-    where they were not counted."""
+    own: of the process that was named. service: zvol or nfsd, of a thread of the kernel that commits for others."""
 
     pid: int
     name: str
@@ -197,7 +185,6 @@ class Committer(NamedTuple):
     part: float
     own: bool = False
     service: Literal["zvol", "nfsd", ""] = ""
-    calls: Calls | None = None
 
 
 class ProcessPart(NamedTuple):
@@ -270,8 +257,7 @@ class Diagnosis(NamedTuple):
     """One diagnosis. answer: one sentence. reasons: why it is INCONCLUSIVE, or what else could not be seen. commits: by the
     ZIL; traced: by the trace; mean_ns: None without one. latency: by powers of two. overlap: as of Shares. taken: seconds
     since the epoch. own: where a process was named. database: its own view, where --db
-    named one. held: how often writers were held back, of all pools together, None where that was not counted. calls: of all
-    threads together; uncalled: why they were not counted, or empty."""
+    named one. held: how often writers were held back, of all pools together, None where that was not counted."""
 
     target: str
     pool: str
@@ -297,5 +283,3 @@ class Diagnosis(NamedTuple):
     own: ProcessPart | None = None
     database: View | None = None
     held: int | None = None
-    calls: Calls | None = None
-    uncalled: str = ""

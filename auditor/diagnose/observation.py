@@ -27,16 +27,13 @@ class Tick(NamedTuple):
 class TraceTexts(NamedTuple):
     """What the kernel's histograms said at the end. commits: by thread and ZIL; ticks: of all, as they grew; queue: how long
     threads that wrote log blocks took from their commit to the first block, empty where that could not be traced. missed:
-    calls that the kernel did not trace, None where it did not say. probed: the functions. calls: of zpl_fsync(), by thread and
-    datasync; uncalled: why they were not counted, or empty."""
+    calls that the kernel did not trace, None where it did not say. probed: the functions."""
 
     commits: str
     ticks: tuple[Tick, ...]
     queue: str
     missed: int | None
     probed: tuple[str, ...]
-    calls: str = ""
-    uncalled: str = "they were not counted yet when this was recorded"
 
 
 KERNEL = "kernel"  # role of its own threads, whose names can be believed

@@ -5,14 +5,6 @@ where it returns at once, and fsync does not (zfs_fsync() of module/zfs/zfs_vnop
 ``>`` of a shell does, would remove everybody's events: it is only ever appended to. Each name contains the id of the process
 that made it and when that started, so that ``zaudit clean`` knows what a dead one left. Nothing is mounted. Addresses of the
 kernel are replaced by small numbers before anything is kept. (Linux Documentation/trace/kprobetrace.rst, histogram.rst)
-
-Which system call a commit comes from is counted at zpl_fsync(), one probe for each sync: fsync, fdatasync and msync(MS_SYNC)
-of all file systems come to their own fsync(), where the fourth argument tells fdatasync, and msync, which asks for the same
-(Linux mm/msync.c). The events of system calls (``sys_enter_fsync``) would count those to other file systems, too, and as long
-as one is enabled every system call of every process takes the slow way into the kernel (syscall_regfunc() of Linux
-kernel/tracepoint.c); a probe of zfs_write() would tell O_DSYNC, at the cost of every write. So a write that commits by itself
-is what is left. zpl_fsync() is static and stays a function, for its address is in zpl_file_operations (OpenZFS
-module/os/linux/zfs/zpl_file.c, 2.1 to 2.4); where it cannot be probed only this is not told.
 """
 
 from __future__ import annotations
@@ -36,7 +28,6 @@ NAME = re.compile(r"zaudit_([0-9]{1,9})_([0-9]{1,18})")
 _OURS = re.compile(r"^[pr][0-9]{0,5}:(zaudit_[0-9]{1,9}_[0-9]{1,18})/(\w{1,32}) ", re.MULTILINE)
 _MADE = re.compile(r"^(zaudit_[0-9]{1,9}_[0-9]{1,18})(_queue)?\t", re.MULTILINE)
 _ZIL = re.compile(r"zil: {1,20}([0-9]{1,20})")
-SYNC = "zpl_fsync"
 ENTRIES = ("zil_commit", "zil_commit_flags")  # 2.4 has both, where one may or may not be inlined into the other
 
 
@@ -56,7 +47,7 @@ def tracing() -> Iterator[tuple[Look, Callable[[list[Tick]], TraceTexts]]]:
     name = own_name()
     try:
         try:
-            probed, uncalled = _install(name)
+            probed = _install(name)
         except OSError as error:
             raise CannotTrace(f"{error.filename or ROOT}: {(error.strerror or 'no').lower()}") from None
         zils: dict[str, str] = {}
@@ -65,7 +56,7 @@ def tracing() -> Iterator[tuple[Look, Callable[[list[Tick]], TraceTexts]]]:
             both = _read(_events(ROOT / "instances" / name, f"synthetic/{name}") / "hist")
             return Histograms(_part(both, ALL), _unnamed(_part(both, BY_THREAD), zils))
 
-        yield look, lambda ticks: _all(name, ticks, probed, zils, uncalled)
+        yield look, lambda ticks: _all(name, ticks, probed, zils)
     finally:
         with contextlib.suppress(OSError):
             remove(name)
@@ -93,8 +84,8 @@ def own_name() -> str:
 # -- making -------------------------------------------------------------------------------------------------------
 
 
-def _install(name: str) -> tuple[tuple[str, ...], str]:
-    """Returns the functions that are probed, and why calls are not counted, or nothing. Raises OSError or CannotTrace."""
+def _install(name: str) -> tuple[str, ...]:
+    """Returns the functions that are probed. Raises OSError or CannotTrace."""
     if name in left():
         raise CannotTrace(f"{ROOT} has events called {name} already (zaudit clean)")
     probed = [function for function in ENTRIES if _probe(name, function)]
@@ -103,7 +94,6 @@ def _install(name: str) -> tuple[tuple[str, ...], str]:
     _append(SYNTHETIC, f"{name} u64 us; u64 zil")
     instance = ROOT / "instances" / name
     instance.mkdir()
-    uncalled = _calls(name, instance)  # before commits are counted, and read after them: none of these lacks its call
     start = "t0=common_timestamp.usecs,t1=common_timestamp.usecs,z=zil"
     _trigger(instance, f"{name}/commit", f"hist:keys=common_pid:{start}:size={MOST}")
     took = f"hist:keys=common_pid:us=common_timestamp.usecs-$t0:onmatch({name}.commit).trace({name},$us,$z):size={MOST}"
@@ -113,17 +103,7 @@ def _install(name: str) -> tuple[tuple[str, ...], str]:
     with contextlib.suppress(OSError):
         _queue(name, instance)
         probed.append("zil_lwb_write_issue")
-    return (*probed, *([] if uncalled else [SYNC])), uncalled
-
-
-def _calls(name: str, instance: Path) -> str:
-    """Count the calls of fsync and fdatasync on ZFS, by thread; why they are not counted, or nothing."""
-    try:
-        _append(PROBES, f"p:{name}/call {SYNC} datasync=$arg4:u32")
-        _trigger(instance, f"{name}/call", f"hist:keys=common_pid,datasync:size={MOST}")
-    except OSError as error:
-        return f"{SYNC} cannot be probed: {(error.strerror or 'no').lower()}"
-    return ""
+    return tuple(probed)
 
 
 def _queue(name: str, instance: Path) -> None:
@@ -169,24 +149,13 @@ def _trigger(instance: Path, event: str, trigger: str) -> None:
 # -- reading ------------------------------------------------------------------------------------------------------
 
 
-def _all(name: str, ticks: list[Tick], probed: tuple[str, ...], zils: dict[str, str], uncalled: str) -> TraceTexts:
+def _all(name: str, ticks: list[Tick], probed: tuple[str, ...], zils: dict[str, str]) -> TraceTexts:
     instance = ROOT / "instances" / name
     both = _read(_events(instance, f"synthetic/{name}") / "hist")
     queue = _events(instance, f"synthetic/{name}_queue") / "hist"
     ticks = [*ticks[:-1], ticks[-1]._replace(commits=_part(both, ALL))] if ticks else ticks
     waited = _read(queue) if queue.exists() else ""
-    called, uncalled = ("", uncalled) if uncalled else _called(name, instance)
-    threads, missed = _unnamed(_part(both, BY_THREAD), zils), _missed("commit", "done")
-    return TraceTexts(threads, tuple(ticks), waited, missed, probed, called, uncalled)
-
-
-def _called(name: str, instance: Path) -> tuple[str, str]:
-    """The histogram of calls, or nothing and why."""
-    try:
-        text, missed = _read(_events(instance, f"{name}/call") / "hist"), _missed("call")
-    except OSError as error:
-        return "", f"the histogram of {SYNC} could not be read: {(error.strerror or 'no').lower()}"
-    return ("", f"the kernel may have missed calls of {SYNC}") if missed != 0 else (text, "")
+    return TraceTexts(_unnamed(_part(both, BY_THREAD), zils), tuple(ticks), waited, _missed(), probed)
 
 
 def _part(text: str, keys: str) -> str:
@@ -200,14 +169,14 @@ def _unnamed(text: str, numbers: dict[str, str]) -> str:
     return _ZIL.sub(lambda found: f"zil: {numbers.setdefault(found[1], str(len(numbers) + 1))}", text)
 
 
-def _missed(*events: str) -> int | None:
+def _missed() -> int | None:
     """Third column of kprobe_profile, of events of ours: calls that were not traced."""
     try:
         rows = [line.split() for line in _read(ROOT / "kprobe_profile").splitlines()]
     except OSError:
         return None
-    ours = [row[-1] for row in rows if len(row) == 3 and row[0] in events]
-    return sum(map(int, ours)) if len(ours) >= len(events) and all(each.isdecimal() for each in ours) else None
+    ours = [row[-1] for row in rows if len(row) == 3 and row[0] in ("commit", "done")]
+    return sum(map(int, ours)) if len(ours) >= 2 and all(each.isdecimal() for each in ours) else None
 
 
 def _read(path: Path) -> str:
@@ -237,7 +206,7 @@ def remove(name: str) -> None:
     OSError for what cannot be removed."""
     assert NAME.fullmatch(name)
     instance = ROOT / "instances" / name
-    probed = (f"{name}/{each}" for each in ("issue", "done", "commit", "call"))
+    probed = (f"{name}/{each}" for each in ("issue", "done", "commit", "call"))  # call: of earlier releases
     for event in (f"synthetic/{name}_queue", f"synthetic/{name}", *probed):
         with contextlib.suppress(FileNotFoundError):
             for line in reversed(_read(_events(instance, event) / "trigger").splitlines()):

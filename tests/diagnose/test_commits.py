@@ -25,21 +25,6 @@ Totals:
     Dropped: 0
 """
 
-CALLS = """# event histogram
-#
-# trigger info: hist:keys=common_pid,datasync:vals=hitcount:sort=hitcount:size=4096 [active]
-#
-
-{ common_pid:        340, datasync:          1 } hitcount:          1
-{ common_pid:        338, datasync:          0 } hitcount:          2
-{ common_pid:        338, datasync:          1 } hitcount:        298
-
-Totals:
-    Hits: 301
-    Entries: 3
-    Dropped: 0
-"""
-
 
 def log2(rows: dict[int, int], dropped: int = 0) -> str:
     body = "".join(f"{{ us: ~ 2^{power:<2} }} hitcount: {count:10}\n" for power, count in rows.items())
@@ -120,22 +105,6 @@ def test_an_entry_that_cannot_be_read_is_counted_and_costs_no_other(text: str, p
 def test_what_is_no_histogram_of_latencies_is_none() -> None:
     with pytest.raises(ValueError, match="histogram of latencies"):
         commits.latencies(log2({5: 10}).replace("2^5", "2^x"))
-
-
-def test_calls_are_told_by_thread() -> None:
-    assert commits.calls(CALLS) == {340: (0, 1), 338: (2, 298)}
-    assert commits.calls(CALLS[: CALLS.index("{")] + CALLS[CALLS.index("\nTotals") :]) == {}
-
-
-@pytest.mark.parametrize(
-    ("was", "is_"),
-    [("Dropped: 0", "Dropped: 1"), ("338, datasync", "338, x"), ("       298", "       2x8"), ("Totals", "{ x")],
-)
-def test_what_does_not_tell_all_calls_tells_none(was: str, is_: str) -> None:
-    with pytest.raises(ValueError, match="of calls"):
-        commits.calls(CALLS.replace(was, is_))
-    with pytest.raises(ValueError, match="of calls"):
-        commits.calls(CALLS[:300])
 
 
 @given(st.text(max_size=300))

@@ -14,7 +14,7 @@ from auditor.diagnose import diagnose_page
 from auditor.diagnose.causes import growing
 from auditor.diagnose.conclusion import diagnose
 from auditor.diagnose.diagnosis import Diagnosis
-from auditor.diagnose.observation import NamedProcess, Process
+from auditor.diagnose.observation import KERNEL, NamedProcess, Process
 from auditor.text import quoted
 from tests.diagnose import databases, worlds
 from tests.golden import DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA, diagnosis_reports
@@ -27,9 +27,7 @@ def hostile() -> Diagnosis:
     """Names that others choose: of a process and of its control group."""
     files = worlds.load(block_ms={"sdd": (1, 24)})
     who = (Process(100, HOSTILE, "", HOSTILE, None),)
-    trace = worlds.traced({(100, HOSTILE, 1): (400, 400 * 25300)})._replace(
-        uncalled=HOSTILE
-    )  # of a recording from elsewhere
+    trace = worlds.traced({(100, HOSTILE, 1): (400, 400 * 25300)})
     seen = worlds.observation(files, trace, who)
     named = NamedProcess(100, HOSTILE, (HOSTILE,), 2, (100,), (), 99, (HOSTILE,))
     return diagnose(seen._replace(named=named), worlds.facts())
@@ -139,33 +137,30 @@ def test_a_terminal_is_not_flooded() -> None:
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_threads_of_the_kernel_are_one_row_for_each_volume(width: int) -> None:
     text = " ".join(diagnose_page.write("terminal", worlds.several(), width=width).split())
-    assert text.count("zvol") == 2  # its row, and all together
+    assert text.count("zvol") == 1
     assert "zvol_tq" not in text
     page = diagnose_page.write("html", worlds.several())
     rows = [re.findall("<td[^>]*>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", page)]
     found = {row[0]: row[1:] for row in rows if row}
-    assert found["zvol (3 threads of the kernel)"] == ["240", "5.3 ms", "27%", "flush, FUA", "tank/vm/disk-1"]
+    assert found["zvol (3 threads of the kernel)"] == ["240", "5.3 ms", "27%", "tank/vm/disk-1"]
     assert found["nfsd (2 threads of the kernel)"][0] == "55"
     document = json.loads(diagnose_page.write("json", worlds.several()))
     assert {each["pid"] for each in document["diagnosis"]["committers"] if each["service"] == "zvol"} == {120, 121, 122}
 
 
-def test_how_each_came_to_its_commits_is_told() -> None:
-    text = diagnose_page.write("terminal", worlds.several(), width=200)
+def test_a_thread_of_the_kernel_tells_for_whom_it_commits() -> None:
     rows = {
-        line.split("  ")[1]: line for line in text.split("Who commits")[1].split("Datasets")[0].splitlines() if line
+        (50, "zvol_tq-0", 1): (200, 1),
+        (51, "nfsd", 2): (100, 1),
+        (52, "zvol", 3): (50, 1),
+        (53, "sync", 4): (25, 1),
     }
-    assert "  fsync 18, fdatasync 399, other 3  " in rows["postgres 100 (walwriter)"]
-    assert "  fdatasync  " in rows["postgres 101"]
-    assert "  other  " in rows["etcd-server 110"]
-    assert "All together: fsync 68, fdatasync 429, other 158, zvols 240." in text
-
-
-def test_calls_that_were_not_seen_are_told_as_not_seen() -> None:
-    found = worlds.several()._replace(calls=None, uncalled="zpl_fsync cannot be probed: invalid argument")
-    for text in (diagnose_page.write("terminal", found, width=200), diagnose_page.write("html", found)):
-        assert "was not seen: zpl_fsync cannot be probed: invalid argument." in text
-        assert "flush, FUA" not in text
+    who = tuple(
+        Process(pid, name, KERNEL if pid != 52 else "", "", None)
+        for pid, name in ((50, "zvol_tq-0"), (51, "nfsd"), (52, "zvol"))
+    )
+    found = diagnose(worlds.observation(worlds.load(), worlds.traced(rows), who), worlds.facts())
+    assert {each.pid: each.service for each in found.committers} == {50: "zvol", 51: "nfsd", 52: "", 53: ""}
 
 
 def test_a_page_draws_the_distribution_as_a_histogram_and_a_curve() -> None:

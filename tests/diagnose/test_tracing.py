@@ -13,7 +13,7 @@ import pytest
 from auditor.diagnose import tracing
 from auditor.diagnose.observation import Tick
 from auditor.host.owner import started
-from tests.diagnose.test_commits import CALLS, THREADS, log2
+from tests.diagnose.test_commits import THREADS, log2
 
 OTHERS = "p:somebody/else vfs_fsync_range\n"
 MOUNTED = "26 25 0:12 / {root} rw,nosuid - tracefs tracefs rw\n"
@@ -30,9 +30,7 @@ class Tracefs:
         (root / "instances").mkdir(parents=True)
         (root / "kprobe_events").write_text(OTHERS)
         (root / "synthetic_events").write_text("wakeup\tu64 lat\n")
-        (root / "kprobe_profile").write_text(
-            "  else    3    0\n  commit    9    0\n  done    9    2\n  call    8    0\n"
-        )
+        (root / "kprobe_profile").write_text("  else    3    0\n  commit    9    0\n  done    9    2\n")
 
     def append(self, file: str, line: str) -> None:
         if any(each in line for each in self.refuses):
@@ -101,7 +99,7 @@ def test_what_was_there_before_is_there_afterwards_and_nothing_else(tracefs: Tra
         assert instances == [name]
     assert tracefs.state() == before
     assert [line for file, line in tracefs.written if file == "kprobe_events" and line.startswith("-:")] == [
-        f"-:{name}/{event}" for event in ("commit", "done", "call", "issue")
+        f"-:{name}/{event}" for event in ("commit", "done", "issue")
     ]
 
 
@@ -119,60 +117,17 @@ def test_a_kernel_without_the_function_of_log_blocks_is_traced_without_the_queue
     tracefs.refuses = ("zil_lwb_write_issue",)
     with tracing.tracing() as (_, end), _histograms(tracefs):
         found = end([])
-        assert (found.queue, found.probed) == ("", ("zil_commit", "zil_commit_flags", "zpl_fsync"))
+        assert (found.queue, found.probed) == ("", ("zil_commit", "zil_commit_flags"))
     assert tracefs.state() == before
-
-
-@pytest.mark.parametrize("refused", ["zpl_fsync", "hist:keys=common_pid,datasync"])
-def test_a_kernel_that_counts_no_calls_is_traced_without_them(tracefs: Tracefs, refused: str) -> None:
-    before = tracefs.state()
-    tracefs.refuses = (refused,)
-    with tracing.tracing() as (_, end), _histograms(tracefs):
-        found = end([])
-    assert (found.calls, found.uncalled) == ("", "zpl_fsync cannot be probed: invalid argument")
-    assert found.probed == ("zil_commit", "zil_commit_flags", "zil_lwb_write_issue")
-    assert found.commits
-    assert tracefs.state() == before
-
-
-def test_calls_are_counted_by_thread_and_kind(tracefs: Tracefs) -> None:
-    before = tracefs.state()
-    with tracing.tracing() as (_, end), _histograms(tracefs, call=CALLS):
-        name, found = tracing.own_name(), end([])
-    assert (found.calls, found.uncalled) == (CALLS, "")
-    assert ("kprobe_events", f"p:{name}/call zpl_fsync datasync=$arg4:u32") in tracefs.written
-    files = [file.rpartition("/events/")[2] for file, _ in tracefs.written]
-    assert files.index(f"{name}/call/trigger") < files.index(f"{name}/commit/trigger")
-    assert tracefs.state() == before
-
-
-@pytest.mark.parametrize(
-    ("profile", "call", "why"),
-    [
-        ("  call    8    1\n", CALLS, "the kernel may have missed calls of zpl_fsync"),
-        ("", CALLS, "the kernel may have missed calls of zpl_fsync"),
-        ("  call    8    0\n", "", "the histogram of zpl_fsync could not be read: no such file or directory"),
-    ],
-)
-def test_calls_that_were_not_seen_cost_nothing_else(tracefs: Tracefs, profile: str, call: str, why: str) -> None:
-    (tracefs.root / "kprobe_profile").write_text(f"  commit    9    0\n  done    9    0\n{profile}")
-    with tracing.tracing() as (_, end), _histograms(tracefs, call=call):
-        found = end([])
-    assert (found.calls, found.uncalled, found.missed) == ("", why, 0)
-    assert found.commits
 
 
 @contextmanager
-def _histograms(tracefs: Tracefs, call: str = "") -> Iterator[None]:
-    """Of threads, and of calls where there are any."""
+def _histograms(tracefs: Tracefs) -> Iterator[None]:
     name = tracing.own_name()
-    events = tracefs.root / "instances" / name / "events"
-    files = {events / "synthetic" / name / "hist": THREADS, **({events / name / "call" / "hist": call} if call else {})}
-    for file, text in files.items():
-        file.write_text(text)
+    file = tracefs.root / "instances" / name / "events" / "synthetic" / name / "hist"
+    file.write_text(THREADS)
     yield
-    for file in files:
-        file.unlink()
+    file.unlink()
 
 
 def test_an_interruption_leaves_nothing(tracefs: Tracefs) -> None:

@@ -142,17 +142,6 @@ def threads(rows: Mapping[tuple[int, str, int], tuple[int, int]]) -> str:
     return f"# event histogram\n#\n\n{body}\nTotals:\n    Hits: 1\n    Entries: {len(rows)}\n    Dropped: 0\n"
 
 
-def calls(rows: Mapping[int, tuple[int, int]]) -> str:
-    """pid -> calls of fsync and of fdatasync."""
-    body = "".join(
-        f"{{ common_pid: {pid:10}, datasync: {datasync:10} }} hitcount: {count:10}\n"
-        for pid, counts in rows.items()
-        for datasync, count in enumerate(counts)
-        if count
-    )
-    return f"# event histogram\n#\n\n{body}\nTotals:\n    Hits: 1\n    Entries: {len(rows)}\n    Dropped: 0\n"
-
-
 def traced(
     rows: Mapping[tuple[int, str, int], tuple[int, int]], queue_us: int = 100, missed: int | None = 0
 ) -> TraceTexts:
@@ -184,13 +173,13 @@ def canonical() -> Diagnosis:
     steps = ({14: 60}, {14: 120, 15: 20}, {14: 150, 15: 150}, {14: 150, 15: 250})
     ticks = tuple(Tick(1000 + SECONDS * (i + 1) / len(steps), log2(step)) for i, step in enumerate(steps))
     files = load(block_ms={"sdd": (1, 24)})
-    how = traced(rows)._replace(ticks=ticks, calls=calls({100: (0, 400)}), uncalled="")
+    how = traced(rows)._replace(ticks=ticks)
     seen = observation(files, how, who)
     return diagnose(seen, facts())
 
 
 def several() -> Diagnosis:
-    """Those who commit by each kind of call: a database, one that opens its log with O_DSYNC, a volume, and NFS."""
+    """Those who commit in each way: a database, one that opens its log with O_DSYNC, a volume, and NFS."""
     each, unit = 5300, "postgresql@17-main.service"
     counts = {
         (100, "postgres", 1): 420, (101, "postgres", 1): 30, (110, "etcd-server", 2): 150, (120, "zvol_tq-0", 3): 90,
@@ -202,8 +191,7 @@ def several() -> Diagnosis:
     steps = [
         log2({12: 9 * i, 13: 79 * i, 15: i * i // 16 + (4 if i == 10 else 0), 19: int(i > 7)}) for i in range(1, 11)
     ]
-    told = calls({100: (18, 399), 101: (0, 30), 130: (25, 0), 131: (25, 0)})
     ticks = tuple(Tick(1001.0 + i, text) for i, text in enumerate(steps))
-    seen = traced(rows)._replace(ticks=ticks, calls=told, uncalled="")
+    seen = traced(rows)._replace(ticks=ticks)
     files = load(commits={"tank/db": 450, "tank/kv": 150, "tank/vm/disk-1": 240, "tank/export": 55})
     return diagnose(observation(files, seen, tuple(who)), facts())
