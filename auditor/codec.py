@@ -70,11 +70,9 @@ def to_member(schema: str, value: Any) -> str:
     return json.dumps({"schema": schema, **plain(value)}, indent=1, ensure_ascii=True) + "\n"
 
 
-def from_member(
-    kind: type[T], schema: str, text: str, what: str, upgrade: Callable[[Any], Any] = dict, how: Reading = EXACT
-) -> T:
-    """The record in a recording's member. what: "diagnosis"; upgrade: adds what an earlier release did not write. Raises
-    CodecError for anything that is not of this schema."""
+def from_member(kind: type[T], schema: str, text: str, what: str) -> T:
+    """The record in a recording's member. what: "diagnosis". What an earlier release did not write is the default of its
+    field. Raises CodecError for anything that is not of this schema."""
     try:
         if crowded(text):
             raise ValueError(f"more than {VALUES:,} values")
@@ -84,7 +82,7 @@ def from_member(
     if not isinstance(document, dict) or document.pop("schema", None) != schema:
         raise CodecError(f"{MEMBER} is not of schema {schema}: no {what} is recorded there")
     try:
-        return load(kind, upgrade(document), how=how)
+        return load(kind, document, how=LENIENT)
     except CodecError as error:
         raise CodecError(f"{MEMBER}: {error}") from None
 

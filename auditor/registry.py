@@ -87,7 +87,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
 # The facts of a run, for the rules that judge whether it was honest (``rules/fio-*.toml``) and what it showed.
 
 Purpose = Literal[
-    "log", "binlog", "group", "fresh", "recycled", "variant", "data", "together", "calls", "warm", "ab", "sweep"
+    "log", "binlog", "group", "fresh", "recycled", "variant", "data", "together", "calls", "warm", "sweep"
 ]
 
 RUN_FACTS: dict[str, Spec] = {

@@ -49,7 +49,7 @@ def page(pool: Subject, facts: Facts, before: Facts | None = None) -> Iterator[d
     """before: an earlier look at the same pool, where only what was counted since is to count. Raises NotMeasured."""
     found = measured(pool, facts, before)
     helps, answer = _whether(pool, found, facts)
-    more = f"zaudit verify {quoted(pool.name)} measures commit latency; --ab slog, what a log device gains."
+    more = f"zaudit verify {quoted(pool.name)} measures commit latency."
     yield doc.Say(f"Log device for pool {pool.name}, from its counters. Nothing is changed.")
     yield doc.section("", [doc.labelled((*_figures(pool, found), _txgs(pool, facts)), at=13)])
     yield doc.section("", [doc.Say(answer), doc.Say(more)])

@@ -352,11 +352,6 @@ def checklist(
 @click.option(
     "--sweep-size", default="", metavar="SIZE", help="Amount written in each trial of a sweep.  [default: 128m]"
 )
-@click.option(
-    "--ab",
-    type=click.Choice(["slog"]),
-    help="Measure the log path with and, as far as OpenZFS allows, without the SLOG.",
-)
 @click.option("--compare", type=Local(), metavar="RESULT",
               help="Compare with an earlier result (JSON report or recording).")  # fmt: skip
 @_options.replay("Judge a recorded verification again.")

@@ -110,7 +110,7 @@ def to_text(observation: Observation) -> str:
 def from_text(text: str) -> Observation:
     """What an earlier release did not write is the default of its field. Raises codec.CodecError for anything that is not an
     observation of this schema."""
-    return codec.from_member(Observation, SCHEMA, text, "diagnosis", how=codec.LENIENT)
+    return codec.from_member(Observation, SCHEMA, text, "diagnosis")
 
 
 # What the counters say of the time between two moments: commits, log blocks, devices, transaction groups, pressure. Pure.

@@ -358,8 +358,6 @@ def actor_for(host: Host, plan: Plan) -> Actor:
 
 def _make(host: Host, plan: Plan, facts: Facts) -> Place:
     dataset = Subject("dataset", plan.dataset)
-    if plan.kind == "dataset":
-        return place.dataset(plan.dataset, actor_for(host, plan), plan.properties, ledger.call)
     if plan.kind == "directory":
         return place.directory(_mount_point(host, plan.dataset), plan.dataset)
     own = {name: facts.get(dataset, name) for name in COPIED}

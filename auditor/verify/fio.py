@@ -289,13 +289,11 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """kind: directory, zvol or dataset (a scratch one; properties: what it is made with). size: what ${ZAUDIT_SIZE} stands
-    for; bytes_on_disk: of all files together; most_bytes: written at most; sweep: bytes of each trial of a sweep, 0 for none.
-    """
+    """kind: directory or zvol. size: what ${ZAUDIT_SIZE} stands for; bytes_on_disk: of all files together; most_bytes: written
+    at most; sweep: bytes of each trial of a sweep, 0 for none."""
 
     dataset: str
     kind: str
-    properties: tuple[tuple[str, str], ...]
     profile: Profile
     length: Length
     size: int
@@ -337,7 +335,6 @@ def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size:
     return Plan(
         dataset=dataset.name,
         kind=kind,
-        properties=(),
         profile=profile,
         length=length,
         size=given,

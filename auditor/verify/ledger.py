@@ -1,4 +1,4 @@
-"""What zaudit made, by whom, and how it is found again: the ledger, scratch datasets by GUID, programs that act."""
+"""What zaudit made, by whom, and how it is found again: the ledger, scratch zvols by GUID, programs that act."""
 
 from __future__ import annotations
 
@@ -111,11 +111,11 @@ OF_ROOT = Path("/var/lib/zaudit")
 
 
 class Place(NamedTuple):
-    """kind: directory, zvol or dataset. path: of the directory, of the folder with a link to the zvol, or where the scratch
-    dataset is mounted. dataset: a scratch one's own name, else the file system. pid, started: of the process that uses it
+    """kind: directory or zvol. path: of the directory, or of the folder with a link to the zvol. dataset: the name of a scratch
+    zvol, else of the file system. pid, started: of the process that uses it
     (clock ticks since boot); boot: id of the boot. uid, gid: who acts there, -1 in records of old, whose places belong to
     who ran zaudit. inode: of the directory, 0 as long as it is not made (its device number is given anew at each mount).
-    guid: of the scratch dataset or zvol, in decimal; empty as long as it is not made, and in records of old. run: of
+    guid: of the scratch zvol, in decimal; empty as long as it is not made, and in records of old. run: of
     ``powercut``, whose files are checked after the next boot; empty of a verification.
     """
 
@@ -227,7 +227,7 @@ def boot_id() -> str:
     return ""
 
 
-# A scratch zvol or file system is the one that zaudit made by its GUID, and destroyed by it alone.
+# A scratch zvol is the one that zaudit made by its GUID, and destroyed by it alone.
 #
 # A name is anybody's who may rename (man 8 zfs-allow: rename, mount and create, not destroy), and a user property anybody's who
 # may set it. So the GUID is recorded when it is made, of what was created since then and bears the mark itself; and what is

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import errno
 import os
 import pwd
 import secrets
@@ -174,9 +172,8 @@ def enter(place: Place, parent: int) -> int:
             f"{place.path} is not the directory that zaudit made ({error.strerror}): it is left alone"
         ) from None
     seen = os.fstat(folder)
-    new = place.kind == "dataset" or place.uid < 0  # the root of a new file system belongs to who made it
     wrong = ""
-    if seen.st_uid != (os.geteuid() if new else place.uid):
+    if seen.st_uid != (os.geteuid() if place.uid < 0 else place.uid):
         wrong = "belongs to another user"
     elif place.inode not in (0, seen.st_ino):
         wrong = "is not the directory that zaudit made"
@@ -186,18 +183,14 @@ def enter(place: Place, parent: int) -> int:
     return folder
 
 
-# What a run writes into: a new directory on the dataset, a scratch zvol or a scratch dataset; recorded before it exists,
-# removed after.
+# What a run writes into: a new directory on the dataset or a scratch zvol; recorded before it exists, removed after.
 #
 # Root makes and removes nothing in a folder of somebody else: a directory is made and removed by a process of the owner of the
-# mount point, in folders that are held (:mod:`auditor.verify.place`). A scratch dataset is mounted, and the link to a scratch
-# zvol lies, in the ledger's folder, which nobody else can enter. However a run ends, the next one and ``zaudit clean`` find in
-# the ledger what it left, and remove that and nothing else.
+# mount point, in folders that are held. The link to a scratch zvol lies in the ledger's folder, which nobody else can enter.
+# However a run ends, the next one and ``zaudit clean`` find in the ledger what it left, and remove that and nothing else.
 
 PREFIX = ".zaudit-"
-UNSHARED = (("sharenfs", "off"), ("sharesmb", "off"))  # a scratch dataset is for nobody else, whatever it would inherit
 LOG_FILE = f"{FILES}log.0.0"  # what the job of the log writes to, where that is a link to a scratch zvol
-UMOUNT_NOFOLLOW = 8  # man 2 umount
 
 
 # -- making -------------------------------------------------------------------------------------------------------
@@ -267,19 +260,6 @@ def zvol(target: str, size: int, properties: Sequence[tuple[str, str]], zfs: Com
     return place
 
 
-def dataset(target: str, actor: Actor, properties: Sequence[tuple[str, str]], zfs: Command) -> Place:
-    """A scratch file system below a file system, which inherits what it does not set itself, mounted where nobody but the
-    actor and the caller get to. Raises PlaceError."""
-    id = secrets.token_hex(8)
-    name = f"{target}/zaudit-{id}"
-    place = ledger.new("dataset", str(ledger.folder() / f"mount-{id}"), name, id, actor)
-    place = _create(place, (), (*properties, *UNSHARED, ("mountpoint", place.path)), zfs)
-    if not os.path.ismount(place.path):
-        remove(place, zfs)
-        raise PlaceError(f"{name} was created but is not mounted ({place.path})")
-    return place
-
-
 def _create(place: Place, how: tuple[str, ...], properties: Sequence[tuple[str, str]], zfs: Command) -> Place:
     ledger.ready(place.dataset.partition("/")[0], zfs)
     ledger.record(place)
@@ -319,9 +299,6 @@ def hold(place: Place) -> Iterator[OpenPlace]:
             here = stack.enter_context(_entered(place))
         except OSError:
             raise PlaceError(f"{place.path} is not where it was created") from None
-        if place.kind == "dataset":
-            os.fchown(here.folder, place.uid, place.gid)  # the root of a new file system, in a folder of the caller
-            os.fchmod(here.folder, 0o700)
         if place.kind == "zvol":
             here = here._replace(device=stack.enter_context(_device(here)))
         yield here
@@ -354,25 +331,14 @@ def _device(here: OpenPlace) -> Iterator[int]:
 
 
 def remove(place: Place, zfs: Command) -> None:
-    """Remove what was made there; only files of ours, only the zvol or dataset that was made. Raises PlaceError, and keeps the
+    """Remove what was made there; only files of ours, only the zvol that was made. Raises PlaceError, and keeps the
     record then. What is gone already is no error."""
-    names = {"directory": f"{PREFIX}{place.id}", "zvol": f"link-{place.id}", "dataset": f"mount-{place.id}"}
-    lies = os.path.basename(place.path) == names.get(place.kind) or (place.kind == "dataset" and not place.path)
-    if not ID.fullmatch(place.id) or not lies:
+    names = {"directory": f"{PREFIX}{place.id}", "zvol": f"link-{place.id}"}
+    if not ID.fullmatch(place.id) or os.path.basename(place.path) != names.get(place.kind):
         raise PlaceError(f"{place.path} is not a place that zaudit uses: the record is damaged")
-    match place.kind:
-        case "directory":
-            _directory(place, zfs)
-        case "zvol":
-            _directory(place, zfs)
-            ledger.destroy(place, zfs)
-        case _:
-            where = str(ledger.folder() / names["dataset"])
-            if place.guid:
-                _unmount(where)
-            ledger.destroy(place, zfs)
-            with contextlib.suppress(FileNotFoundError):
-                os.rmdir(where)
+    _directory(place, zfs)
+    if place.kind == "zvol":
+        ledger.destroy(place, zfs)
     ledger.forget(place)
 
 
@@ -399,20 +365,6 @@ def _gone(place: Place, zfs: Command) -> None:
     code, said = zfs(("zfs", "get", "-Hp", "-o", "value", "mountpoint", place.dataset))
     if not (code and "does not exist" in said):
         raise PlaceError(f"{place.dataset} is not mounted on {where}: what was left there cannot be seen")
-
-
-def _unmount(where: str) -> None:
-    """What is mounted in the ledger's folder, where nobody but root mounts anything. Raises PlaceError."""
-    if not os.path.ismount(where):
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-    for _ in range(ledger.TRIES):
-        if libc.umount2(os.fsencode(where), UMOUNT_NOFOLLOW) == 0:
-            return
-        if ctypes.get_errno() != errno.EBUSY:
-            break
-        time.sleep(ledger.WAIT_S)
-    raise PlaceError(f"{where} could not be unmounted: {os.strerror(ctypes.get_errno())}")
 
 
 def clean(zfs: Command, *, runs: bool = False) -> Iterator[tuple[Place, str]]:

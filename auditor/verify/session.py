@@ -65,12 +65,6 @@ def live(
     if planned.most_bytes > ASK_FROM and not request.yes:
         confirm(planned)
     done = execution.run_trial(machine, planned, seen.facts, request.slo, steps, keep=request.keep)
-    if request.ab:
-        # OpenZFS has no property that keeps a dataset off the SLOG (zio_alloc_zil() asks the log class first, always);
-        # logbias=throughput is what comes nearest: it leaves pointers there and puts the data elsewhere
-        other = planned._replace(properties=(("logbias", "throughput"),))
-        without = execution.run_trial(machine, other, seen.facts, request.slo, steps, keep=request.keep)
-        done = done._replace(without=without)
     unkept = keep(host, request.record, (request.target,), options, chosen.rules, trial.to_text(done))
     for each in done.notes:
         note(f"zaudit: {harmless(each)}")
@@ -138,7 +132,6 @@ class VerifyRequest(NamedTuple):
     fail_on: Severity = "low"
     sweep: bool = False
     sweep_size: str = ""
-    ab: str | None = None
     compare: Path | None = None
     chosen: rulebook.Chosen | None = None
     policy: Policy = NONE
@@ -166,11 +159,6 @@ def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> fio.P
         )
     elif request.sweep_size:
         raise Refused("--sweep-size says how much --sweep writes: it needs --sweep")
-    if request.ab:
-        class_ = seen.facts.get(Subject("pool", seen.roots[0].name.partition("/")[0]), "zil_class")
-        if planned.kind != "directory" or class_.word() != "log":
-            raise Refused("--ab slog needs a file system on a pool with a SLOG")
-        planned = planned._replace(kind="dataset", properties=(("logbias", "latency"),))
     return planned
 
 

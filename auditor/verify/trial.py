@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor import codec
 from auditor.facts import Facts, Known, Subject, Unknown, is_true
@@ -75,8 +75,8 @@ class FioRun(NamedTuple):
 class Trial(NamedTuple):
     """One verification. target: the dataset that was asked for; dataset: that was written to, which is another one for a
     zvol (a scratch zvol beside it); landed: the file system on which the files came to lie, empty where nobody could tell.
-    without: the same with --ab slog, on a dataset whose commits go past the SLOG as far as OpenZFS lets them. preload: what
-    is preloaded into every program. job_file: text of the profile. scan: a scrub or resilver ran meanwhile, or UNSEEN.
+    preload: what is preloaded into every program. job_file: text of the profile. scan: a scrub or resilver ran meanwhile, or
+    UNSEEN.
 
     objectives: "p99=5ms,p99.9=25ms"; size: bytes that ${ZAUDIT_SIZE} stood for.
     """
@@ -95,7 +95,6 @@ class Trial(NamedTuple):
     runs: tuple[FioRun, ...]
     scan: str = ""
     notes: tuple[str, ...] = ()
-    without: Trial | None = None
 
 
 def to_text(trial: Trial) -> str:
@@ -106,18 +105,7 @@ def to_text(trial: Trial) -> str:
 def from_text(text: str) -> Trial:
     """Raises codec.CodecError for anything that is not a trial of this schema. One that was recorded before the kernel's log
     was read says nothing of it."""
-    return codec.from_member(Trial, SCHEMA, text, "verification", _with_log)
-
-
-def _with_log(document: Any) -> Any:
-    """The same with a member for what the kernel logged in each run, also of the trial that it was compared with."""
-    if isinstance(document, dict):
-        runs = document.get("runs")
-        for each in runs if isinstance(runs, list) else ():
-            if isinstance(each, dict):
-                each.setdefault("logged", codec.plain(UNLOGGED))
-        document["without"] = _with_log(document.get("without"))
-    return document
+    return codec.from_member(Trial, SCHEMA, text, "verification")
 
 
 # The witnesses: which files are read before and after a run, and what they count. Pure: text in, numbers out.

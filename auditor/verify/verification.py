@@ -26,7 +26,7 @@ from auditor.registry import RUN_FACTS
 from auditor.report.model import Report
 from auditor.text import duration, harmless
 from auditor.verify import chain, fio, profile, result
-from auditor.verify.comparison import Comparison, Sweep, compare
+from auditor.verify.comparison import Comparison, Sweep
 from auditor.verify.profile import Profile, Section
 from auditor.verify.result import FOREIGN_LOAD, Chain, Device, Latency, Run, Slo, Verification
 from auditor.verify.trial import UNSEEN, Trial
@@ -343,21 +343,7 @@ def judge(
         seen.facts.replace(met(each))
     found = _verification(seen, trial, asked, runs, followed, latencies)
     report = audit.judge(seen, chosen.rules, names, threshold, left_out=chosen.left_out, failed_only=failed_only)
-    both = None  # of --ab slog: what forbids to judge a latency lets one say which of two is longer, if both are traced
-    if trial.without is not None:
-        sides = [_unjudged(seen, each) for each in (trial, trial.without)]
-        both = compare(*sides)._replace(before=WITH, after=WITHOUT)
-    return VerifyResult(found, report, fio.sweep_of(trial.runs), both)
-
-
-WITH = "with the SLOG (logbias=latency)"
-WITHOUT = "past the SLOG, as far as OpenZFS allows (logbias=throughput: the data goes to the data vdevs, pointers to the SLOG)"
-
-
-def _unjudged(seen: audit.Look, trial: Trial) -> Verification:
-    asked, runs, followed = _read(seen.facts, trial)
-    latencies = tuple(result.judge(run, (), _why_not("", followed, ())) for run in runs if _is_timed(run))
-    return _verification(seen, trial, asked, runs, followed, latencies)._replace(dataset=trial.target)
+    return VerifyResult(found, report, fio.sweep_of(trial.runs))
 
 
 def _read(facts: Facts, trial: Trial) -> tuple[Profile, tuple[Run, ...], Chain]:

@@ -590,27 +590,6 @@ def test_a_node_that_is_no_block_device_is_refused(ground: Ground, monkeypatch: 
     assert ground.intact()
 
 
-def test_a_scratch_dataset_is_given_to_the_owner_and_nobody_else(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[str] = []
-
-    def mounted(zfs: FakeZfs) -> None:
-        made.append(next(word for word in zfs.asked[-1] if word.startswith("mountpoint=")).partition("=")[2])
-        Path(made[0]).mkdir()
-
-    monkeypatch.setattr(os.path, "ismount", lambda path: path in made)
-    actor = place.owner(str(ground.tank))
-    new = place.dataset("tank/db", actor, (), FakeZfs(after=mounted))
-    assert ground.state.stat().st_mode & 0o777 == 0o700
-    ran = ground.step(new)
-    assert (ran.exit, ran.fault) == (0, "")
-    there = Path(new.path)
-    assert (there.stat().st_uid, there.stat().st_mode & 0o777) == (EVIL, 0o700)
-    assert {path.stat().st_uid for path in there.iterdir()} == {EVIL}
-
-
-def test_the_owner_of_a_zvol_and_of_a_scratch_dataset(ground: Ground) -> None:
+def test_the_owner_of_a_zvol_and_of_a_directory(ground: Ground) -> None:
     assert execution.actor_for(ground.host, ground.plan()._replace(kind="zvol")) == ROOT
-    for kind in ("directory", "dataset"):
-        assert execution.actor_for(ground.host, ground.plan()._replace(kind=kind)).uid == str(EVIL)
+    assert execution.actor_for(ground.host, ground.plan()).uid == str(EVIL)

@@ -57,7 +57,7 @@ class Bench:
     def plan(self, *names: str, seconds: int = 1, limit: int = LIMIT) -> Plan:
         asked = profile.load("postgres")
         steps = tuple(Step(name, name, ("log",), seconds, limit) for name in names or ("warm", "log"))
-        return Plan("tank/db", "directory", (), asked, "quick", 1 << 20, steps, 1 << 20, limit)
+        return Plan("tank/db", "directory", asked, "quick", 1 << 20, steps, 1 << 20, limit)
 
     def trial(self, planned: Plan | None = None, *, keep: bool = False) -> Trial:
         seen = facts(MIRRORED, "log", "standard", {})

@@ -13,11 +13,8 @@ import pytest
 
 from auditor import codec
 from auditor.verify import execution, ledger, place
-from auditor.verify.ledger import CALLER, Actor, Place, PlaceError
+from auditor.verify.ledger import Actor, Place, PlaceError
 from tests.verify.fake_zfs import GUID, Dataset, FakeZfs
-
-FOLDERS = {"zvol": "link", "dataset": "mount"}
-
 
 VICTIM = Dataset("7", ("-", ""), 1e9)  # of another user, made long ago
 
@@ -257,7 +254,7 @@ def test_two_at_once(state: Path, tank: Path) -> None:
     assert records(state) == []
 
 
-# -- scratch zvols and datasets -----------------------------------------------------------------------------------
+# -- scratch zvols ------------------------------------------------------------------------------------------------
 
 
 def test_a_scratch_zvol(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,23 +292,19 @@ def test_a_zvol_without_a_node_is_removed_again(state: Path) -> None:
     assert records(state) == []
 
 
-def left(kind: str, **changes: object) -> Place:
+def left(**changes: object) -> Place:
     """What a run that was killed has left on record."""
     ledger.folder()
     id = "f" * 16
-    path = str(ledger.folder() / f"{FOLDERS[kind]}-{id}")
-    return died(Place(id, kind, path, f"tank/zaudit-{id}", 0, 0, "", 0.0, guid=GUID), **changes)
-
-
-KINDS = pytest.mark.parametrize("kind", ["zvol", "dataset"])
+    path = str(ledger.folder() / f"link-{id}")
+    return died(Place(id, "zvol", path, f"tank/zaudit-{id}", 0, 0, "", 0.0, guid=GUID), **changes)
 
 
 @pytest.mark.parametrize(
     "mark", [("-", ""), ("0123456789abcdef", "tank/zaudit-" + "f" * 16), ("f" * 16, "tank"), ("", "")]
 )
-@KINDS
-def test_what_does_not_bear_our_mark_itself_is_left_alone(state: Path, kind: str, mark: tuple[str, str]) -> None:
-    old = left(kind)
+def test_what_does_not_bear_our_mark_itself_is_left_alone(state: Path, mark: tuple[str, str]) -> None:
+    old = left()
     zfs = FakeZfs({old.dataset: Dataset(GUID, mark)})
     ((_, wrong),) = place.clean(zfs)
     assert "does not have the mark" in wrong
@@ -319,9 +312,8 @@ def test_what_does_not_bear_our_mark_itself_is_left_alone(state: Path, kind: str
     assert records(state) == [f"place-{old.id}.json"]
 
 
-@KINDS
-def test_who_gives_the_name_and_the_mark_to_another_dataset_has_it_destroyed_by_nobody(state: Path, kind: str) -> None:
-    old = left(kind)
+def test_who_gives_the_name_and_the_mark_to_another_dataset_has_it_destroyed_by_nobody(state: Path) -> None:
+    old = left()
     zfs = FakeZfs({old.dataset: old.id, "tank/victim": VICTIM})
     zfs.rename(old.dataset, "tank/away")
     zfs.rename("tank/victim", old.dataset)
@@ -331,9 +323,8 @@ def test_who_gives_the_name_and_the_mark_to_another_dataset_has_it_destroyed_by_
     assert records(state) == []
 
 
-@KINDS
-def test_another_dataset_of_that_name_stays_where_ours_is_gone(state: Path, kind: str) -> None:
-    old = left(kind)
+def test_another_dataset_of_that_name_stays_where_ours_is_gone(state: Path) -> None:
+    old = left()
     zfs = FakeZfs({old.dataset: VICTIM._replace(mark=(old.id, old.dataset))})
     assert [wrong for _, wrong in place.clean(zfs)] == [""]
     assert list(zfs.there) == [old.dataset]
@@ -363,9 +354,8 @@ def test_what_is_renamed_at_once_is_not_taken_for_the_new_one(
     assert len(zfs.there) == 2
 
 
-@KINDS
-def test_a_record_without_a_guid_says_what_to_look_at(state: Path, kind: str) -> None:
-    old = left(kind, guid="")
+def test_a_record_without_a_guid_says_what_to_look_at(state: Path) -> None:
+    old = left(guid="")
     zfs = FakeZfs({old.dataset: old.id})
     ((_, wrong),) = place.clean(zfs)
     assert f"zfs get creation,used,{ledger.PROPERTY} {old.dataset}" in wrong
@@ -384,7 +374,7 @@ def test_where_nothing_can_be_destroyed_by_its_guid_nothing_is_made(state: Path,
         place.zvol("tank/vm", 1 << 20, (), zfs)
     assert [argv[1] for argv in zfs.asked] == ["program"]
     assert records(state) == []
-    old = left("zvol")
+    old = left()
     zfs = FakeZfs({old.dataset: old.id}, fails=said)
     ((_, wrong),) = place.clean(zfs)
     assert "by which alone zaudit destroys" in wrong
@@ -392,45 +382,19 @@ def test_where_nothing_can_be_destroyed_by_its_guid_nothing_is_made(state: Path,
     assert records(state) == [f"place-{old.id}.json"]
 
 
-@KINDS
-def test_what_is_gone_already_is_forgotten(state: Path, kind: str) -> None:
-    left(kind)
+def test_what_is_gone_already_is_forgotten(state: Path) -> None:
+    left()
     assert [wrong for _, wrong in place.clean(FakeZfs())] == [""]
     assert records(state) == []
 
 
 @pytest.mark.parametrize("busy", [3, ledger.TRIES])
 def test_what_is_open_still_is_tried_again_and_stays_on_record(state: Path, busy: int) -> None:
-    old = left("zvol")
+    old = left()
     zfs = FakeZfs({old.dataset: old.id}, busy=busy)
     ((_, wrong),) = place.clean(zfs)
     assert ("Device or resource busy" in wrong) == (busy == ledger.TRIES)
     assert records(state) == [f"place-{old.id}.json"] * bool(wrong)
-
-
-def test_a_scratch_dataset_is_mounted_where_nobody_else_gets(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    zfs = FakeZfs()
-    mounted: list[str] = []
-    zfs.before = lambda: mounted.extend(word.partition("=")[2] for word in zfs.asked[-1] if word[:11] == "mountpoint=")
-    monkeypatch.setattr(os.path, "ismount", lambda path: path in mounted)
-    new = place.dataset("tank/db", CALLER, (("logbias", "latency"),), zfs)
-    assert (new.kind, new.path, new.dataset) == ("dataset", str(state / f"mount-{new.id}"), f"tank/db/zaudit-{new.id}")
-    assert mounted == [new.path]
-    assert zfs.asked[1][-1] == new.dataset
-    assert {"logbias=latency", "sharenfs=off", "sharesmb=off"} <= set(zfs.asked[1])
-    Path(new.path).mkdir()  # as the mount made it
-    monkeypatch.setattr(place, "_unmount", mounted.remove)
-    place.remove(new, zfs)
-    assert zfs.there == {}
-    assert records(state) == []
-
-
-def test_a_scratch_dataset_that_is_not_mounted_is_removed_again(state: Path) -> None:
-    zfs = FakeZfs()
-    with pytest.raises(PlaceError, match="was created but is not mounted"):
-        place.dataset("tank/db", CALLER, (), zfs)
-    assert zfs.there == {}
-    assert records(state) == []
 
 
 # -- the ledger ---------------------------------------------------------------------------------------------------
