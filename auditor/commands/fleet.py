@@ -6,7 +6,7 @@ import hashlib
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ from auditor.screen import write as emitted
 from auditor.streams import progress
 
 if TYPE_CHECKING:
-    from auditor.fleet.counting import Host, Read
     from auditor.fleet.inputs import Account, Inputs, Journal
     from auditor.fleet.workers import How
 
@@ -116,9 +115,8 @@ def judge(
               help="Rows of an earlier run: say what is new.")  # fmt: skip
 @_options.formats_of("terminal", "html")
 @_options.output("Write the report to a file.")
-@click.option("--pages", default="", metavar="FOLDER|URL",
-              help="Link the pages of hosts: FOLDER, to write those of the worst hosts to; or where they are: "
-                   "hosts/{host}.html, https://...{host}.")  # fmt: skip
+@click.option("--pages", default="", metavar="NAME|URL",
+              help="Link the pages of hosts, where they are: hosts/{host}.html or https://...{host}.")  # fmt: skip
 @_options.fail_on
 def report(
     rows: tuple[Path | str, ...],
@@ -137,16 +135,9 @@ def report(
     """
     from auditor.fleet import counting, fleet_page
 
-    own = Pages(pages if format_ == "html" else "", output)
-    read_policy = partial(lines, rows)
-    found = counting.fleet(read_policy, partial(lines, (since,)) if since else None, time.time())
-    if format_ == "html":
-        opened = fleet_page.opened(found)
-        text = fleet_page.write_html(found, own.link(opened))
-        if own.written:
-            note(own.write(read_policy, opened))
-    else:
-        text = fleet_page.write_text(found, **look(output))
+    link = _link(pages, output)
+    found = counting.fleet(partial(lines, rows), partial(lines, (since,)) if since else None, time.time())
+    text = fleet_page.write_html(found, link) if format_ == "html" else fleet_page.write_text(found, **look(output))
     code = found.exit_code(fail_on, failed_only=failed_only)
     emitted(text, output, f"{fleet_page.headline(found)} (exit code {code})", encoded=format_ == "html")
     sys.exit(code)
@@ -312,50 +303,24 @@ def _of(place: Path | str) -> Iterator[bytes]:
             yield line
 
 
-# ``--pages`` of ``zaudit fleet report``: where the pages of the hosts are, or a folder to write them to.
+# ``--pages`` of ``zaudit fleet report``: where the pages of the hosts are.
 
 HOST = "{host}"
 WEB = ("https://", "http://")
-Link = Callable[[str], str]
 
 
-class Pages:
-    """said: what the option says: ``https://.../{host}``, ``hosts/{host}.html``, or the name of a folder. page: the one of all
+def _link(said: str, page: Path | None) -> Callable[[str], str]:
+    """The page of a host. said: what the option says: ``https://.../{host}`` or ``hosts/{host}.html``. page: the one of all
     hosts, beside which relative names are. Raises UsageError."""
+    if said and (HOST not in said or said.startswith("/") or (":" in said and not said.startswith(WEB))):
+        raise click.UsageError(f"--pages is a relative name, or begins with http:// or https://, and has {HOST} in it")
+    beside = (page or Path("-")).parent
 
-    def __init__(self, said: str, page: Path | None) -> None:
-        self._said, self._beside = said, (page or Path("-")).parent
-        self.written = bool(said) and HOST not in said
-        if said.startswith("/") or (":" in said and not said.startswith(WEB)):
-            raise click.UsageError("--pages is a relative name, or begins with http:// or https://")
-        if self.written and (page is None or said.startswith(WEB)):
-            raise click.UsageError(
-                f"--pages {said}: a folder is next to the page of -o FILE, and a URL has {HOST} in it"
-            )
-
-    def link(self, hosts: Sequence[Host]) -> Link:
-        """hosts: those that have a page, where they are written here."""
-        from auditor.fleet.fleet_page import file_name
-
-        if self.written:
-            names = {host.seen.name for host in hosts}
-            return lambda host: f"{quote(self._said)}/{quote(file_name(host))}" if host in names else ""
-        return self._there
-
-    def _there(self, host: str) -> str:
+    def there(host: str) -> str:
         """Of a file only where it exists."""
-        if self._said.startswith(WEB):
-            return self._said.replace(HOST, quote(host, safe=""))
-        name = self._said.replace(HOST, host)
-        return quote(name) if self._said and "/" not in host and (self._beside / name).is_file() else ""
+        if said.startswith(WEB):
+            return said.replace(HOST, quote(host, safe=""))
+        name = said.replace(HOST, host)
+        return quote(name) if said and "/" not in host and (beside / name).is_file() else ""
 
-    def write(self, read: Read, hosts: Sequence[Host]) -> str:
-        """Those of these hosts, and where they are. Raises NoPlace, CannotWrite or BadRows."""
-        from auditor.fleet.fleet_page import host_pages
-        from auditor.host import trust, user_files
-
-        where = self._beside / self._said
-        with user_files.complaining(where), trust.held(str(where), make=True):
-            for name, text in host_pages(read, hosts):
-                user_files.replace(where / name, text.encode())
-        return f"{where}: {len(hosts):,} pages of hosts"
+    return there

@@ -1,45 +1,33 @@
-"""The pages of many hosts: the answer, who is worst, what fails where; and one page a host, made of its rows."""
+"""The page of many hosts: the answer, who is worst, what fails where."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import sha256
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Unpack
-from urllib.parse import quote
 
-from auditor.fleet.counting import GRAVE, Fleet, Host, Line, Read
-from auditor.fleet.rows import NAMES, Events, FindingRow, Fix, HostLook, Key, events, fix_of, names, whole
+from auditor.fleet.counting import GRAVE, Fleet, Host, Line
+from auditor.fleet.rows import NAMES, FindingRow, names
 from auditor.judge.finding import RANK
 from auditor.report import document as doc
 from auditor.report import html, terminal
-from auditor.report.event_words import NOUNS
 from auditor.report.finding_words import need
 from auditor.text import counted, is_url, quoted, utc
 
 RULES = 4
 MINUTE = "%Y-%m-%d %H:%M"
 WORST = "Worst hosts, similar ones together"
-SAYS = {  # of many hosts and of one
-    "damaged": ("have", "has", "damage now"),
-    "lost": ("lose", "loses", "acknowledged commits when the power fails"),
-    "corrupted": ("can lose", "can lose", "the consistency of data"),
-    "stalled": ("have", "has", "a pool that does not work"),
-    "cannot tell": ("are", "is", "not known to keep commits when the power fails"),
-    "waived": ("have", "has", "a waiver for what a power cut can lose"),
-    "on the word": ("lose", "loses", "nothing when the power fails, if what zaudit could not verify keeps its promise"),
-    "one failure away": ("can lose", "can lose", "data when one device fails"),
-    "at risk": ("have", "has", "a severe fault that no power cut causes"),
-    "kept": ("show", "shows", "no loss in what zaudit saw"),
+SAYS = {  # of how many hosts
+    "damaged": "have damage now",
+    "lost": "lose acknowledged commits when the power fails",
+    "corrupted": "can lose the consistency of data",
+    "stalled": "have a pool that does not work",
+    "cannot tell": "are not known to keep commits when the power fails",
+    "waived": "have a waiver for what a power cut can lose",
+    "on the word": "lose nothing when the power fails, if what zaudit could not verify keeps its promise",
+    "one failure away": "can lose data when one device fails",
+    "at risk": "have a severe fault that no power cut causes",
+    "kept": "show no loss in what zaudit saw",
 }
-
-
-def says(name: str, count: int = 2) -> str:
-    """Of so many hosts: lose acknowledged commits when the power fails."""
-    many, one, what = SAYS[name]
-    return f"{one if count == 1 else many} {what}"
-
-
 BAD = ("damaged", "lost", "corrupted", "stalled")
 
 
@@ -57,7 +45,7 @@ def headline(fleet: Fleet) -> str:
         return "NO HOST"
     standing, count = next(iter(fleet.standings.items()))
     every = "1 HOST" if fleet.total == 1 else f"{fleet.total:,} HOSTS"
-    said = f"{says(standing).upper()}: {count:,} OF {every}"
+    said = f"{SAYS[standing].upper()}: {count:,} OF {every}"
     return f"{fleet.aside:,} NOT COUNTED, WHICH CLAIM NAMES OF OTHERS; OF THE REST {said}" if fleet.aside else said
 
 
@@ -251,7 +239,7 @@ def opened(fleet: Fleet) -> list[Host]:
 
 
 def _blocks(fleet: Fleet, link: Link, most: Most, shown: Sequence[Host] = ()) -> Iterator[doc.Section]:
-    stand = [(doc.Run(f"{count:,}", _look(name)), says(name)) for name, count in fleet.standings.items()]
+    stand = [(doc.Run(f"{count:,}", _look(name)), SAYS[name]) for name, count in fleet.standings.items()]
     yield _list("How they stand", stand, len(SAYS))
     yield _list("Not judged, or missing", list(_absent(fleet, link)), most.few)
     bad = sum(host.seen.standing != "kept" for host in fleet.hosts)
@@ -329,95 +317,6 @@ def _all(fleet: Fleet, link: Link) -> Iterator[doc.Block]:
         shown.setdefault(host.seen.standing, []).append(host.seen.name)
     for standing, named in shown.items():
         linked = (part for each in named for part in (", ", doc.Run(each, link=link(each))))
-        yield doc.Details(f"{hosts(len(named))}: {says(standing)}", (doc.Say(tuple(linked)[1:]),))
+        yield doc.Details(f"{hosts(len(named))}: {SAYS[standing]}", (doc.Say(tuple(linked)[1:]),))
     if len(fleet.hosts) > NAMED:
         yield doc.Say(f"and {len(fleet.hosts) - NAMED:,} more", "dim")
-
-
-# -- one host --------------------------------------------------------------------------------------------------------------
-
-FINDINGS, SENTENCES, GROUPS = 300, 10, 50  # of a host; of a finding; of datasets
-SIZE = 1 << 20  # characters of the findings of a page: all pages are held until the last row has been read
-UNSEEN = "databases that were not seen"
-TEXT = 2000  # characters of one sentence
-LONGEST = 200  # of the name of a file; a file system takes 255
-ENDS: dict[str, doc.Run] = {
-    "kept": doc.Run("no loss", "kept"),
-    "word": doc.Run("no loss, relies on others (not verified)", "word"),
-    "lost": doc.Run("LOSES commits", "lost"),
-    "unknown": doc.Run("not known", "unknown"),
-}
-SECTIONS = {"fail": "What fails", "unknown": "What could not be decided", "waived": "Waived, or known before"}
-
-
-@dataclass(slots=True)
-class _Page:
-    events: list[Events] = field(default_factory=list)
-    found: dict[str, list[doc.Finding]] = field(default_factory=dict)
-    count: int = 0
-    size: int = 0
-
-    def add(self, each: FindingRow, row: Mapping[str, Any]) -> None:
-        self.count += 1
-        if self.count <= FINDINGS and self.size < SIZE:
-            finding = _finding(each, fix_of(row))
-            self.size += sum(len(doc.plain(entry.line)) for entry in finding.rows) + len(doc.plain(finding.where))
-            self.found.setdefault(each.outcome if each.counts else "waived", []).append(finding)
-
-
-def file_name(host: str) -> str:
-    """Of the page of a host: no place of its choice, and one that every file system takes."""
-    name = quote(host, safe="")
-    return f"{name if len(name) <= LONGEST else sha256(host.encode()).hexdigest()}.html"
-
-
-def host_pages(read: Read, every: Sequence[Host]) -> Iterator[tuple[str, str]]:
-    """(name of the file, page) of each of these hosts. read: gives the lines of all. Raises BadRows."""
-    found: dict[Key, _Page] = {host.seen.key: _Page() for host in every}
-    for row, line in whole(read()):
-        match row:
-            case HostLook() if row.key in found:
-                found[row.key].events = events(line)[:GROUPS]
-            case FindingRow() if row.key in found:
-                found[row.key].add(row, line)
-    for host in every:
-        yield file_name(host.seen.name), html.write(_host_page(host, found.pop(host.seen.key)))
-
-
-def _host_page(host: Host, content: _Page) -> doc.Document:
-    shown = sum(map(len, content.found.values()))
-    more = f"and {content.count - shown:,} more findings, which are in the rows" if content.count > shown else ""
-    tone: doc.Tone = "good" if host.seen.standing == "kept" else "bad" if host.seen.standing in BAD else "open"
-    costs = doc.Events(tuple((names(each.datasets) or UNSEEN, tuple(_ends(each))) for each in content.events))
-    blocks: tuple[doc.Block, ...] = (
-        doc.Verdict(tone, says(host.seen.standing, 1).upper(), (doc.Say(counts(host)),)),
-        doc.section("What each event costs", [costs] if costs.groups else []),
-        *(doc.section(title, content.found.get(outcome, ())) for outcome, title in SECTIONS.items()),
-        doc.section("", [doc.Say(more, "dim")] if more else []),
-        doc.section("All that was seen", [doc.Code((replay(host),))] if replay(host) else []),
-    )
-    facts = (f"OpenZFS {host.seen.openzfs}", f"seen {utc(host.seen.taken, MINUTE)} UTC", f"rules {host.seen.rules}")
-    return doc.Document(f"zaudit: {host.seen.name}", facts, blocks)
-
-
-def _ends(each: Events) -> Iterator[tuple[str, doc.Run]]:
-    return ((noun, ENDS[each.outcomes[event]]) for event, noun in NOUNS.items() if each.outcomes.get(event) in ENDS)
-
-
-def _finding(each: FindingRow, fix: Fix) -> doc.Finding:
-    says = [*fix.says[:SENTENCES], *([f"and {len(fix.says) - SENTENCES:,} more"] if len(fix.says) > SENTENCES else [])]
-    rows = doc.labelled(
-        [*((("Seen" if not i else ""), one[:TEXT]) for i, one in enumerate(says)), *_fixes(each, fix)]
-    ).rows
-    failed = each.outcome == "fail"
-    word = doc.Run(each.severity.upper() + ("" if failed else "?"), each.severity)
-    tone: doc.Tone = "bad" if failed and each.severity in GRAVE else "open"
-    return doc.Finding(word, each.rule, each.place[:TEXT], each.title[:TEXT], rows, tone)
-
-
-def _fixes(each: FindingRow, fix: Fix) -> Iterator[tuple[str, doc.Line]]:
-    if each.outcome == "unknown":
-        yield from (("Needs", need(remedy[:TEXT])) for remedy in each.remedies[:SENTENCES])
-        return
-    yield from (("Fix", doc.command(one[:TEXT])) for one in fix.commands[:SENTENCES])
-    yield "Fix" if not fix.commands else "", f"{fix.text[:TEXT]}{f' [{fix.cost}]' if fix.cost else ''}"

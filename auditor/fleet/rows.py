@@ -76,64 +76,18 @@ class Absent(NamedTuple):
 Row = HostLook | FindingRow | Absent
 
 
-class Fix(NamedTuple):
-    """What a finding says besides, for the page of its host. text, cost: of the fix."""
-
-    says: tuple[str, ...]
-    commands: tuple[str, ...]
-    text: str
-    cost: str
-
-
-class Events(NamedTuple):
-    """Datasets at which events end alike. outcomes: event -> how."""
-
-    datasets: tuple[str, ...]
-    outcomes: dict[str, str]
-
-
 def rows(lines: Iterable[bytes]) -> Iterator[Row]:
     """Each row of a kind that is known. Raises BadRows."""
-    return (row for row, _ in whole(lines))
-
-
-def whole(lines: Iterable[bytes]) -> Iterator[tuple[Row, Mapping[str, Any]]]:
-    """The same, each with all that is in its line. Raises BadRows."""
     for number, line in enumerate(lines, 1):
         try:
             table = json.loads(line)
             if table["schema"] != LINES:
                 raise ValueError(f"its schema is not {LINES}")
             if row := _row(table):
-                yield row, table
+                yield row
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             said = harmless(f"{type(error).__name__}: {error}"[:120])
             raise BadRows(f"line {number} is no row of zaudit fleet judge ({said})") from None
-
-
-def fix_of(table: Mapping[str, Any]) -> Fix:
-    """Of the line of a finding. Raises BadRows."""
-    try:
-        fix = table["fix"]
-        return Fix(
-            says=_texts(table.get("says", [])),
-            commands=_step(fix, _texts(fix["commands"])),
-            text=text(fix.get("text", "")),
-            cost=text(fix.get("cost", "")),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise BadRows(f"a finding that is none ({type(error).__name__})") from None
-
-
-def events(table: Mapping[str, Any]) -> list[Events]:
-    """Of the line of a report. Raises BadRows."""
-    try:
-        return [
-            Events(_texts(each["datasets"]), {text(name): text(how) for name, how in each["outcomes"].items()})
-            for each in table.get("events", [])[:LISTED]
-        ]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise BadRows(f"events that are none ({type(error).__name__})") from None
 
 
 def _row(table: Mapping[str, Any]) -> Row | None:

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import pytest
 
-from auditor.commands.fleet import Pages
+from auditor.commands.fleet import _link
 from auditor.fleet import counting, fleet_page
 from auditor.fleet.rows import BadRows
 from auditor.fleet.workers import judge_recording, missing, unjudged
@@ -313,46 +313,21 @@ def test_the_page_has_its_own_elements_only_whatever_things_are_called() -> None
 
 def test_a_link_to_a_host_is_no_place_of_its_choice() -> None:
     name = "../../x?y#z&<"
-    assert Pages("https://h/{host}.html", None).link([])(name) == "https://h/..%2F..%2Fx%3Fy%23z%26%3C.html"
-    assert Pages("{host}.html", None).link([])("../README") == ""
-    found = fleet([{**row, "name": name} for row in LOSES])
-    assert (
-        Pages("hosts", Path("fleet.html")).link(found.hosts)(name) == "hosts/..%252F..%252Fx%253Fy%2523z%2526%253C.html"
-    )
-    assert fleet_page.file_name(name) == "..%2F..%2Fx%3Fy%23z%26%3C.html"
-    assert len(fleet_page.file_name("/" * 255)) < 255
+    assert _link("https://h/{host}.html", None)(name) == "https://h/..%2F..%2Fx%3Fy%23z%26%3C.html"
+    assert _link("{host}.html", None)("../README") == ""
 
 
 @pytest.mark.parametrize(
-    "pages", ["javascript:alert(1)//{host}", "data:{host}", "file:///{host}", "/srv/hosts", "https://h/"]
+    "pages", ["javascript:alert(1)//{host}", "data:{host}", "file:///{host}", "/srv/{host}", "hosts", "https://h/"]
 )
 def test_links_lead_to_pages(pages: str, zaudit: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "rows").write_bytes(b"".join(lines(KEEPS)))
     words = ("fleet", "report", tmp_path / "rows", "--format", "html", "--pages", pages)
     assert zaudit(*words, "-o", tmp_path / "page.html").code == 2
-    assert zaudit("fleet", "report", tmp_path / "rows", "--format", "html", "--pages", "hosts").code == 2
 
 
 def links(page: str) -> set[str]:
     return set(re.findall(r'href="([^"]*)"', page))
-
-
-def test_pages_of_hosts_are_written_and_linked(zaudit: CommandLine, tmp_path: Path) -> None:
-    odd = [{**row, "name": "a b/../%2e<c>"} for row in GUEST]
-    (tmp_path / "rows").write_bytes(b"".join(lines(LOSES, KEEPS, odd, rows_of(CASES[1], "db1", -3))))
-    done = zaudit(
-        "fleet", "report", tmp_path / "rows", "--format", "html", "--pages", "of hosts", "-o", tmp_path / "fleet.html"
-    )
-    assert done.code == 14
-    assert f"{tmp_path}/of hosts: 2 pages of hosts" in done.err
-    found = links((tmp_path / "fleet.html").read_text())
-    assert {(tmp_path / unquote(each)) for each in found} == set((tmp_path / "of hosts").iterdir())
-    page = (tmp_path / "of hosts" / "db1.html").read_text()
-    assert "LOSES ACKNOWLEDGED COMMITS WHEN THE POWER FAILS" in page
-    assert all(row["rule"] in page for row in LOSES[1:])
-    assert page.count('<div class="finding') == len(LOSES) - 1
-    assert "zfs set sync=standard tank" in page
-    assert "sync=disabled, so fsync returns before the data is durable" in page
 
 
 def test_pages_that_are_there_are_linked_and_no_others(zaudit: CommandLine, tmp_path: Path) -> None:
@@ -372,30 +347,6 @@ def test_pages_that_are_there_are_linked_and_no_others(zaudit: CommandLine, tmp_
         tmp_path / "fleet.html",
     )
     assert links((tmp_path / "fleet.html").read_text()) == {"hosts/db1.html", "hosts/db2.html"}
-
-
-@pytest.mark.slow
-def test_the_page_of_a_host_stays_one() -> None:
-    many = [{**LOSES[1], "id": str(number), "says": ["x" * 5000] * 40} for number in range(500)]
-    found = fleet(LOSES[:1], many)
-    ((_, page),) = fleet_page.host_pages(lambda: lines(LOSES[:1], many), found.hosts)
-    assert len(page) < fleet_page.SIZE + (1 << 16)
-    assert "more findings, which are in the rows" in page
-    assert "and 30 more" in page
-
-
-def test_the_page_of_a_host_has_its_own_elements_only() -> None:
-    def evil(value: Any) -> Any:
-        return f"{value}{EVIL}" if isinstance(value, str) else [evil(each) for each in value]
-
-    texts = {"name", "recording", "openzfs", "rules", "rule", "place", "title", "says"}
-    hostile = [{key: evil(value) if key in texts else value for key, value in row.items()} for row in LOSES]
-    hostile = [
-        row if row["kind"] == "report" else {**row, "fix": {key: evil(each) for key, each in row["fix"].items()}}
-        for row in hostile
-    ]
-    pages = [next(fleet_page.host_pages(partial(lines, rows), fleet(rows).hosts))[1] for rows in (LOSES, hostile)]
-    assert Elements(pages[0]).seen == Elements(pages[1]).seen
 
 
 def test_the_command(zaudit: CommandLine, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from auditor.fleet import fleet_page
 from auditor.report import audit_page
 from auditor.verify import verify_page
 from tests.checklist import worlds as listed
-from tests.fleet.test_fleet_page import KEEPS, LOSES, fleet, lines
+from tests.fleet.test_fleet_page import KEEPS, LOSES, fleet
 from tests.golden import CANONICAL, GREEN, HOSTS, report_of
 from tests.judge.test_policy import judged
 from tests.judge.test_waivers_answers import GUEST, HYPERVISOR
@@ -33,7 +33,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "suspended": lambda: audit_page.write_html(report_of(HOSTS / "2.3-suspended-wait")),
     "answered for": lambda: audit_page.write_html(judged(HYPERVISOR, GUEST)),
     "fleet": lambda: fleet_page.write_html(fleet(LOSES, KEEPS, before=[]), lambda host: f"hosts/{host}.html"),
-    "fleet, one host": lambda: next(fleet_page.host_pages(lambda: lines(LOSES), fleet(LOSES).hosts))[1],
     "checklist": lambda: checklist_page.write("html", listed.listed(listed.slow())),
     "verify": lambda: verify_page.write("html", samples.contradicted(), report_of(HOSTS / CANONICAL)),
 }

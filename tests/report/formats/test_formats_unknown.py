@@ -70,7 +70,6 @@ def test_pages_of_a_fleet(edition: Callable[[Mapping[str, Any]], Any]) -> None:
         ]
     fleet = counting.fleet(lambda: lines, None, 0.0)
     pages = [fleet_page.write_text(fleet, width=400), fleet_page.write_html(fleet)]
-    pages += [page for _, page in fleet_page.host_pages(lambda: lines, fleet.hosts)]
     assert not [title for page in pages for title in said(page)]
     assert UNKNOWN in pages[-1]
 
