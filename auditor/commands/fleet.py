@@ -277,7 +277,7 @@ def write(place: Path | str | None, blocks: Iterable[str]) -> None:
 
 def lines(places: Iterable[Path | str]) -> Iterator[bytes]:
     """The lines of files and URLs, one at a time. Raises OSError, NoStore, or BadRows for a line that no row is as long as."""
-    from auditor.fleet.rows import BadRows
+    from auditor.fleet.counting import BadRows
 
     for place in places:
         if str(place).endswith(".parquet"):
@@ -290,7 +290,7 @@ def lines(places: Iterable[Path | str]) -> Iterator[bytes]:
 
 def _of(place: Path | str) -> Iterator[bytes]:
     from auditor.fleet import store
-    from auditor.fleet.rows import BadRows
+    from auditor.fleet.counting import BadRows
     from auditor.host import user_files
 
     if isinstance(place, str):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Unpack
 
-from auditor.fleet.counting import GRAVE, Fleet, Host, Line
-from auditor.fleet.rows import NAMES, FindingRow, names
+from auditor.fleet.counting import GRAVE, NAMES, FindingRow, Fleet, Host, Line, names
 from auditor.judge.finding import RANK
 from auditor.report import document as doc
 from auditor.report import html, terminal

@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple
 from auditor.codec import moment
 from auditor.errors import EXIT_USAGE, Stop
 from auditor.fleet import store
-from auditor.fleet.rows import ahead, named, names, place, undated
+from auditor.fleet.counting import ahead, named, names, place, undated
 from auditor.fleet.workers import common, lines, missing
 from auditor.host import trust, user_files
 from auditor.host.trust import held

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from auditor.fleet.counting import Line
-from auditor.fleet.rows import FindingRow
+from auditor.fleet.counting import FindingRow, Line
 from auditor.fleet.workers import missing, unjudged
 from tests.fleet.fleets import CASES
 from tests.fleet.test_fleet_page import GUEST, KEEPS, LOSES, Row, fleet, lines, rows_of

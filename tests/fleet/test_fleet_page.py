@@ -15,7 +15,7 @@ import pytest
 
 from auditor.commands.fleet import _link
 from auditor.fleet import counting, fleet_page
-from auditor.fleet.rows import BadRows
+from auditor.fleet.counting import BadRows
 from auditor.fleet.workers import judge_recording, missing, unjudged
 from tests.fake import CommandLine
 from tests.fleet.fleets import CASES

@@ -147,7 +147,7 @@ def test_no_module_with_sources_or_derivations_is_left_out() -> None:
 
 
 def test_a_report_knows_nothing_of_the_features_that_build_pages() -> None:
-    features = ["auditor.verify.result", "auditor.diagnose", "auditor.checklist.lists", "auditor.fleet.rows"]
+    features = ["auditor.verify.result", "auditor.diagnose", "auditor.checklist.lists", "auditor.fleet.counting"]
     assert forbidden("report.audit_page", [*features, "auditor.judge.finding"]) == features
     assert forbidden("verify.page", ["auditor.report.document", *features]) == features[1:]
     assert forbidden("checklist.checklist_page", features) == []
