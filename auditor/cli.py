@@ -155,7 +155,7 @@ def _answered(text: str, code: int) -> int:
     if "--format" not in " ".join(sys.argv):
         return code
     with suppress(OSError, MemoryError):  # nobody reads it, or what failed has left no room to read a module
-        from auditor.commands._formats import unanswered
+        from auditor.commands._auditing import unanswered
 
         said, code = unanswered(sys.argv[1:], text, code)
         click.echo(said, nl=False)

@@ -30,7 +30,7 @@ from auditor.registry import registry, sources
 from auditor.report import audit_page, formats, report_reader
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
-from auditor.verify import fio, profile, session, verify_page
+from auditor.verify import fio, profile, verification, verify_page
 from auditor.verify.comparison import compare
 from auditor.verify.verification import VerifyResult
 from tests import rule_pages
@@ -361,7 +361,7 @@ def main() -> None:
     EXPECTED.write_text("\n".join(expectation(HOSTS / name) for name in WHOLE))
     PROVOKED.write_text("".join(f"{line}\n" for case in others() for line in provoked(case)))
     for past in verifications():
-        golden = json.dumps(verified(session.replayed(past, "low", None)), indent=1, ensure_ascii=True) + "\n"
+        golden = json.dumps(verified(verification.replayed(past, "low", None)), indent=1, ensure_ascii=True) + "\n"
         past.with_name(past.name.replace(".tar.gz", ".json")).write_text(golden)
     for folder in sorted(FIO.iterdir()):
         (folder / "expected.json").write_text(json.dumps(fio_outputs(folder), indent=1) + "\n")

@@ -781,7 +781,7 @@ entry.main()
     [
         ("auditor.cli", "not enough memory"),
         ("auditor.commands.golive", "not enough memory"),
-        ("auditor.commands._formats", "not enough memory"),
+        ("auditor.commands._auditing", "not enough memory"),
         ("thread", "no thread can be started"),
     ],
 )

@@ -32,7 +32,7 @@ from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.report.model import Report
 from auditor.text import duration, harmless, quoted
-from auditor.verify import session, trial, verification
+from auditor.verify import trial, verification
 from auditor.verify.result import KERNEL_LOG, Run, Verification, together
 
 # What a verification says of a line: the links of its chain, and what else it must have shown.
@@ -496,7 +496,7 @@ def _recorded(path: Path, wanted: ChecklistOptions) -> _View:
             raise CannotList(f"{path}: {error}") from None
         return _audit("diagnose", str(path), seen)._replace(text=checklist_page.of_diagnosis(watched), watched=watched)
     target = _target(seen, str(path))
-    found = verification.judge(seen, trial.from_text(text), session.rules(seen.policy), past.targets, "low")
+    found = verification.judge(seen, trial.from_text(text), verification.rules(seen.policy), past.targets, "low")
     measured = found.verification
     said = checklist_page.of_verification(measured)
     return _View("verify", str(path), seen, target, found.report, said, measured)

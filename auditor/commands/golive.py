@@ -12,8 +12,19 @@ import click
 
 from auditor import __version__
 from auditor.commands import _options
-from auditor.commands._auditing import Audit, Inspected, Request, gathered
-from auditor.commands._formats import Done, FormatChoice, code, emit, promised, report_formats, settled
+from auditor.commands._auditing import (
+    Audit,
+    Done,
+    FormatChoice,
+    Inspected,
+    Request,
+    code,
+    emit,
+    gathered,
+    promised,
+    report_formats,
+    settled,
+)
 from auditor.commands._options import SEVERITIES, Local
 from auditor.databases import ENGINES
 from auditor.report import formats
@@ -140,7 +151,7 @@ def _compare(looked: Inspected, changes: Sequence[Change], wanted: Sequence[Form
 def _verify(asked: Request, chosen: Audit, wanted: Sequence[FormatChoice]) -> NoReturn:
     """The audit and a quick verification of one target as one report; the profile is that of the database, if it was told."""
     from auditor.databases import ENGINES
-    from auditor.verify import session
+    from auditor.verify import verification
 
     engine = chosen.options.wanted.database
     if chosen.options.wanted.connection:
@@ -154,7 +165,7 @@ def _verify(asked: Request, chosen: Audit, wanted: Sequence[FormatChoice]) -> No
     format_, output = wanted[0]
     if len(wanted) > 1 or format_ not in VERIFIED:
         raise click.UsageError(f"--verify: one format, of {', '.join(VERIFIED)}")
-    request = session.VerifyRequest(
+    request = verification.VerifyRequest(
         asked.targets[0],
         profile,
         record=asked.record,
@@ -165,9 +176,9 @@ def _verify(asked: Request, chosen: Audit, wanted: Sequence[FormatChoice]) -> No
         chosen=chosen.rules,
         policy=chosen.options.policy,
     )
-    found = session.live(request, progress(asked.deadline), steps())
+    found = verification.live(request, progress(asked.deadline), steps())
     assert found is not None  # only a dry run finds nothing
-    write(session.rendered(found, format_, look(output)), output, session.summary(found))
+    write(verification.rendered(found, format_, look(output)), output, verification.summary(found))
     if found.unkept:
         raise found.unkept
     sys.exit(found.report.exit_code)
@@ -380,8 +391,8 @@ def verify(
     could not be seen, and why. Writes only into a new directory, which it removes.
     """
     from auditor.commands import _auditing
-    from auditor.verify import session as command
-    from auditor.verify.session import VerifyRequest
+    from auditor.verify import verification as command
+    from auditor.verify.verification import VerifyRequest
 
     if bool(target) == bool(replay):
         raise click.UsageError("name a TARGET, or --replay a recording")

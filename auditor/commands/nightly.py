@@ -14,8 +14,18 @@ import click
 
 from auditor import interrupt
 from auditor.commands import _options
-from auditor.commands._auditing import Request, gathered, read_policy
-from auditor.commands._formats import Done, FormatChoice, code, emit, promised, report_formats, settled
+from auditor.commands._auditing import (
+    Done,
+    FormatChoice,
+    Request,
+    code,
+    emit,
+    gathered,
+    promised,
+    read_policy,
+    report_formats,
+    settled,
+)
 from auditor.commands._options import SEVERITIES, Local, is_old
 from auditor.errors import EXIT_BROKE, EXIT_NOTHING, Stop
 from auditor.report import formats

@@ -32,7 +32,7 @@ from auditor.recording import archive, recording
 from auditor.report.model import Report
 from auditor.screen import note, say, width
 from auditor.text import duration, harmless, size
-from auditor.verify import execution, session, trial
+from auditor.verify import execution, trial, verification
 from auditor.verify.execution import Progress
 
 # Until somebody has seen enough: SIGINT or SIGTERM ends the watching, and the report is still made.
@@ -372,8 +372,8 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     )
     if tracing.own_name() in tracing.left():
         note(f"zaudit: {tracing.own_name()} could not be removed from {tracing.ROOT}; zaudit clean tries again")
-    chosen = session.rules(policy)
-    unkept = session.keep(host, wanted.record, targets, options, chosen.rules, observation.to_text(made))
+    chosen = verification.rules(policy)
+    unkept = verification.keep(host, wanted.record, targets, options, chosen.rules, observation.to_text(made))
     return _judged(seen, made, targets, policy)._replace(unkept=unkept)
 
 
@@ -402,7 +402,7 @@ def _one_pool(seen: audit.Look, named: commits.ProcessLoad | None) -> str:
 
 def replayed(path: Path, policy: Policy | None = None) -> DiagnosisResult:
     """A recorded diagnosis, judged again. policy: instead of its own."""
-    past, text = session.load(path, "diagnosis")
+    past, text = verification.load(path, "diagnosis")
     seen = audit.replay(past, policy)
     return _judged(seen, observation.from_text(text), past.targets, seen.policy)
 
@@ -410,7 +410,7 @@ def replayed(path: Path, policy: Policy | None = None) -> DiagnosisResult:
 def _judged(
     seen: audit.Look, made: observation.Observation, targets: tuple[str, ...], policy: Policy
 ) -> DiagnosisResult:
-    chosen = session.rules(policy)
+    chosen = verification.rules(policy)
     report = audit.judge(seen, chosen.rules, targets, "low", left_out=chosen.left_out)
     try:
         return DiagnosisResult(conclusion.diagnose(made, seen.facts), report)

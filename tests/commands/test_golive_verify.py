@@ -15,7 +15,7 @@ import pytest
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files
 from auditor.recording import recording
-from auditor.verify import execution, fio, ledger, session, trial
+from auditor.verify import execution, fio, ledger, trial, verification
 from auditor.verify.fio import Plan
 from auditor.verify.ledger import Actor, PlaceError
 from tests import shared
@@ -53,7 +53,7 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(ledger, "name", lambda: tmp_path / "state")
     past = recording.load(TRACED)
-    monkeypatch.setattr(session, "LiveHost", lambda timeout, deadline=0.0: Answering(past))
+    monkeypatch.setattr(verification, "LiveHost", lambda timeout, deadline=0.0: Answering(past))
     monkeypatch.setattr(execution, "run_trial", never)
     monkeypatch.setattr(execution, "actor_for", lambda host, planned: Actor("26", "27"))
     return CommandLine(monkeypatch, capsys)
@@ -200,7 +200,7 @@ def test_the_deadline_is_of_the_audit_and_not_of_the_run(runs: CommandLine, monk
         made.append((timeout, deadline))
         return Answering(past)
 
-    monkeypatch.setattr(session, "LiveHost", live)
+    monkeypatch.setattr(verification, "LiveHost", live)
     runs("verify", "tank/db", "--timeout", "7", "--deadline", "40")
     runs("check", "tank/db", "--verify", "--deadline", "50")
     assert made == [(7.0, 0.0), (7.0, 40.0), (30.0, 0.0), (30.0, 50.0)]

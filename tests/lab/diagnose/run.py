@@ -22,7 +22,7 @@ from auditor import audit
 from auditor.diagnose import conclusion, observation, watch
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.diagnose.watch import NOT_ASKED
-from auditor.verify import session
+from auditor.verify import verification
 from tests.lab import outcomes
 from tests.lab.machine import CACHE, LINES, available
 from tests.lab.verify.run import ZAUDIT, anew, keep, row, told
@@ -121,7 +121,7 @@ def untraced(line: str, cause: Cause) -> outcomes.Row:
     recorded = CACHE / "results" / folder_of(line, cause) / "tar.gz"
     said, verdict = ["no recording is kept"], ""
     if recorded.exists():
-        past, text = session.load(recorded, "diagnosis")
+        past, text = verification.load(recorded, "diagnosis")
         made = observation.from_text(text)._replace(traced=None, untraced=NOT_ASKED)
         found = conclusion.diagnose(made, audit.replay(past).facts)
         top = found.causes[0].id if found.causes else ""

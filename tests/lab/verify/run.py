@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from auditor.verify import session
+from auditor.verify import verification
 from tests.lab import outcomes
 from tests.lab.machine import CACHE, LINES, available, release
 from tests.lab.verify import case as cases
@@ -183,8 +183,8 @@ def kept(line: str, chosen: Sequence[Case], rows: Sequence[outcomes.Row]) -> Ite
             continue
         out = {path.name: path.read_bytes() for path in folder.iterdir()}
         try:
-            found = session.replayed(folder / "tar.gz", "low", None)
-            out["json"] = session.rendered(found, "json", {}).encode()
+            found = verification.replayed(folder / "tar.gz", "low", None)
+            out["json"] = verification.rendered(found, "json", {}).encode()
         except Exception as error:  # whatever it is, it is what came out
             out["json"] = repr(error).encode()
         said = list(problems(case, out))

@@ -11,7 +11,7 @@ import pytest
 
 from auditor.codec import CodecError
 from auditor.recording import recording
-from auditor.verify import session, trial
+from auditor.verify import trial, verification
 from tests.golden import VERIFICATIONS, findings_of, verifications, verified
 
 LARGEST = 150_000
@@ -28,7 +28,7 @@ TRUTH = {  # what the pool was made to be: outcome, and the links that contradic
 def test_a_recorded_verification_is_judged_as_it_was(path: Path) -> None:
     assert path.stat().st_size < LARGEST
     name = path.name.removesuffix(".tar.gz")
-    found = verified(session.replayed(path, "low", None))
+    found = verified(verification.replayed(path, "low", None))
     assert found == json.loads(path.with_name(f"{name}.json").read_text())
     outcome, contradicts, says = TRUTH[name]  # a golden file could be regenerated without a look
     assert found["outcome"] == outcome
@@ -45,7 +45,7 @@ def test_a_run_of_no_section_is_a_fault_of_it(tmp_path: Path) -> None:
     document = json.loads(past.trial)
     document["runs"] = [{**each, "sections": []} for each in document["runs"]]
     recording.write(replace(past, trial=json.dumps(document).encode()), tmp_path / "rec.tar.gz")
-    found = session.replayed(tmp_path / "rec.tar.gz", "low", None).verification
+    found = verification.replayed(tmp_path / "rec.tar.gz", "low", None).verification
     assert found.chain.outcome == "INCONCLUSIVE"
     assert not any(run.jobs for run in found.runs)
     assert all("fio: no section of the profile was run" in run.faults for run in found.runs)
@@ -57,7 +57,7 @@ def test_a_recording_from_before_the_kernels_log_was_read(tmp_path: Path) -> Non
     document = json.loads(past.trial)
     assert [each.pop("logged", None) for each in document["runs"]].count(None) == 0
     recording.write(replace(past, trial=json.dumps(document).encode()), tmp_path / "rec.tar.gz")
-    found = session.replayed(tmp_path / "rec.tar.gz", "low", None).verification
+    found = verification.replayed(tmp_path / "rec.tar.gz", "low", None).verification
     assert found.chain.outcome == "INCONCLUSIVE"
     assert "what the kernel logged meanwhile is not in the recording" in " ".join(found.chain.reasons)
 
@@ -68,7 +68,7 @@ def test_a_trial_with_a_number_of_5000_digits_is_one_error() -> None:
 
 
 def failures(name: str) -> list[dict[str, Any]]:
-    return findings_of(session.replayed(VERIFICATIONS / f"{name}.tar.gz", "low", None).report)
+    return findings_of(verification.replayed(VERIFICATIONS / f"{name}.tar.gz", "low", None).report)
 
 
 def test_flushing_that_no_setting_turns_off_names_the_way_out() -> None:
