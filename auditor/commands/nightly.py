@@ -303,7 +303,7 @@ def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
     """What there is to tell; empty when nothing is."""
     from auditor.commands._auditing import read_report
     from auditor.report import changes
-    from auditor.report.formats.monitors import summary as summarize
+    from auditor.report.formats.exchange import summary as summarize
     from auditor.report.report_reader import parse_report
 
     summary = summarize(parse_report(document)).strip()

@@ -17,7 +17,7 @@ import click
 import pytest
 
 from auditor.cli import main
-from auditor.report.formats import monitors
+from auditor.report.formats import exchange
 from tests.golden import CANONICAL, GREEN, HOSTS
 
 CONTRIB = Path(__file__).parents[2] / "contrib"
@@ -60,7 +60,7 @@ def test_node_problem_detector_asks_what_zaudit_has() -> None:
     command = main.get_command(click.Context(main), "show")
     assert command
     assert command.make_context("show", list(words[1:])).params["wanted"][0].name == "npd"
-    assert config["pluginConfig"]["max_output_length"] == monitors.NPD_LINE
+    assert config["pluginConfig"]["max_output_length"] == exchange.NPD_LINE
     assert {rule["condition"]} == {each["type"] for each in config["conditions"]}
 
 

@@ -19,7 +19,7 @@ from auditor.judge.verdict import Carries, Verdict
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import audit_page, changes
 from auditor.report import report_json as json_report
-from auditor.report.formats import exchange, monitors
+from auditor.report.formats import exchange
 from auditor.report.model import Report
 from auditor.report.report_reader import parse_report
 from tests import renamed, shared
@@ -76,7 +76,7 @@ def test_a_restart_changes_nothing(name: str) -> None:
     ]
     assert prints[0] == prints[1]
     series = [
-        {line for line in monitors.prometheus(one).splitlines() if line.startswith("zaudit_finding{")} for one in told
+        {line for line in exchange.prometheus(one).splitlines() if line.startswith("zaudit_finding{")} for one in told
     ]
     assert series[0] == series[1]
 

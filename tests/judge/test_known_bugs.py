@@ -18,7 +18,7 @@ from auditor.judge.policy import NONE, Policy
 from auditor.judge.policy_file import parse
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import audit_page, changes, finding_words, report_json, report_reader
-from auditor.report.formats import exchange, monitors
+from auditor.report.formats import exchange
 from auditor.report.model import Report
 from tests import incidents, shared
 from tests.fake import CommandLine
@@ -271,7 +271,7 @@ def test_reports_for_programs_name_each_bug() -> None:
     (line,) = (each for each in exchange.rows(told) if each.get("rule") == known_bugs.ID and each["outcome"] == "fail")
     assert {"id": HOLES, "severity": "high"} in line["bugs"]
     assert (line["total"], line["says"][0]) == (1, one["message"])
-    assert f'zaudit_known_bug{{bug="{HOLES}",outcome="fail",severity="high"}} 1' in monitors.prometheus(told)
+    assert f'zaudit_known_bug{{bug="{HOLES}",outcome="fail",severity="high"}} 1' in exchange.prometheus(told)
     results = json.loads(exchange.render_whole(told))["runs"][0]["results"]
     (result,) = (each for each in results if each["ruleId"] == known_bugs.ID and each["kind"] == "fail")
     assert len(result["locations"][0]["logicalLocations"]) == 1

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 MODULES = {
     **dict.fromkeys(("terminal", "html", "json", "markdown"), "pages"),
-    **dict.fromkeys(("checkmk", "nagios", "npd", "prometheus", "summary"), "monitors"),
-    **dict.fromkeys(("jsonl", "junit", "sarif", "sarif-github"), "exchange"),
+    **dict.fromkeys(
+        ("checkmk", "jsonl", "junit", "nagios", "npd", "prometheus", "sarif", "sarif-github", "summary"), "exchange"
+    ),
 }
 
 

@@ -1,4 +1,6 @@
-"""JUnit XML, for CI: a failed rule is a failure, an undecided one an error, a waived one is skipped; only what passed, passes.
+"""Formats for other programs: CI, code scanning, stores, monitors and mails.
+
+JUnit XML, for CI: a failed rule is a failure, an undecided one an error, a waived one is skipped; only what passed, passes.
 
 Written so that both schemas that are about accept it: Apache Ant's as it was written down by Windy Road, and that of Jenkins'
 xUnit plugin (no name of all suites; properties, system-out and system-err; no time zone).
@@ -7,15 +9,18 @@ xUnit plugin (no name of all suites; properties, system-out and system-err; no t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from auditor.codec import plain
-from auditor.judge.event import Severity
+from auditor.judge.event import EVENTS, Severity
 from auditor.report.formats import Format
-from auditor.report.report_reader import STANDINGS, Finding, ReportDocument, brief, worst
+from auditor.report.report_reader import CELLS, STANDINGS, Finding, ReportDocument, brief, causes, worst
 from auditor.text import utc
 
 NAME = 300
@@ -95,11 +100,7 @@ def sarif(report: ReportDocument, findings: Iterable[Finding], outcome: Callable
     found = list(findings)
     rules = {each.rule: each for each in found} | {each.rule: each for each in found if each.was == "fail"}
     places = {rule: place for place, rule in enumerate(rules)}
-    driver = {
-        "name": "zaudit",
-        "version": report.zaudit,
-        "rules": [_rule(each) for each in rules.values()],
-    }
+    driver = {"name": "zaudit", "version": report.zaudit, "rules": [_rule(each) for each in rules.values()]}
     run = {
         "tool": {"driver": driver},
         "automationDetails": {"id": f"zaudit/{report.host}/"},
@@ -221,22 +222,8 @@ def _github_outcome(each: Finding) -> dict[str, Any]:
 
 LINES = "zaudit-lines/1"
 KEYS = (
-    *(
-        "id",
-        "rule",
-        "outcome",
-        "was",
-        "severity",
-        "harm",
-        "event",
-        "known",
-        "place",
-        "title",
-        "says",
-        "subjects",
-        "total",
-    ),
-    "fix",
+    *("id", "rule", "outcome", "was", "severity", "harm", "event", "known", "place"),
+    *("title", "says", "subjects", "total", "fix"),
 )
 PERHAPS = ("bugs", "page", "url", "waiver")
 
@@ -276,9 +263,287 @@ def _finding(each: Finding) -> dict[str, Any]:
     return {key: found[key] for key in KEYS} | {key: found[key] for key in PERHAPS if found[key]}
 
 
+# For monitors and mails: the state of a host in a line, the figures next to it, and the worst of what was found.
+#
+# Nagios, Icinga and what else runs their plugins: a line with figures, more lines below it, and one of four exit codes
+# (nagios-plugins.org, Development Guidelines: plugin output, performance data; old versions of NRPE take 4 KiB). Checkmk: a
+# local check, one line, in which ``\n`` stands for the ends of lines; it does not look at the exit code (docs.checkmk.com,
+# Local checks). node-problem-detector: one line of at most 80 characters, and its exit codes: 0 fine, 1 a problem, all else
+# not known (pkg/custompluginmonitor/types: Status, max_output_length). A summary: one line a host, for a mail or a list of
+# hosts.
+
+
+OK, WARNING, CRITICAL, UNKNOWN = range(4)
+WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
+LINE, NAMED, ROWS = 800, 3, 20
+
+
+def state(report: ReportDocument) -> int:
+    """The worst of what counts. A grave rule that could not be decided is not hidden by a mild one that failed, and nothing
+    that is undecided is OK, nor a host of which so many rules were left out that nobody can tell. What is below the threshold
+    of the report (--fail-on) does not count, as for its exit code."""
+    grave, mild = (
+        {each.outcome for each in report.counting if (each.severity in ("critical", "high")) is wanted}
+        for wanted in (True, False)
+    )
+    for outcomes, failure in ((grave, CRITICAL), (mild, WARNING)):
+        if "fail" in outcomes:
+            return failure
+        if "unknown" in outcomes:
+            return UNKNOWN
+    return UNKNOWN if report.cannot_tell else OK
+
+
+def line(report: ReportDocument) -> str:
+    """The answer, and the worst of what counts; of what does not count how much there is."""
+    counting = causes(worst(report.counting))
+    named = [shortly(each) for each in counting[:NAMED]]
+    more = [f"and {len(counting) - NAMED} more"] if len(counting) > NAMED else []
+    known = len(report.known)
+    beside = len(report.findings) - len(report.counting) - known
+    below = [f"{beside} below {report.threshold}"] if beside else []
+    below += [f"{known} known"] if known else []
+    waived = [f"{len(report.waived)} waived"] if report.waived else []
+    parts = ", ".join([*named, *more, *below, *waived])
+    said = f"{report.headline.lower()}: {parts}" if parts else report.headline.lower()
+    return f"ZAUDIT {WORDS[state(report)]} - {brief(one_line(said), LINE)}"
+
+
+def worst_rows(report: ReportDocument) -> list[str]:
+    """A line for each of the worst."""
+    found = worst(report.all)
+    shown = [
+        one_line(f"{each.standing.upper()} {each.severity} {each.rule} {brief(each.where, 120)}: {each.title}")
+        for each in found[:ROWS]
+    ]
+    return shown + ([f"and {len(found) - ROWS} more"] if len(found) > ROWS else [])
+
+
+def figures(report: ReportDocument) -> dict[str, int]:
+    """Failures by severity, what is unknown, what somebody answers for, and how many rules were asked."""
+    counts = report.counts
+    failures = {severity: counts["fail", severity] for severity in ("critical", "high", "medium", "low")}
+    return {
+        **failures,
+        "undecided": len(report.undecided),
+        "known": len(report.known),
+        "waived": len(report.waived),
+        "rules": report.coverage["rules"],
+    }
+
+
+def one_line(text: str) -> str:
+    """Without what separates texts from figures, and parts of a perf string."""
+    return "".join(" " if char in "|\\\r\n" else char for char in text.replace(";", ","))
+
+
+def shortly(cause: Sequence[Finding]) -> str:
+    """sync-disabled tank (critical); of what is unknown for one reason the most severe, how many more, and why."""
+    worst, others = cause[0], len(cause) - 1
+    if worst.outcome == "fail":
+        return f"{worst.rule} {brief(worst.place, 80)} ({worst.severity})"
+    more = f" and {others} more" if others else ""
+    why = f": {brief(worst.says[0], 120)}" if others and worst.says else ""
+    return f"unknown: {worst.rule} {brief(worst.place, 80)}{more} (may be {worst.severity}){why}"
+
+
+# -- Nagios ----------------------------------------------------------------------------------------------------------------
+
+NAGIOS_MOST = 3500
+
+
+def nagios(report: ReportDocument) -> str:
+    numbers = " ".join(f"{name}={value};;;0" for name, value in figures(report).items())
+    text, length = [f"{line(report)} | {numbers}"], 0
+    for row in worst_rows(report):
+        if (length := length + len(row.encode()) + 1) > NAGIOS_MOST - len(text[0].encode()):
+            break
+        text.append(row)
+    return "\n".join(text) + "\n"
+
+
+# -- Checkmk ---------------------------------------------------------------------------------------------------------------
+
+CHECKMK_SERVICE = '"zaudit"'
+
+
+def checkmk(report: ReportDocument) -> str:
+    numbers = "|".join(f"zaudit_{name}={value}" for name, value in figures(report).items())
+    text = r"\n".join([line(report), *worst_rows(report)])
+    return f"{state(report)} {CHECKMK_SERVICE} {numbers} {text}\n"
+
+
+# -- node-problem-detector -------------------------------------------------------------------------------------------------
+
+NPD_LINE = 80
+FINE, PROBLEM, NOT_KNOWN = range(3)
+
+
+def npd(report: ReportDocument) -> str:
+    """The worst of what counts, and how much more there is."""
+    counting = causes(worst(report.counting))
+    if not counting:
+        return f"{brief(one_line(report.headline.lower()), NPD_LINE)}\n"
+    more = f" (+{len(counting) - 1})" if counting[1:] else ""
+    return f"{brief(one_line(shortly(counting[0])), NPD_LINE - len(more))}{more}\n"
+
+
+def npd_status(report: ReportDocument) -> int:
+    return {OK: FINE, UNKNOWN: NOT_KNOWN}.get(state(report), PROBLEM)
+
+
+# -- a line a host ---------------------------------------------------------------------------------------------------------
+
+
+def summary(report: ReportDocument) -> str:
+    """The line. What is unknown is named as such, also where nothing was found."""
+    fresh = [each for each in report.findings if not each.known]
+    failed = sum(each.outcome == "fail" for each in fresh)
+    counted = (
+        (failed, "new" if report.nightly else "failed"),
+        (len(fresh) - failed, "unknown"),
+        (len(report.findings) - len(fresh), "known"),
+        (len(report.waived), "waived"),
+        (len(report.left_out), "left out"),
+    )
+    counts = ", ".join(f"{count} {word}" for count, word in counted if count)
+    found = causes(worst(fresh))
+    named = [shortly(each) for each in found[:NAMED]] + ([f"and {len(found) - NAMED} more"] if found[NAMED:] else [])
+    nothing = "nothing new" if report.nightly else "nothing found"
+    ahead = report.headline.lower() if report.cannot_tell else "" if fresh else nothing
+    said = "; ".join(filter(None, [ahead, counts, ", ".join(named)]))
+    return f"{report.host}: {said}   (exit code {report.exit_code})\n"
+
+
+# For the textfile collector of node_exporter: one family of metrics for each question that an alert asks.
+#
+# The file is served until it is written again, so that the time of the last look is a metric of its own, and what an alert
+# must look at first. The number of series is bounded: at most FINDINGS findings one by one, the gravest first, and how many
+# there are beside them. No label has the serial number of a drive. (Format: prometheus.io, exposition formats, 0.0.4;
+# node_exporter refuses timestamps)
+
+
+FINDINGS, WAIVERS, LABEL = 200, 50, 200
+Series = Iterable[tuple[Mapping[str, str], float]]
+HELP = {
+    "last_run_timestamp_seconds": "When the host was looked at, seconds since the epoch.",
+    "info": "Who judged by which rules, and the answer to a power cut.",
+    "exit_code": "0, or 10 (unknown), 11 (low) to 14 (critical).",
+    "rules": "Rules by what came of them; those with a failure are the rest of all.",
+    "left_out": "Rules left out or made less severe by choice.",
+    "findings": "Findings by outcome and severity; what a baseline knows is a separate outcome.",
+    "event_datasets": "Datasets by what an event would cost them.",
+    "finding": "One for each finding, the most severe ones.",
+    "finding_left_out": "Findings that are counted and not told one by one.",
+    "known_bug": "One for each known bug of the release, of all that a finding counts.",
+    "waiver_expires_timestamp_seconds": "When the last day of a waiver is over, seconds since the epoch.",
+    "last_run_success": "1: a report was made; 0: zaudit ended without one.",
+    "last_attempt_timestamp_seconds": "When zaudit ended without a report.",
+}
+
+
+def prometheus(report: ReportDocument) -> str:
+    return "".join(_families(report))
+
+
+def prometheus_failed(text: str, now: float) -> str:
+    """When there is no report: what the last run came to replaces what an older one said."""
+    return _success(0) + _family("last_attempt_timestamp_seconds", [({}, now)])
+
+
+def _families(report: ReportDocument) -> Iterator[str]:
+    names = {"version": report.zaudit, "rules": report.rules, "openzfs": report.openzfs, "standing": report.standing}
+    words = {each: each for each in ("passed", "undecided", "not_applicable")} | {"all": "rules"}
+    rules = [({"outcome": outcome}, report.coverage[key]) for outcome, key in words.items()]
+    counts = [({"outcome": outcome, "severity": severity}, n) for (outcome, severity), n in report.counts.items()]
+    shown = list(_each(report))
+    yield _family("last_run_timestamp_seconds", [({}, report.taken)])
+    yield _success(1)
+    yield _family("info", [(names, 1)])
+    yield _family("exit_code", [({}, report.exit_code)])
+    yield _family("rules", rules)
+    yield _family("left_out", [({}, len(report.left_out))])
+    yield _family("findings", counts)
+    yield _family("event_datasets", _events(report))
+    yield _family("finding", shown[:FINDINGS])
+    yield _family("finding_left_out", [({}, len(shown[FINDINGS:]))])
+    yield _family("known_bug", _bugs(report))
+    yield _family("waiver_expires_timestamp_seconds", _waivers(report)[:WAIVERS])
+
+
+def _success(value: int) -> str:
+    return _family("last_run_success", [({}, value)])
+
+
+def _events(report: ReportDocument) -> Series:
+    """Every outcome of each event that can happen to this host, zeros too; databases that were not seen are one."""
+    counts = Counter[tuple[str, str]]()
+    for names, cells in report.events:
+        for event, (outcome, _) in cells.items():
+            counts[event, outcome] += max(len(names), 1)
+    events = [event for event in EVENTS if any(event in cells for _, cells in report.events)]
+    return [({"event": event, "outcome": outcome}, counts[event, outcome]) for event in events for outcome in CELLS]
+
+
+def _each(report: ReportDocument) -> Series:
+    seen = set()
+    for each in worst(report.all):
+        labels = {
+            "rule": each.rule,
+            "outcome": each.standing,
+            "severity": each.severity,
+            "harm": each.harm,
+            "event": each.event,
+            "place": brief(each.place, LABEL),
+        }
+        if (key := tuple(labels.values())) not in seen:
+            seen.add(key)
+            yield labels, 1
+
+
+def _bugs(report: ReportDocument) -> Series:
+    """Each by its own name: a bug that joins changes no other series."""
+    found = dict.fromkeys((bug, each.standing, severity) for each in report.all for bug, severity in each.bugs)
+    return [({"bug": bug, "outcome": outcome, "severity": severity}, 1) for bug, outcome, severity in found][:FINDINGS]
+
+
+def _waivers(report: ReportDocument) -> list[tuple[dict[str, str], float]]:
+    """For each rule and owner the first that runs out, the earliest first."""
+    ends: dict[tuple[str, str], float] = {}
+    for each in report.waived:
+        assert each.waiver
+        key = each.rule, brief(each.waiver.owner, LABEL)
+        end = datetime.combine(date.fromisoformat(each.waiver.expires), time.max, UTC).timestamp()
+        ends[key] = min(ends.get(key, math.inf), end)
+    return [
+        ({"rule": rule, "owner": owner}, end) for (rule, owner), end in sorted(ends.items(), key=lambda each: each[1])
+    ]
+
+
+def _family(name: str, series: Series) -> str:
+    text = "".join(f"zaudit_{name}{_labels(labels)} {int(value)}\n" for labels, value in series)
+    return f"# HELP zaudit_{name} {HELP[name]}\n# TYPE zaudit_{name} gauge\n{text}" if text else ""
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    said = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    return f"{{{said}}}" if said else ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
 FORMATS = {
     "junit": Format(text=junit),
     "sarif": Format(text=render_whole),
     "sarif-github": Format(text=render_github),
     "jsonl": Format(text=jsonl),
+    "nagios": Format(nagios, failed=lambda why, _: f"ZAUDIT UNKNOWN - {brief(one_line(why), LINE)}\n", status=state),
+    "checkmk": Format(
+        checkmk, failed=lambda why, _: f"{UNKNOWN} {CHECKMK_SERVICE} - ZAUDIT UNKNOWN - {brief(one_line(why), LINE)}\n"
+    ),
+    "npd": Format(npd, failed=lambda why, _: f"{brief(one_line(why), NPD_LINE)}\n", status=npd_status),
+    "summary": Format(text=summary),
+    "prometheus": Format(text=prometheus, failed=prometheus_failed, mode=0o644),  # node_exporter has a user of its own
 }

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from auditor.report import formats, report_json, report_reader
-from auditor.report.formats import monitors, pages
+from auditor.report.formats import exchange, pages
 from auditor.report.report_reader import NoReport, ReportDocument, parse_report
 from tests.golden import FORMATS, format_files
 from tests.report.formats import documents
@@ -174,8 +174,8 @@ def test_a_host_of_which_nobody_can_tell_is_not_good(name: str) -> None:
 def test_the_state_of_a_monitor(findings: list[tuple[str, str]], threshold: str, state: int) -> None:
     document = documents.with_findings(*findings, threshold=threshold)
     nagios = rendered("nagios", document)
-    assert monitors.state(parse_report(document)) == state
-    assert monitors.npd_status(parse_report(document)) == (0, 1, 1, 2)[state]
+    assert exchange.state(parse_report(document)) == state
+    assert exchange.npd_status(parse_report(document)) == (0, 1, 1, 2)[state]
     assert nagios.startswith(f"ZAUDIT {('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[state]} - ")
     assert rendered("checkmk", document).startswith(f'{state} "zaudit" ')
     waived = sum(outcome == "waived" for outcome, _ in findings)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from auditor.report import formats
-from auditor.report.formats import monitors
+from auditor.report.formats import exchange
 from auditor.report.report_reader import parse_report
 from tests.golden import cases
 from tests.report.formats import documents
@@ -52,7 +52,7 @@ def said(argv: list[Any], text: str = "") -> str:
 
 @pytest.mark.slow
 def test_promtool_takes_the_metrics() -> None:
-    for text in [*every("prometheus"), monitors.prometheus_failed("no ZFS", 1.7e9)]:
+    for text in [*every("prometheus"), exchange.prometheus_failed("no ZFS", 1.7e9)]:
         assert said([needs("promtool"), "check", "metrics"], text) == "0"
 
 
