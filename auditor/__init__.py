@@ -16,13 +16,13 @@ The folder listing is the way the data goes::
 questions about servers, their settings, paths and services.
 
 ``durability`` models where an acknowledged commit is, and which copy of it survives which event, from plain fields;
-``observation`` fills these from facts.
+``model.whole_host`` fills these from facts.
 
 ``report`` has one type of document, and its writers: a terminal, a page for a browser. ``report.audit_page`` builds that of an
 audit; ``verify``, ``diagnose``, ``checklist``, ``fleet`` and ``advice`` build theirs.
 
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
-third: it watches the existing load. ``checklist`` puts what the three saw next to lists that people tick off. ``plan``
+third: it watches the existing load. ``checklist`` puts what the three saw next to lists that people tick off. ``advice``
 judges again and again what a fix would make of the facts. ``powercut`` is apart: it writes, cuts and counts.
 
 Imports point downwards: each room knows those below it and none next to it, as ``LAYERS`` of ``tests/whole/test_layers.py`` has

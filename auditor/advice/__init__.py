@@ -1,1 +1,1 @@
-"""What zaudit recommends: the properties of a dataset for a database, and whether a log device would help. Pure."""
+"""What zaudit recommends: properties for a database, a log device, and the steps of a plan in order. Nothing of it is run."""

@@ -9,6 +9,7 @@ from functools import partial
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
+from auditor.advice import plan_page
 from auditor.checklist import checklist_page
 from auditor.checklist.lists import Checklist
 from auditor.codec import MOST, hints_of
@@ -16,7 +17,6 @@ from auditor.diagnose import diagnose_page
 from auditor.diagnose.diagnosis import Committer, Diagnosis
 from auditor.fleet import cluster as clusters
 from auditor.judge import file_schemas
-from auditor.plan import plan_page
 from auditor.report import supposed as supposed_page
 from auditor.report.report_json import FIRST
 from auditor.report.report_json import SCHEMA as REPORT

@@ -208,7 +208,7 @@ def plan(asked: Request, format_: str, output: Path | None) -> None:
     decision, are marked as made by hand. zaudit runs none of them.
     """
     from auditor import audit
-    from auditor.plan import plan_page, steps
+    from auditor.advice import plan_page, steps
 
     looked = asked._replace(quiet=bool(asked.replay)).choose().look()
     rules, left_out = looked.audit.rules

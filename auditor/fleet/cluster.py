@@ -42,8 +42,8 @@ from auditor.judge.event import SEVERITIES, Severity
 from auditor.judge.event_table import ANSWERS, pool_works
 from auditor.judge.finding import exit_code
 from auditor.judge.identity import Identities
-from auditor.observation.stores import Reading
-from auditor.observation.whole_host import Settings, read
+from auditor.model.stores import Reading
+from auditor.model.whole_host import Settings, read
 from auditor.recording.recording import Recording
 from auditor.report import document as doc
 from auditor.report import event_words, html, terminal

@@ -25,9 +25,9 @@ from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Tried, Word, joined, 
 from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
 from auditor.judge.verdict import Carries, Verdict, Verdicts
 from auditor.judge.waivers import Answers
-from auditor.observation import whole_host
-from auditor.observation.stores import Reading
-from auditor.observation.whole_host import Observation, Storage, read
+from auditor.model import whole_host
+from auditor.model.stores import Reading
+from auditor.model.whole_host import Observation, Storage, read
 
 OUTCOMES: Mapping[Rank, Outcome] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "word", Rank.SAFE: "kept"}
 ANSWERS: Mapping[Rank, str] = {Rank.LOST: "lost", Rank.UNKNOWN: "unknown", Rank.RELIES: "relies"}

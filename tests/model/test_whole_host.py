@@ -12,9 +12,9 @@ from auditor.durability.events import EventName, Question
 from auditor.durability.host import Host
 from auditor.durability.table import Judge, table
 from auditor.facts import HOST, Fact, Facts, Subject, Value, unknown
-from auditor.observation.stores import Reading
-from auditor.observation.whole_host import because, facts_of, next_boot, observe, read
-from tests.observation.facts import PROPERTIES, Made
+from auditor.model.stores import Reading
+from auditor.model.whole_host import because, facts_of, next_boot, observe, read
+from tests.model.whole_hosts import PROPERTIES, Made
 
 KERNEL = {"crash", "power", "power+drive", "power+log"}
 TANK = Subject("pool", "tank")

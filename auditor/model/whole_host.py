@@ -14,7 +14,7 @@ from auditor.databases.engine import Promise
 from auditor.durability.answers import Reason
 from auditor.durability.host import Dataset, Host, Key, Leg, Pool, Program, Store, Sync, Use, Vdev
 from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown
-from auditor.observation.stores import Pools, Reading, both, opposite, virtual_machine, zero
+from auditor.model.stores import Pools, Reading, both, opposite, virtual_machine, zero
 
 SYNCS: Mapping[str, Sync] = {"standard": "standard", "always": "always", "disabled": "disabled"}
 

@@ -17,13 +17,13 @@ import jsonschema
 import pytest
 
 from auditor import audit
+from auditor.advice import plan_page, steps
+from auditor.advice.steps import Plan, Step
 from auditor.commands._schemas import SCHEMAS
 from auditor.facts import Fact, Facts, Known, Subject, known
 from auditor.judge.event import SEVERITIES
 from auditor.judge.rule import Rule
 from auditor.judge.supposition import parse
-from auditor.plan import plan_page, steps
-from auditor.plan.steps import Plan, Step
 from auditor.recording.recording import ReplayHost
 from auditor.report import finding_words
 from auditor.report.model import Report

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from auditor import codec
+from auditor.advice.steps import Plan, Setting, Step
 from auditor.judge.event import Severity
 from auditor.judge.finding import Finding
-from auditor.plan.steps import Plan, Setting, Step
 from auditor.report import event_words, finding_words, report_json
 from auditor.report.formats.pages import code, text
 from auditor.report.model import Report
