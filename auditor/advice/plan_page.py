@@ -14,7 +14,7 @@ from auditor import codec
 from auditor.advice.steps import Plan, Setting, Step
 from auditor.judge.event import Severity
 from auditor.judge.finding import Finding
-from auditor.report import event_words, finding_words, report_json
+from auditor.report import phrases, report_json
 from auditor.report.formats.pages import code, text
 from auditor.report.model import Report
 from auditor.text import harmless, quoted, utc, valid_unicode
@@ -107,7 +107,7 @@ def _markdown(plan: Plan) -> Iterator[str]:
 
 def _step(plan: Plan, step: Step) -> Iterator[str]:
     for each in step.findings:
-        yield f"- {code(each.rule.id)} at {code(finding_words.where(each))}: {text(finding_words.shortly(each))}"
+        yield f"- {code(each.rule.id)} at {code(phrases.subjects_of(each))}: {text(phrases.shortly(each))}"
     yield from (f"- First: {text(each)}" for each in _needs(step))
     if person := _person(step):
         yield f"- By hand: {text(harmless(person))}"
@@ -123,8 +123,8 @@ def _step(plan: Plan, step: Step) -> Iterator[str]:
 
 def _table(report: Report) -> Iterator[str]:
     for column in report.columns[:COLUMNS_SHOWN]:
-        for line in event_words.lines(column, report.events):
-            yield f"- {text(event_words.where(column))}: {event_words.happening(line.events, report.events)}: {text(line.text)}"
+        for line in phrases.lines(column, report.events):
+            yield f"- {text(phrases.where(column))}: {phrases.happening(line.events, report.events)}: {text(line.text)}"
     if len(report.columns) > COLUMNS_SHOWN:
         yield f"- and {len(report.columns) - COLUMNS_SHOWN} more groups of datasets"
 
@@ -239,7 +239,7 @@ def _script(plan: Plan) -> Iterator[str]:
         yield ""
         yield from _comment(f"Step {number}: {'; '.join(map(_title, step.findings))}")
         for each in step.findings:
-            yield from _comment(f"{finding_words.where(each)}: {finding_words.shortly(each)}")
+            yield from _comment(f"{phrases.subjects_of(each)}: {phrases.shortly(each)}")
         if step.person:
             yield from _by_hand(step)
         else:

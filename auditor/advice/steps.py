@@ -23,7 +23,7 @@ from auditor.judge.known_bugs import ID as KNOWN_BUGS
 from auditor.judge.rule import Template
 from auditor.judge.supposition import Change, SuppositionError
 from auditor.judge.verdict import Verdict, fill, takes_up_files
-from auditor.report import event_words, finding_words
+from auditor.report import phrases
 from auditor.report.model import Report
 from auditor.report.supposed import OUTCOMES, CellName, Side, difference, ranks
 from auditor.text import quoted
@@ -271,7 +271,7 @@ def _worse(before: _State, after: _State) -> str:
     # from the next boot on what is certain counts: a change may make it unknown what flushes come to then
     if worse := (*changed.worse, *(name for name, rank in later.items() if name[2] and rank > then.get(name, 0))):
         dataset, event, take = worse[0]
-        happening = next(event_words.happening([each]) for each in after.report.events if each == event)
+        happening = next(phrases.happening([each]) for each in after.report.events if each == event)
         return f"alone it makes {happening} worse for {dataset}{f' (it takes {take})' if take else ''}"
     return f"it brings {changed.new[0].rule} ({changed.new[0].text})" if changed.new else ""
 
@@ -328,7 +328,7 @@ def _ordered(simulated: list[Step], by_hand: list[Step], now: Report) -> Iterato
     it."""
     damage = [each for each in by_hand if each.findings[0].rule.damage]
     rest = [each for each in by_hand if each not in damage]
-    bars = any(each.rule.id in finding_words.BAR_RESTART for each in _failed(now))
+    bars = any(each.rule.id in phrases.BAR_RESTART for each in _failed(now))
     gaining = len(simulated) - next((i for i, each in enumerate(reversed(simulated)) if each.better), len(simulated))
     yield from damage
     yield from simulated[:gaining]
@@ -354,7 +354,7 @@ def reason(finding: Finding) -> str:
         return fix.cost
     if any(map(HARDWARE.match, commands)):
         return "hardware"
-    if finding_words.looks(finding):
+    if phrases.looks(finding):
         return "an administrator has to look first"
     if finding.rule.subject in ("disk", "leaf", "vdev"):
         return "hardware"

@@ -12,7 +12,7 @@ from auditor.judge.event import Severity
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
-from auditor.report import finding_words
+from auditor.report import phrases
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
 
@@ -239,9 +239,9 @@ def _statement(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Statemen
         worst = max(failed, key=lambda each: RANK[each.severity])
         seen = f" ({_seen([worst])})" if worst.evidence and not worst.message else ""
         message = harmless(worst.message or f"{worst.subject}: {rule.title}") + seen
-        others = finding_words.listed([harmless(str(each.subject)) for each in failed if each is not worst])
+        others = phrases.listed([harmless(str(each.subject)) for each in failed if each is not worst])
         text = f"{rule.id}: {message}{f' (also {others})' if others else ''}"
-        fix = harmless(worst.command) or finding_words.first_sentences(worst.fix.text)
+        fix = harmless(worst.command) or phrases.first_sentences(worst.fix.text)
         return Statement("no", source, text, fix, rule.id, worst.severity)
     if undecided := by.get("unknown"):
         reason = next((each for one in undecided for each in one.reasons), Reason("it was not seen"))
@@ -254,7 +254,7 @@ def _statement(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Statemen
         text = f"{rule.id}: {harmless(waiver.owner)} answers for it until {waiver.expires}: {harmless(waiver.reason)}"
         return Statement("accepted", source, text, f"zaudit explain {rule.id}", rule.id)
     if passed := by.get("pass"):
-        commands = (command for each in passed[:MOST] for _, command in finding_words.evidence(each) if command)
+        commands = (command for each in passed[:MOST] for _, command in phrases.evidence(each) if command)
         return Statement("yes", source, f"{rule.id}: {_seen(passed)}", next(commands, ""), rule.id)
     why = f" ({_seen(by['not applicable'], 1)})" if "not applicable" in by else ""
     return Statement("does not apply", source, f"{rule.id} does not apply here{why}", "", rule.id)
@@ -262,7 +262,7 @@ def _statement(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Statemen
 
 def _seen(verdicts: Sequence[Verdict], most: int = NAMED) -> str:
     """What was seen, each once, of the first subjects."""
-    pieces = dict.fromkeys(text for each in verdicts[:MOST] for text, _ in finding_words.evidence(each))
+    pieces = dict.fromkeys(text for each in verdicts[:MOST] for text, _ in phrases.evidence(each))
     return ", ".join(list(pieces)[:most]) or ", ".join(harmless(str(each.subject)) for each in verdicts[:NAMED])
 
 

@@ -46,7 +46,7 @@ from auditor.model.stores import Reading
 from auditor.model.whole_host import Settings, read
 from auditor.recording.recording import Recording
 from auditor.report import document as doc
-from auditor.report import event_words, html, terminal
+from auditor.report import html, phrases, terminal
 from auditor.report.model import Report
 from auditor.rulebook import Chosen
 from auditor.text import few, harmless, quoted, utc
@@ -333,9 +333,9 @@ def _answer(found: Cluster) -> str:
 
 def _happens(rows: Sequence[Row]) -> str:
     """a crash or a power cut"""
-    nouns = [event_words.happening([each.event for each in rows if each.event != "gone"])]
+    nouns = [phrases.happening([each.event for each in rows if each.event != "gone"])]
     if any(each.event == "gone" for each in rows):
-        nouns.append(event_words.LOSS_OF_THE_POOL)
+        nouns.append(phrases.LOSS_OF_THE_POOL)
     return " or ".join(filter(None, nouns))
 
 

@@ -9,7 +9,7 @@ from auditor.fleet.counting import GRAVE, NAMES, FindingRow, Fleet, Host, Line, 
 from auditor.judge.finding import RANK
 from auditor.report import document as doc
 from auditor.report import html, terminal
-from auditor.report.finding_words import need
+from auditor.report.phrases import need
 from auditor.text import counted, is_url, quoted, utc
 
 RULES = 4

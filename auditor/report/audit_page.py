@@ -11,7 +11,7 @@ from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict as Judged
 from auditor.report import document as doc
-from auditor.report import event_words, finding_words, terminal
+from auditor.report import phrases, terminal
 from auditor.report.model import Report
 from auditor.text import few, lower_headline, utc
 
@@ -78,7 +78,7 @@ def _heading(report: Report) -> str:
 
 
 def _facts(report: Report, *, counts: bool) -> tuple[doc.Line, ...]:
-    where = f"{finding_words.listed(report.targets)} on {report.hostname}"
+    where = f"{phrases.listed(report.targets)} on {report.hostname}"
     counted = [f"{count} {word}" for word, count in report.counts] if counts else [utc(report.taken)]
     return (f"zaudit {report.zaudit}", where, f"OpenZFS {report.release}", *counted)
 
@@ -93,7 +93,7 @@ def count_line(report: Report) -> tuple[str | doc.Run, ...]:
 def _verdict(report: Report, *, counts: bool) -> doc.Verdict:
     """The headline, and what to do before anything else, for somebody who reads no further."""
     blocks: list[doc.Block] = []
-    found, rootless = finding_words.first(report), dict(report.coverage.remedies).get(ROOT, 0)
+    found, rootless = phrases.first(report), dict(report.coverage.remedies).get(ROOT, 0)
     if rootless and (found is None or found[1].severity not in ("high", "critical")):
         again = f"Run this again as root: {rootless} rule{'s have' if rootless > 1 else ' has'} no answer without it"
         blocks.append(doc.labelled([(doc.Run("Look first", "strong"), again)]))
@@ -112,19 +112,19 @@ def events(report: Report, most: int | None = None) -> Iterator[doc.Block]:
     if not shown:
         yield doc.Say("What each event would lose is unknown while the pool does not work.", "undecided")
     else:
-        yield doc.Events(tuple((event_words.where(each, report.users), tuple(_costs(each, report))) for each in shown))
+        yield doc.Events(tuple((phrases.where(each, report.users), tuple(_costs(each, report))) for each in shown))
     if count := sum(len(column.names) for column in report.columns[len(shown) :]):
         they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
         yield doc.Say(f"{they} (--verbose shows them)", "dim")
-    yield from (doc.Say(each, "dim") for each in event_words.losses_of_the_pool(shown))  # of every pool, and no finding
-    yield from (doc.Say(f"power cuts: {each}") for each in event_words.tried(shown))
+    yield from (doc.Say(each, "dim") for each in phrases.losses_of_the_pool(shown))  # of every pool, and no finding
+    yield from (doc.Say(f"power cuts: {each}") for each in phrases.tried(shown))
 
 
 def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:
-    for line in event_words.lines(column, report.events):
+    for line in phrases.lines(column, report.events):
         why = f"   {few(line.why, RULES_SHOWN)}" if line.why else ""
         yield (
-            event_words.happening(line.events, report.events),
+            phrases.happening(line.events, report.events),
             (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim")),
         )
 
@@ -188,17 +188,17 @@ def _used(report: Report) -> Iterator[doc.Block]:
 
 
 def _brief(report: Report) -> Iterator[tuple[doc.Run | str, doc.Line]]:
-    severe = finding_words.worst_first(report)
+    severe = phrases.worst_first(report)
     for finding in severe[:FAILURES_SHOWN]:
         yield (
             _severity(finding),
             (
                 doc.Run(finding.rule.id, "strong"),
-                f"  {finding_words.where(finding)}: {finding_words.shortly(finding)}",
-                *_aside(finding_words.at_least(finding), " "),
+                f"  {phrases.subjects_of(finding)}: {phrases.shortly(finding)}",
+                *_aside(phrases.at_least(finding), " "),
             ),
         )
-        yield ("  Look" if finding_words.looks(finding) else "  Fix"), (*_first_step(finding), *_then(finding))
+        yield ("  Look" if phrases.looks(finding) else "  Fix"), (*_first_step(finding), *_then(finding))
     if rest := severe[FAILURES_SHOWN:]:
         yield doc.Run("MORE", "low"), _more(rest)
     if low := [each for each in report.fresh if each.failed and each.severity == "low"]:
@@ -208,7 +208,7 @@ def _brief(report: Report) -> Iterator[tuple[doc.Run | str, doc.Line]]:
 
 
 def _severity(finding: Finding) -> doc.Run:
-    return doc.Run(finding_words.severity(finding), finding.severity)
+    return doc.Run(phrases.severity(finding), finding.severity)
 
 
 def _more(rest: list[Finding]) -> str:
@@ -238,17 +238,17 @@ def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
 
 def _first_step(finding: Finding) -> tuple[str | doc.Run, ...]:
     """The command, or what to do where no command does it, and what that costs."""
-    fix, commands = finding.fix, finding_words.commands(finding)
-    step = doc.command(commands[0]) if commands else finding_words.first_sentences(fix.text)
+    fix, commands = finding.fix, phrases.commands(finding)
+    step = doc.command(commands[0]) if commands else phrases.first_sentences(fix.text)
     more = doc.Run(f"  and {len(commands) - 1} more like it" if len(commands) > 1 else "", "dim")
-    return finding_words.condition(finding), step, more, _cost(finding, "  ")
+    return phrases.condition(finding), step, more, _cost(finding, "  ")
 
 
 def _then(finding: Finding) -> tuple[str, ...]:
     """What to do with what a look shows."""
-    commands, text = finding_words.commands(finding), finding.fix.text
-    looked = commands and not finding.fix.needs and finding_words.looks(finding)
-    return (f"  {finding_words.first_sentences(text, 2)}",) if looked else ()
+    commands, text = phrases.commands(finding), finding.fix.text
+    looked = commands and not finding.fix.needs and phrases.looks(finding)
+    return (f"  {phrases.first_sentences(text, 2)}",) if looked else ()
 
 
 def _cost(finding: Finding, before: str = "") -> doc.Run:
@@ -279,7 +279,7 @@ def _needs(count: int, remedy: str, what: str = "") -> str:
     subject = f"{count} {what}{'s' if count > 1 else ''}" if what else str(count)
     if remedy == AGAIN:
         return f"{subject} {'is' if count == 1 else 'are'} newer than this recording (run zaudit record again)"
-    return f"{subject} need{'s' if count == 1 else ''} {finding_words.need(remedy)}"
+    return f"{subject} need{'s' if count == 1 else ''} {phrases.need(remedy)}"
 
 
 # -- what somebody chose ---------------------------------------------------------------------------------------------------
@@ -287,9 +287,9 @@ def _needs(count: int, remedy: str, what: str = "") -> str:
 
 def _silenced(report: Report, *, waived: bool = True) -> Iterator[doc.Block]:
     """What somebody turned off, skipped, made milder or answers for: counted, with the most severe. waived: that, too."""
-    if words := finding_words.hidden(report):
+    if words := phrases.hidden(report):
         yield doc.Say(words)
-    yield from (doc.labelled([(doc.Run(word, "known"), text)]) for word, text in finding_words.known(report))
+    yield from (doc.labelled([(doc.Run(word, "known"), text)]) for word, text in phrases.known(report))
     if waived and report.waived:
         first = report.waived[0]
         others = f" and {len(report.waived) - 1} more" if len(report.waived) > 1 else ""
@@ -299,7 +299,7 @@ def _silenced(report: Report, *, waived: bool = True) -> Iterator[doc.Block]:
     for rule, each in report.coverage.thresholds:
         values = f"{each.spell(each.value)}, default {each.spell(each.default)}"
         yield doc.Say(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
-    for what, rules in finding_words.left_out(report):
+    for what, rules in phrases.left_out(report):
         yield doc.Say(f"{what}: {rules}.")
     for dataset, why in [*report.brought.items()][:BROUGHT_SHOWN]:
         yield doc.Say(f"Also audited: {dataset} ({why}).")
@@ -333,13 +333,13 @@ def failed(finding: Finding) -> doc.Finding:
     rows = [
         *_rows("Risk", [rule.impact] if finding.severity != "low" else []),
         *_rows("Seen", _evidence(seen)),
-        *_rows("Bugs", finding_words.bugs(finding)),
+        *_rows("Bugs", phrases.bugs(finding)),
         *_rows("Lesser", _lesser(finding)),
         *_rows("Fix", _fix(finding)),
         *_rows("More", [doc.Run(f"zaudit explain {rule.id}", "command", rule.url)] if rule.page else []),
     ]
-    where: doc.Line = finding_words.where(finding), *_aside(finding_words.at_least(finding))
-    says = finding_words.sentence(finding)
+    where: doc.Line = phrases.subjects_of(finding), *_aside(phrases.at_least(finding))
+    says = phrases.statement(finding)
     return doc.Finding(_severity(finding), rule.id, where, says, tuple(rows))
 
 
@@ -356,7 +356,7 @@ def _grouped(found: Sequence[Finding]) -> list[list[Finding]]:
     """Each failure alone; what is unknown for the same reasons together."""
     groups: dict[object, list[Finding]] = {}
     for finding in found:
-        key: object = id(finding) if finding.failed else finding_words.unasked(finding) or finding.reasons
+        key: object = id(finding) if finding.failed else phrases.unasked(finding) or finding.reasons
         groups.setdefault(key, []).append(finding)
     return list(groups.values())
 
@@ -371,12 +371,12 @@ def _unknown(report: Report) -> Iterator[doc.Block]:
 def _undecided(group: Sequence[Finding], report: Report) -> doc.Finding:
     worst, word = group[0], doc.Run("UNKNOWN", "undecided")
     rules = list(dict.fromkeys(finding.rule.id for finding in group))
-    if finding_words.unasked(worst):  # what an older zaudit did not ask, once for all rules that want it
+    if phrases.unasked(worst):  # what an older zaudit did not ask, once for all rules that want it
         many = len(rules) > 1
         grade = f"at most {worst.severity} if they fail" if many else f"{worst.severity} if it fails"
         where: doc.Line = f"{len(rules)} rule{'s' * many}", *_aside(grade)
         rows = [*_rows("Rules", [", ".join(rules)]), *_rows("Lacks", [", ".join(report.unasked)])]
-        says = finding_words.recorded_by(report)
+        says = phrases.recorded_by(report)
         return doc.Finding(word, "not in the recording", where, says, tuple(rows), "open")
     others = [each for each in rules if each != worst.rule.id]
     reasons: list[doc.Line] = [
@@ -386,30 +386,30 @@ def _undecided(group: Sequence[Finding], report: Report) -> doc.Finding:
     if len(worst.reasons) > EVIDENCE_SHOWN:
         reasons.append(doc.Run(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim"))
     rows = [
-        *_rows("Bugs", finding_words.bugs(worst)),
+        *_rows("Bugs", phrases.bugs(worst)),
         *_rows("Also", [", ".join(others)] if others else []),
         *_rows("Because", reasons),
     ]
-    where = finding_words.where(*group), *_aside(f"{worst.severity} if it fails")
-    return doc.Finding(word, worst.rule.id, where, finding_words.question(worst), tuple(rows), "open")
+    where = phrases.subjects_of(*group), *_aside(f"{worst.severity} if it fails")
+    return doc.Finding(word, worst.rule.id, where, phrases.question(worst), tuple(rows), "open")
 
 
 def _evidence(verdicts: Sequence[Judged]) -> Iterator[doc.Line]:
     """What was seen of the first subject, each with what repeats the observation, and how many others it was seen of."""
     first, others = verdicts[0], verdicts[1:]
     names = list(dict.fromkeys(str(each.subject) for each in others if each.subject != first.subject))
-    seen = finding_words.evidence(first)
+    seen = phrases.evidence(first)
     for text, repeat in seen[:EVIDENCE_SHOWN]:
         yield text, *((("   "), doc.Run(repeat, "repeat")) if repeat else ())
     hidden = len(seen) - EVIDENCE_SHOWN
     more = [f"{hidden} more observation{'s' if hidden > 1 else ''} (--format json has all)"] if hidden > 0 else []
-    more += [f"the same on {len(names)} more: {finding_words.listed(names)}"] if names else []
+    more += [f"the same on {len(names)} more: {phrases.listed(names)}"] if names else []
     if more:
         yield doc.Run(f"and {' and '.join(more)}", "dim")
 
 
 def _lesser(finding: Finding) -> Iterator[str]:
-    lesser = finding_words.lesser_bugs(finding)
+    lesser = phrases.lesser_bugs(finding)
     yield from (text for text, _ in lesser[:EVIDENCE_SHOWN])
     if len(lesser) > EVIDENCE_SHOWN:
         yield f"and {len(lesser) - EVIDENCE_SHOWN} more (--format json has all)"
@@ -417,9 +417,9 @@ def _lesser(finding: Finding) -> Iterator[str]:
 
 def _fix(finding: Finding) -> Iterator[doc.Line]:
     """The commands, what they cost, and what no command can say."""
-    fix, commands = finding.fix, finding_words.commands(finding)
+    fix, commands = finding.fix, phrases.commands(finding)
     for i, each in enumerate(commands[:COMMANDS_SHOWN]):
-        yield "" if i else finding_words.condition(finding), doc.command(each)
+        yield "" if i else phrases.condition(finding), doc.command(each)
     if len(commands) > COMMANDS_SHOWN:
         yield doc.Run(f"and {len(commands) - COMMANDS_SHOWN} more like it (--format json has all)", "dim")
     yield _cost(finding), f" {fix.text}"
@@ -428,11 +428,11 @@ def _fix(finding: Finding) -> Iterator[doc.Line]:
 def _waived(finding: Finding) -> doc.Finding:
     """What somebody answers for: as short as it can be said, with who and until when."""
     where: doc.Line = (
-        finding_words.where(finding),
+        phrases.subjects_of(finding),
         *_aside(f"{finding.severity}{'' if finding.failed else ' if it fails'}"),
     )
     rows = (*_rows("Risk", [finding.rule.impact]), *_rows("Waived", [_waiver(finding)]))
-    says = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
+    says = phrases.statement(finding) if finding.failed else phrases.question(finding)
     return doc.Finding(doc.Run("WAIVED", "waived"), finding.rule.id, where, says, rows, "open")
 
 
@@ -447,7 +447,7 @@ def _passed(report: Report) -> Iterator[doc.Block]:
 
 
 def _pass(rule: str, verdicts: Sequence[Judged]) -> doc.Finding:
-    where = finding_words.listed(list(dict.fromkeys(str(each.subject) for each in verdicts)))
+    where = phrases.listed(list(dict.fromkeys(str(each.subject) for each in verdicts)))
     return doc.Finding(doc.Run("passed", "passed"), rule, where, "", tuple(_rows("Seen", _evidence(verdicts))), "good")
 
 
@@ -488,4 +488,4 @@ def _end(report: Report) -> Iterator[doc.Block]:
 
 def left_out(report: Report) -> doc.Section:
     """The rules that somebody left out, where an audit is a part of another page."""
-    return doc.section("", (doc.Say(f"{what}: {rules}.", "dim") for what, rules in finding_words.left_out(report)))
+    return doc.section("", (doc.Say(f"{what}: {rules}.", "dim") for what, rules in phrases.left_out(report)))

@@ -13,7 +13,7 @@ from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, Coverage, Finding, exit_code, opening
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdicts
-from auditor.report import event_words
+from auditor.report import phrases
 from auditor.text import harmless, quoted
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ class Report(NamedTuple):
         grave = (
             each for each in counted if each.rule.damage and not each.failed and RANK[each.severity] >= RANK["high"]
         )
-        unseen, power = next(grave, None), event_words.of_a_cut(columns).outcome
-        lead = opening(found, cut=power == "lost", other=event_words.loses(columns), calm=power == "kept")
+        unseen, power = next(grave, None), phrases.of_a_cut(columns).outcome
+        lead = opening(found, cut=power == "lost", other=phrases.loses(columns), calm=power == "kept")
         return cls(
             **others,
             facts=facts,
@@ -110,8 +110,8 @@ class Report(NamedTuple):
     @property
     def headline(self) -> str:
         """The worst that is true: damage that is done, then what the next event would lose; and whether all was asked."""
-        power = event_words.of_a_cut(self.columns)
-        answer = WAIVED if self.standing == "waived" else event_words.headline(self.columns)
+        power = phrases.of_a_cut(self.columns)
+        answer = WAIVED if self.standing == "waived" else phrases.headline(self.columns)
         if self.lead and self.standing in ("stalled", "damaged", "at risk"):
             fault = _capital(self.lead)
             answer = f"{fault}. {answer}" if power.outcome == "lost" else fault
@@ -176,7 +176,7 @@ def _capital(worst: Finding) -> str:
 
 
 def _standing(columns: Sequence[Column], lead: Finding | None, unseen: Finding | None) -> Standing:
-    power = event_words.of_a_cut(columns)
+    power = phrases.of_a_cut(columns)
     if lead and lead.rule.damage:
         stops = lead.rule.harm == "availability" and lead.severity == "critical"
         return "stalled" if stops else "damaged"
@@ -186,7 +186,7 @@ def _standing(columns: Sequence[Column], lead: Finding | None, unseen: Finding |
         return "lost" if "commits" in power.takes else "corrupted"
     if power.outcome == "unknown" or unseen:
         return "cannot tell"
-    if event_words.loses(columns):
+    if phrases.loses(columns):
         return "one failure away"
     if lead:
         return "at risk"

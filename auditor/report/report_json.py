@@ -23,7 +23,7 @@ from auditor.judge.known_bugs import Bug
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 from auditor.model.write_cache import ENOUGH, bounds
-from auditor.report import event_words, finding_words
+from auditor.report import phrases
 from auditor.report.model import Report
 from auditor.text import quoted, unknown_headline, valid_unicode
 
@@ -109,7 +109,7 @@ def _column(column: Column, events: tuple[Event, ...]) -> dict[str, Any]:
 
 def _cell(cell: Cell, *events: Event) -> dict[str, Any]:
     said = _present(takes=cell.takes, word=[_word(each) for each in cell.parties], rules=cell.rules)
-    return {"outcome": cell.outcome, **said, "text": event_words.sentence(cell, events)}
+    return {"outcome": cell.outcome, **said, "text": phrases.sentence(cell, events)}
 
 
 def _night(night: Night) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         **_present(event=finding.event),
         "title": rule.title if finding.failed else unknown_headline(rule.title),
         "place": valid_unicode(finding.place),
-        "where": finding_words.where(finding),
+        "where": phrases.subjects_of(finding),
         "impact": rule.impact,
         "fix": {
             "commands": list(dict.fromkeys(each["command"] for each in verdicts if "command" in each)),

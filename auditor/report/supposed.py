@@ -12,7 +12,7 @@ from auditor.facts import HOST, Facts, Known
 from auditor.judge.event import EVENTS, Event, Severity
 from auditor.judge.finding import RANK
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
-from auditor.report import audit_page, finding_words, report_json, terminal
+from auditor.report import audit_page, phrases, report_json, terminal
 from auditor.report.document import Block, Document, Run, Say, Verdict, labelled, section
 from auditor.report.model import Report
 from auditor.text import valid_unicode
@@ -96,8 +96,8 @@ def entries(side: Side) -> dict[object, Entry]:
     for finding in side.report.findings:
         if finding.rule.id != KNOWN_BUGS:
             key = (finding.rule.id, finding.place)
-            text = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
-            entry = Entry(finding.rule.id, finding_words.where(finding), finding.severity, finding.failed, text)
+            text = phrases.statement(finding) if finding.failed else phrases.question(finding)
+            entry = Entry(finding.rule.id, phrases.subjects_of(finding), finding.severity, finding.failed, text)
             if key not in found or (entry.failed, RANK[entry.severity]) > (
                 found[key].failed,
                 RANK[found[key].severity],
@@ -129,7 +129,7 @@ def page(before: Side, after: Side, supposed: Sequence[str], **screen: Unpack[te
 
 def _page(before: Side, after: Side, supposed: Sequence[str]) -> Document:
     report, words = after.report, "; ".join(supposed)
-    where = f"{finding_words.listed(report.targets)} on {report.hostname}"
+    where = f"{phrases.listed(report.targets)} on {report.hostname}"
     blocks = (
         Verdict(audit_page.TONES.get(report.standing, "open"), f"{report.headline} (if {words})"),
         section(f"Now: {before.report.headline}", audit_page.events(before.report, audit_page.COLUMNS_SHOWN)),

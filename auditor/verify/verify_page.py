@@ -9,11 +9,11 @@ from functools import partial
 from typing import Unpack
 
 from auditor.codec import plain
-from auditor.report import audit_page, event_words, finding_words, html, report_json, terminal
+from auditor.report import audit_page, html, phrases, report_json, terminal
 from auditor.report import document as doc
-from auditor.report.finding_words import listed
 from auditor.report.html import Element, element, joined
 from auditor.report.model import Report
+from auditor.report.phrases import listed
 from auditor.text import duration, quoted, size, utc, valid_unicode
 from auditor.verify import charts, result
 from auditor.verify.charts import Bar
@@ -59,10 +59,10 @@ def left_to_believe(chain: result.Chain, report: Report | None) -> str:
     and that of others is not. Empty where it was not followed, or where the table says that something goes anyway."""
     if chain.outcome != "TRACED" or report is None:
         return ""
-    power = event_words.of_a_cut(report.columns)
+    power = phrases.of_a_cut(report.columns)
     match power.outcome:
         case "word":
-            return f"What is left to rely on at a power cut: {event_words.parties(power)}."
+            return f"What is left to rely on at a power cut: {phrases.parties(power)}."
         case "unknown":
             return f"What else a power cut would take is not known: {listed(power.rules)}."
         case "kept":
@@ -275,7 +275,7 @@ def _findings(report: Report) -> Iterator[doc.Block]:
     yield from audit_page.findings(report)
     covered = report.coverage
     yield doc.Say(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim")
-    yield from (doc.Say(f"{what}: {rules}.", "dim") for what, rules in finding_words.left_out(report))
+    yield from (doc.Say(f"{what}: {rules}.", "dim") for what, rules in phrases.left_out(report))
 
 
 def _pictures(verification: Verification, whole: bool) -> Iterator[doc.Section]:

@@ -25,7 +25,7 @@ from auditor.judge.event import SEVERITIES
 from auditor.judge.rule import Rule
 from auditor.judge.supposition import parse
 from auditor.recording.recording import ReplayHost
-from auditor.report import finding_words
+from auditor.report import phrases
 from auditor.report.model import Report
 from auditor.report.supposed import Side, difference, ranks
 from tests.fake import CommandLine
@@ -131,7 +131,7 @@ def test_where_steps_improve_the_worst_row_the_first_step_of_plan_and_page_is_on
         if at and not found.steps[0].findings[0].rule.damage:
             improved += 1
             assert at & {*found.steps[0].better}, name
-            first = finding_words.first(found.now)
+            first = phrases.first(found.now)
             assert first is not None, name
             helping = {id for step in found.steps if at & {*step.better} for id in ids(step)}
             assert first[1].rule.id in helping, name

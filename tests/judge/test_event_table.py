@@ -21,7 +21,7 @@ from auditor.judge.verdict import Verdict
 from auditor.judge.waivers import Answers
 from auditor.recording import recording
 from auditor.report import audit_page as audit_page
-from auditor.report import event_words
+from auditor.report import phrases
 from auditor.report.model import Report
 from tests import shared
 
@@ -116,7 +116,7 @@ def test_each_cell_that_is_lost_has_a_rule_that_explains_it(name: str) -> None:
 def test_a_log_device_that_is_lost_leaves_a_pool_that_imports_only_with_m() -> None:
     found = judged(looked(SINGLE_LOG).facts)
     assert cell(found.columns, "tank/db", "power+log").takes == ("commits", "import")
-    assert "LOSES up to" in event_words.sentence(cell(found.columns, "tank/db", "power+log"))
+    assert "LOSES up to" in phrases.sentence(cell(found.columns, "tank/db", "power+log"))
     assert severities(found)["slog-no-redundancy"] == "high"
 
 
@@ -178,7 +178,7 @@ def test_a_pool_that_lies_on_itself_says_so() -> None:
 
 def test_a_pool_that_does_not_work_has_no_table() -> None:
     assert columns(looked("2.3-suspended-path-failed").facts) == ()
-    assert event_words.worst(()).outcome == "unknown"
+    assert phrases.worst(()).outcome == "unknown"
 
 
 def test_what_a_site_has_declared_to_be_rebuilt_relies_on_the_replicas_and_counts_little() -> None:
@@ -199,7 +199,7 @@ def test_an_answer_of_the_site_says_who_answers_and_changes_no_cell() -> None:
             assert column.cells[event].outcome == cell(before.columns, column.names[0], event).outcome
     (word,) = cell(after.columns, "tank/wal", "power").parties
     assert (word.party, word.owner) == ("hypervisor", "ann")
-    assert "for which ann answers until 2099-01-01" in event_words.sentence(cell(after.columns, "tank/wal", "power"))
+    assert "for which ann answers until 2099-01-01" in phrases.sentence(cell(after.columns, "tank/wal", "power"))
     assert "container-or-vm-blind" not in severities(after)
 
 
@@ -224,7 +224,7 @@ def test_from_the_next_boot_on() -> None:
     (column,) = columns(facts)
     assert column.cells["power"].outcome == "word"
     assert column.next_boot["power"].outcome == "lost"
-    said = [line.text for line in event_words.lines(column, ("power",))]
+    said = [line.text for line in phrases.lines(column, ("power",))]
     assert [each.startswith("after a restart of the host: LOSES") for each in said] == [False, True]
 
 
@@ -335,7 +335,7 @@ def test_what_goes_with_the_pool_is_told_by_the_oldest_mark_of_a_copy(
         made = 0 if hours is None else int(seen.now - hours * 3600)
         seen.replace(Fact(Subject("dataset", name), "copied_s", known(made, f"the newest mark is {name}#mark")))
     one = EventTable(seen).copies(("tank", "tank/db"))
-    assert event_words.sentence(Cell("lost", ("commits",), amounts=(one,))) == says
+    assert phrases.sentence(Cell("lost", ("commits",), amounts=(one,))) == says
 
 
 def test_the_loss_of_the_pool_is_a_row_and_decides_nothing() -> None:
@@ -343,7 +343,7 @@ def test_the_loss_of_the_pool_is_a_row_and_decides_nothing() -> None:
     assert before.columns
     assert {column.gone.outcome for column in before.columns if column.gone} == {"lost"}
     assert before.headline == "NO LOSS FOUND FROM ANY EVENT CHECKED, INCLUDING A POWER CUT"
-    assert not event_words.loses(before.columns)
+    assert not phrases.loses(before.columns)
     page = " ".join(audit_page.write_text(before, width=100).split())
     assert "loss of the pool: LOSES all that is not copied elsewhere" in page
     kept = Declared("tank", "rebuildable", "", "from db2", 1)

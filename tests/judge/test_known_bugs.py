@@ -17,7 +17,7 @@ from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE, Policy
 from auditor.judge.policy_file import parse
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import audit_page, changes, finding_words, report_json, report_reader
+from auditor.report import audit_page, changes, phrases, report_json, report_reader
 from auditor.report.formats import exchange
 from auditor.report.model import Report
 from tests import incidents, shared
@@ -80,7 +80,7 @@ def test_all_bugs_of_a_release_are_one_finding_with_the_worst_in_words() -> None
         title = next(bug.title for bug in counted if bug.harm == harm)
         assert title[1:] in one.message, "of each harm the worst is on the page"
     assert "release line without maintenance" in one.message
-    assert finding_words.sentence(one) == one.message
+    assert phrases.statement(one) == one.message
     assert not [each for each in found.findings if each.rule.id.startswith(known_bugs.PREFIX)]
 
 
@@ -126,7 +126,7 @@ def test_bugs_of_the_release_come_after_signs_of_the_host() -> None:
     order = [each.rule.id for each in found.findings if each.failed and each.severity == "high"]
     assert order[-1] == known_bugs.ID
     assert len(order) > 1
-    step = finding_words.first(found)
+    step = phrases.first(found)
     assert step is not None
     assert step[1].rule.id != known_bugs.ID
     told = report_reader.parse_report(report_json.document(found))
@@ -180,7 +180,7 @@ def test_the_upgrade_is_to_the_lowest_release_that_fixes_most(
 def test_the_fix_names_the_upgrade_first_and_then_each_workaround() -> None:
     (one,) = (each for each in about_bugs(report(SPLIT)) if each.failed)
     assert one.fix.cost == "needs restart"
-    first = finding_words.first_sentences(one.fix.text)
+    first = phrases.first_sentences(one.fix.text)
     assert first.startswith("Upgrade to OpenZFS 2.1.")
     assert first.endswith("; 3 have a workaround (-v shows it).")
     assert f"({HOLES}) Setting zfs_dmu_offset_next_sync=0" in one.fix.text
@@ -195,7 +195,7 @@ def test_a_bug_says_what_it_needs_and_what_was_seen_of_it() -> None:
     assert any("volume" in each for each in bug.here)
     assert not any("2.3.1" in each for each in bug.here)
     assert (bug.releases, bug.fixed_in) == ("2.2.7, 2.3.0 to 2.3.1", ("2.2.8", "2.3.2"))
-    line = next(each for each in finding_words.bugs(one) if each.startswith(FLUSHES))
+    line = next(each for each in phrases.bugs(one) if each.startswith(FLUSHES))
     assert "fixed in 2.2.8, 2.3.2" in line
     assert "zfs#17131" in line
 

@@ -17,7 +17,7 @@ from auditor.judge.rule import RuleError
 from auditor.judge.supposition import SuppositionError, parse
 from auditor.recording.recording import ReplayHost
 from auditor.registry import registry
-from auditor.report import finding_words
+from auditor.report import phrases
 from auditor.report import supposed as comparison
 from auditor.report.model import Report
 from auditor.report.supposed import Difference, Side
@@ -142,7 +142,7 @@ def test_the_page_opens_with_the_worst_and_the_step_that_helps(
 ) -> None:
     report = judged(audit.suppose(look(name), list(map(parse, changes)))).report
     assert report.headline.startswith(headline)
-    assert (found := finding_words.first(report)) is not None
+    assert (found := phrases.first(report)) is not None
     assert found[1].rule.id == first
 
 

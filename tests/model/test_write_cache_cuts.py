@@ -21,7 +21,7 @@ from auditor.powercut.proof import DriveTrial as Session
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.recording.redaction import redact
 from auditor.report import audit_page as page
-from auditor.report import event_words, report_json
+from auditor.report import phrases, report_json
 from auditor.report.audit_page import promise
 from auditor.report.model import Report
 from auditor.sources import machine
@@ -122,7 +122,7 @@ def outcomes(report: Report) -> dict[str, tuple[str, str]]:
 
 
 def cell(report: Report, event: str = "power") -> Cell:
-    return event_words.worst(report.columns, event)  # type: ignore[arg-type]
+    return phrases.worst(report.columns, event)  # type: ignore[arg-type]
 
 
 def tried(report: Report, event: str = "power") -> set[Tried]:
@@ -156,7 +156,7 @@ def test_twenty_eight_cuts_are_evidence_and_never_a_proof() -> None:
     assert tried(report) == {Tried(f"nvme{number}n1", 28, 4, 0) for number in range(4)}
     assert "NOT VERIFIED" not in report.headline
     assert report.headline.endswith("(28 CUTS OF EACH, 0 LOST)")
-    text = event_words.sentence(cell(report))
+    text = phrases.sentence(cell(report))
     assert text.startswith(
         "no loss, relies on either nvme0n1 or nvme3n1 and either nvme1n1 or nvme2n1 (28 informative cuts of each, 0 lost:"
     )
@@ -168,7 +168,7 @@ def test_nothing_is_summed_over_drives() -> None:
     report = judged(recorded(*(HELD._replace(serial=serial, cuts=cuts) for serial, cuts in counts.items())))
     assert {each.held for each in tried(report)} == set(counts.values())
     assert "(12 TO 30 CUTS OF EACH, 0 LOST)" in report.headline
-    assert "fewer than 22.1 % of such cuts lose" in event_words.sentence(cell(report))
+    assert "fewer than 22.1 % of such cuts lose" in phrases.sentence(cell(report))
 
 
 def test_runs_of_one_drive_are_one_drive() -> None:
@@ -179,7 +179,7 @@ def test_runs_of_one_drive_are_one_drive() -> None:
 def test_a_drive_that_nobody_tried_stays_not_verified() -> None:
     report = judged(recorded(HELD))
     assert report.headline.endswith("(NOT VERIFIED)")
-    text = event_words.sentence(cell(report, "power+log"))
+    text = phrases.sentence(cell(report, "power+log"))
     assert "(not verified) and nvme1n1 (28 informative cuts of this drive, 0 lost" in text
     assert Tried("nvme2n1", 0, 1, 0) in tried(report)
 
@@ -248,7 +248,7 @@ def test_damage_that_no_power_cut_made_is_no_evidence_of_either(verdict: str) ->
 def test_too_few_cuts_are_not_shown_as_evidence() -> None:
     report = judged(recorded(*(HELD._replace(serial=each, cuts=9, verdict="TOO FEW CUTS") for each in (*DATA, *LOGS))))
     assert report.headline.endswith("(NOT VERIFIED)")
-    assert event_words.tried(report.columns) == [
+    assert phrases.tried(report.columns) == [
         "nvme0n1, nvme3n1, nvme1n1 and nvme2n1: 9 informative, too few; 4 drives of the model tried, none lost flushed data"
     ]
 

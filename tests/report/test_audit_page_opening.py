@@ -9,9 +9,9 @@ import pytest
 from auditor.facts import Facts, Subject
 from auditor.judge.finding import RANK, findings, opening
 from auditor.judge.verdict import Verdict
-from auditor.report import audit_page, finding_words
+from auditor.report import audit_page, phrases
 from tests.folded import for_each
-from tests.report.test_event_words import RULES
+from tests.report.test_phrases import RULES
 from tests.shared import HOSTS, briefly, name_of, report_of
 
 POOL = Subject("pool", "tank")
@@ -61,7 +61,7 @@ def test_no_severe_failure_lies_below_a_headline_that_calms(case: Path) -> None:
     assert not (severe and report.standing in ("kept", "on the word"))
     if report.standing in ("damaged", "stalled", "at risk"):
         assert report.lead is not None
-        assert finding_words.first(report) is not None
+        assert phrases.first(report) is not None
         assert (report.lead.message.partition(" (")[0] or report.lead.rule.title).upper() in report.headline
 
 
@@ -87,7 +87,7 @@ def test_the_release_of_a_recording_is_harmless_in_the_headline() -> None:
 def test_one_copy_comes_before_what_no_event_causes_and_known_bugs_last(name: str, headline: str, first: str) -> None:
     report = report_of(HOSTS / name)
     assert report.headline.startswith(headline)
-    assert (found := finding_words.first(report)) is not None
+    assert (found := phrases.first(report)) is not None
     assert found[1].rule.id == first
 
 

@@ -15,7 +15,7 @@ from auditor.judge import verdict
 from auditor.judge.rule import digest
 from auditor.recording import lookup, recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import audit_page, changes, finding_words
+from auditor.report import audit_page, changes, phrases
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from auditor.verify import verify_page
@@ -89,8 +89,8 @@ def judged(past: Recording) -> Report:
 
 def test_a_dozen_rules_are_one_sentence() -> None:
     report = report_of(OLD)
-    hidden = {each.rule.id for each in report.findings if finding_words.unasked(each)}
-    hidden -= {each.rule.id for each in report.findings if not finding_words.unasked(each)}
+    hidden = {each.rule.id for each in report.findings if phrases.unasked(each)}
+    hidden -= {each.rule.id for each in report.findings if not phrases.unasked(each)}
     assert len(hidden) > 20
     text = audit_page.write_text(report, width=100, verbose=2)
     assert text.count("not in the recording") == 1

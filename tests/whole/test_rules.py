@@ -23,7 +23,7 @@ from auditor.judge.rule import RuleError, digest, events_of
 from auditor.judge.rule_file import load, load_folder
 from auditor.judge.verdict import ROUTES, fill, judge
 from auditor.registry import registry
-from auditor.report import finding_words
+from auditor.report import phrases
 from tests import rule_format, shared
 from tests.first_rules import THE_FIRST
 from tests.folded import for_each
@@ -425,7 +425,7 @@ def test_a_fix_either_looks_or_changes_something() -> None:
     """What "Fix first" stands before changes something; a command of neither kind is to be put into one of the two."""
     fixes = [each for rule in RULES for each in (rule.fix, *(case for case, _ in rule.fix.cases))]
     verbs = {each.command.source for each in fixes if each.command}
-    looks = {each for each in verbs if each.startswith(finding_words.LOOKS)}
+    looks = {each for each in verbs if each.startswith(phrases.LOOKS)}
     assert {each for each in verbs - looks if not each.startswith(CHANGES)} == set()
     assert not {each for each in looks if any(word in each for word in (" set ", "remove", "replace", " > "))}
 

@@ -10,11 +10,11 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Literal
 
 from auditor.judge.event import EVENTS, MEANS
-from auditor.report import audit_page, event_words, html, report_json, terminal
+from auditor.report import audit_page, html, phrases, report_json, terminal
 from auditor.report import document as doc
 from auditor.report.audit_page import TONES
-from auditor.report.event_words import used
 from auditor.report.formats import Format
+from auditor.report.phrases import used
 from auditor.report.report_reader import Finding, ReportDocument, brief, worst
 from auditor.text import utc
 
@@ -69,7 +69,7 @@ def _events(report: ReportDocument) -> Iterator[doc.Block]:
         due = [event for event in EVENTS if event in cells]
         rows: list[tuple[str, doc.Line]] = []
         for (outcome, text), alike in groupby(due, cells.__getitem__):
-            rows.append((event_words.happening(tuple(alike), due), doc.Run(text, LOOKS.get(outcome, ""))))
+            rows.append((phrases.happening(tuple(alike), due), doc.Run(text, LOOKS.get(outcome, ""))))
         groups.append((f"{shown}{more}", tuple(rows)))
     if groups:
         yield doc.Events(tuple(groups))

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from auditor.fleet import counting, fleet_page
-from auditor.report import audit_page, changes, finding_words, formats, report_json, sides
+from auditor.report import audit_page, changes, formats, phrases, report_json, sides
 from auditor.report.report_reader import parse_report
 from auditor.text import UNKNOWN, unknown_headline
-from tests.report.test_event_words import RULES
+from tests.report.test_phrases import RULES
 from tests.shared import HOSTS, report_of
 
 HOST = HOSTS / "2.3-suspended-wait"
@@ -98,6 +98,4 @@ def test_an_unknown_title_says_so_once() -> None:
     """A title is a noun phrase, so that it can stand behind "Unknown: " (tests/whole/test_prose.py)."""
     assert unknown_headline("Degraded pool") == "Unknown: Degraded pool"
     assert unknown_headline(unknown_headline("Degraded pool")) == "Unknown: Degraded pool"
-    assert all(
-        finding_words.question(each).startswith((UNKNOWN, "OpenZFS ")) for each in REPORT.findings if not each.failed
-    )
+    assert all(phrases.question(each).startswith((UNKNOWN, "OpenZFS ")) for each in REPORT.findings if not each.failed)

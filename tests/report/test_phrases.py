@@ -11,7 +11,7 @@ from auditor import rulebook
 from auditor.judge.cell import KEPT, Cell, Word
 from auditor.judge.event import EVENTS
 from auditor.judge.event_table import Column
-from auditor.report import event_words, finding_words, model
+from auditor.report import model, phrases
 from tests.folded import for_each
 from tests.golden import report_of
 from tests.shared import HOSTS
@@ -44,7 +44,7 @@ def column(**takes: Any) -> Column:
     ],
 )
 def test_the_headline_says_of_each_event_what_goes_at_it(columns: list[Column], said: str) -> None:
-    assert event_words.headline(columns) == said
+    assert phrases.headline(columns) == said
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_headline_says_of_each_event_what_goes_at_it(columns: list[Column], 
     ],
 )
 def test_an_amount_covers_all_that_take_commits(amounts: list[str], said: str) -> None:
-    assert event_words.sentence(Cell("lost", ("commits",), amounts=tuple(dict.fromkeys(amounts)))) == said
+    assert phrases.sentence(Cell("lost", ("commits",), amounts=tuple(dict.fromkeys(amounts)))) == said
 
 
 @pytest.mark.parametrize(
@@ -75,20 +75,20 @@ def test_an_amount_covers_all_that_take_commits(amounts: list[str], said: str) -
 )  # fmt: skip
 def test_what_is_relied_on(words: list[Word], said: str) -> None:
     cell = Cell("word", parties=tuple(words))
-    assert event_words.sentence(cell) == f"no loss, relies on {said}"
+    assert phrases.sentence(cell) == f"no loss, relies on {said}"
 
 
 @for_each("rule", sorted(each.id for each in RULES.values() if not each.fix.command))
 def test_the_first_sentence_of_what_to_do_can_be_done(rule: str) -> None:
     """It stands on the page alone where no command does it."""
-    said = finding_words.first_sentences(RULES[rule].fix.text)
+    said = phrases.first_sentences(RULES[rule].fix.text)
     assert len(said.split()) > 2
     assert not said.startswith("No release")
 
 
 def test_what_protects_pages_is_said_of_each_database() -> None:
     fix = RULES["torn-page-guard-off"].fix
-    said = " ".join(finding_words.first_sentences(each.text) for each in (fix, *(case for case, _ in fix.cases)))
+    said = " ".join(phrases.first_sentences(each.text) for each in (fix, *(case for case, _ in fix.cases)))
     assert "full_page_writes" in said
     assert "innodb_doublewrite" in said
 
@@ -97,15 +97,15 @@ def test_the_next_step_can_be_pasted() -> None:
     """Or it is the page of the rule, where the command has a word that stands for a device."""
     report = report_of(HOSTS / "2.1-slog-striped")
     striped = [each for each in report.findings if each.rule.id == "slog-no-redundancy"]
-    assert [finding_words.commands(each) for each in striped] != [[]]
+    assert [phrases.commands(each) for each in striped] != [[]]
     assert model._next_step(report.targets, striped) == "zaudit explain slog-no-redundancy"
 
 
 def test_of_several_subjects_a_merged_rule_says_the_case_of_the_first() -> None:
     found = {each.rule.id: each for each in report_of(HOSTS / "2.1-slog-striped").findings if each.failed}
-    said = finding_words.sentence(found["slog-no-redundancy"])
+    said = phrases.statement(found["slog-no-redundancy"])
     assert said.startswith(
         "log vdev nvme-QEMU_NVMe_Ctrl_LABNVME2 of pool tank is a single disk, and the log is striped"
     )
     assert said.endswith("; and 1 more")
-    assert finding_words.sentence(found["atime-on"]) == RULES["atime-on"].title
+    assert phrases.statement(found["atime-on"]) == RULES["atime-on"].title

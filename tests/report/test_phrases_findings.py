@@ -10,10 +10,10 @@ from auditor.facts import HOST, Fact, Facts, Subject, Value, known
 from auditor.judge.finding import findings
 from auditor.judge.rule import Fix
 from auditor.judge.verdict import Verdict, judge
-from auditor.report import audit_page, finding_words, report_json
+from auditor.report import audit_page, phrases, report_json
 from auditor.report.formats import exchange, pages
 from auditor.report.report_reader import parse_report
-from tests.report.test_event_words import RULES
+from tests.report.test_phrases import RULES
 from tests.shared import HOSTS, report_of
 
 CONDITION = re.compile(r"\b(first|unless|needs?|before)\b", re.IGNORECASE)
@@ -38,7 +38,7 @@ def test_a_command_whose_text_has_a_condition_says_what_it_needs() -> None:
         if fix.command
         and not fix.needs
         and CONDITION.search(fix.text)
-        and not fix.command.source.startswith(finding_words.LOOKS)
+        and not fix.command.source.startswith(phrases.LOOKS)
     }
     assert bare == set(FREE)
 
@@ -46,8 +46,8 @@ def test_a_command_whose_text_has_a_condition_says_what_it_needs() -> None:
 @pytest.mark.parametrize("host", ["2.1-degraded-mirror", "2.3-sync-disabled-local"])
 def test_every_format_prints_the_condition_before_the_command(host: str) -> None:
     report = report_of(HOSTS / next(each for each in HOSTS.names() if each.startswith(host)))
-    _, first = finding_words.first(report) or pytest.fail("no first step")
-    needs, command = first.fix.needs, finding_words.commands(first)[0]
+    _, first = phrases.first(report) or pytest.fail("no first step")
+    needs, command = first.fix.needs, phrases.commands(first)[0]
     assert needs
     assert report.next_step != command
     document = report_json.document(report, passed=False)
@@ -161,7 +161,7 @@ def test_a_log_device_is_not_replaced_while_other_drives_err_alike(errors: int, 
     )
 
 
-@pytest.mark.parametrize("bar", finding_words.BAR_RESTART)
+@pytest.mark.parametrize("bar", phrases.BAR_RESTART)
 @pytest.mark.parametrize("known", ["", "2026-11-01"])
 def test_no_first_step_restarts_a_host_that_may_not_come_up(bar: str, known: str) -> None:
     report = report_of(HOSTS / "2.1-degraded-mirror")
@@ -170,8 +170,8 @@ def test_no_first_step_restarts_a_host_that_may_not_come_up(bar: str, known: str
     assert upgrade.fix.cost == "needs restart"
     other = degraded._replace(rule=RULES[bar], known=known)
     alone = report._replace(lead=None, findings=(upgrade,))
-    assert finding_words.first(alone) == ("Fix first", upgrade)
-    found = finding_words.first(alone._replace(findings=(upgrade, other)))
+    assert phrases.first(alone) == ("Fix first", upgrade)
+    found = phrases.first(alone._replace(findings=(upgrade, other)))
     assert (found[1] if found else None) == (None if known else other)
 
 
@@ -181,7 +181,7 @@ def test_what_changes_a_pool_waits_until_it_is_no_longer_suspended(host: str) ->
     changing = [
         each
         for each in report.findings
-        if any(command.startswith(("zpool attach", "zpool replace")) for command in finding_words.commands(each))
+        if any(command.startswith(("zpool attach", "zpool replace")) for command in phrases.commands(each))
     ]
     assert changing
     assert all(each.fix.needs.startswith("Once the pool is no longer suspended") for each in changing)
@@ -245,17 +245,17 @@ def test_a_finding_about_several_subjects_shows_the_message_of_the_first(host: s
     found = [each for each in report_of(HOSTS / host).findings if each.failed and not each.message]
     several = [each for each in found if len({one.message for one in each.verdicts}) > 1]
     assert several
-    assert all(each.verdicts[0].message.partition(": ")[2] in finding_words.shortly(each) for each in several)
+    assert all(each.verdicts[0].message.partition(": ")[2] in phrases.shortly(each) for each in several)
 
 
 def test_the_rule_of_what_is_relied_on_is_a_step_while_it_is_unknown() -> None:
     """Models that drives.toml does not know: whether they are emulated is not known, and the headline rests on it."""
     report = report_of(HOSTS / "2.3-ashift-9-on-512e")
     assert report.standing == "on the word"
-    word, step = finding_words.first(report) or pytest.fail("no first step")
+    word, step = phrases.first(report) or pytest.fail("no first step")
     assert (word, step.rule.id, step.failed) == ("Look first", "container-or-vm-blind", False)
-    assert finding_words.severity(step) == "MEDIUM?"
-    assert [each.rule.id for each in finding_words.worst_first(report)] == ["container-or-vm-blind", "ashift-too-small"]
+    assert phrases.severity(step) == "MEDIUM?"
+    assert [each.rule.id for each in phrases.worst_first(report)] == ["container-or-vm-blind", "ashift-too-small"]
 
 
 def test_the_next_step_explains_what_the_page_names() -> None:
