@@ -132,7 +132,7 @@ def commands(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> lis
     return lines
 
 
-def page(engine: str, dataset: Subject, part: str, facts: Facts, short: bool = False) -> Iterator[doc.Block]:
+def page(engine: str, dataset: Subject, part: str, facts: Facts) -> Iterator[doc.Block]:
     found = compare(engine, dataset, part, facts)
     what = {"both": "its data and its log", "data": "its data", "log": "its log"}[part]
     yield doc.Say(f"{ENGINES[engine].title} on {dataset.name}: {what}. Nothing is changed.")
@@ -140,17 +140,16 @@ def page(engine: str, dataset: Subject, part: str, facts: Facts, short: bool = F
     spread = pool.spread if isinstance(pool, Pool) else ()
     if spread and part != "log" and ENGINES[engine].page_bytes:
         layout = f"layout: {spread[0]}; for small pages a pool of mirrors is the better answer"
-        yield doc.section("", [doc.Say(layout), _reasons(MIRRORS, short)])
+        yield doc.section("", [doc.Say(layout), _reasons(MIRRORS)])
     for each in found:
-        reasons = _reasons(each.advice, short, () if short else each.beside)
-        yield doc.section("", [doc.Say(f"{each.advice.property}: {each.said}"), reasons])
+        yield doc.section("", [doc.Say(f"{each.advice.property}: {each.said}"), _reasons(each.advice, each.beside)])
     yield doc.section("", _to_do(found, dataset, facts))
 
 
-def _reasons(each: Advice, short: bool, more: Sequence[tuple[str, str]] = ()) -> doc.Entries:
-    rows = [("why", each.reason), ("cost", each.cost), ("source", each.source)]
-    rows.append(("dispute", each.dispute or "None is known."))
-    return doc.labelled(((f"  {name}", text) for name, text in (*(rows[:1] if short else rows), *more)), at=11)
+def _reasons(each: Advice, more: Sequence[tuple[str, str]] = ()) -> doc.Entries:
+    dispute = ("dispute", each.dispute or "None is known.")
+    rows = (("why", each.reason), ("cost", each.cost), ("source", each.source), dispute, *more)
+    return doc.labelled(((f"  {name}", text) for name, text in rows), at=11)
 
 
 def _to_do(found: Sequence[Comparison], dataset: Subject, facts: Facts) -> Iterator[doc.Block]:

@@ -236,11 +236,10 @@ def advise() -> None:
 @click.option(
     "--part", type=click.Choice(PARTS), default="both", show_default=True, help="Which part of the database lies there."
 )
-@click.option("--short", is_flag=True, help="Only what is set, what is advised and why.")
 @_options.replay()
 @_options.looking
 @gathered
-def db(asked: Request, engine: str, dataset: str, part: str, short: bool) -> None:
+def db(asked: Request, engine: str, dataset: str, part: str) -> None:
     """Compare what DATASET is set to with what is recommended for ENGINE on the vdevs of its pool: the reason, what it costs,
     the source, who disputes it, and the commands that would change it."""
     from auditor.advice import properties
@@ -249,7 +248,7 @@ def db(asked: Request, engine: str, dataset: str, part: str, short: bool) -> Non
     seen = _look(asked, dataset)
     found = [each for each in seen.roots if each.kind == "dataset"]
     subject = found[0] if found else Subject("dataset", dataset)
-    _print(properties.page(engine, subject, part, seen.facts, short))
+    _print(properties.page(engine, subject, part, seen.facts))
 
 
 @advise.command(short_help="Say whether a log device would help, which kind and size.")
@@ -353,8 +352,6 @@ def checklist(
 @click.option("--despite", multiple=True, type=click.Choice(["degraded", "scrub", "full", "space"]),
               help="Run even if the pool is in this state (repeat for more).")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print what would be run and written; do nothing.")
-@click.option("--keep", is_flag=True, help="Keep the files; zaudit clean removes them.")
-@click.option("--yes", is_flag=True, help="Do not ask before writing more than 10 GiB.")
 @click.option(
     "--sweep",
     is_flag=True,

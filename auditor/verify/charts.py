@@ -1,4 +1,4 @@
-"""Charts of a verification: bars and heat maps as text, and as SVG."""
+"""Charts of a verification: heat maps and curves as text, and as SVG."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def ticks(last: float) -> list[tuple[float, str]]:
     return [mark for mark in ((math.log10(2), "50 %"), *nines) if mark[0] <= last]
 
 
-# Pictures as text: latency heat map, percentile curve, bars. Unicode; :data:`auditor.report.terminal.ASCII` is one to one.
+# Pictures as text: latency heat map, percentile curve. Unicode; :data:`auditor.report.terminal.ASCII` is one to one.
 
 LABEL = 8  # columns of the axis on the left
 SHADES = ((0.30, "█"), (0.10, "▓"), (0.02, "▒"), (0.0, "░"))  # above this share of the syncs of a column
@@ -202,36 +202,6 @@ def percentile_curve(
     if limits:
         says += "; ─┤ an objective"
     return Drawing(tuple(lines), says + ".")
-
-
-class Bar(NamedTuple):
-    """One bar. value: where it ends; low, high: between which its trials lie."""
-
-    label: str
-    value: float
-    low: float
-    high: float
-    text: str
-
-
-def bar_lines(rows: Sequence[Bar], width: int, mark: float) -> list[str]:
-    """Bars on a log axis from 1 on: ─ the spread of the trials; ┊ at a value that they are measured by."""
-    label = max((len(row.label) for row in rows), default=0)
-    text = max((len(row.text) for row in rows), default=0)
-    room = max(width - label - text - 4, 10)
-    top = math.log(max([row.high for row in rows] + [mark]) * 1.05)
-
-    def at(value: float) -> int:
-        return min(max(round(math.log(max(value, 1e-9)) / top * room), 0), room)
-
-    lines = []
-    for row in rows:
-        cells = [" "] * (room + 1)
-        cells[at(mark)] = "┊"
-        cells[at(row.low) : at(row.high)] = "─" * (at(row.high) - at(row.low))
-        cells[: at(row.value)] = "█" * at(row.value)
-        lines.append(f"{row.label:>{label}}  {row.text:>{text}} {''.join(cells)}".rstrip())
-    return lines
 
 
 # -- axes ----------------------------------------------------------------------------------------------------------
@@ -388,25 +358,6 @@ def histogram(latency: Histogram, what: str) -> Element | None:
         parts += _bar_row(i, left, f"≤ {duration(ns)}", left, room * count / most, says)
     told = ", ".join(f"{count:,} up to {duration(ns)}" for ns, count in rows)
     return _svg(f"{what[:1].upper()}{what[1:]} by latency: {told}", TOP + STEP * len(rows) + 8, parts)
-
-
-def bars(rows: Sequence[Bar], mark: float, mark_name: str) -> Element:
-    """Bars on a log axis from 1 on, with the spread of the trials, and a line at a value that they are measured by."""
-    left = 270.0
-    top = math.log(max([row.high for row in rows] + [mark]) * 1.1)
-    room = WIDTH - left - RIGHT - 70
-
-    def at(value: float) -> float:
-        return left + min(max(math.log(max(value, 1e-9)) / top, 0.0), 1.0) * room
-
-    parts = list[Element]()
-    for i, row in enumerate(rows):
-        parts += _bar_row(i, left, f"{row.label}   {row.text}", left, at(row.value) - left)
-        parts.append(_path("spread", f"M{at(row.low):.1f} {TOP + STEP * i + 12}H{at(row.high):.1f}"))
-    bottom = TOP + STEP * len(rows)
-    parts.append(_path("limit", f"M{at(mark):.1f} {TOP}V{bottom}"))
-    parts.append(_text(at(mark), bottom + 16, mark_name, "middle", "limitname"))
-    return _svg("Time by how often is synced", bottom + 24, parts)
 
 
 class StreamBar(NamedTuple):

@@ -275,8 +275,8 @@ def ready(profile: Profile, facts: Facts) -> str:
     return said.strip()
 
 
-def run_trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: Progress | None, *, keep: bool) -> Trial:
-    """Carry out a plan. Raises CannotVerify, PlaceError or Interrupted; the place is gone then, unless keep says otherwise."""
+def run_trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: Progress | None) -> Trial:
+    """Carry out a plan. Raises CannotVerify, PlaceError or Interrupted; the place is gone then."""
     version = ready(plan.profile, facts)
     pool = Subject("pool", plan.dataset.partition("/")[0])
     counters = (
@@ -286,7 +286,7 @@ def run_trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: P
     smart = {disk.name for leaf in facts.linked(pool, "zil_leaves") for disk in facts.linked(leaf, "disks")}
     patterns = [*counters]  # and, for root, the SMART logs of the NVMe drives that commits land on
     patterns += [f"{verify_trial.SMART}{disk}" for disk in sorted(smart) if disk.startswith("nvme") and not host.euid]
-    notes, landed = [], ""
+    notes, landed = list[str](), ""
     done: list[FioRun] = []
     scan = _scan(host, pool)
     with interruptible():
@@ -298,14 +298,11 @@ def run_trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: P
                     if landed == made.dataset:
                         done += _steps(host, plan, here, patterns, progress)
                 finally:
-                    if not keep and made.kind == "directory":
+                    if made.kind == "directory":
                         with contextlib.suppress(PlaceError, OSError):  # what is wrong is told by _remove()
                             here.empty()  # wherever the directory lies by now
         finally:
-            if keep:
-                notes.append(f"{made.path} was kept; zaudit clean removes it")
-            else:
-                notes += _remove(made)
+            notes += _remove(made)
     return Trial(
         target=plan.dataset,
         dataset=made.dataset,

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import click
 
 from auditor import __version__, audit, rulebook
 from auditor.data.platforms import ANY, filled
@@ -419,9 +416,7 @@ def live(
         whys = (each.text + (override.format(each.override) if each.override else "") for each in standing)
         raise Refused(f"not run: {'; '.join(whys)}")
     execution.ready(asked, seen.facts)
-    if planned.most_bytes > ASK_FROM and not request.yes:
-        confirm(planned)
-    done = execution.run_trial(machine, planned, seen.facts, request.slo, steps, keep=request.keep)
+    done = execution.run_trial(machine, planned, seen.facts, request.slo, steps)
     unkept = keep(host, request.record, (request.target,), options, chosen.rules, trial.to_text(done))
     for each in done.notes:
         note(f"zaudit: {harmless(each)}")
@@ -468,8 +463,6 @@ def summary(found: VerifyResult) -> str:
 
 # What ``zaudit verify`` will do: its arguments, the plan that follows from them, and the plan in words.
 
-ASK_FROM = 10 << 30
-
 
 class VerifyRequest(NamedTuple):
     """The arguments of ``zaudit verify``, as they were given."""
@@ -482,8 +475,6 @@ class VerifyRequest(NamedTuple):
     limit: str = ""
     despite: tuple[str, ...] = ()
     dry_run: bool = False
-    keep: bool = False
-    yes: bool = False
     record: Path | None = None
     timeout: float = 30.0
     fail_on: Severity = "low"
@@ -517,13 +508,6 @@ def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> fio.P
     elif request.sweep_size:
         raise Refused("--sweep-size says how much --sweep writes: it needs --sweep")
     return planned
-
-
-def confirm(planned: fio.Plan) -> None:
-    text = f"up to {size(planned.most_bytes)} will be written to {harmless(planned.dataset)}"
-    if not sys.stdin.isatty():
-        raise Refused(f"not run: {text}; --yes says that this is meant")
-    click.confirm(f"zaudit: {text}. Go on?", abort=True, err=True)
 
 
 def described(

@@ -16,8 +16,7 @@ from auditor.report.model import Report
 from auditor.report.phrases import listed
 from auditor.text import duration, quoted, size, utc, valid_unicode
 from auditor.verify import charts, result
-from auditor.verify.charts import Bar
-from auditor.verify.comparison import TIMES, Comparison, Step, Sweep, document, find, named
+from auditor.verify.comparison import Comparison, Step, Sweep, document, find, named
 from auditor.verify.result import (
     CANNOT_EXCLUDE,
     JOB_FILE,
@@ -406,7 +405,7 @@ def compared(comparison: Comparison) -> doc.Section:
 
 
 SWEEP_TITLE = "What a sync costs"
-MARK = f"{TIMES:g} times one sync at the end"
+DOUBLING, LONGEST = 4, 40  # cells of a bar
 
 
 def spread(step: Step) -> str:
@@ -417,32 +416,27 @@ def spread(step: Step) -> str:
     return f"{step.median_s:.3g} s{between}"
 
 
-def sweep_rows(sweep: Sweep) -> list[Bar]:
-    """A bar for each step, in times of "at the end"; none where that was not measured."""
-    drawn = [step for step in sweep.steps if step.seconds and all(0 < each < math.inf for each in step.seconds)]
-    ends = [step.median_s for step in drawn if step.every == 0]
-    return [
-        Bar(named(step.every), step.median_s / unit, min(step.seconds) / unit, max(step.seconds) / unit, spread(step))
-        for unit in ends[:1]
-        for step in drawn
-        if len(ends) == 1
-    ]
+def _bar(step: Step, end: float) -> tuple[doc.Line, doc.Line]:
+    """How many times the time of one sync at the end, by the medians, and as a bar on a log axis."""
+    times = step.median_s / end if step.seconds and end > 0 else 0.0
+    if not 0 < times < math.inf:
+        return "", ""
+    return f"{times:.3g}", doc.Run("█" * min(round(DOUBLING * math.log2(max(times, 1))), LONGEST), "low")
 
 
 def swept(sweep: Sweep) -> doc.Section:
     """The section of a page."""
     first, *others = find(sweep).says
-    drawn = sweep_rows(sweep)
-    blocks: list[doc.Block] = [doc.Say(first, "strong"), doc.Say(f"{size(sweep.amount)} written with a sync …", "dim")]
-    if drawn:
-        says = f"Bars on a log axis from one sync at the end; ┊ {MARK}, ─ slower trials."
-        picture = element("p", f"Bars on a log axis from one sync at the end, by the medians; the line is {MARK}.")
-        blocks.append(
-            doc.Picture(
-                lambda width: doc.Drawing(tuple(charts.bar_lines(drawn, width, TIMES)), says),
-                lambda: joined((charts.bars(drawn, TIMES, MARK), picture)),
-            )
-        )
-    else:
-        blocks.append(doc.table(("", ""), ((named(step.every), spread(step)) for step in sweep.steps)))
-    return doc.Section(SWEEP_TITLE, (*blocks, *map(doc.Say, others)))
+    end = next((step.median_s for step in sweep.steps if step.every == 0 and step.seconds), 0.0)
+    columns = ("", "", doc.Column("times", number=True), doc.Column("", aside=True))
+    rows = ((named(step.every), spread(step), *_bar(step, end)) for step in sweep.steps)
+    return doc.Section(
+        SWEEP_TITLE,
+        (
+            doc.Say(first, "strong"),
+            doc.Say(f"{size(sweep.amount)} written with a sync …", "dim"),
+            doc.table(columns, rows),
+            doc.Say("times: that of one sync at the end, by the medians, with bars on a log axis.", "dim"),
+            *map(doc.Say, others),
+        ),
+    )

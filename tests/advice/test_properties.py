@@ -78,15 +78,6 @@ def test_each_property_has_its_reason_cost_source_and_dispute(
         assert "advised: disabled" not in text
 
 
-def test_short_is_what_is_set_and_why(zaudit: CommandLine) -> None:
-    text = told_of(zaudit, "postgres", "2.4-healthy-raidz1", "--short")
-    assert "  why      An fsync then means" in text
-    assert "  cost  " not in text
-    assert text.endswith(
-        "Of 9 properties: 8 as advised, 1 differs.\nWhat would set them:\n  zfs set atime=off tank/db\n"
-    )
-
-
 @pytest.mark.parametrize("name", ["2.4-healthy-raidz1", "2.4-healthy-draid"])
 def test_on_raidz_and_draid_the_next_size_is_advised(zaudit: CommandLine, name: str) -> None:
     text = told_of(zaudit, "mysql", name)

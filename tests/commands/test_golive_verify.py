@@ -84,9 +84,7 @@ def runs(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
         (("tank/db", "--size", "big"), 2, "'big' is not a size"),
         (("tank/db", "--limit", "big"), 2, "'big' is not a size"),
         (("tank/db", "--despite", "suspended"), 2, "'suspended' is not one of"),
-        (("tank/db", "--ab", "drive"), 2, "'drive' is not"),
         (("tank/db", "--format", "pdf"), 2, "'pdf' is not one of"),
-        (("tank/db", "--limit", "11g"), 2, "--yes says that this is meant"),
         (("tank/db", "--sweep-size", "16m"), 2, "--sweep-size says how much --sweep writes: it needs --sweep"),
         (("tank/db", "--sweep", "--sweep-size", "1m"), 2, "a sweep of 1 MiB: at least 4 MiB are needed"),
         (("tank/away",), 2, "not run: tank/away may not be mounted"),
@@ -94,7 +92,7 @@ def runs(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
         (("--replay", HOSTS / "2.3-healthy-mirrored-slog"), 2, "no verification is recorded there"),
         (("tank/db", "--compare", HOSTS / "2.3-healthy-mirrored-slog"), 2, "no verification is recorded there"),
     ],
-    ids=range(18),
+    ids=range(16),
 )
 def test_errors_are_one_line(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...], code: int, says: str

@@ -244,14 +244,6 @@ def test_strace_is_the_owner_too_and_sees_the_calls(ground: Ground) -> None:
     assert watcher.index("--reuid") < watcher.index("strace") < watcher.index("fio")
 
 
-def test_what_is_kept_is_the_owners(ground: Ground) -> None:
-    trial = ground.trial(ground.plan("warm"), keep=True)
-    kept = Path(trial.place)
-    assert {path.stat().st_uid for path in (kept, *kept.iterdir())} == {EVIL}
-    assert [wrong for _, wrong in cleaned()] == [""]
-    assert not kept.exists()
-
-
 def cleaned() -> list[tuple[Place, str]]:
     """``zaudit clean`` when the process that made the places is gone."""
     for each in list(ledger.places()):

@@ -59,9 +59,9 @@ class Bench:
         steps = tuple(Step(name, name, ("log",), seconds, limit) for name in names or ("warm", "log"))
         return Plan("tank/db", "directory", asked, "quick", 1 << 20, steps, 1 << 20, limit)
 
-    def trial(self, planned: Plan | None = None, *, keep: bool = False) -> Trial:
+    def trial(self, planned: Plan | None = None) -> Trial:
         seen = facts(MIRRORED, "log", "standard", {})
-        return execution.run_trial(self.host, planned or self.plan(), seen, "", None, keep=keep)
+        return execution.run_trial(self.host, planned or self.plan(), seen, "", None)
 
     def left(self) -> list[str]:
         return [path.name for folder in (self.tank, self.state) if folder.exists() for path in folder.iterdir()]
@@ -245,14 +245,6 @@ def test_a_scrub_that_nobody_could_see_is_not_none(bench: Bench) -> None:
     for answer in (Capture(1, b""), Capture(None, fault="no answer within 30 s"), Capture(0, b"  pool: tank\n")):
         bench.host.commands = {("zpool", "status", "tank"): answer}
         assert bench.trial().scan == trial.UNSEEN
-
-
-def test_kept_files_stay_until_they_are_cleaned(bench: Bench) -> None:
-    bench.fio(GOOD)
-    done = bench.trial(keep=True)
-    assert (Path(done.place) / "zaudit.log.0.0").exists()
-    assert done.notes == (f"{done.place} was kept; zaudit clean removes it",)
-    assert [each.path for each in ledger.places()] == [done.place]
 
 
 # -- nothing is run -----------------------------------------------------------------------------------------------

@@ -239,21 +239,6 @@ def test_a_curve_tells_what_is_judged_from_what_is_not() -> None:
     assert all(each in axis for each in ("50 %", "90 %", "99 %", "99.9 %", "99.99 %"))
 
 
-def test_bars_end_where_their_values_are() -> None:
-    rows = [
-        charts.Bar("a", 2.0, 2.0, 2.0, "2x"),
-        charts.Bar("b", 8.0, 7.0, 9.0, "8x"),
-        charts.Bar("c", 0.5, 0.4, 0.6, ""),
-    ]
-    lines = charts.bar_lines(rows, 80, 2.0)
-    assert max(map(len, lines)) <= 80
-    lengths = [line.count("█") for line in lines]
-    assert lengths[1] == pytest.approx(3 * lengths[0], abs=1)
-    assert lengths[2] == 0
-    assert "┊" in lines[2]
-    assert "─" in lines[1]
-
-
 def test_every_character_of_a_picture_has_one_in_ascii() -> None:
     drawn = "".join(chr(char) for char in ASCII if len(ASCII[char]) == 1)
     for verification in map(made, MADE):
