@@ -377,7 +377,6 @@ class Layout(NamedTuple):
         return -(-both // (self.parity + 1)) * (self.parity + 1) * self.sector
 
     def share(self, block: int) -> float:
-        """How much of what it takes is data."""
         return block / self.takes(block)
 
     @property

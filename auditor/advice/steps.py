@@ -90,8 +90,6 @@ class Step(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A finding for which there is no step, and why."""
-
     finding: Finding
     reason: str
 

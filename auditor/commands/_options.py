@@ -128,7 +128,6 @@ def together(*options: Option) -> Option:
 
 
 def timeout(words: str = "Give up on a command after this time.", default: float = 30.0) -> Option:
-    """``--timeout SECONDS``."""
     return click.option(
         "--timeout", type=Seconds(0.1, 3600), default=default, show_default=True, metavar="SECONDS", help=words
     )
@@ -206,7 +205,6 @@ def is_old(age: float, most: float | None) -> bool:
 
 
 def engines(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """The databases that ``--db`` knows."""
     from auditor.databases import ENGINES
 
     return [CompletionItem(name) for name in ENGINES if name.startswith(incomplete)]
@@ -263,12 +261,10 @@ record = click.option("--record", type=Local(), metavar="REC", help="Also write 
 
 
 def replay(words: str = "A recording instead of this host.") -> Option:
-    """``--replay REC``."""
     return click.option("--replay", type=Local(), metavar="REC", help=words)
 
 
 def output(words: str) -> Option:
-    """``--output FILE``."""
     return click.option("-o", "--output", type=Output(), metavar="FILE", help=words)
 
 

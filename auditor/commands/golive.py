@@ -284,7 +284,6 @@ def _print(blocks: Iterator[Block]) -> None:
 
 
 def _look(asked: Request, name: str) -> Look:
-    """One pool or dataset, here or in a recording. Raises NothingToAudit."""
     return asked._replace(targets=(name,)).choose().look().narrowed()
 
 

@@ -312,7 +312,6 @@ OF_THE_ZIL = (fallbacks, always, past_the_slog, alone)  # rest on what the ZIL c
 
 
 def causes(seen: CauseContext) -> tuple[Cause, ...]:
-    """All that stand out."""
     return tuple(cause for finder in FINDERS if not (seen.mixed and finder in OF_THE_ZIL) for cause in finder(seen))
 
 

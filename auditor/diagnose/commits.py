@@ -207,12 +207,10 @@ def _only_volume(zils: set[int], counted: Counters, facts: Facts) -> dict[int, s
 
 
 def volumes(names: Collection[str], facts: Facts) -> set[str]:
-    """Those of these datasets that are volumes."""
     return {name for name in names if facts.get(Subject("dataset", name), "type").word() == "volume"}
 
 
 def silent(counted: Counters, facts: Facts) -> list[str]:
-    """Datasets with sync=disabled that were written to."""
     return [
         each.name
         for each in counted.datasets
@@ -287,7 +285,6 @@ class ProcessLoad(NamedTuple):
 
 
 def meant(target: str) -> bool:
-    """Whether a process is named."""
     return PID.fullmatch(target) is not None
 
 

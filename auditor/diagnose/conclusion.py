@@ -292,7 +292,6 @@ def _not_durable(counted: Counters, facts: Facts, trace: Trace, where: dict[int,
 
 
 def _commands(seen: Observation, counted: Counters) -> tuple[str, ...]:
-    """What shows the same again."""
     devices = " ".join(quoted(f"/sys/block/{leg.device}/stat") for leg in counted.legs)
     return (
         f"zaudit diagnose {seen.named.pid if seen.named else quoted(seen.target)}",
@@ -306,8 +305,6 @@ def _commands(seen: Observation, counted: Counters) -> tuple[str, ...]:
 
 
 class Moment(NamedTuple):
-    """One look."""
-
     reading: Reading
     looked: Histograms
 

@@ -137,7 +137,6 @@ def _begins(said: CounterSnapshot, setting: str, *values: str) -> bool:
 
 @cache
 def counters(engine: str) -> tuple[Counter, ...]:
-    """In the order of the page."""
     return tuple(data.record(Counter, each) for each in data.table(FILE)[engine]["counter"])
 
 
@@ -182,7 +181,6 @@ def _uncounted(said: CounterSnapshot) -> str:
 
 
 def _commands(said: CounterSnapshot, listed: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Of the tables that this server has."""
     return (command for command, table in listed if not table or any(each.startswith(table) for each in said.before))
 
 

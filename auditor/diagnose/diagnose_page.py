@@ -128,7 +128,6 @@ def beside(found: Diagnosis, report: Report | None) -> list[Finding]:
 
 
 def next_step(found: Diagnosis) -> str:
-    """One command or deed."""
     target = quoted(found.target)
     if found.causes and found.outcome != "INCONCLUSIVE":
         return found.causes[0].fix

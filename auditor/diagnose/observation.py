@@ -103,7 +103,6 @@ class Observation(NamedTuple):
 
 
 def to_text(observation: Observation) -> str:
-    """As JSON."""
     return codec.to_member(SCHEMA, observation)
 
 
@@ -202,7 +201,6 @@ def devices(pool: Subject, facts: Facts) -> tuple[str, ...]:
 
 
 def patterns(pool: Subject, facts: Facts) -> tuple[str, ...]:
-    """What one moment reads and asks."""
     return (*trial.patterns(pool.name, devices(pool, facts)), *(f"{PRESSURE}/{what}" for what in PRESSED))
 
 

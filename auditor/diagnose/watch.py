@@ -244,7 +244,6 @@ class _Times(NamedTuple):
 
 
 def _times(host: Host) -> dict[int, _Times]:
-    """By thread."""
     found = {}
     for path, text in host.read(Read((THREADS,))).text.items():
         cells = text.split()
@@ -314,8 +313,6 @@ EXITS: dict[Outcome, int] = {
 
 
 class DiagnoseOptions(NamedTuple):
-    """What the command line says."""
-
     target: str
     seconds: float
     traced: bool
@@ -441,7 +438,6 @@ def columns(*, narrowed: bool, width: int | None) -> list[str]:
 
 
 def header(told: Sequence[str]) -> str:
-    """The names."""
     return GAP.join(each.rjust(WIDTHS[each]) for each in told)
 
 

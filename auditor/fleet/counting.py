@@ -46,7 +46,6 @@ class HostLook(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Which look it was."""
         return self.name, self.taken, self.recording
 
 
@@ -190,7 +189,6 @@ def looks(rows: Iterable[Row], now: float) -> Looks:
 
 
 def ahead(taken: float, now: float) -> bool:
-    """Whether that time has not come."""
     return taken - now > AHEAD
 
 

@@ -167,7 +167,6 @@ def absent(fleet: Fleet) -> Iterator[tuple[str, str]]:
 
 
 def finding_line(found: FindingRow) -> str:
-    """A finding of a host in one line."""
     word = found.severity if found.outcome == "fail" else f"unknown, {found.severity} if it fails"
     return f"{found.rule} {found.place} ({word}): {found.title}"
 

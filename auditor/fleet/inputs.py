@@ -200,7 +200,6 @@ class Journal:
             self._where[each] = start, self._file.tell() - start
 
     def rows(self, each: Input) -> str:
-        """Those of one recording. Raises KeyError."""
         start, size = self._where[each]
         self._file.seek(start)
         return str(json.loads(self._file.read(size))[2])

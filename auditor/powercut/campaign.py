@@ -150,7 +150,6 @@ def _keep(found: Campaign, layer: str, tried: Sequence[DriveTrial]) -> None:
 
 
 def boot() -> str:
-    """Of this host; it changes with each."""
     return ledger.boot_id()
 
 

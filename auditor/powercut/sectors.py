@@ -174,7 +174,6 @@ class Remains(NamedTuple):
 
 
 def expected(layout: Layout, acknowledged: Receipts) -> list[int]:
-    """The newest acknowledged generation of each slot; 0 where there is none."""
     wanted = [0] * layout.slots
     left = layout.slots
     for generation in range(acknowledged.newest, 0, -1):

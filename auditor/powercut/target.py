@@ -209,7 +209,6 @@ def raw_layouts(found: Partition, mark: str, writers: int, *, control_only: bool
 
 
 def layout_of(profile: Profile, mark: str, stream: int, *, base: int = 0, atomic: int = 1) -> Layout:
-    """The stream of a profile."""
     whole = profile.sectors if profile.whole else atomic
     flushed = profile is not CONTROL
     return Layout(mark, stream, profile.slots, profile.sectors, profile.each, whole, flushed, base)
@@ -221,7 +220,6 @@ OPEN = {"dsync": os.O_DSYNC, "direct": os.O_DIRECT}
 
 
 def file_name(stream: int) -> str:
-    """Of a stream, in the folder of the run."""
     return f"{place.FILES}powercut.{stream}"
 
 
@@ -347,6 +345,5 @@ def _servers() -> set[str]:
 
 
 def pools() -> list[str]:
-    """Those that are imported."""
     code, text = ledger.call(("zpool", "list", "-H", "-o", "name"))
     return [] if code else text.split("\n")[:-1]

@@ -110,7 +110,6 @@ class Sender:
         self._key, self._from_witness, self._number = key, from_witness, 0
 
     def rekey(self, key: bytes) -> None:
-        """From the next frame on."""
         self._key = key
 
     def frame(self, kind: Kind, run: bytes, session: int, body: bytes = b"") -> tuple[int, bytes]:
@@ -129,7 +128,6 @@ class Receiver:
         self._dead = False
 
     def rekey(self, key: bytes) -> None:
-        """From the next frame on."""
         self._key = key
 
     def feed(self, data: bytes) -> None:
@@ -204,8 +202,6 @@ class StoreFull(StoreError):
 
 
 class Stream:
-    """The acknowledgements of one stream."""
-
     def __init__(self, layout: Layout) -> None:
         self.layout, self.newest = layout, 0
         self.failed: set[int] = set()
@@ -245,8 +241,6 @@ class Session:
 
 
 class Run:
-    """All of one run, frame by frame."""
-
     def __init__(self, run: bytes) -> None:
         self.run = run
         self.size, self.digest = 0, ""  # bytes of its log that are whole, and their SHA-256
@@ -337,7 +331,6 @@ def streams_of(manifest: dict[str, Any], mark: str) -> dict[int, Stream]:
 
 
 def record(frame: Frame) -> bytes:
-    """A frame as the log keeps it."""
     body = KEPT.pack(frame.kind, frame.session, frame.number) + frame.body
     return RECORD.pack(len(body), zlib.crc32(body)) + body
 
@@ -450,7 +443,6 @@ class Log:
         return at
 
     def close(self) -> None:
-        """Without a sync."""
         os.close(self._fd)
 
 

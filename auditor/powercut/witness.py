@@ -71,8 +71,6 @@ def read_key(path: Path) -> bytes:
 
 @dataclass
 class Connection:
-    """One host."""
-
     socket: socket.socket
     peer: str
     receiver: Receiver
@@ -128,7 +126,6 @@ class Witness:
             self.close()
 
     def close(self) -> None:
-        """All connections and logs."""
         for each in list(self._connections):
             self._drop(each)
         for log in self._logs.values():

@@ -151,7 +151,6 @@ class Link:
             self.hear(HEAR_S)
 
     def close(self) -> None:
-        """Without a word."""
         self._socket.close()
 
 
@@ -201,7 +200,6 @@ class Writer:
             self._over.set()
 
     def _commit(self, medium: Medium) -> None:
-        """Write, flush, report, again."""
         layout, generation, previous, failed = medium.layout, 0, 0, 0
         while not self._over.is_set():
             if not self._busy.wait(HEAR_S) or self._over.is_set():

@@ -237,7 +237,6 @@ def _promised(word: Word, spelt: Callable[[str], str]) -> str:
 
 
 def _listed(each: Sequence[str], last: str) -> str:
-    """a, b and c."""
     return last.join((", ".join(each[:-1]), each[-1])) if len(each) > 1 else "".join(each)
 
 
@@ -447,7 +446,6 @@ def worst_first(report: Report) -> list[Finding]:
 
 
 def _restarts(finding: Finding) -> bool:
-    """Does its fix restart the host?"""
     return finding.fix.cost == "needs restart" and finding.rule.subject == "host"
 
 

@@ -139,8 +139,6 @@ def away(runs: Sequence[FioRun], pool: Subject) -> dict[str, str]:
 
 
 def _states(runs: Sequence[FioRun], pool: Subject) -> tuple[dict[str, Row], dict[str, Row]]:
-    """The vdevs before the runs and after them."""
-
     def rows(text: str) -> dict[str, Row]:
         """All vdevs of the pool by name; empty where there is no answer that can be read."""
         try:

@@ -303,8 +303,6 @@ def _limits(frame: Frame, objectives: Sequence[Percentile]) -> Iterable[Element]
 
 
 class Curve(NamedTuple):
-    """A distribution that is drawn, with its objectives."""
-
     name: str
     latency: Histogram
     percentiles: Sequence[Percentile]

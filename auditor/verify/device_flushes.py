@@ -323,7 +323,6 @@ def _shared(device: Device, facts: Facts, pool: Subject) -> bool:
 
 
 def facts_class(leaf: Subject, facts: Facts) -> str:
-    """The allocation class of a leaf, empty where it is not known."""
     return facts.get(leaf, "allocation_class").word()
 
 
@@ -369,7 +368,6 @@ def _unflushed(device: Device, text: str, facts: Facts) -> Link:
 
 
 def _switched_off(names: Sequence[str], facts: Facts) -> str:
-    """Which of these parameters are set."""
     values = {name: facts.get(HOST, name) for name in names}
     return ", ".join(
         f"{name}={value.value}" for name, value in values.items() if isinstance(value, Known) and value.value

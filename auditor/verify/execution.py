@@ -91,7 +91,6 @@ def interruptible() -> Iterator[None]:
 
 
 def reading(host: Host, patterns: Sequence[str]) -> Reading:
-    """The witnesses now."""
     at, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC_RAW)  # as gethrtime() of the SPL
     files = host.read(Read(tuple(pattern for pattern in patterns if pattern.startswith("/"))))
     asked = {key: host.run(each) for key in patterns if (each := verify_trial.question(key))}
@@ -363,7 +362,6 @@ def _make(host: Host, plan: Plan, facts: Facts) -> Place:
 
 
 def _remove(made: Place) -> Iterator[str]:
-    """What is to be said of it."""
     try:
         place.remove(made, ledger.call)
     except ReplacedPlace as error:  # it is of no use any more, and the runs say so

@@ -203,7 +203,6 @@ def runs(trial: Trial, profile: Profile, facts: Facts) -> Iterator[Run]:
 
 
 def run(ran: FioRun, trial: Trial, profile: Profile, facts: Facts) -> Run:
-    """One run of fio with its witnesses."""
     faults, syscalls = [], None
     pool = Subject("pool", trial.dataset.partition("/")[0])
     syncs = {section.name: section.sync for section in profile.sections}

@@ -179,7 +179,6 @@ def record(place: Place) -> None:
 
 
 def forget(place: Place) -> None:
-    """Its place is gone."""
     (folder() / f"place-{place.id}.json").unlink(missing_ok=True)
 
 

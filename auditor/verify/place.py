@@ -118,7 +118,6 @@ def rest(folder: int) -> str:
 
 @contextlib.contextmanager
 def closing(*descriptors: int) -> Iterator[None]:
-    """They are closed at the end."""
     try:
         yield
     finally:
@@ -154,7 +153,6 @@ def _group(uid: int) -> int:
 
 
 def actor_of(place: Place) -> Actor:
-    """Who acts in a place that was recorded."""
     if os.geteuid():
         return CALLER
     return ROOT if place.uid < 1 else Actor(str(place.uid), str(place.gid))

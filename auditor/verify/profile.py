@@ -115,12 +115,10 @@ class Profile(NamedTuple):
     sections: tuple[Section, ...]
 
     def of(self, purpose: str) -> Section | None:
-        """The first section for a purpose."""
         return next((each for each in self.sections if each.purpose == purpose), None)
 
 
 def names() -> list[str]:
-    """Of our profiles."""
     return sorted(path.name.removesuffix(".fio") for path in _ours().iterdir() if path.name.endswith(".fio"))
 
 

@@ -78,7 +78,6 @@ class Histogram(NamedTuple):
 
 
 def together(histograms: Iterable[Histogram]) -> Histogram:
-    """All samples of several histograms."""
     bins = Counter[int]()
     for histogram in histograms:
         bins.update(dict(histogram.counts))

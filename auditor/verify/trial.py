@@ -98,7 +98,6 @@ class Trial(NamedTuple):
 
 
 def to_text(trial: Trial) -> str:
-    """As JSON."""
     return codec.to_member(SCHEMA, trial)
 
 
@@ -139,7 +138,6 @@ def txgs_path(pool: str) -> str:
 
 
 def patterns(pool: str, disks: Sequence[str]) -> tuple[str, ...]:
-    """What is read and asked for a reading."""
     devices = map(stat_path, disks)
     return (f"{kstat.ROOT}/{pool}/objset-0x*", ZIL_PATH, DMU_TX, txgs_path(pool), *devices, f"{STATUS}{pool}")
 
@@ -279,7 +277,6 @@ def _numbers(cells: Sequence[str]) -> list[int]:
 
 
 def disks(pool: Subject, facts: Facts) -> list[str]:
-    """Kernel names of all disks of the pool."""
     leaves = (leaf for vdev in facts.linked(pool, "vdevs") for leaf in facts.linked(vdev, "leaves"))
     return sorted({disk.name for leaf in leaves for disk in facts.linked(leaf, "disks")})
 

@@ -449,7 +449,6 @@ def rules(policy: Policy = NONE) -> rulebook.Chosen:
 
 
 def rendered(found: VerifyResult, format_: str, screen: Mapping[str, Any]) -> str:
-    """The report in a format."""
     from auditor.verify import verify_page
 
     parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
@@ -465,8 +464,6 @@ def summary(found: VerifyResult) -> str:
 
 
 class VerifyRequest(NamedTuple):
-    """The arguments of ``zaudit verify``, as they were given."""
-
     target: str
     profile: str
     length: fio.Length = "quick"

@@ -147,7 +147,6 @@ def next_step(verification: Verification, report: Report | None) -> str:
 
 
 def faults(verification: Verification) -> list[str]:
-    """What could not be read during the runs, each once."""
     return list(dict.fromkeys(fault for run in verification.runs for fault in run.faults))
 
 
@@ -376,7 +375,6 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
 
 
 def compared(comparison: Comparison) -> doc.Section:
-    """The section of a page."""
     heads = ("before", "after", "ratio")
     columns = [doc.Column(head, number=head in heads, most=14 if head == "run" else None) for head in COMPARISON_HEADS]
     rows, last = list[Sequence[doc.Line]](), None
@@ -425,7 +423,6 @@ def _bar(step: Step, end: float) -> tuple[doc.Line, doc.Line]:
 
 
 def swept(sweep: Sweep) -> doc.Section:
-    """The section of a page."""
     first, *others = find(sweep).says
     end = next((step.median_s for step in sweep.steps if step.every == 0 and step.seconds), 0.0)
     columns = ("", "", doc.Column("times", number=True), doc.Column("", aside=True))

@@ -41,7 +41,6 @@ class Format(NamedTuple):
 
 
 def names() -> tuple[str, ...]:
-    """All formats, as they are named on a command line."""
     return tuple(sorted(MODULES))
 
 

@@ -96,7 +96,6 @@ TEXT = 1000  # characters; GitHub cuts at 1024
 
 
 def sarif(report: ReportDocument, findings: Iterable[Finding], outcome: Callable[[Finding], dict[str, Any]]) -> str:
-    """One run with these findings; outcome: what an edition says of one."""
     found = list(findings)
     rules = {each.rule: each for each in found} | {each.rule: each for each in found if each.was == "fail"}
     places = {rule: place for place, rule in enumerate(rules)}
