@@ -177,12 +177,7 @@ TICKED = "A box is ticked only where everything that the line asks for was seen 
 
 
 def write(
-    format_: str,
-    found: Checklist,
-    *,
-    zaudit: str = "",
-    verbose: bool = False,
-    **screen: Unpack[terminal.Screen],
+    format_: str, found: Checklist, *, zaudit: str = "", verbose: bool = False, **screen: Unpack[terminal.Screen]
 ) -> str:
     """json (``zaudit schema checklist``), markdown, html, or else for a terminal. verbose: everything that a line rests on."""
     match format_:

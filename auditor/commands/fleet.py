@@ -230,9 +230,7 @@ def _how(folders: tuple[Path, ...], policy_file: Path | None) -> tuple[How, str]
 
     policy = read_policy(policy_file) if policy_file else None
     how = workers.How(
-        tuple(str(each.absolute()) for each in folders),
-        policy.text if policy else "",
-        policy.path if policy else "",
+        tuple(str(each.absolute()) for each in folders), policy.text if policy else "", policy.path if policy else ""
     )
     rules = rule.digest(workers.chosen(how.folders, how.policy, how.policy_path).rules)
     return how, hashlib.sha256("\0".join((__version__, rules, how.policy, how.policy_path)).encode()).hexdigest()

@@ -32,11 +32,7 @@ SECONDS, LONGEST = 30, 3600
 @click.option("--seconds", type=Seconds(1, LONGEST), metavar="SECONDS",
               help=f"Look for this long.  [default: {SECONDS}; with --watch until Ctrl-C, at most {LONGEST}]")  # fmt: skip
 @click.option("--watch", is_flag=True, help="Print a line each second; Ctrl-C ends it, and the report follows.")
-@click.option(
-    "--no-trace",
-    is_flag=True,
-    help="No events in tracefs: counters alone; nothing on the host is changed.",
-)
+@click.option("--no-trace", is_flag=True, help="No events in tracefs: counters alone; nothing on the host is changed.")
 @_options.database
 @_options.replay("Judge a recorded diagnosis again.")
 @_options.record

@@ -364,11 +364,7 @@ def show(
         age = time.time() - kept.taken
         if max_age is not None and is_old(age, max_age):
             raise TooOld(f"{report}: {_age(age)}; --max-age allows {max_age / 3600:g} h")
-    emit(
-        wanted,
-        lambda each: formats.named(each.name).render(kept),
-        f"{kept.headline} (exit code {kept.exit_code})",
-    )
+    emit(wanted, lambda each: formats.named(each.name).render(kept), f"{kept.headline} (exit code {kept.exit_code})")
     sys.exit(code(wanted, kept.exit_code, lambda: kept))
 
 

@@ -135,14 +135,7 @@ def diagnose(seen: Observation, facts: Facts) -> diagnosis.Diagnosis:
     committers = _committers(trace.threads, where, seen, mine)
     late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
     differs = theirs.differs if theirs and not lost else ""
-    reasons = (
-        *counted.fell,
-        *trace.faults,
-        others,
-        *disagree(counted, trace, lost, late),
-        differs,
-        found.why_not,
-    )
+    reasons = (*counted.fell, *trace.faults, others, *disagree(counted, trace, lost, late), differs, found.why_not)
     result = diagnosis.Diagnosis(
         target=seen.target,
         pool=seen.pool,

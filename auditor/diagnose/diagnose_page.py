@@ -109,9 +109,7 @@ def _summed(several: Sequence[Committer]) -> Committer:
     commits = sum(each.commits for each in several)
     took = sum(each.mean_ns * each.commits for each in several)
     return several[0]._replace(
-        commits=commits,
-        mean_ns=took / commits if commits else 0.0,
-        part=sum(each.part for each in several),
+        commits=commits, mean_ns=took / commits if commits else 0.0, part=sum(each.part for each in several)
     )
 
 

@@ -201,10 +201,7 @@ def _tracing(wanted: bool) -> Iterator[tuple[tracing.Look | None, Callable[[list
 
 
 def _ticks(
-    seconds: float,
-    look: Callable[[], Tick | None],
-    over: Callable[[], bool],
-    progress: Progress | None,
+    seconds: float, look: Callable[[], Tick | None], over: Callable[[], bool], progress: Progress | None
 ) -> Iterator[Tick]:
     """One look a second, until it is over; where one takes long the next is a second or more later, so that looking takes a
     quarter of the time at most."""

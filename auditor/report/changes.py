@@ -391,11 +391,7 @@ def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any],
     worse = sum(each.counts and each.change in WORSE for each in found.differences)
     unseen = sum(each.counts for each in found.differences) - worse  # may be as bad as the exit code says
     others = len(found.differences) - worse - unseen
-    counts = [
-        f"{worse} new or worse",
-        *([f"{unseen} unknown in NEW"] if unseen else []),
-        f"{others} other changes",
-    ]
+    counts = [f"{worse} new or worse", *([f"{unseen} unknown in NEW"] if unseen else []), f"{others} other changes"]
     yield doc.section("", [*last, doc.Say(f"{', '.join(counts)}, {found.same} as before   (exit code {code})")])
 
 
