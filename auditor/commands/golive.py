@@ -51,33 +51,19 @@ VERIFIED = ("terminal", "json", "html")  # of what a verification is part
 @_options.rules_of
 @_options.policy
 @_options.database
-@click.option(
-    "--suppose",
-    "supposed",
-    multiple=True,
-    metavar="CHANGE",
-    shell_complete=_options.changes,
-    help="Show the table before and after a change (repeatable): 'tank/db sync=standard', 'zfs zil_nocacheflush=0', 'postgres "
-    "fsync=on', 'nvme0n1 gone' or 'host release=2.4.4'.",
-)
+@click.option("--suppose", "supposed", multiple=True, metavar="CHANGE", shell_complete=_options.changes,
+              help="Show the table before and after a change (repeatable): 'tank/db sync=standard', 'zfs zil_nocacheflush=0', "
+                   "'postgres fsync=on', 'nvme0n1 gone' or 'host release=2.4.4'.")  # fmt: skip
 @click.option("--name", metavar="NAME", help="What to call the host in the report: a file in a repository, say.")
 @click.option("--verify", "verifying", is_flag=True, help="Also run zaudit verify --quick (it writes); one report.")
-@click.option(
-    "--min-severity",
-    type=click.Choice(SEVERITIES),
-    default="low",
-    help="Do not show findings below this on a terminal or page; they still count.",
-)
+@click.option("--min-severity", type=click.Choice(SEVERITIES), default="low",
+              help="Do not show findings below this on a terminal or page; they still count.")  # fmt: skip
 @click.option(
     "-v", "--verbose", count=True, help="Show the evidence of what failed and is unknown; -vv: also of what passed."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but the reports, unless something goes wrong.")
-@click.option(
-    "--color",
-    type=click.Choice(("auto", "always", "never")),
-    default="auto",
-    help="auto: on a terminal, or as NO_COLOR or FORCE_COLOR say.",
-)
+@click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto",
+              help="auto: on a terminal, or as NO_COLOR or FORCE_COLOR say.")  # fmt: skip
 @_options.looking
 @gathered
 def check(
@@ -351,11 +337,8 @@ def checklist(
 @click.option("--despite", multiple=True, type=click.Choice(["degraded", "scrub", "full", "space"]),
               help="Run even if the pool is in this state (repeat for more).")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print what would be run and written; do nothing.")
-@click.option(
-    "--sweep",
-    is_flag=True,
-    help="Also measure what group commit is worth here (a fixed amount, synced more and more often).",
-)
+@click.option("--sweep", is_flag=True,
+              help="Also measure what group commit is worth here (a fixed amount, synced more and more often).")  # fmt: skip
 @click.option(
     "--sweep-size", default="", metavar="SIZE", help="Amount written in each trial of a sweep.  [default: 128m]"
 )
