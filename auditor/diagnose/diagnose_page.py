@@ -68,7 +68,7 @@ def groups(found: Diagnosis) -> str:
     return f"{told}; writers held back: {times}."
 
 
-def own(found: Diagnosis) -> list[str]:
+def process_lines(found: Diagnosis) -> list[str]:
     """Sentences about the process that was named."""
     if found.own is None:
         return []
@@ -196,7 +196,7 @@ def _verdict(found: Diagnosis, most: int) -> doc.Verdict:
         doc.Say(f"{found.answer}.", "strong"),
         *(doc.Say(f"Not seen: {each}.", "open") for each in reasons[:most]),
         *_more(len(reasons) - most),
-        *map(doc.Say, own(found)),
+        *map(doc.Say, process_lines(found)),
     )
     return doc.Verdict(TONES[found.outcome], found.outcome, blocks)
 

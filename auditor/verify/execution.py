@@ -324,7 +324,7 @@ def _steps(host: Host, plan: Plan, here: OpenPlace, patterns: list[str], progres
     """Until all are done, or one came out in a way that leaves nothing for the next."""
     left = plan.most_bytes
     for what in plan.steps:
-        if what.purpose == "calls" and not ledger.found("strace"):
+        if what.purpose == "calls" and ledger.find("strace")[1]:
             continue
         job = plan.profile.text
         if what.purpose == "sweep":

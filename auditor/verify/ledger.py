@@ -65,11 +65,6 @@ def find(name: str) -> tuple[str, str]:
     return find_in((name,), PATH)
 
 
-def found(name: str) -> str:
-    """The absolute path of a program; empty where it is not installed, or where another user could have changed it."""
-    return find(name)[0]
-
-
 def require(name: str) -> str:
     """The absolute path of a program. Raises PlaceError: no program is left to be found by whoever starts it."""
     path, why = find(name)
