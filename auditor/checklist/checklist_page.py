@@ -7,18 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Unpack
 
-from auditor.checklist.lists import (
-    ANSWERS,
-    PASSES,
-    UNMEASURED,
-    UNWATCHED,
-    Answer,
-    Checklist,
-    Evidence,
-    LineAnswer,
-    Statement,
-    wrong,
-)
+from auditor.checklist import lists
+from auditor.checklist.lists import Answer, Checklist, Evidence, LineAnswer, Statement
 from auditor.codec import plain
 from auditor.diagnose.diagnosis import Diagnosis
 from auditor.report import document as doc
@@ -47,7 +37,7 @@ UNITS = (("day", DAY), ("hour", 3600), ("minute", 60))
 def counts(found: Checklist) -> str:
     """2 no, 6 open (2 for a person), 12 yes."""
     told = []
-    for answer in ANSWERS:
+    for answer in lists.ANSWERS:
         lines = found.of(answer)
         if lines or answer in ("no", "open", "yes"):
             people = sum(each.person for each in lines)
@@ -109,7 +99,7 @@ def shown(line: LineAnswer, verbose: bool) -> tuple[Statement, ...]:
     """What a reader is shown of what decided it; that nothing was measured is said above the line."""
     if verbose:
         return line.said
-    told = {each.text: each for each in line.deciding if each.text not in (UNMEASURED, UNWATCHED)}
+    told = {each.text: each for each in line.deciding if each.text not in (lists.UNMEASURED, lists.UNWATCHED)}
     return tuple(told.values())[:SAID]
 
 
@@ -118,7 +108,7 @@ def rests_on(found: Checklist, line: LineAnswer) -> str:
     taken = {each.by: each.taken for each in found.evidence}
     old = {by: age(found, at) for by, at in taken.items() if found.made - at >= DAY}
     groups: dict[str, list[str]] = {}
-    passed = [each for each in line.deciding if each.text == f"{each.rule} {PASSES}"]
+    passed = [each for each in line.deciding if each.text == f"{each.rule} {lists.PASSES}"]
     for each in line.deciding:
         if each not in passed:
             groups.setdefault(old.get(each.by, ""), []).append(each.text)
@@ -142,7 +132,7 @@ def inapplicable(found: Checklist) -> list[tuple[str, int, str]]:
 
 def no_by(found: Checklist) -> list[tuple[Statement, list[LineAnswer]]]:
     """What is wrong, the most severe first, and the lines that it makes a no."""
-    groups: dict[str, tuple[Statement, list[LineAnswer]]] = {each.text: (each, []) for each in wrong(found.lines)}
+    groups: dict[str, tuple[Statement, list[LineAnswer]]] = {each.text: (each, []) for each in lists.wrong(found.lines)}
     for line in found.of("no"):
         first = next(text for text in groups if any(each.text == text for each in line.deciding))
         groups[first][1].append(line)

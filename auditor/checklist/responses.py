@@ -8,19 +8,7 @@ from typing import NamedTuple
 
 from auditor import audit, interrupt, rulebook
 from auditor.checklist import checklist_page, lists
-from auditor.checklist.lists import (
-    UNMEASURED,
-    UNWATCHED,
-    Answer,
-    Audited,
-    Checklist,
-    Evidence,
-    Line,
-    LineAnswer,
-    Runs,
-    Source,
-    Statement,
-)
+from auditor.checklist.lists import Answer, Audited, Checklist, Evidence, Line, LineAnswer, Source, Statement
 from auditor.databases import ENGINES
 from auditor.diagnose import conclusion, observation
 from auditor.diagnose.diagnosis import Cause, Diagnosis
@@ -67,7 +55,7 @@ def of_verification(line: Line, seen: Verified | None, target: str) -> Iterator[
     again = verify_command(target, line.verify)
     if seen is None:
         if line.links or line.verify:
-            yield Statement("open", "verify", UNMEASURED, again)
+            yield Statement("open", "verify", lists.UNMEASURED, again)
         return
     for each in line.links:
         yield _link(each, seen.found, again)
@@ -226,7 +214,7 @@ def of_diagnosis(line: Line, found: Diagnosis | None, target: str) -> Iterator[S
     if not line.diagnose:
         return
     if found is None:
-        yield Statement("open", "diagnose", UNWATCHED, diagnose_command(target))
+        yield Statement("open", "diagnose", lists.UNWATCHED, diagnose_command(target))
         return
     for each in line.diagnose:
         said = DIAGNOSE_PARTS[each](found)
@@ -473,7 +461,7 @@ def draw(wanted: ChecklistOptions, progress: Callable[..., None] | None) -> Chec
     measured, watched = views.get("verify"), views.get("diagnose")
     seen = Looks(audited, stale=tuple(stale.items()), diagnosed=watched.watched if watched else None)
     if measured and measured.measured:
-        runs = Runs(measured.report, lists.by_rule(measured.report))
+        runs = lists.Runs(measured.report, lists.by_rule(measured.report))
         seen = seen._replace(runs=runs, verified=Verified(measured.measured, _profiles(first.seen.facts)))
     return checklist(lists.load(), seen, tuple(evidence), wanted.made)
 

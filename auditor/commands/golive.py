@@ -11,20 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands import _options
-from auditor.commands._auditing import (
-    Audit,
-    Done,
-    FormatChoice,
-    Inspected,
-    Request,
-    code,
-    emit,
-    gathered,
-    promised,
-    report_formats,
-    settled,
-)
+from auditor.commands import _auditing, _options
+from auditor.commands._auditing import Audit, Done, FormatChoice, Inspected, Request, gathered, report_formats
 from auditor.commands._options import SEVERITIES, Local
 from auditor.databases import ENGINES
 from auditor.report import formats
@@ -95,8 +83,8 @@ def check(
         others = "--verify, --record or a format but terminal and json"
         raise click.UsageError(f"--suppose cannot be combined with {others}: what is supposed is no state of this host")
     looks(color, asked.quiet)
-    wanted = settled(wanted, output, "terminal")
-    with promised(wanted):
+    wanted = _auditing.settled(wanted, output, "terminal")
+    with _auditing.promised(wanted):
         chosen = asked.choose(verifying=verifying)
         if verifying:
             _verify(asked, chosen, wanted)
@@ -116,8 +104,8 @@ def check(
             for unkept in recording.write(made, record):
                 note(unkept)
     finally:  # a disk that is full costs the recording, and not the report
-        emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
-    sys.exit(code(wanted, report.exit_code, done.data))
+        _auditing.emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
+    sys.exit(_auditing.code(wanted, report.exit_code, done.data))
 
 
 def _compare(looked: Inspected, changes: Sequence[Change], wanted: Sequence[FormatChoice]) -> NoReturn:

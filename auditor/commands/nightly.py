@@ -13,19 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import interrupt
-from auditor.commands import _options
-from auditor.commands._auditing import (
-    Done,
-    FormatChoice,
-    Request,
-    code,
-    emit,
-    gathered,
-    promised,
-    read_policy,
-    report_formats,
-    settled,
-)
+from auditor.commands import _auditing, _options
+from auditor.commands._auditing import Done, FormatChoice, Request, gathered, read_policy, report_formats
 from auditor.commands._options import SEVERITIES, Local, is_old
 from auditor.errors import EXIT_BROKE, EXIT_NOTHING, Stop
 from auditor.report import formats
@@ -130,8 +119,8 @@ def _run(
     from auditor.judge import baseline as judging
 
     looks("auto", asked.quiet)
-    wanted = settled(wanted, output, "summary")
-    with promised(wanted):
+    wanted = _auditing.settled(wanted, output, "summary")
+    with _auditing.promised(wanted):
         choice = asked.choose()
         user_files.possible(file)
         before = _read(file, trusted=not asked.replay, missing=accept)
@@ -159,8 +148,8 @@ def _run(
     finally:  # a disk that is full costs the baseline, and not the report
         for line in () if asked.quiet else lines:
             note(line)
-        emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
-    sys.exit(code(wanted, report.exit_code, done.data))
+        _auditing.emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
+    sys.exit(_auditing.code(wanted, report.exit_code, done.data))
 
 
 def _read(file: Path, *, trusted: bool, missing: bool = False) -> Any:
@@ -358,14 +347,16 @@ def show(
     from auditor.commands._auditing import read_report
     from auditor.report.report_reader import parse_report
 
-    wanted = settled(wanted, output, DEFAULT)
-    with promised(wanted):
+    wanted = _auditing.settled(wanted, output, DEFAULT)
+    with _auditing.promised(wanted):
         kept = parse_report(read_report(report))
         age = time.time() - kept.taken
         if max_age is not None and is_old(age, max_age):
             raise TooOld(f"{report}: {_age(age)}; --max-age allows {max_age / 3600:g} h")
-    emit(wanted, lambda each: formats.named(each.name).render(kept), f"{kept.headline} (exit code {kept.exit_code})")
-    sys.exit(code(wanted, kept.exit_code, lambda: kept))
+    _auditing.emit(
+        wanted, lambda each: formats.named(each.name).render(kept), f"{kept.headline} (exit code {kept.exit_code})"
+    )
+    sys.exit(_auditing.code(wanted, kept.exit_code, lambda: kept))
 
 
 def _age(seconds: float) -> str:

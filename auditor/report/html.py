@@ -25,14 +25,8 @@ LOOKS: dict[doc.Look, tuple[str, str]] = {
     **dict.fromkeys(("low", "known"), ("span", "badge dim")),
     "passed": ("span", "badge good"),
 }
-LONG = (
-    doc.Finding,
-    doc.Details,
-    doc.Boxes,
-    doc.Events,
-    doc.Tree,
-    doc.Code,
-)  # what may be divided over two sheets of paper
+# what may be divided over two sheets of paper
+LONG = (doc.Finding, doc.Details, doc.Boxes, doc.Events, doc.Tree, doc.Code)
 
 
 def write(document: doc.Document) -> str:

@@ -17,15 +17,7 @@ from auditor.report.phrases import listed
 from auditor.text import duration, quoted, size, utc, valid_unicode
 from auditor.verify import charts, result
 from auditor.verify.comparison import Comparison, Step, Sweep, document, find, named
-from auditor.verify.result import (
-    CANNOT_EXCLUDE,
-    JOB_FILE,
-    KERNEL_LOG,
-    Latency,
-    Percentile,
-    Verification,
-    percentile_name,
-)
+from auditor.verify.result import Latency, Percentile, Verification, percentile_name
 
 TONES: dict[result.Status, doc.Tone] = {"accounts": "good", "contradicts": "bad", "unseen": "open"}
 SIGNS: dict[doc.Tone, str] = {"good": "✓", "bad": "✗", "open": "?"}
@@ -228,8 +220,10 @@ def _verdict(verification: Verification, report: Report | None) -> doc.Verdict:
 
 def _chain(chain: result.Chain) -> doc.Chain:
     """The disks, which lie side by side in the pool, side by side."""
-    ends = (*ABOVE, KERNEL_LOG)
-    links = [(each, TONES[each.status]) for each in sorted(chain.links, key=lambda each: each.name == KERNEL_LOG)]
+    ends = (*ABOVE, result.KERNEL_LOG)
+    links = [
+        (each, TONES[each.status]) for each in sorted(chain.links, key=lambda each: each.name == result.KERNEL_LOG)
+    ]
     return doc.Chain(
         tuple(
             doc.Link(each.name, tone, SIGNS[tone], STATUS[each.status], each.text, each.figures, each.name not in ends)
@@ -321,7 +315,7 @@ def _commands(verification: Verification) -> Iterator[doc.Block]:
         yield doc.Code(tuple(verification.job_file.splitlines()), f"job file of {verification.profile}")
     for run in verification.runs:  # fio reads the job file from its standard input
         words = tuple(map(quoted, run.argv))
-        words = (*words[:-1], f"{words[-1]} <{JOB_FILE}") if words[-1:] == ("-",) else words
+        words = (*words[:-1], f"{words[-1]} <{result.JOB_FILE}") if words[-1:] == ("-",) else words
         yield doc.Code(words, run.name, continued=True)
 
 
@@ -331,7 +325,7 @@ def _limits(verification: Verification) -> Iterator[doc.Block]:
             ("Proves", verification.proves),
             ("Does not", verification.does_not),
             ("Not read", "; ".join(faults(verification))),
-            ("Never", CANNOT_EXCLUDE),
+            ("Never", result.CANNOT_EXCLUDE),
         )
     )
 
