@@ -20,8 +20,7 @@ APART = {  # folders of tests that are named by what they hold
 }
 LONG = 250  # lines; a module that is longer has a test of its own, or is imported by one of its room
 ELSEWHERE = {
-    "report/formats/exchange.py": "judge/test_known_bugs.py",
-    "report/html.py": "verify/test_verify_page_html.py",
+    "commands/_auditing.py": "test_cli.py",
     "verify/device_flushes.py": "verify/test_chain.py",
 }
 
