@@ -15,7 +15,7 @@ import sys
 
 from auditor import __version__
 from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, NO_MEMORY
-from auditor.streams import open_streams
+from auditor.interrupt import open_streams
 
 TYPE_CHECKING = False  # as typing has it, which is slow to import
 if TYPE_CHECKING:

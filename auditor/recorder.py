@@ -21,10 +21,10 @@ from auditor.gather.walk import LookOptions, gather
 from auditor.host import process
 from auditor.host.live import Host, LiveHost
 from auditor.host.request import DEADLINE_S
+from auditor.interrupt import open_streams, progress
 from auditor.recording import archive, recording, redaction
 from auditor.recording.recording import Recording, RecordingHost
 from auditor.sources import sources
-from auditor.streams import open_streams, progress
 from auditor.text import harmless
 
 USAGE = "zaudit-record.py [TARGET]... -o REC"

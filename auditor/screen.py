@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from auditor import interrupt
-from auditor.streams import shows_progress
+from auditor.interrupt import shows_progress
 from auditor.text import harmless
 
 # what --color and --quiet say, for the one command that this process runs

@@ -19,10 +19,9 @@ from click.shell_completion import CompletionItem
 from auditor import interrupt
 from auditor.commands._options import Output, with_database
 from auditor.errors import EXIT_NOTHING
-from auditor.interrupt import TooLate, waiting
+from auditor.interrupt import TooLate, progress, waiting
 from auditor.report import formats
 from auditor.screen import ascii_only, look, note, width, write
-from auditor.streams import progress
 from auditor.text import few, harmless
 
 if TYPE_CHECKING:

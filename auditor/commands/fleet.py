@@ -19,9 +19,9 @@ from auditor import __version__
 from auditor.commands import _options
 from auditor.commands._options import Local, Output, Seconds
 from auditor.errors import Stop
+from auditor.interrupt import progress
 from auditor.screen import look, note
 from auditor.screen import write as emitted
-from auditor.streams import progress
 
 if TYPE_CHECKING:
     from auditor.fleet.inputs import Account, Inputs, Journal

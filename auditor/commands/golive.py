@@ -15,10 +15,10 @@ from auditor.commands import _auditing, _options
 from auditor.commands._auditing import Audit, Done, FormatChoice, Inspected, Request, gathered, report_formats
 from auditor.commands._options import SEVERITIES, Local
 from auditor.databases import ENGINES
+from auditor.interrupt import progress
 from auditor.report import formats
 from auditor.screen import ascii_only, look, note, say, steps, width, write
 from auditor.screen import wanted as looks
-from auditor.streams import progress
 from auditor.text import harmless
 
 if TYPE_CHECKING:

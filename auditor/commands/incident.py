@@ -16,8 +16,8 @@ from auditor.commands import _options
 from auditor.commands._auditing import Request, gathered
 from auditor.commands._options import Local, Seconds
 from auditor.errors import EXIT_BROKE
+from auditor.interrupt import progress
 from auditor.screen import ascii_only, look, note, say, steps, width, write
-from auditor.streams import progress
 from auditor.text import harmless
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from auditor.commands import _options
 from auditor.commands._options import SEVERITIES
 from auditor.errors import Stop
 from auditor.facts import KINDS
+from auditor.interrupt import progress
 from auditor.judge.event import EVENTS
 from auditor.report import document as doc
 from auditor.screen import ascii_only, on_a_terminal, say, width
-from auditor.streams import progress
 from auditor.text import harmless, near
 
 if TYPE_CHECKING:

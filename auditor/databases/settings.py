@@ -184,10 +184,17 @@ def database_includes(reply: Files, database: Subject) -> Iterator[Fact]:
 
 
 NOT_SAID = frozenset(
-    (
-        *("standalone", "commit_interval_ms", "journal", "no_fsync", "appendonly", "appendfsync"),
-        *("configured", "decided", "loaded"),
-    )
+    [
+        "standalone",
+        "commit_interval_ms",
+        "journal",
+        "no_fsync",
+        "appendonly",
+        "appendfsync",
+        "configured",
+        "decided",
+        "loaded",
+    ]
 )
 SQL_FACTS = {
     **{name: spec for name, spec in SETTINGS_FACTS.items() if name not in NOT_SAID},

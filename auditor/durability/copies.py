@@ -9,19 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from auditor.durability.answers import (
-    SAFE,
-    Answer,
-    Rank,
-    all_of,
-    any_of,
-    either,
-    holds,
-    lost,
-    relies,
-    settle,
-    unknown,
-)
+from auditor.durability.answers import SAFE, Answer, Rank, all_of, any_of, either, holds, lost, relies, settle, unknown
 from auditor.durability.events import Event
 from auditor.durability.host import Dataset, Host, Pool, Vdev
 from auditor.durability.legs import Legs

@@ -276,7 +276,6 @@ def modinfo(reply: Output, host: Subject) -> Iterator[Fact]:
 
 
 BUILT, HEADERS = "/var/lib/dkms/zfs/kernel-*", "/usr/lib/modules/*/build"
-_DKMS_NAME = re.compile(r"[\w.+~-]{1,100}", re.ASCII)
 
 
 @source(
@@ -304,7 +303,7 @@ def dkms(reply: Files, host: Subject) -> Iterator[Fact]:
             for path in reply.links
             if path.startswith(before) and path.endswith(after)
         )
-        if wrong := [each for each in found if not _DKMS_NAME.fullmatch(each)]:
+        if wrong := [each for each in found if not _NAME.fullmatch(each)]:
             raise ValueError(f"{wrong[0][:40]!r} is no release of a kernel")
         if found or reply.complete(pattern):
             yield Fact(HOST, fact, known(tuple(found), ", ".join(found) or "none", f"ls -d {pattern}"))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from functools import cache, lru_cache, partial
 
 from auditor.data import releases
-from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known
+from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, is_true, known
 from auditor.host import builtin
 from auditor.host.request import ANY, NAME, WITNESS, Command, Files, Output, Read, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
@@ -243,13 +243,11 @@ def _links(dataset: str) -> dict[str, Known]:
 
 def _ask_channel_program(target: Subject, facts: Facts) -> Request:
     """The kernel must know every property, so its release decides what to ask for."""
-    match facts.get(HOST, "consistent"):
-        case Known(True):
-            names = [name for name in known_to(facts, "zfs_version") if name in channel_program.facts]
-            pool = target.name.partition("/")[0]
-            return Run((builtin.LZC_NAME, pool, target.name, *names), package="python3-pyzfs")
-        case _:
-            return Skip("asked only with --consistent", "--consistent", applies=False)
+    if not consistent(facts):
+        return Skip("asked only with --consistent", "--consistent", applies=False)
+    names = [name for name in known_to(facts, "zfs_version") if name in channel_program.facts]
+    pool = target.name.partition("/")[0]
+    return Run((builtin.LZC_NAME, pool, target.name, *names), package="python3-pyzfs")
 
 
 @source(
@@ -286,8 +284,7 @@ def _ask_properties(target: Subject, facts: Facts) -> Request:
 
 def consistent(facts: Facts) -> bool:
     """Whether what the channel program can say is left to it (--consistent)."""
-    wanted = facts.get(HOST, "consistent")
-    return isinstance(wanted, Known) and wanted.value is True
+    return is_true(facts.get(HOST, "consistent"))
 
 
 def question(target: Subject, names: Iterable[str], facts: Facts) -> Run:

@@ -42,7 +42,7 @@ def test_the_environment_says_how_it_looks_and_how_long_it_takes_and_nothing_els
 # every variable that zaudit reads itself, and where; click reads those of SET_BY_ENVIRONMENT
 VARIABLES = {
     "cli.py": {"ZAUDIT_DEBUG"},
-    "streams.py": {"TERM"},
+    "interrupt.py": {"TERM"},
     "screen.py": {"COLUMNS", "FORCE_COLOR", "LC_ALL", "NO_COLOR", "PYTHONIOENCODING", "TERM"},
     "host/sql.py": {"all of them"},  # HOME, KRB5CCNAME and PG*, which libpq is given
     "verify/ledger.py": {"HOME", "XDG_STATE_HOME"},  # of a user who is not root

@@ -11,8 +11,8 @@ from auditor import sources as catalog
 
 AUDITOR = Path(__file__).parents[2] / "auditor"
 LAYERS = (  # the lowest first: a module knows those of its own room, and of the layers below; a room, or modules of one
-    ("facts", "text", "errors", "interrupt", "data", "durability"),
-    ("streams", "codec"),
+    ("facts", "text", "errors", "data", "durability"),
+    ("interrupt", "codec"),
     ("host.request", "host.children", "host.process", "host.builtin", "host.sql"),
     ("databases", "sources"),
     ("host", "model"),
@@ -55,7 +55,6 @@ SEAM = {
     "host/process.py",
     "recorder.py",
     "recording/archive.py",
-    "streams.py",
     "host/sql.py",
     "host/sql_watch.py",
     "cli.py",

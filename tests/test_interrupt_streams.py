@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from auditor import streams
+from auditor import interrupt
 from tests.golden import CANONICAL, HOSTS
 from tests.shared import ROOT, briefly
 
@@ -88,7 +88,7 @@ class Terminal(io.StringIO):
 def test_progress_is_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", seen := Terminal())
     monkeypatch.setenv("TERM", "xterm")
-    show = streams.progress()
+    show = interrupt.progress()
     assert show
     show(1, 2, "zpool status \x1b[31m" + "x" * 80, 0.0)
     written = seen.getvalue()
@@ -98,17 +98,17 @@ def test_progress_is_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
     show(2, 2, "", 0.0)
     assert seen.getvalue().endswith("\r\x1b[K")
     monkeypatch.setenv("TERM", "dumb")
-    assert streams.progress() is None
+    assert interrupt.progress() is None
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setenv("TERM", "xterm")
-    assert streams.progress() is None
+    assert interrupt.progress() is None
 
 
 def test_seconds_are_counted_where_one_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", seen := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
-    show = streams.progress(900.0)
+    show = interrupt.progress(900.0)
     assert show
     monkeypatch.setattr(time, "monotonic", lambda: 148.2)
     show(1, 96, "properties of 2,000 datasets of tank (zfs get)", 0.4)
@@ -128,7 +128,7 @@ def test_seconds_are_counted_where_one_waits(monkeypatch: pytest.MonkeyPatch) ->
 def test_without_a_deadline_nothing_is_said_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", seen := Terminal())
     monkeypatch.setenv("TERM", "xterm")
-    show = streams.progress()
+    show = interrupt.progress()
     assert show
     show(1, 2, "names of the datasets of tank (zfs list)", 7.0)
     assert seen.getvalue().endswith("1/2 names of the datasets of tank (zfs list), 7 s")
