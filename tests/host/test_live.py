@@ -191,6 +191,9 @@ def states() -> Iterator[Facts]:
             facts.put(Fact(subject, "transport", known(transport, "")))
             facts.put(Fact(subject, "model", known(model, "")))
             facts.put(Fact(subject, "sysfs_model", known(model, "")))
+        for subject in subjects("dataset"):
+            away: dict[str, Value] = {"type": "filesystem", "mounted": False, "canmount": "on", "readonly": "off"}
+            facts.put_all(Fact(subject, name, known(value, "")) for name, value in away.items())
         yield facts
 
 
