@@ -268,7 +268,7 @@ def test_the_page_names_the_hypervisor_and_the_line_that_adopts_what_it_document
     report = judged("", GUEST)
     assert words(report, "power") == [{"party": "hypervisor", "names": ["QEMU"]}]
     page = " ".join(audit_page.write_text(report, width=80).split())
-    assert "RELIES ON THE QEMU HYPERVISOR (NOT VERIFIED) Look first Check that no disk of this machine" in page
+    assert "RELIES ON THE QEMU HYPERVISOR (NOT VERIFIED) Look first Check that no disk of this VM" in page
     assert "echo 'answers.hypervisor = \"qemu\"' | install" in page
 
 
