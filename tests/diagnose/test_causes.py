@@ -179,7 +179,7 @@ CASES = {
     ),
     "shared log": Told(
         {"more": {"/sys/block/sdc/stat": worlds.stat(1900, 3500, 400, 1600)}}, {}, HEALTHY,
-        "CAUSE", "log-device-shared", "sdc does not serve the log alone: 1,500 writes for at most 400",
+        "CAUSE", "log-device-shared", "sdc serves more than the log: 1,500 writes for at most 400",
     ),
     "no batching": Told(
         {"commits": {"tank/db": 1500}}, {}, {(100 + i, "mysqld", 1): (250, 250 * 5300) for i in range(6)},

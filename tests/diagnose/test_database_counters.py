@@ -95,14 +95,16 @@ def test_a_server_that_ended_meanwhile_leaves_what_it_said_before() -> None:
 def test_waits_of_others_that_the_role_may_not_see_are_told_as_unseen() -> None:
     found = judged(databases.answer(waits={"LWLock WALWrite": [120, 14]}, more={"sees": False}))
     assert view(found).waits == ()
-    assert "what backends wait for: the role of the connection is not of pg_read_all_stats" in view(found).unseen
+    assert (
+        "what backends wait for: the role of the connection is not a member of pg_read_all_stats" in view(found).unseen
+    )
     assert found.causes == ()
 
 
 def test_sessions_that_the_user_may_not_see_are_told_as_unseen() -> None:
     found = judged(json.dumps({**json.loads(databases.mariadb()), "sees": False}), "mariadb")
     assert view(found).waits == ()
-    assert "what sessions wait for: the user of the connection is not seen to have PROCESS" in view(found).unseen
+    assert "what sessions wait for: the user of the connection does not seem to have PROCESS" in view(found).unseen
 
 
 # -- beside the kernel's ----------------------------------------------------------------------------------------------
