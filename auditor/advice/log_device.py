@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.report import document as doc
-from auditor.text import duration, few, quoted, size
+from auditor.text import counted, duration, few, quoted, size
 
 ALLOCATED = "zil_itx_metaslab_normal_alloc", "zil_itx_metaslab_slog_alloc"
 SHORT_S = 3600.0  # less is little to judge by, and no commits in less say nothing
@@ -119,7 +119,7 @@ def _figures(pool: Subject, found: Measured) -> Iterator[tuple[str, str]]:
     over = (
         f"in the {span} since the earlier look" if found.between else f"the mean since the mount, at least {span} ago"
     )
-    yield "commits", f"{_rate(found.commits)} a second on {_several(found.counted)}, {over}"
+    yield "commits", f"{_rate(found.commits)} a second on {counted(found.counted, 'dataset')}, {over}"
     yield "log", f"{size(found.rate)} a second, {size(found.rate * DAY_S)} a day, in allocated log blocks"
     if found.seconds < SHORT_S:
         yield "", "Too short to judge: ask again after a day of ordinary work."
@@ -251,10 +251,6 @@ def _which(pool: Subject, found: Measured, facts: Facts) -> Iterator[doc.Block]:
 def _number(subject: Subject, name: str, facts: Facts) -> float | None:
     found = facts.get(subject, name).or_none()
     return float(found) if isinstance(found, int | float) else None
-
-
-def _several(count: int) -> str:
-    return f"{count} dataset{'s' if count > 1 else ''}"
 
 
 def _rate(number: float) -> str:

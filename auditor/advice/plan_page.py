@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from auditor import codec
@@ -259,12 +259,8 @@ def _guards(plan: Plan) -> Iterator[str]:
     for name, guid in plan.pools:
         if guid:
             yield _is(f"the GUID of pool {name}", guid, f"zpool get -Hp -o value guid {quoted(name)}")
-    for each in _settings(plan.steps):
+    for each in (setting for step in plan.steps if not step.person for setting in step.settings):
         yield _is(_what(each), each.first, each.read)
-
-
-def _settings(steps: Sequence[Step]) -> Iterator[Setting]:
-    return (setting for step in steps if not step.person for setting in step.settings)
 
 
 def _what(setting: Setting) -> str:

@@ -394,7 +394,7 @@ def _setting(change: Change, facts: Facts) -> Setting:
             found = _value(facts, subject, name)
             undo = f"{program} set {quoted(f'{name}={found}')} {quoted(who)}"
             if kind == "dataset" and not fact.evidence[0].text.endswith(tuple(f"({each})" for each in LOCAL)):
-                undo = f"zfs inherit {'-S ' * _is_received(fact)}{name} {quoted(who)}"
+                undo = f"zfs inherit {'-S ' * fact.evidence[0].text.endswith('(received)')}{name} {quoted(who)}"
             read = f"{program} get -Hp -o value {name} {quoted(who)}"
             return Setting(change, read, found, value, f"{program} set {quoted(assignment)} {quoted(who)}", undo)
     if change.verb:
@@ -402,10 +402,6 @@ def _setting(change: Change, facts: Facts) -> Setting:
     return Setting(
         change, "", "", value, f"Set {name} = {value} in {who}.", f"Set {name} in {who} back to what it was."
     )
-
-
-def _is_received(fact: Known) -> bool:
-    return fact.evidence[0].text.endswith("(received)")
 
 
 def _value(facts: Facts, subject: Subject, name: str) -> str:

@@ -59,7 +59,7 @@ def looked_at(fleet: Fleet) -> str:
 def notes(fleet: Fleet) -> Iterator[str]:
     """What is not new, and what nobody can tell of it."""
     if fleet.stale:
-        yield f"{hosts(len(fleet.stale))} more than 7 days before the newest: {names(_named(fleet.stale))}"
+        yield f"{hosts(len(fleet.stale))} more than 7 days before the newest: {names(host.seen.name for host in fleet.stale)}"
     if fleet.older:
         yield f"{counted(fleet.older, 'older look')} left aside"
     if fleet.ahead:
@@ -174,10 +174,6 @@ def finding_line(found: FindingRow) -> str:
 def replay(host: Host) -> str:
     recording = host.seen.recording
     return f"zaudit check --replay {quoted(recording)}" if recording and not is_url(recording) else ""
-
-
-def _named(found: Sequence[Host]) -> list[str]:
-    return [host.seen.name for host in found]
 
 
 def _graver(items: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:

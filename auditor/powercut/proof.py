@@ -21,7 +21,6 @@ from auditor.text import harmless
 CutKind = Literal["power", "drive", "reset", "none", "unclear"]
 LOST_POWER = frozenset({"power", "drive"})
 FLUSHED = tuple(kind for kind in CLASSES if kind != "GONE")  # damage of data; not a drive or folder that is missing
-VERDICTS = (*CLASSES, "HELD", "TOO FEW CUTS", "NOT TESTED", "NO CUT")
 _NVME = "nvme_smart_health_information_log"
 POWER_CYCLES, POWER_OFF_RETRACT, UNEXPECTED_LOSS = "12", "192", "174"  # ATA attributes
 
@@ -288,8 +287,8 @@ def _sum(rows: Iterable[Mapping[str, Any]], key: str) -> int:
 
 
 class Verdict(NamedTuple):
-    """word: one of VERDICTS. n: trials that count for the bound; lost: of these. low, high: bounds of the share of such cuts
-    that lose something, with 95 %."""
+    """word: a class of damage, HELD, TOO FEW CUTS, NOT TESTED or NO CUT. n: trials that count for the bound; lost: of these.
+    low, high: bounds of the share of such cuts that lose something, with 95 %."""
 
     word: str
     cuts: int

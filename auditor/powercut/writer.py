@@ -16,7 +16,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.errors import EXIT_BROKE, Stop
@@ -74,14 +74,22 @@ class Link:
         self._receiver.rekey(key)
         welcome = self._expect(Kind.WELCOME)
         self.session = welcome.session
-        try:
+        with self._named():
             return welcome.document()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """What goes wrong with the line or on it is a LinkError."""
+        try:
+            yield
         except WireError as error:
             raise LinkError(f"{self._where}: {error}") from None
+        except OSError as error:
+            raise LinkError(f"{self._where}: {error.strerror or error}") from None
 
     def _expect(self, kind: Kind) -> Frame:
         """The next frame. Raises LinkError."""
-        try:
+        with self._named():
             while True:
                 for frame in self._receiver.frames():
                     if frame.kind is Kind.REFUSED:
@@ -95,10 +103,6 @@ class Link:
                     why = "another key, or another run of this host began"
                     raise LinkError(f"{self._where}: the witness hangs up: {why}")
                 self._receiver.feed(data)
-        except WireError as error:
-            raise LinkError(f"{self._where}: {error}") from None
-        except OSError as error:
-            raise LinkError(f"{self._where}: {error.strerror or error}") from None
 
     def send(self, kind: Kind, body: bytes = b"") -> None:
         """Send a frame; waits where the witness has too many before it. Raises LinkError."""
@@ -110,25 +114,18 @@ class Link:
             number, data = self._sender.frame(kind, self.run, self.session, body)
             with self._told:
                 self._unseen.append((number, time.monotonic()))
-            try:
+            with self._named():
                 self._socket.sendall(data)
-            except OSError as error:
-                raise LinkError(f"{self._where}: {error.strerror or error}") from None
 
     def hear(self, seconds: float) -> None:
         """Take what the witness says, for so long. Raises LinkError, also where it owes an answer for too long."""
-        try:
+        with self._named():
             data = self._socket.recv(CHUNK) if select.select([self._socket], [], [], seconds)[0] else None
-        except OSError as error:
-            raise LinkError(f"{self._where}: {error.strerror or error}") from None
-        if data == b"":
-            raise LinkError(f"{self._where}: the witness hung up")
-        try:
+            if data == b"":
+                raise WireError("the witness hung up")
             self._receiver.feed(data or b"")
             for frame in self._receiver.frames():
                 self._hear(frame)
-        except WireError as error:
-            raise LinkError(f"{self._where}: {error}") from None
         with self._told:
             late = self._unseen and time.monotonic() - self._unseen[0][1] > SILENCE_S
         if late:

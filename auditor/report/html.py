@@ -68,7 +68,8 @@ def _block(block: doc.Block) -> Element:
             return _chain(block.links)
         case doc.Code():
             between = " \\\n    " if block.continued else "\n"
-            return joined((_heading(block.title), element("pre", code_lines(block.lines, between))))
+            heading = element("h3", block.title) if block.title else None
+            return joined((heading, element("pre", code_lines(block.lines, between))))
         case doc.Picture():
             return block.drawn() or Element("")
         case doc.Boxes():
@@ -91,10 +92,6 @@ def _section(block: doc.Section) -> Element:
         return joined(inside)
     long = "long" if any(isinstance(each, LONG) for each in block.blocks) else None
     return element("section", element("h2", block.title), *inside, class_=long)
-
-
-def _heading(title: str) -> Element | None:
-    return element("h3", title) if title else None
 
 
 def _line(line: doc.Line) -> Element:

@@ -15,7 +15,7 @@ from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.verdict import Verdict
 from auditor.model.write_cache import ENOUGH, bounds
-from auditor.text import harmless, quoted, unknown_headline
+from auditor.text import few, harmless, quoted, unknown_headline
 
 if TYPE_CHECKING:
     from auditor.report.model import Report
@@ -402,10 +402,7 @@ def subjects_of(*findings: Finding) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
-    shown = ", ".join(names[:SUBJECTS_SHOWN])
-    more = f" and {len(names) - SUBJECTS_SHOWN} more" if len(names) > SUBJECTS_SHOWN else ""
-    return shown + more
+    return few(names, SUBJECTS_SHOWN)
 
 
 def statement(finding: Finding) -> str:

@@ -27,7 +27,6 @@ from auditor.report import phrases
 from auditor.report.model import Report
 from auditor.text import quoted, unknown_headline, valid_unicode
 
-NAME = "json"
 SCHEMA = "zaudit-report/2"
 REASONS_SHOWN = 20
 FIRST = "zaudit-report/1"  # each subject had a verdict of its own
@@ -40,7 +39,7 @@ def render(report: Report, *, passed: bool = False) -> str:
 
 def document(report: Report, passed: bool = False) -> dict[str, Any]:
     """The report as plain data, after ``schema.json``."""
-    covered, names = report.coverage, Names()
+    covered, names = report.coverage, dict[str, int]()
     whole_document: dict[str, Any] = {
         "schema": SCHEMA,
         "zaudit": report.zaudit,
@@ -153,7 +152,7 @@ def _left_out(each: LeftOut) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
+def _finding(finding: Finding, report: Report, names: dict[str, int]) -> dict[str, Any]:
     rule = finding.rule
     verdicts = folded((_part(finding, each) for each in finding.verdicts), names)
     return {
@@ -207,7 +206,7 @@ def _bug(bug: Bug) -> dict[str, Any]:
     }
 
 
-def _waived(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
+def _waived(finding: Finding, report: Report, names: dict[str, int]) -> dict[str, Any]:
     """As any other, and who answers for it until when. was: what the outcome is without the waiver."""
     waiver = finding.waiver
     assert waiver is not None
@@ -268,19 +267,6 @@ PART = 32  # characters for which a piece of evidence counts
 Group = dict[str, Any]
 
 
-class Names:
-    """The names of a report, each once."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def place(self, name: str) -> int:
-        return self._places.setdefault(name, len(self._places))
-
-
 def spelt(places: Iterable[int]) -> str:
     """0-3,7"""
     runs: list[list[int]] = []
@@ -310,8 +296,9 @@ def runs(text: str, count: int) -> Iterator[tuple[int, int]]:
         yield int(first), end
 
 
-def folded(verdicts: Iterable[Mapping[str, Any]], names: Names) -> list[Group]:
-    """Equal verdicts as one, in the order of the first of each. verdicts: with name, and {subject} for it."""
+def folded(verdicts: Iterable[Mapping[str, Any]], names: dict[str, int]) -> list[Group]:
+    """Equal verdicts as one, in the order of the first of each. verdicts: with name, and {subject} for it. names: of the
+    report, each with its place."""
     groups: dict[object, tuple[Mapping[str, Any], list[str]]] = {}
     for each in verdicts:
         key = _frozen({name: value for name, value in each.items() if name != "name"})
@@ -319,11 +306,11 @@ def folded(verdicts: Iterable[Mapping[str, Any]], names: Names) -> list[Group]:
     return [_group(first, members, names) for first, members in groups.values()]
 
 
-def _group(first: Mapping[str, Any], members: Sequence[str], names: Names) -> Group:
+def _group(first: Mapping[str, Any], members: Sequence[str], names: dict[str, int]) -> Group:
     rest = {key: value for key, value in first.items() if key not in ("kind", "name")}
     if len(members) == 1:  # nobody need set anything in
         rest = _spell(rest, members[0])
-    return {"kind": first["kind"], "names": spelt(map(names.place, members)), **rest}
+    return {"kind": first["kind"], "names": spelt(names.setdefault(each, len(names)) for each in members), **rest}
 
 
 def _frozen(value: Any) -> object:

@@ -15,7 +15,7 @@ from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
 from auditor.report import document as doc
 from auditor.report.changes import CompareError, must_be_report, refusing
-from auditor.text import few, unknown_headline
+from auditor.text import counted, few, unknown_headline
 
 CELLS = ("kept", "word", "unknown", "lost")  # the worst last
 NEVER = "does not happen here"
@@ -205,17 +205,13 @@ def page(found: Sides, code: int) -> Iterator[doc.Block]:
     if open_:
         names = ", ".join(f"{each.rule} ({each.standby.severity})" for each in open_[:OPEN])
         more = f" and {len(open_) - OPEN} more, which --format json names" if len(open_) > OPEN else ""
-        text = f"Unknown whether {standby} is worse in {_count(len(open_))}: {names}{more}"
+        text = f"Unknown whether {standby} is worse in {counted(len(open_), 'rule')}: {names}{more}"
         alike = sum(_state(each.primary) == _state(each.standby) == UNDECIDED for each in open_)
         too = f"{alike} of these {'is' if alike == 1 else 'are'} unknown on {primary}, too" if alike else ""
         yield doc.Finding(doc.Run("UNKNOWN", "undecided"), "", text, too, ())
     better = f"; better in {len(found.better)}: {', '.join(found.better)}" if found.better else ""
-    counts = f"{standby} is worse in {_count(len(certain))}, may be in {len(open_)}{better}"
+    counts = f"{standby} is worse in {counted(len(certain), 'rule')}, may be in {len(open_)}{better}"
     yield doc.section("", [doc.Say(f"{counts}   (exit code {code})")])
-
-
-def _count(rules: int) -> str:
-    return f"{rules} rule{'s' * (rules != 1)}"
 
 
 def _describe(side: Side) -> str:

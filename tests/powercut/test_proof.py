@@ -21,7 +21,6 @@ from auditor import codec
 from auditor.model.write_cache import bounds
 from auditor.powercut import report, wire
 from auditor.powercut.proof import (
-    VERDICTS,
     Campaign,
     Cut,
     Drive,
@@ -374,7 +373,7 @@ def test_a_record_without_streams_says_so() -> None:
     assert "How far each stream came is not on record." in page
 
 
-@pytest.mark.parametrize("word", VERDICTS)
+@pytest.mark.parametrize("word", report.WORST)
 def test_each_verdict_in_all_formats(word: str) -> None:
     """Line 2 is the verdict, line 3 a step; the JSON is of its schema."""
     reach = (Reach(0, True, 20, 19, 1, 20), Reach(1, True, 3, None, 0, 0), Reach(1000, False, 9, 12, 3, 7))

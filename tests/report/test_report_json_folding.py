@@ -15,7 +15,6 @@ from auditor.facts import HOST, Fact, Facts, Judged, Subject, known, unknown
 from auditor.report import changes, report_json
 from auditor.report import report_json as json_report
 from auditor.report.model import Report
-from auditor.report.report_json import Names
 from auditor.sources import zfs
 from tests import shared
 from tests.fake import CommandLine
@@ -36,7 +35,7 @@ def test_what_is_no_place_is_refused(text: str) -> None:
 
 
 def test_equal_verdicts_are_one() -> None:
-    names = Names()
+    names = dict[str, int]()
     verdicts = [
         {"kind": "dataset", "name": "tank/a", "message": "{subject}: off", "command": "zfs set x {subject}"},
         {"kind": "dataset", "name": "tank/b c", "message": "{subject}: off", "command": "zfs set x {subject}"},
