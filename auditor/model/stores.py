@@ -188,7 +188,8 @@ class Stores:
             return (name,), ()
         under = f"the {below or 'file system'} below {name}"
         self._add(Store(name, "layer", "host", "volatile", passes=passes), *about)
-        self._add(Store(under, "layer", cache="volatile", honours=None, redundant=None), *about)
+        place: Place = "hypervisor" if self._virtual else "device"  # the disk below it is the hypervisor's
+        self._add(Store(under, "layer", place, "volatile", honours=None, redundant=None), *about)
         return (name,), (under,)
 
 
@@ -337,16 +338,10 @@ class Pools:
             return Vdev(name, (Leg(name, (f"the devices of {vdev}",), state=None),))
         legs = tuple(self._leg(leaf) for leaf in leaves)
         if kind in PARITY or kind == "draid":
-            columns = _columns(legs, reading.number(vdev, "width") or len(legs) - self._stand_ins(leaves))
+            columns = _columns(legs, reading.number(vdev, "width") or len(legs))
             parity = PARITY.get(kind or "", reading.number(vdev, "parity") or 0)
             return Vdev(name, columns, len(columns) - parity)
         return Vdev(name, legs, 1)
-
-    def _stand_ins(self, leaves: Iterable[Subject]) -> int:
-        """Distributed spares in use, and new disks of replacements that run."""
-        kinds = [self._reading.word(leaf, "type") == "dspare" for leaf in leaves]
-        replaced = [self._reading.flag(leaf, "being_replaced") for leaf in leaves]
-        return sum(kinds) + sum(map(bool, replaced)) // 2
 
     def _leg(self, leaf: Subject) -> Leg:
         reading = self._reading

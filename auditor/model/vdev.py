@@ -112,10 +112,13 @@ def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def resilver_unmarked(pool: Subject, facts: Facts) -> bool:
-    """Does a resilver run while no leaf of the pool has the mark? (zpool status -j has none)"""
-    scan = facts.get(pool, "scan_function").word(), facts.get(pool, "scan_state").word()
+    """May a leaf without a mark lack data? One that a resilver fills while none of the pool is marked (zpool status -j marks
+    none of a sequential one), and after one that left errors, or was canceled: the DTL keeps what it could not write (vdev.c
+    vdev_dtl_reassess_impl(), DTL_SCRUB)."""
+    function, state = (facts.get(pool, name).word() for name in ("scan_function", "scan_state"))
     marks = (facts.get(leaf, "resilvering") for leaf in facts.linked(pool, "leaves"))
-    return scan == ("resilver", "in progress") and not any(map(is_true, marks))
+    whole = state == "finished" and not facts.get(pool, "scan_errors").or_none()
+    return function == "resilver" and not whole and not any(map(is_true, marks))
 
 
 def _left(vdev: Subject, left: int | None, gone: list[Evidence], unseen: list[Unknown]) -> Judged:
@@ -129,13 +132,9 @@ def _left(vdev: Subject, left: int | None, gone: list[Evidence], unseen: list[Un
 
 
 def _each_is_a_leg(vdev: Subject, leaves: tuple[Subject, ...], facts: Facts) -> bool:
-    """Whether no disk of it is being replaced and no spare stands in: as many leaves as legs, or a raidz that is ONLINE."""
-    if any(is_true(facts.get(leaf, "being_replaced")) for leaf in leaves):
-        return False
-    legs, state = facts.get(vdev, "legs"), facts.get(vdev, "state")
-    if isinstance(legs, Known):
-        return legs.value == len(leaves)
-    return len(leaves) == 1 or (isinstance(state, Known) and state.value == "ONLINE")
+    """Whether no disk of it is being replaced and no spare stands in: as many leaves as children."""
+    children = facts.get(vdev, "legs").or_none() or facts.get(vdev, "width").or_none() or 1
+    return children == len(leaves) and not any(is_true(facts.get(leaf, "being_replaced")) for leaf in leaves)
 
 
 MEMORY = ("tmpfs", "ramfs")

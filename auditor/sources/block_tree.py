@@ -62,6 +62,8 @@ def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
         match facts.get(leaf, "type"), facts.get(leaf, "path"):
             case Known("file"), Known(str(path)):
                 why = unknown(f"{path} is a file; the disk below its file system is not followed")
+            case Known("dspare"), _:
+                why = unknown(f"{leaf.name} is spread over the disks of its vdev")
             case _, Known(str(path)) if path in there:
                 yield from _leaf(leaf, path, inventory, there)
                 continue

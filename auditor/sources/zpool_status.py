@@ -68,7 +68,7 @@ def pools(text: str) -> list[PoolStatus]:
         "vdev.parity": pool_tree.PARITY,
         "vdev.legs": Spec.number("legs of a mirror; a disk and the spare or the new disk in its place are one"),
         "vdev.width": Spec.number(
-            "disks side by side in a raidz; a disk and the spare or the new disk in its place are one"
+            "disks side by side in a raidz or draid; a disk and the spare or the new disk in its place are one"
         ),
         "vdev.guid": pool_tree.GUID,
         "vdev.allocating": Spec.flag("new blocks may go there: neither being removed nor set to non-allocating"),
@@ -191,7 +191,7 @@ def _of_vdevs(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]
             values["parity"] = disks
         if row.type == "mirror":
             values["legs"] = len(row.children)
-        if row.type.startswith("raidz"):
+        if row.type.startswith(("raidz", "draid")):
             values["width"] = len(row.children)
         values |= {name: row.counts[key] for key, (name, _) in _ERRORS.items() if key in row.counts}
         for name, value in values.items():

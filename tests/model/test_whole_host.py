@@ -299,28 +299,42 @@ def test_leg_of_a_mirror(values: dict[str, Value], drive: str) -> None:
 def test_degraded_raidz(kind: str, parity: int | None, drive: str) -> None:
     made = Made()
     vdev = made.vdev("tank", "wide", "d0", "d1", "d2", "d3")
-    made.put(vdev, type=kind, **({"parity": parity} if parity else {"width": 4}))
+    made.put(vdev, type=kind, width=4, **({"parity": parity} if parity else {}))
     made.pool("tank", vdev)
     made.put(L0, state="OFFLINE")
     assert of(observe(postgres(made).facts), "drive", "pool") == drive
 
 
-def test_spare_in_the_place_of_a_disk() -> None:
-    """Five leaves, four columns."""
+@pytest.mark.parametrize("kind", ["raidz1", "draid"])
+def test_spare_in_the_place_of_a_disk(kind: str) -> None:
+    """Five leaves, four columns. While the spare is filled, no restart loses anything."""
     made = Made()
     vdev = made.vdev("tank", "wide", "d0", "d1", "d2", "d3", "d4")
-    made.put(vdev, type="raidz1", width=4)
+    made.put(vdev, type=kind, width=4, parity=1)
     made.pool("tank", vdev)
     made.put(L0, state="UNAVAIL")
     assert of(observe(postgres(made).facts), "drive", "pool") == "SAFE"
-    made.put(L1, state="OFFLINE")
+    made.put(L1, resilvering=True)
+    assert of(observe(made.facts), "drive", "pool") == "LOST"
+    assert of(observe(made.facts), "restart", "pool") == "SAFE"
+    made.put(L1, resilvering=False, state="OFFLINE")
     assert of(observe(made.facts), "drive", "pool") == "LOST"
 
 
-def test_resilver_of_which_nobody_says_what_it_fills() -> None:
+SCANS = [
+    ({"scan_function": "resilver", "scan_state": "in progress"}, "UNKNOWN"),
+    ({"scan_function": "resilver", "scan_state": "canceled"}, "UNKNOWN"),
+    ({"scan_function": "resilver", "scan_state": "finished", "scan_errors": 5}, "UNKNOWN"),
+    ({"scan_function": "resilver", "scan_state": "finished", "scan_errors": 0}, "SAFE"),
+    ({"scan_function": "scrub", "scan_state": "finished", "scan_errors": 5}, "SAFE"),  # its leg has the errors
+]
+
+
+@pytest.mark.parametrize(("scan", "drive"), SCANS)
+def test_resilver_of_which_nobody_says_what_it_fills(scan: dict[str, Value], drive: str) -> None:
     made = postgres(healthy())
-    made.put(TANK, scan_function="resilver", scan_state="in progress")
-    assert of(observe(made.facts), "drive", "pool") == "UNKNOWN"
+    made.put(TANK, **scan)
+    assert of(observe(made.facts), "drive", "pool") == drive
     assert of(observe(made.facts), "crash", "pool") == "SAFE"
 
 
@@ -409,6 +423,9 @@ def on_file(below: str, *on: Subject, **host: Value) -> Made:
 def test_file_on_another_file_system() -> None:
     assert of(observe(on_file("ext4").facts), "crash", "pool") == "SAFE"
     assert of(observe(on_file("ext4").facts), "power", "pool") == "relies on the ext4 below d0"
+    guest = observe(on_file("ext4", virtualization="kvm").facts)  # the disk of that ext4 is the hypervisor's
+    assert of(guest, "power", "pool") == of(guest, "below", "pool") == "relies on the ext4 below d0"
+    assert of(guest, "crash", "pool") == "SAFE"
     assert losing(observe(on_file("ext4", zfs_nocacheflush=1).facts), "pool") >= {"crash", "power"}
     zil = observe(on_file("ext4", zil_nocacheflush=1).facts)
     assert losing(zil) >= {"crash", "power"}

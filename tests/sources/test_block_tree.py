@@ -34,6 +34,16 @@ def test_a_missing_device_is_named_by_where_it_was(note: str, why: str) -> None:
         assert [reason.text for reason in value.reasons] == [why]
 
 
+def test_a_distributed_spare_is_no_missing_device() -> None:
+    """OpenZFS gives it a path that is none: its name (vdev_draid.c vdev_draid_spare_create())."""
+    facts = Facts()
+    for name, value in (("type", "dspare"), ("path", "draid1-0-0")):
+        facts.put(Fact(LEAF, name, known(value, value, "zpool status -p tank")))
+    found = {fact.name: fact.value for fact in block_tree.links(facts, Facts())}
+    assert isinstance(found["device_present"], Unknown)
+    assert "spread over" in found["disks"].reasons[0].text  # type: ignore[union-attr]
+
+
 def test_a_stacked_device_that_names_nothing_below_it_is_not_taken_for_a_disk() -> None:
     facts, inventory = Facts(), Facts()
     facts.put(Fact(LEAF, "type", known("disk", "")))
