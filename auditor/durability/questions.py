@@ -35,7 +35,13 @@ def commits(copies: Copies, program: Program, event: Event) -> Answer:
     if program.assumed and left.rank is Rank.UNKNOWN:
         left = relies("program", program.log.dataset, "leave", program.name)
     kept = [
-        copies.keeps(use.dataset, event, left if number == 0 else SAFE, _asked(program, use, event), _reaches(use))
+        copies.keeps(
+            use.dataset,
+            event,
+            left if number == 0 else SAFE,
+            _asked(program, use, event),
+            _reaches(copies, program, use, event),
+        )
         for number, use in enumerate(program.uses)
     ]
     if event.process and not _orderly(event):
@@ -82,23 +88,27 @@ def _orderly(event: Event) -> bool:
     return event.stops and not event.memory
 
 
-def _asked(program: Program, use: Use, event: Event, later: bool = False) -> Answer:
-    """Does a request arrive at ZFS? later: one after the acknowledgement, but before the pages that depend on it, will do."""
+def _asks(program: Program, use: Use, event: Event, later: bool) -> Answer:
+    """Does it ask for durability? later: after the acknowledgement, but before the pages that depend on it, will do."""
     if use.asks == "before" or (use.asks == "later" and later):
-        asks = SAFE
-    elif use.asks == "later" and _orderly(event):
-        asks = SAFE if program.closes else lost("ask", use.dataset)
-    elif use.asks:
-        asks = lost("ask", use.dataset)
-    elif program.assumed:
-        asks = relies("program", use.dataset, "ask")
-    else:
-        asks = unknown("ask", use.dataset)
-    return all_of((asks, holds(use.passes, "pass on", use.dataset)))
+        return SAFE
+    if use.asks == "later" and _orderly(event):
+        return SAFE if program.closes else lost("ask", use.dataset)
+    if use.asks:
+        return lost("ask", use.dataset)
+    return relies("program", use.dataset, "ask") if program.assumed else unknown("ask", use.dataset)
 
 
-def _reaches(use: Use) -> Answer:
-    return holds(use.reaches, "reach", use.dataset)
+def _asked(program: Program, use: Use, event: Event, later: bool = False) -> Answer:
+    """Does a request arrive at ZFS?"""
+    return all_of((_asks(program, use, event, later), holds(use.passes, "pass on", use.dataset)))
+
+
+def _reaches(copies: Copies, program: Program, use: Use, event: Event, later: bool = False) -> Answer:
+    """Does what it wrote arrive at ZFS? On a volume it waits in the page cache of a file system until somebody asks."""
+    dataset = copies.host.datasets.get(use.dataset)
+    asks = _asks(program, use, event, later) if dataset and dataset.volume else SAFE
+    return all_of((asks, holds(use.reaches, "reach", use.dataset)))
 
 
 def _in_step(copies: Copies, program: Program, used: list[Dataset], event: Event) -> Answer:
@@ -110,16 +120,18 @@ def _in_step(copies: Copies, program: Program, used: list[Dataset], event: Event
     """
     if not program.pages:
         return SAFE
-    log = _asked(program, program.log, event, later=True)
-    requests = [(program.log, log), *((use, _asked(program, use, event)) for use in program.pages)]
+    order = [(program.log, True), *((use, False) for use in program.pages)]
+    requests = [
+        (use, _asked(program, use, event, later), _reaches(copies, program, use, event, later)) for use, later in order
+    ]
     if len(used) == 1:
         sound = holds(used[0].sound, "defect", used[0].name)
-        ordered = all_of((sound, *(copies.logged(used[0], asked, _reaches(use)) for use, asked in requests)))
+        ordered = all_of((sound, *(copies.logged(used[0], asked, reaches) for _, asked, reaches in requests)))
     else:
-        ordered = all_of(copies.keeps(use.dataset, event, SAFE, asked, _reaches(use)) for use, asked in requests)
+        ordered = all_of(copies.keeps(use.dataset, event, SAFE, asked, reaches) for use, asked, reaches in requests)
     if len({dataset.pool for dataset in used}) > 1:
         return ordered
-    arrives = all_of(any_of(asked, _reaches(use)) for use, asked in requests)
+    arrives = all_of(any_of(asked, reaches) for _, asked, reaches in requests)
     stops = all_of(holds(None if use.remote is None else not use.remote, "remote", use.dataset) for use in program.uses)
     return any_of(ordered, all_of((arrives, stops, _nothing_replayed(copies, program.uses, event, alone=False))))
 
