@@ -385,9 +385,9 @@ def page(found: Comparison, before: Mapping[str, Any], after: Mapping[str, Any],
     for first, alike in groupby(alone, _finding):  # subjects for which a change is the same are shown together
         where = ", ".join(each.shown.subject for each in alike)
         yield first._replace(where=f"{where}   {doc.plain(first.where)}")
-    last = [doc.Say(f"Only OLD could decide, and found nothing: {', '.join(dict.fromkeys(then))}.")] if then else []
+    last = [doc.Say(f"No finding in OLD, unknown in NEW: {', '.join(dict.fromkeys(then))}.")] if then else []
     if found.decided:
-        last.append(doc.Say(f"Only NEW could decide, and found nothing: {found.decided} that OLD did not answer."))
+        last.append(doc.Say(f"No finding in NEW, unknown in OLD: {found.decided}."))
     worse = sum(each.counts and each.change in WORSE for each in found.differences)
     unseen = sum(each.counts for each in found.differences) - worse  # may be as bad as the exit code says
     others = len(found.differences) - worse - unseen

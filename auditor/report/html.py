@@ -112,16 +112,20 @@ def _run(run: doc.Run) -> Element | str:
 def _pairs(rows: Sequence[doc.Entry]) -> Element:
     """Words of one row after the other, without the blanks that a terminal divides them with."""
     return element(
-        "dl", *(each for row in rows for each in (element("dt", _run(row.word)), element("dd", _line(row.line))))
+        "dl",
+        *(
+            each
+            for row in rows
+            for each in (element("dt", _run(row.word)) if row.word.text else None, element("dd", _line(row.line)))
+        ),
     )
 
 
 def _finding(block: doc.Finding) -> Element:
     return element(
         "div",
-        element("span", block.word.text, class_=f"badge {block.tone}"),
+        element("h3", element("span", block.word.text, class_=f"badge {block.tone}"), " ", block.name),
         " ",
-        *((element("b", block.name), " ") if block.name else ()),
         _line(block.where),
         element("p", block.says) if block.says else None,
         _pairs(block.rows) if block.rows else None,

@@ -121,7 +121,7 @@ GOOD: dict[str, Callable[[str], bool]] = {  # does a reader of the format take i
     "summary": lambda text: "1 unknown" not in text,
     "markdown": lambda text: "### Could not be told\n\n- `rule-0`" not in text,
     "terminal": lambda text: not re.search(r"^UNKNOWN +rule-0 ", text, re.MULTILINE),
-    "html": lambda text: ">UNKNOWN<" not in text or ">rule-0<" not in text,
+    "html": lambda text: ">UNKNOWN<" not in text or " rule-0</h3>" not in text,
     "junit": _junit_good,
     "jsonl": _lines_good,
     "sarif": _sarif_good,
