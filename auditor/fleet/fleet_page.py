@@ -67,7 +67,7 @@ def notes(fleet: Fleet) -> Iterator[str]:
     if fleet.spread:
         yield f"recordings in several folders count as one host each, the newest of {names(fleet.spread)}"
     if fleet.claimed:
-        yield f"recordings of several places say that they are of {names(fleet.claimed)} (--inventory tells which)"
+        yield f"recordings in several places claim the host name {names(fleet.claimed)} (--inventory decides)"
     if fleet.crowded:
         yield f"not all models, releases and remedies of {names(fleet.crowded)} are listed: there are too many"
     if fleet.twice:
@@ -183,7 +183,7 @@ def _graver(items: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 # -- many hosts ------------------------------------------------------------------------------------------------------------
 
 HOSTS, NAMED = 100, 5000  # that a page opens; that it names
-SHORT = {"one failure away": "1 failure", "cannot tell": "unknown", "on the word": "word"}  # 10 columns
+SHORT = {"one failure away": "1 failure", "cannot tell": "unknown", "on the word": "relies"}  # 10 columns
 FOOTER = (
     "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it. What it did not see counts"
     " as unknown."
@@ -234,7 +234,7 @@ def opened(fleet: Fleet) -> list[Host]:
 
 def _blocks(fleet: Fleet, link: Link, most: Most, shown: Sequence[Host] = ()) -> Iterator[doc.Section]:
     stand = [(doc.Run(f"{count:,}", _look(name)), SAYS[name]) for name, count in fleet.standings.items()]
-    yield _list("How they stand", stand, len(SAYS))
+    yield _list("Hosts by state", stand, len(SAYS))
     yield _list("Not judged, or missing", list(_absent(fleet, link)), most.few)
     bad = sum(host.seen.standing != "kept" for host in fleet.hosts)
     of_these = f"{len(shown):,} of these {hosts(bad)}, with what was found there"
@@ -275,7 +275,7 @@ def _absent(fleet: Fleet, link: Link) -> Iterator[Row]:
 
 
 def _word(line: Line) -> doc.Run:
-    return doc.Run(line.severity, line.severity) if line.failed else doc.Run("undecided", "undecided")
+    return doc.Run(line.severity, line.severity) if line.failed else doc.Run("unknown", "undecided")
 
 
 def _alike(group: Alike, link: Link) -> Row:

@@ -416,9 +416,9 @@ class Account:
         if self.ahead:
             yield f"taken in the future, as the recordings say, of {names(self.ahead)}: is a clock wrong?"
         if self.claimed:
-            yield f"recordings of several places say that they are of {names(self.claimed)}: each is called by its place"
+            yield f"recordings in several places claim the host name {names(self.claimed)}: each is named after its place"
         if self.posing:
-            yield f"recordings that lie elsewhere say that they are of {names(self.posing)}: each is called as its file"
+            yield f"recordings elsewhere claim the host name {names(self.posing)}: each is named after its file"
         if beside:
             yield f"{beside:,} other files in these folders are no recordings and were left alone"
         for folder in too_deep:

@@ -459,7 +459,7 @@ def severity(finding: Finding) -> str:
 
 def at_least(finding: Finding) -> str:
     """Of a failure that may be less severe than it counts: how severe it is in any case; else nothing."""
-    least = f"({finding.least}, or {finding.severity} if what is unknown turns out badly)"
+    least = f"({finding.least}, or {finding.severity} if what is unknown fails)"
     return "" if finding.least == finding.severity else least
 
 
@@ -574,6 +574,8 @@ def need(remedy: str) -> str:
     nouns = {"--timeout": "a longer --timeout", "run as root": "root", "record again": "a new recording"}
     if noun := nouns.get(remedy):
         return noun
+    if remedy.startswith("start it, or name "):
+        return f"the server started, or {remedy.removeprefix('start it, or name ')}"
     if way := _PACKAGE.fullmatch(remedy):
         return f"{way[1]} ({remedy})" if not remedy.startswith("install ") else way[1]
     return remedy

@@ -113,7 +113,7 @@ def test_a_name_that_is_taken_and_a_time_that_has_not_come_are_told(zaudit: Comm
     fleet(tmp_path, {"db1": CASES[1]}, days=100_000.0)
     done = zaudit("fleet", "judge", tmp_path, "-o", tmp_path / "rows")
     assert "taken in the future, as the recordings say, of db1: is a clock wrong?" in done.err
-    assert "recordings of several places say that they are of db1: each is called by its place" in done.err
+    assert "recordings in several places claim the host name db1: each is named after its place" in done.err
     assert sorted(row["name"] for row in rows(tmp_path / "rows") if row["kind"] == "report") == ["db1", "db2"]
     assert zaudit("fleet", "report", tmp_path / "rows").code == 14
     (tmp_path / "hosts").write_text("db1\ndb2\n")
@@ -149,7 +149,7 @@ def test_with_an_inventory_nobody_takes_the_place_of_a_host_that_has_one(zaudit:
     done = zaudit("fleet", "judge", tmp_path, "-o", tmp_path / "rows", "--inventory", tmp_path / "hosts")
     found = [row for row in rows(tmp_path / "rows") if row["kind"] != "finding"]
     assert done.code == 0
-    assert "recordings that lie elsewhere say that they are of db1: each is called as its file" in done.err
+    assert "recordings elsewhere claim the host name db1: each is named after its file" in done.err
     assert [(row["kind"], row.get("name"), row["recording"].removeprefix(f"{tmp_path}/")) for row in found] == [
         ("report", "db1", "db1.tar.gz"),
         ("duplicate", None, "again.tar.gz"),

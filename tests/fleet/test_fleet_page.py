@@ -152,7 +152,7 @@ def test_two_recordings_that_take_one_name_are_told(one: str, other: str, told: 
     found = fleet([{**row, "recording": one} for row in LOSES], mended)
     assert (found.claimed, found.aside) == (({"db1": 1}, 1) if told else ({}, 0))
     assert fleet_page.headline(found).startswith("1 NOT COUNTED, WHICH CLAIM NAMES OF OTHERS; OF THE REST ") is told
-    assert ("recordings of several places say that they are of db1" in span(found)) is told
+    assert ("recordings in several places claim the host name db1" in span(found)) is told
     assert [host.seen.standing for host in found.hosts] == ["kept"]
 
 
