@@ -101,7 +101,7 @@ def _markdown(plan: Plan) -> Iterator[str]:
             for each in plan.left
         )
     if plan.steps:
-        codes = f"exit code {plan.after.exit_code}, now {now.exit_code}"
+        codes = f"exit code {plan.after.exit_code} (now {now.exit_code})"
         yield f"\nAfter all steps that are simulated: {text(harmless(plan.after.headline))}; {codes}."
 
 

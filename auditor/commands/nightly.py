@@ -419,4 +419,4 @@ def check_file(file: Path, folders: tuple[Path, ...]) -> None:
     for line in retired_names([each.id for each in everything], (), found):
         say(line)
     counts = (len(found.waivers), "waiver"), (len(found.datasets), "dataset")
-    say(f"{file}: {counted(len(out), 'rule')} off or milder, {', '.join(counted(*each) for each in counts)}")
+    say(f"{file}: {counted(len(out), 'rule')} off or less severe, {', '.join(counted(*each) for each in counts)}")

@@ -23,7 +23,7 @@ from auditor.text import lower_headline
 
 ID = "known-bugs"
 PREFIX = "advisory-"
-NO_WORKAROUND = "Nothing helps but a release that fixes it"
+NO_WORKAROUND = "There is no workaround"
 DOES: dict[Harm, tuple[str, str]] = {  # of one, of several; what is left out is no bug
     "commits": ("loses commits", "lose commits"),
     "corruption": ("corrupts data", "corrupt data"),

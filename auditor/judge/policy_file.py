@@ -479,7 +479,7 @@ def _waivers_for(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
             continue
         scopes = set(filter(None, (_scope(facts, each.subject) for each in finding.verdicts)))
         for scope, name in sorted(each for each in scopes if not any(_above(other, each) for other in scopes)):
-            outcome = "" if finding.failed else ", could not be decided"
+            outcome = "" if finding.failed else ", unknown"
             for each in {each.rule.id: each for each in finding.verdicts}.values():  # known bugs are waived one by one
                 yield f"# {each.severity}{outcome}: {each.rule.title}"
                 yield from ("# [[waiver]]", f'# rule = "{each.rule.id}"', f"# {scope} = {quoted(name)}")
@@ -494,7 +494,7 @@ def _adoptable(party: str, facts: Facts) -> Iterator[str]:
     for id in dict.fromkeys(id for disk in disks for id in facts.get(disk, "providers").words()):
         each = drives.load_providers()[id]
         yield f"# {each.name} documents: {each.documents}"
-        yield f"# ({each.source}, read {each.read}; of events: {', '.join(each.keeps)}). Adopt it if {each.terms}:"
+        yield f"# ({each.source}, read {each.read}; covers events: {', '.join(each.keeps)}). Adopt it if {each.terms}:"
         yield from ("# [answers]", f"# {party} = {quoted(id)}", "#")
 
 

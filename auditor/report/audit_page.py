@@ -163,14 +163,14 @@ def promise(facts: Facts, disk: Subject) -> tuple[str, doc.Tone]:
     if is_true(failed):
         return "its power-loss protection has failed", "bad"
     if is_true(virtual):
-        return "decided by its provider", "open"
+        return "virtual: relies on the storage behind it", "open"
     if isinstance(cache, Known) and cache.value is False:
         return "no volatile cache", "good"
     keeps = facts.get(disk, "keeps_acknowledged")
     if is_true(keeps) and isinstance(grade, Known):
         return f"keeps its cache without power (grade {grade.value} of 5)", "good"
     if isinstance(cache, Known):
-        return "volatile cache: rests on its word to empty it when it is flushed", "open"
+        return "volatile cache: relies on the drive to honour flushes", "open"
     return "whether it has a volatile cache is not known", "open"
 
 

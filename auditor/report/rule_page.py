@@ -13,7 +13,7 @@ from auditor import data
 from auditor.judge.event import EVENTS, GOES, MEANS, Event, milder
 from auditor.judge.finding import RANK
 from auditor.judge.rule import SEVERITIES, Fix, Rule, events_of
-from auditor.text import near
+from auditor.text import counted, near
 
 
 def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0, *, ranked: bool = False) -> str:
@@ -39,7 +39,7 @@ def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0, *, ra
         lines.append(f"{of_verify} more judge runs of zaudit verify: --subject run")
     entries = sum(rule.head is not None for rule in ordered)
     counts = [f"{len(ordered) - entries} rules"] * (len(ordered) > entries or not entries)
-    counts += [f"{entries} known bugs"] * bool(entries)
+    counts += [counted(entries, "known bug")] * bool(entries)
     lines += textwrap.wrap(f"{' and '.join(counts)}; zaudit explain ID shows one of them", width or 100)
     return "\n".join(lines) + "\n"
 

@@ -279,7 +279,7 @@ def _unworded(rule: Rule, subject: Subject) -> Verdict:
 )
 def test_a_sketch_offers_the_narrowest_waiver_that_names_it(names: tuple[str, ...], scopes: tuple[str, ...]) -> None:
     subjects = tuple(SUBJECTS[name] for name in names)
-    for failed, mark in ((True, ""), (False, ", could not be decided")):
+    for failed, mark in ((True, ""), (False, ", unknown")):
         lines = sketched(("atime-on", subjects, failed))
         head = f"low{mark}: {RULES['atime-on'].title}"
         assert lines == [line for scope in scopes for line in (head, "[[waiver]]", scope)]
