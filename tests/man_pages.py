@@ -21,6 +21,11 @@ from auditor.cli import CONTEXT, SET_BY_ENVIRONMENT, main
 ROOT = Path(__file__).parent.parent
 RELEASE = ROOT / "contrib" / "debian" / "changelog"
 HOME = "/etc/zaudit/zaudit.toml", "/etc/zaudit/conf.d/*.toml", "/var/lib/zaudit"
+TERMINAL = {
+    "COLUMNS": "The width of the page.",
+    "FORCE_COLOR": "Colors although the output is no terminal.",
+    "NO_COLOR": "No colors.",
+}
 WHAT = (
     "The site's policy: roles, rules, thresholds and waivers.",
     "More of it, a file for each concern.",
@@ -99,9 +104,9 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 def _surroundings() -> Iterator[str]:
     yield ".SH ENVIRONMENT"
     for name in sorted(SET_BY_ENVIRONMENT):
-        yield from (".TP", f".B ZAUDIT_{name.upper()}", _text(f"Stands for --{name.replace('_', '-')}."))
-    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR"):
-        yield from (".TP", f".B {name}", "How a terminal is written to.")
+        yield from (".TP", f".B ZAUDIT_{name.upper()}", _text(f"The default of --{name.replace('_', '-')}."))
+    for name, what in TERMINAL.items():
+        yield from (".TP", f".B {name}", what)
     yield ".SH FILES"
     for name, what in zip(HOME, WHAT, strict=True):
         yield from (".TP", f".I {_text(name)}", _text(what))

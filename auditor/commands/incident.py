@@ -254,7 +254,11 @@ def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
 
 
 @click.command(short_help="Remove what interrupted verifications and diagnoses left.")
-@click.option("--powercut", is_flag=True, help="Also the files of zaudit powercut, and forget what waits for a check.")
+@click.option(
+    "--powercut",
+    is_flag=True,
+    help="Also remove the files of zaudit powercut, and forget a session that waits for its check.",
+)
 def clean(powercut: bool) -> NoReturn:
     """Remove the directories and scratch zvols of verifications that were killed, and the events in tracefs of diagnoses;
     nothing else."""
