@@ -38,7 +38,7 @@ reason     why a fact is unknown, in a sentence that names the command or file; 
 rule       what must hold of the facts of a subject, with the elements that its failure breaks, examples and sources
 verdict    what one rule says of one subject: pass, fail, unknown, not applicable, waived
 finding    equal verdicts that did not pass, told as one, with where to fix them
-element    a part of the path of a commit that can be broken (auditor/durability/elements.py)
+element    a part of the path of a commit that can be broken (auditor/durability/repairs.py)
 cell       what one event costs one dataset: no loss, no loss that relies on somebody, unknown or lost
 recording  all answers of one host, from which every report can be made again
 =========  ==========================================================================================================

@@ -12,8 +12,7 @@ from functools import cached_property
 
 from auditor import audit
 from auditor.facts import Facts, Subject
-from auditor.judge.cell import Outcome
-from auditor.judge.event import EVENTS, SEVERITIES, Event
+from auditor.judge.event import EVENTS, SEVERITIES, Event, Outcome
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost

@@ -15,7 +15,7 @@ ANSWERS = ("lost", "unknown", "relies", "no loss")  # the worst first
 COSTS = ANSWERS[:-1]
 SEVERITIES = ("critical", "high", "medium", "low")
 
-# ids of the table of what breaks an element of the path of a commit (auditor/durability/elements.py)
+# ids of the table of what breaks an element of the path of a commit (auditor/durability/repairs.py)
 ROWS: Mapping[str, tuple[str, ...]] = {
     "leave": ("leave.async", "leave.mongodb", "leave.everysec"),
     "recover": ("leave.redo-off",),

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from auditor.durability.answers import SAFE, Answer, Rank, all_of, any_of, either, holds, lost, relies, settle, unknown
-from auditor.durability.events import Event
-from auditor.durability.host import Dataset, Host, Pool, Vdev
+from auditor.durability.host import Dataset, Event, Host, Pool, Vdev
 from auditor.durability.legs import Legs
 
 Class = Literal["data", "normal", "log"]  # data: all that the pool cannot do without

@@ -23,8 +23,7 @@ from auditor.durability.answers import (
     relies,
     unknown,
 )
-from auditor.durability.events import Event
-from auditor.durability.host import WORKING, Host, Leg, Store, Vdev
+from auditor.durability.host import WORKING, Event, Host, Leg, Store, Vdev
 
 Keeps = Callable[
     [str, Event, Answer], Answer

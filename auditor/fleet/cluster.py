@@ -32,16 +32,14 @@ from auditor.durability.answers import (
     relies,
 )
 from auditor.durability.copies import Copies
-from auditor.durability.events import ALL, EVENTS, GONE, Class, EventName, Question
-from auditor.durability.host import Host, Program
-from auditor.durability.questions import answer
-from auditor.durability.table import Judge
+from auditor.durability.host import ALL, EVENTS, GONE, Class, EventName, Host, Program, Question
+from auditor.durability.table import Judge, answer
 from auditor.errors import Stop
 from auditor.facts import HOST, Facts, Subject
 from auditor.judge.event import SEVERITIES, Severity
 from auditor.judge.event_table import ANSWERS, pool_works
 from auditor.judge.finding import exit_code
-from auditor.judge.identity import Identities
+from auditor.judge.verdict import Identities
 from auditor.model.stores import Reading
 from auditor.model.whole_host import Settings, read
 from auditor.recording.recording import Recording

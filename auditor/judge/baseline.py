@@ -1,6 +1,6 @@
 """A baseline: what is accepted on a host and does not count any more, until it becomes worse. For runs of every night.
 
-An entry is a rule on an element, which stays the same over restarts (:mod:`auditor.judge.identity`). What is inherited is known
+An entry is a rule on an element, which stays the same over restarts (:mod:`auditor.judge.verdict`). What is inherited is known
 at the dataset where it is set, so that a new dataset below it is no news, while a second drive with errors is. A known
 failure is
 worse when a cell of the event table that hangs on it is worse than when it was accepted; of a rule that names no element, when
@@ -19,14 +19,13 @@ from datetime import UTC, date, datetime
 from typing import Any, Literal, NamedTuple, cast
 
 from auditor import codec, data
-from auditor.durability.events import QUESTIONS
+from auditor.durability.host import QUESTIONS
 from auditor.errors import Stop
 from auditor.facts import HOST, Facts, Kind, Known, Reason, Subject
 from auditor.judge.event import EVENTS, MEANS, TAKEN
 from auditor.judge.finding import RANK
-from auditor.judge.identity import MEMBERS, NEW_NAME, Identities
 from auditor.judge.rule import Rule, Severity
-from auditor.judge.verdict import Carries, Verdict, Verdicts
+from auditor.judge.verdict import MEMBERS, NEW_NAME, Carries, Identities, Verdict, Verdicts
 from auditor.text import crowded, harmless
 
 Key = tuple[str, Kind, str]

@@ -14,15 +14,31 @@ from functools import cached_property
 from typing import NamedTuple
 
 from auditor.data import drives, durability
-from auditor.durability import questions, repairs
+from auditor.durability import repairs, table
 from auditor.durability.answers import Answer, Choice, Promise, Rank, Reason, Relies
-from auditor.durability.events import GONE, QUESTIONS, Question
-from auditor.durability.host import Host, Program
+from auditor.durability.host import GONE, QUESTIONS, Host, Program, Question
 from auditor.durability.repairs import Carried
 from auditor.durability.table import Judge, Table
 from auditor.facts import DATA, HOST, Facts, Known, Subject, Unknown, is_true
-from auditor.judge.cell import KEPT, ORDER, Cell, Outcome, Tried, Word, joined, merged
-from auditor.judge.event import EVENTS, NEXT, SEVERITIES, STORE_PARTIES, TAKES, Event, Severity, Take, milder
+from auditor.judge.event import (
+    EVENTS,
+    KEPT,
+    NEXT,
+    ORDER,
+    SEVERITIES,
+    STORE_PARTIES,
+    TAKES,
+    Cell,
+    Event,
+    Outcome,
+    Severity,
+    Take,
+    Tried,
+    Word,
+    joined,
+    merged,
+    milder,
+)
 from auditor.judge.verdict import Carries, Verdict, Verdicts
 from auditor.judge.waivers import Answers
 from auditor.model import whole_host
@@ -141,7 +157,7 @@ class EventTable:
         programs = dict.fromkeys(each for name in names for each in side.observation.programs.get(name, ()))
         every = [side.host.programs[each] for each in programs]
         asked = [_Asked("power", "commits", found, each) for each in [each for each in every if not each.assumed] or every
-                 if (found := questions.answer(side.judge.copies, each, GONE, "commits"))]  # fmt: skip
+                 if (found := table.answer(side.judge.copies, each, GONE, "commits"))]  # fmt: skip
         worst = min((each.answer.rank for each in asked), default=Rank.UNKNOWN)
         words = (word for each in asked if each.answer.rank is worst for word in self._words(side, each, answers))
         return Cell(

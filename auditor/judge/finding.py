@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.facts import Facts, Reason
 from auditor.judge import known_bugs
 from auditor.judge.event import NEXT, Event
-from auditor.judge.identity import Identities
 from auditor.judge.rule import SEVERITIES, Fix, Rule, Severity, Threshold
-from auditor.judge.verdict import Verdict, Verdicts
+from auditor.judge.verdict import Identities, Verdict, Verdicts
 
 if TYPE_CHECKING:
     from auditor.judge.policy import Waiver

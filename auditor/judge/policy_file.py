@@ -47,7 +47,6 @@ from auditor.databases import ENGINES
 from auditor.facts import HOST, Facts, Subject
 from auditor.judge.event import ANSWER, ANSWERING, Party
 from auditor.judge.finding import Finding
-from auditor.judge.identity import Identities
 from auditor.judge.policy import (
     CLASSES,
     FILE,
@@ -65,6 +64,7 @@ from auditor.judge.policy import (
     is_dataset,
 )
 from auditor.judge.rule import Decided, Rule, is_number
+from auditor.judge.verdict import Identities
 from auditor.model.derivation import catch_missing
 from auditor.model.disk import shower
 from auditor.text import argument, harmless

@@ -9,9 +9,8 @@ from auditor.data import drives
 from auditor.data.drives import Keeps
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known
 from auditor.judge.event import Event
-from auditor.judge.identity import Identities
 from auditor.judge.policy import Answer, Policy, Waiver, declared, matches
-from auditor.judge.verdict import Verdict, Verdicts
+from auditor.judge.verdict import Identities, Verdict, Verdicts
 from auditor.model.derivation import catch_missing
 from auditor.model.disk import disks_behind
 from auditor.text import argument

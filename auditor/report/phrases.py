@@ -9,8 +9,21 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.durability.answers import PROMISES
 from auditor.facts import AGAIN, Evidence
 from auditor.judge import known_bugs
-from auditor.judge.cell import KEPT, ORDER, Cell, Tried, Word, both, joined
-from auditor.judge.event import EVENTS, NEXT, STORE_PARTIES, Event, Take, milder
+from auditor.judge.event import (
+    EVENTS,
+    KEPT,
+    NEXT,
+    ORDER,
+    STORE_PARTIES,
+    Cell,
+    Event,
+    Take,
+    Tried,
+    Word,
+    both,
+    joined,
+    milder,
+)
 from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.verdict import Verdict

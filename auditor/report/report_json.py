@@ -14,14 +14,12 @@ from typing import Any
 from auditor.codec import plain
 from auditor.facts import Evidence, Reason, Subject
 from auditor.judge.baseline import Entry, Night
-from auditor.judge.cell import Cell, Tried, Word
-from auditor.judge.event import Event
+from auditor.judge.event import Cell, Event, Tried, Word
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
-from auditor.judge.identity import identities
 from auditor.judge.known_bugs import Bug
 from auditor.judge.policy import LeftOut
-from auditor.judge.verdict import Verdict
+from auditor.judge.verdict import Verdict, identities
 from auditor.model.write_cache import ENOUGH, bounds
 from auditor.report import phrases
 from auditor.report.model import Report

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from auditor.durability.events import EventName, Question
-from auditor.durability.host import Dataset, Host, Leg, Pool, Program, Store, Use, Vdev
+from auditor.durability.host import Dataset, EventName, Host, Leg, Pool, Program, Question, Store, Use, Vdev
 from auditor.durability.table import table
 
 NAME = "db"  # of the program, on tank/db

@@ -13,8 +13,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.durability.answers import Rank
-from auditor.durability.events import ORDER, QUESTIONS, EventName, Question
-from auditor.durability.host import Leg
+from auditor.durability.host import ORDER, QUESTIONS, EventName, Leg, Question
 from auditor.durability.table import table
 from tests.durability.hosts import NAME
 from tests.durability.small_world import EVERY, GOOD, Fault, State, judge, states, world

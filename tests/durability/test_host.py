@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.durability.events import EventName, Question
-from auditor.durability.host import Dataset, Host, Leg, Program, Store, Use
+from auditor.durability.host import Dataset, EventName, Host, Leg, Program, Question, Store, Use
 from auditor.durability.table import Judge, table
 from tests.durability.hosts import NAME, client, host, leg, losing, mirror, of, perfect, plp, pool, raidz, ranks
 

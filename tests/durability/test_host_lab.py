@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from auditor.durability.answers import Rank
-from auditor.durability.events import EventName, Question
-from auditor.durability.host import Dataset, Host, Leg, Pool, Program, Store, Use, Vdev
+from auditor.durability.host import Dataset, EventName, Host, Leg, Pool, Program, Question, Store, Use, Vdev
 from auditor.durability.table import Table, table
 from tests.lab import rows
 from tests.lab.power.matrix import Setting, everything

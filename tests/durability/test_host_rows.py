@@ -13,8 +13,7 @@ from typing import Any
 from auditor.data import durability
 from auditor.data.durability import ANSWERS as RANKS
 from auditor.data.durability import Cost
-from auditor.durability.events import QUESTIONS
-from auditor.durability.host import Dataset, Host, Leg, Pool, Program, Store, Use, Vdev
+from auditor.durability.host import QUESTIONS, Dataset, Host, Leg, Pool, Program, Store, Use, Vdev
 from auditor.durability.table import table
 from tests.durability.hosts import NAME, mirror, raidz
 from tests.folded import for_each

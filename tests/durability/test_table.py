@@ -11,10 +11,8 @@ import pytest
 
 from auditor.durability.answers import Answer, Choice, Rank, Relies, all_of
 from auditor.durability.copies import Copies
-from auditor.durability.events import ALL, EVENTS, GONE, EventName, Question
-from auditor.durability.host import Host, Pool, Program, Store
-from auditor.durability.questions import answer
-from auditor.durability.table import Judge, Table, table
+from auditor.durability.host import ALL, EVENTS, GONE, EventName, Host, Pool, Program, Question, Store
+from auditor.durability.table import Judge, Table, answer, table
 from tests.durability.hosts import NAME, client, host, leg, mirror, perfect, pool, raidz, ranks
 
 DATA = mirror("d0", "d1")

@@ -12,8 +12,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.judge.cell import KEPT, ORDER, Cell, Word, joined
-from auditor.judge.event import EVENTS, Event, milder
+from auditor.judge.event import EVENTS, KEPT, ORDER, Cell, Event, Word, joined, milder
 from auditor.judge.event_table import Column, EventTable, Relations
 from auditor.judge.finding import exit_code
 from auditor.judge.policy import NONE, Answer, Declared, Policy

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from auditor import registry
-from auditor.durability.elements import ELEMENTS
-from auditor.durability.events import EventName, Question
-from auditor.durability.host import Host
+from auditor.durability.host import EventName, Host, Question
+from auditor.durability.repairs import ELEMENTS
 from auditor.durability.table import Judge, table
 from auditor.facts import HOST, Fact, Facts, Subject, Value, unknown
 from auditor.model.stores import Reading

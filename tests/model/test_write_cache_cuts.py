@@ -15,7 +15,7 @@ import pytest
 from auditor import audit, codec
 from auditor.facts import Known, Subject
 from auditor.host.request import WITNESS, Files
-from auditor.judge.cell import Cell, Tried
+from auditor.judge.event import Cell, Tried
 from auditor.powercut.proof import FLUSHED, Cut, Trial, evidence
 from auditor.powercut.proof import DriveTrial as Session
 from auditor.recording.recording import Recording, ReplayHost

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from auditor import rulebook
-from auditor.judge.cell import KEPT, Cell, Word
-from auditor.judge.event import EVENTS
+from auditor.judge.event import EVENTS, KEPT, Cell, Word
 from auditor.judge.event_table import Column
 from auditor.report import model, phrases
 from tests.folded import for_each

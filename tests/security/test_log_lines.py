@@ -22,8 +22,7 @@ from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.process import Lines
 from auditor.host.request import Output, Run
 from auditor.judge import verdict
-from auditor.judge.cell import ORDER
-from auditor.judge.event import Event
+from auditor.judge.event import ORDER, Event
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict

@@ -10,8 +10,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Reason, Subject
-from auditor.judge.cell import KEPT, Cell, Outcome
-from auditor.judge.event import EVENTS
+from auditor.judge.event import EVENTS, KEPT, Cell, Outcome
 from auditor.judge.event_table import Column
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost

@@ -16,7 +16,7 @@ from auditor import data, rulebook
 from auditor import selftest as law
 from auditor.data import TableError, durability
 from auditor.data.durability import ROWS
-from auditor.durability.elements import ELEMENTS
+from auditor.durability.repairs import ELEMENTS
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, known, unknown
 from auditor.judge import rule_file
 from auditor.judge.rule import RuleError, digest, events_of

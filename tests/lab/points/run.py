@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor.durability.answers import Rank
-from auditor.durability.events import EventName, Question
-from auditor.durability.host import Dataset, Host, Leg, Pool, Store, Use, Vdev
+from auditor.durability.host import Dataset, EventName, Host, Leg, Pool, Question, Store, Use, Vdev
 from auditor.durability.host import Program as Database
 from auditor.durability.table import Judge
 from tests.lab import rows as table

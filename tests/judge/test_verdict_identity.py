@@ -14,8 +14,7 @@ from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.judge import baseline
 from auditor.judge.baseline import Baseline, Entry
-from auditor.judge.identity import Identities
-from auditor.judge.verdict import Carries, Verdict
+from auditor.judge.verdict import Carries, Identities, Verdict
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import audit_page, changes
 from auditor.report import report_json as json_report
