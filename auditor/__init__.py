@@ -44,4 +44,20 @@ recording  all answers of one host, from which every report can be made again
 =========  ==========================================================================================================
 """
 
+from __future__ import annotations
+
+import errno
+
 __version__ = "0.3.0"
+
+EXIT_BROKE, EXIT_USAGE, EXIT_NOTHING, EXIT_INTERRUPTED = 1, 2, 3, 130
+NO_MEMORY = "not enough memory (see ulimit -v, and the limit of a container)"
+DISK = frozenset(
+    (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+)  # a disk that is full or fails: no fault of the words
+
+
+class Stop(Exception):
+    """The text is one sentence for the user. exit_code: of the command."""
+
+    exit_code = EXIT_USAGE

@@ -13,8 +13,7 @@ import gc
 import os
 import sys
 
-from auditor import __version__
-from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, NO_MEMORY
+from auditor import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, NO_MEMORY, __version__
 from auditor.interrupt import open_streams
 
 TYPE_CHECKING = False  # as typing has it, which is slow to import

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from auditor import __version__, registry
+from auditor import Stop, __version__, registry
 from auditor.data.platforms import ANY
 from auditor.databases import ENGINES
-from auditor.errors import Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.gather import layers
 from auditor.gather.gatherer import Progress

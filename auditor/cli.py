@@ -12,8 +12,7 @@ from typing import Any, NoReturn, cast
 
 import click
 
-from auditor import __version__
-from auditor.errors import DISK, EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, NO_MEMORY, Stop
+from auditor import DISK, EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, NO_MEMORY, Stop, __version__
 from auditor.screen import note
 from auditor.text import harmless, near
 

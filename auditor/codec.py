@@ -18,7 +18,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from auditor.errors import Stop
+from auditor import Stop
 from auditor.text import VALUES, crowded, harmless
 
 T = TypeVar("T")

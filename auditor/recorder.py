@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from auditor import __version__, interrupt
-from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, NO_MEMORY, Stop
+from auditor import EXIT_BROKE, EXIT_INTERRUPTED, NO_MEMORY, Stop, __version__, interrupt
 from auditor.gather.gatherer import Progress
 from auditor.gather.walk import LookOptions, gather
 from auditor.host import process

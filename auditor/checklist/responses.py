@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor import audit, interrupt, rulebook
+from auditor import Stop, audit, interrupt, rulebook
 from auditor.checklist import checklist_page, lists
 from auditor.checklist.lists import Answer, Audited, Checklist, Evidence, Line, LineAnswer, Source, Statement
 from auditor.databases import ENGINES
 from auditor.diagnose import conclusion, observation
 from auditor.diagnose.diagnosis import Cause, Diagnosis
-from auditor.errors import Stop
 from auditor.facts import HOST, Facts, Subject, Unknown
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from auditor.judge.policy import Policy

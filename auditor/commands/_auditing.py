@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from auditor import interrupt
+from auditor import EXIT_NOTHING, interrupt
 from auditor.commands._options import Output, with_database
-from auditor.errors import EXIT_NOTHING
 from auditor.interrupt import TooLate, progress, waiting
 from auditor.report import formats
 from auditor.screen import ascii_only, look, note, width, write

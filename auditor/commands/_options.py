@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from auditor import interrupt
-from auditor.errors import EXIT_USAGE, Stop
+from auditor import EXIT_USAGE, Stop, interrupt
 from auditor.host import trust, user_files
 from auditor.host.request import DEADLINE_S
 from auditor.text import harmless, is_url

@@ -15,10 +15,9 @@ from urllib.parse import quote
 
 import click
 
-from auditor import __version__
+from auditor import Stop, __version__
 from auditor.commands import _options
 from auditor.commands._options import Local, Output, Seconds
-from auditor.errors import Stop
 from auditor.interrupt import progress
 from auditor.screen import look, note
 from auditor.screen import write as emitted

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from auditor import __version__
+from auditor import EXIT_BROKE, __version__
 from auditor.commands import _options
 from auditor.commands._auditing import Request, gathered
 from auditor.commands._options import Local, Seconds
-from auditor.errors import EXIT_BROKE
 from auditor.interrupt import progress
 from auditor.screen import ascii_only, look, note, say, steps, width, write
 from auditor.text import harmless

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from auditor import interrupt
+from auditor import EXIT_BROKE, EXIT_NOTHING, Stop, interrupt
 from auditor.commands import _auditing, _options
 from auditor.commands._auditing import Done, FormatChoice, Request, gathered, read_policy, report_formats
 from auditor.commands._options import SEVERITIES, Local, is_old
-from auditor.errors import EXIT_BROKE, EXIT_NOTHING, Stop
 from auditor.report import formats
 from auditor.screen import note, say, write, written
 from auditor.screen import wanted as looks

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 import click
 
+from auditor import EXIT_USAGE
 from auditor.commands import _options
 from auditor.commands._options import Local
-from auditor.errors import EXIT_USAGE
 from auditor.screen import look, note, say, write
 
 PORT = 5409

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from auditor import data
+from auditor import Stop, data
 from auditor.commands import _options
 from auditor.commands._options import SEVERITIES
-from auditor.errors import Stop
 from auditor.facts import KINDS
 from auditor.interrupt import progress
 from auditor.judge.event import EVENTS

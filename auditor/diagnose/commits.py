@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from auditor import EXIT_NOTHING, Stop
 from auditor.databases import SERVERS
 from auditor.diagnose.diagnosis import Cause, ProcessPart
 from auditor.diagnose.observation import KERNEL, Counters, NamedProcess, Observation, Tick, TraceTexts
-from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, Subject, is_true
 from auditor.host import owner
 from auditor.host.live import Host

@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from auditor import Stop
 from auditor.diagnose.commits import LARGEST, MOST, Histograms
 from auditor.diagnose.observation import Tick, TraceTexts
-from auditor.errors import Stop
 from auditor.host.owner import UNTOLD, started
 
 ROOT = Path("/sys/kernel/tracing")

@@ -14,14 +14,13 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor import audit, interrupt
+from auditor import Stop, audit, interrupt
 from auditor.databases.postgres import task
 from auditor.diagnose import commits, conclusion, database_counters, observation, tracing
 from auditor.diagnose.commits import Family, Histograms, ProcessLoad
 from auditor.diagnose.conclusion import Moment, Scope, second
 from auditor.diagnose.diagnosis import Diagnosis, Outcome, Second
 from auditor.diagnose.observation import KERNEL, DatabaseAnswer, Observation, Process, Tick, TraceTexts
-from auditor.errors import Stop
 from auditor.facts import Facts, Subject
 from auditor.host import sql, sql_watch
 from auditor.host.live import KTHREADD, HidingHost, Host, LiveHost

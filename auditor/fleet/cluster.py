@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
-from auditor import audit, codec
+from auditor import Stop, audit, codec
 from auditor.data import durability
 from auditor.databases import ENGINES
 from auditor.databases.engine import Confirms
@@ -34,7 +34,6 @@ from auditor.durability.answers import (
 from auditor.durability.copies import Copies
 from auditor.durability.host import ALL, EVENTS, GONE, Class, EventName, Host, Program, Question
 from auditor.durability.table import Judge, answer
-from auditor.errors import Stop
 from auditor.facts import HOST, Facts, Subject
 from auditor.judge.event import SEVERITIES, Severity
 from auditor.judge.event_table import ANSWERS, pool_works

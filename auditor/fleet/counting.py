@@ -13,9 +13,8 @@ from pathlib import PurePosixPath
 from sys import intern
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from auditor import codec
+from auditor import EXIT_USAGE, Stop, codec
 from auditor.codec import moment, one_of, text
-from auditor.errors import EXIT_USAGE, Stop
 from auditor.judge.event import Severity
 from auditor.judge.finding import RANK, exit_code
 from auditor.report.formats.exchange import LINES

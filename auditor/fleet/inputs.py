@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple
 
+from auditor import EXIT_USAGE, Stop
 from auditor.codec import moment
-from auditor.errors import EXIT_USAGE, Stop
 from auditor.fleet import store
 from auditor.fleet.counting import ahead, named, names, place, undated
 from auditor.fleet.workers import common, lines, missing

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO
 
-from auditor.errors import Stop
+from auditor import Stop
 from auditor.recording.archive import TOTAL_LIMIT
 
 # Rows as one Parquet file, if pyarrow is installed: the columns that are asked for, and the whole row as JSON in ``row``.

@@ -23,8 +23,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from auditor import __version__, audit, rulebook
-from auditor.errors import Stop
+from auditor import Stop, __version__, audit, rulebook
 from auditor.facts import Facts
 from auditor.fleet import store
 from auditor.judge.finding import Finding

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from auditor import EXIT_NOTHING, Stop
 from auditor.data import platforms
 from auditor.databases import ENGINES, paths, redis, servers, settings
 from auditor.databases.configuration import ELSEWHERE
-from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, known, unknown
 from auditor.gather import layers, users, witnesses
 from auditor.gather.gatherer import Gatherer, Progress, fill, of

@@ -38,7 +38,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from auditor.errors import Stop
+from auditor import Stop
 
 LINKS = 40  # as the kernel has it (MAXSYMLINKS)
 NFS4_LISTS = ("system.nfs4_acl", "system.nfs4_acl_xdr")  # of the NFS client; of OpenZFS in TrueNAS

@@ -13,8 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from auditor import interrupt
-from auditor.errors import EXIT_BROKE, Stop
+from auditor import EXIT_BROKE, Stop, interrupt
 from auditor.host import trust
 from auditor.host.trust import NoPlace, held, inside, make_folder
 

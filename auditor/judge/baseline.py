@@ -18,9 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Literal, NamedTuple, cast
 
-from auditor import codec, data
+from auditor import Stop, codec, data
 from auditor.durability.host import QUESTIONS
-from auditor.errors import Stop
 from auditor.facts import HOST, Facts, Kind, Known, Reason, Subject
 from auditor.judge.event import EVENTS, MEANS, TAKEN
 from auditor.judge.finding import RANK

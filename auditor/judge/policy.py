@@ -10,9 +10,8 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, get_args
 
-from auditor import data
+from auditor import Stop, data
 from auditor.databases import ENGINES
-from auditor.errors import Stop
 from auditor.facts import KINDS, Fact, Facts, Kind, Subject, Unknown, known
 from auditor.judge.event import SEVERITIES, Party, Severity
 from auditor.judge.expression import Scope as ExpressionScope

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args
 
+from auditor import Stop
 from auditor.data import durability
 from auditor.data.platforms import ANY
-from auditor.errors import Stop
 from auditor.facts import KINDS, Evidence, Kind, Known
 from auditor.judge.event import SEVERITIES as SEVERITIES
 from auditor.judge.event import Severity as Severity

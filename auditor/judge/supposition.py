@@ -27,10 +27,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from typing import NamedTuple, cast
 
+from auditor import EXIT_USAGE, Stop
 from auditor.data import drives, releases
 from auditor.databases import ENGINES
 from auditor.databases.engine import Setting, boolean, word
-from auditor.errors import EXIT_USAGE, Stop
 from auditor.facts import (
     DATA,
     HOST,

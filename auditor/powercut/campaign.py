@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor import __version__, codec
-from auditor.errors import EXIT_BROKE, EXIT_NOTHING, Stop
+from auditor import EXIT_BROKE, EXIT_NOTHING, Stop, __version__, codec
 from auditor.host import user_files
 from auditor.host.live import Host
 from auditor.host.request import Run as Question

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.errors import Stop
+from auditor import Stop
 from auditor.host import user_files
 from auditor.powercut.proof import Drive
 from auditor.powercut.sectors import SECTOR, Layout, unit

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, BinaryIO, NamedTuple
 
-from auditor import codec
-from auditor.errors import EXIT_BROKE, Stop
+from auditor import EXIT_BROKE, Stop, codec
 from auditor.host import user_files
 from auditor.powercut.sectors import Layout, Receipts, mark_of
 from auditor.text import harmless

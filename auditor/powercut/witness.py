@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from auditor.errors import Stop
+from auditor import Stop
 from auditor.host import process, trust, user_files
 from auditor.host.live import ENVIRONMENT
 from auditor.host.process import Time

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from auditor.errors import EXIT_BROKE, Stop
+from auditor import EXIT_BROKE, Stop
 from auditor.interrupt import ENDING
 from auditor.powercut import wire
 from auditor.powercut.sectors import slots_of, unit

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from auditor import interrupt
-from auditor.errors import Stop
+from auditor import Stop, interrupt
 from auditor.host import user_files
 from auditor.host.trust import held, inside
 from auditor.text import crowded

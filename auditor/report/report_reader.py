@@ -13,9 +13,8 @@ from datetime import date
 from itertools import islice
 from typing import Any, Literal, NamedTuple, get_args
 
-from auditor import codec
+from auditor import Stop, codec
 from auditor.codec import moment, one_of, text
-from auditor.errors import Stop
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
 from auditor.judge.known_bugs import ID

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from auditor import EXIT_INTERRUPTED, EXIT_NOTHING, Stop
 from auditor.data.platforms import ANY, filled
-from auditor.errors import EXIT_INTERRUPTED, EXIT_NOTHING, Stop
 from auditor.facts import HOST, Facts, Known, Subject
 from auditor.host import owner, trust
 from auditor.host.live import ENVIRONMENT, Host

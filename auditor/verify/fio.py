@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from auditor.errors import EXIT_BROKE, Stop
+from auditor import EXIT_BROKE, Stop
 from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown
 from auditor.text import harmless, size
 from auditor.verify import trial as verify_trial

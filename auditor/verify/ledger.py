@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor import codec
-from auditor.errors import Stop
+from auditor import Stop, codec
 from auditor.host import process, trust, user_files
 from auditor.host.live import ENVIRONMENT
 from auditor.host.owner import UNTOLD, started

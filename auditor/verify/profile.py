@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from auditor.errors import Stop
+from auditor import Stop
 from auditor.host import user_files
 from auditor.registry import Purpose
 from auditor.verify.result import Slo

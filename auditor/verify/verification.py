@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor import __version__, audit, rulebook
+from auditor import Stop, __version__, audit, rulebook
 from auditor.data.platforms import ANY, filled
-from auditor.errors import Stop
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Reason, Subject, Unknown, known, unknown
 from auditor.host import user_files
 from auditor.host.live import Host, LiveHost

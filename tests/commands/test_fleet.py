@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from auditor.errors import Stop
+from auditor import Stop
 from auditor.fleet import inputs, workers
 from auditor.fleet.inputs import Input, Journal
 from auditor.host.user_files import CannotWrite

@@ -13,9 +13,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from auditor import data, registry
+from auditor import EXIT_USAGE, data, registry
 from auditor.commands._schemas import KEPT, SCHEMAS
-from auditor.errors import EXIT_USAGE
 from auditor.judge import file_schemas, policy_file, rule_file
 from auditor.judge.expression import ExpressionError
 from auditor.judge.policy import PolicyError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from auditor.errors import Stop
+from auditor import Stop
 from auditor.fleet import inputs, store
 from tests.fake import CommandLine
 from tests.fleet.fleets import spoilt, three

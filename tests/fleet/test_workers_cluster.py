@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor import __version__
-from auditor.errors import Stop
+from auditor import Stop, __version__
 from auditor.fleet import workers
 from auditor.fleet.workers import OURS, Bounds, How, judge_lines
 from tests.fleet.children import LITTLE, of_this_process

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from auditor.errors import Stop
+from auditor import Stop
 from auditor.facts import Facts, Unknown
 from auditor.gather.answer import DEFECT
 from tests.fuzz import mutate

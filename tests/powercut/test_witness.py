@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from auditor.errors import EXIT_BROKE
+from auditor import EXIT_BROKE
 from auditor.host import process, user_files
 from auditor.host.trust import held
 from auditor.powercut import wire, witness, writer

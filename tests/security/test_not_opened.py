@@ -12,8 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from auditor import cli
-from auditor.errors import Stop
+from auditor import Stop, cli
 from auditor.fleet.inputs import Journal
 from auditor.host import user_files
 from auditor.host.trust import held

@@ -17,8 +17,7 @@ from typing import BinaryIO
 
 import pytest
 
-from auditor import interrupt
-from auditor.errors import EXIT_BROKE, EXIT_USAGE
+from auditor import EXIT_BROKE, EXIT_USAGE, interrupt
 from auditor.host import trust, user_files
 from auditor.host.request import Capture
 from auditor.host.trust import NoPlace, held

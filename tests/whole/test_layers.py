@@ -4,14 +4,16 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import auditor
 from auditor import registry
 from auditor import sources as catalog
 
 AUDITOR = Path(__file__).parents[2] / "auditor"
 LAYERS = (  # the lowest first: a module knows those of its own room, and of the layers below; a room, or modules of one
-    ("facts", "text", "errors", "data", "durability"),
+    ("facts", "text", "data", "durability"),
     ("interrupt", "codec"),
     ("host.request", "host.children", "host.process", "host.builtin", "host.sql"),
     ("databases", "sources"),
@@ -27,6 +29,7 @@ LAYERS = (  # the lowest first: a module knows those of its own room, and of the
     ("cli",),
     ("__main__", "__init__"),
 )
+OF_THE_PACKAGE = {name for name, value in vars(auditor).items() if not isinstance(value, ModuleType)}
 TOGETHER = {"databases", "sources"}  # one room in two folders
 # only these touch the machine: the seam, and the two libraries that it calls
 MACHINE = {
@@ -109,7 +112,7 @@ def forbidden(module: str, names: Iterable[str]) -> list[str]:
     """What a module imports that is not below it."""
     layer, room = place(module)
     imported = ((name, name.removeprefix("auditor.")) for name in names if name.startswith("auditor."))
-    found = ((name, place(of)) for name, of in imported if of != "__version__")
+    found = ((name, place(of)) for name, of in imported if of not in OF_THE_PACKAGE)
     return [name for name, (below, of) in found if below >= layer and of != room and not _same(room, of)]
 
 

@@ -11,10 +11,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from auditor import rulebook
+from auditor import EXIT_NOTHING, EXIT_USAGE, rulebook
 from auditor import selftest as law
 from auditor.cli import main
-from auditor.errors import EXIT_NOTHING, EXIT_USAGE
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from auditor.registry import registry
 from auditor.report import rule_page
