@@ -527,7 +527,7 @@ def vdev_name(node: Node) -> str:
 
 # ``zdb -i``: the intent log of a dataset that is not mounted.
 
-_DATASET = re.compile(r"Dataset (\S.*) \[\w+\], ID \d+, cr_txg \d+, [^\n]*\n")
+_DATASET = re.compile(r"Dataset (\S[^[\n]*) \[\w+\], ID \d+, cr_txg \d+, [^\n]*\n")
 _HEADER = re.compile(
     r"\n    ZIL header: claim_txg (\d{1,20}), claim_blk_seq \d+, claim_lr_seq \d+ replay_seq \d+, flags 0x([0-9a-f]{1,16})\n"
 )

@@ -69,7 +69,7 @@ SCHEMAS = {
         "spared": ["exposed"], "exposing": ["exposed"]}, "propertyNames": {"pattern": "^[a-z_]+$"}}),
     "advice.toml": table({"advice": table({
         "engines": LINES, "parts": PARTS, "type": one_of("filesystem", "volume", "any"), "property": TEXT, "value": TEXT,
-        "also": LINES, "reason": TEXT, "cost": TEXT, "source": TEXT, "dispute": LINE})}),
+        "also": LINES, "reason": TEXT, "cost": TEXT, "source": TEXT, "dispute": LINE}, fact=TEXT)}),
     "builds.toml": by_name(table({
         "name": TEXT, "source": TEXT, "newer": TEXT, "fixes": LINES,
         "builds": many({"type": "array", "prefixItems": [TEXT, LINES], "minItems": 2, "maxItems": 2})})),

@@ -39,6 +39,8 @@ class World:
             self.put(vdev(name), leaves=tuple(leaf(each) for each in leaves), pool=POOL)
             if kind == "mirror":
                 self.put(vdev(name), legs=len(leaves))
+            if kind.startswith("raidz"):
+                self.put(vdev(name), width=len(leaves))
             for each in leaves:
                 disk = Subject("disk", each)
                 self.put(leaf(each), type="disk", allocation_class=allocation_class, being_replaced=False)
@@ -725,7 +727,7 @@ class TestTooFewDevices:
         world.put(vdev("top"), legs=2)  # one of the three is new, or a spare
         assert world.get(vdev("top"), "too_few_devices") is None
         world = self.pool("raidz1", 4, 2)
-        world.put(vdev("top"), state="DEGRADED")
+        world.put(vdev("top"), width=3)
         assert world.get(vdev("top"), "too_few_devices") is None
 
 
