@@ -99,7 +99,8 @@ def omissions(explorer: UserSpace, entries: Sequence[Entry]) -> tuple[int, int]:
 
 def _needed(entries: Sequence[Entry], since: int, last: int) -> set[int]:
     """Since the last transaction group the log is one chain: what lies behind a gap is not found. Needed are the bytes that
-    the checksum of a block covers, not its padding, and the blocks to which it points."""
+    the checksum of a block covers, not its padding, and the blocks to which it points; no zeros where nothing was written yet,
+    which change nothing (2.1 pads blocks with them)."""
     found = set[int]()
     for block in log_blocks(entries[:last]):
         if block.entries[0] < since or not block.records:
@@ -111,7 +112,14 @@ def _needed(entries: Sequence[Entry], since: int, last: int) -> set[int]:
                 for number, each in enumerate(entries[since:last], since)
                 if to_device(each) and each.device == "d0" and each.offset < start + length and start < each.end
             )
-    return found
+    return {number for number in found if _changes(entries, number)}
+
+
+def _changes(entries: Sequence[Entry], number: int) -> bool:
+    """Is the device other after this write? It held zeros in the beginning."""
+    write = entries[number]
+    before = (each for each in entries[:number] if to_device(each) and each.device == write.device)
+    return any(write.data) or any(each.offset < write.end and write.offset < each.end for each in before)
 
 
 def _chain_start(entries: Sequence[Entry], last: int) -> int:
