@@ -162,7 +162,7 @@ def test_each_event_is_told_with_what_goes_at_it() -> None:
 
 def test_dots_within_a_fix_do_not_end_it() -> None:
     page = audit_page.write_text(report_of(HOSTS / "2.3-db-postgres-fsync-off"), width=100)
-    assert "Fix     Run ALTER ROLE ... RESET synchronous_commit (" in page
+    assert "Fix     ALTER ROLE NAME RESET synchronous_commit for" in page
 
 
 @pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
