@@ -18,6 +18,7 @@ from pathlib import Path
 from auditor import Stop
 from auditor.diagnose.commits import LARGEST, MOST, Histograms
 from auditor.diagnose.observation import Tick, TraceTexts
+from auditor.host.children.reader import Closing
 from auditor.host.owner import UNTOLD, started
 
 ROOT = Path("/sys/kernel/tracing")
@@ -129,13 +130,11 @@ def _probe(name: str, function: str) -> bool:
 def _append(file: str, line: str) -> None:
     """Raises OSError. Without O_TRUNC and without O_CREAT, in one write()."""
     path = ROOT / file
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-    try:
-        os.write(descriptor, f"{line}\n".encode())
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        os.close(descriptor)
+    with Closing(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)) as descriptor:
+        try:
+            os.write(descriptor, f"{line}\n".encode())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def _events(instance: Path, event: str) -> Path:

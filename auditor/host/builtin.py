@@ -13,6 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from auditor.host.children.reader import Closing
 from auditor.host.process import Output
 from auditor.host.request import Capture
 
@@ -209,14 +210,11 @@ class Record(NamedTuple):
 
 def open_kmsg() -> int:
     """A descriptor at the oldest record. Raises OSError, also where it is something else: judged before it is opened."""
-    node = os.open(KMSG_PATH, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    with Closing(os.open(KMSG_PATH, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as node:
         seen = os.fstat(node)
         if not stat.S_ISCHR(seen.st_mode) or (os.major(seen.st_rdev), os.minor(seen.st_rdev)) != KMSG_NUMBER:
             raise OSError(0, "it is not the kernel's log")
         return os.open(f"/proc/self/fd/{node}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    finally:
-        os.close(node)
 
 
 def kmsg_records(log: int) -> Iterator[Record | None]:
@@ -249,8 +247,7 @@ def kmsg_answer(output: Output) -> Capture:
     first = last = -1
     lost = ""
     try:
-        log = open_kmsg()
-        try:
+        with Closing(open_kmsg()) as log:
             for record in kmsg_records(log):
                 if record is None:
                     lost = LOST
@@ -259,8 +256,6 @@ def kmsg_answer(output: Output) -> Capture:
                 line = b"[%5d.%06d] %b\n" % (*divmod(record.us, 1_000_000), record.text)
                 if record.text and (fault := output.take(output.out, line)):
                     return Capture(None, fault=fault, seconds=time.monotonic() - began)
-        finally:
-            os.close(log)
     except OSError as error:
         return Capture(1, b"", f"{error.strerror or error}".lower().encode(), time.monotonic() - began)
     if first < 0:

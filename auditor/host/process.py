@@ -21,6 +21,7 @@ from threading import Lock, get_ident
 from typing import Generic, NamedTuple, NoReturn, TypeVar
 
 from auditor.host import trust
+from auditor.host.children.reader import Closing
 from auditor.host.request import (
     AFTER_KILL_S,
     ANSWERS_BYTES,
@@ -299,10 +300,8 @@ def refusal(program: str) -> str:
         node, _ = trust.locate(program)
     except OSError as error:
         return error.strerror or str(error)
-    try:
+    with Closing(node):
         regular = stat.S_ISREG(os.fstat(node).st_mode)
-    finally:
-        os.close(node)
     return "" if regular and os.access(program, os.X_OK) else "not a program"
 
 

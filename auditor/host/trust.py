@@ -39,6 +39,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from auditor import Stop
+from auditor.host.children.reader import Closing
 
 LINKS = 40  # as the kernel has it (MAXSYMLINKS)
 NFS4_LISTS = ("system.nfs4_acl", "system.nfs4_acl_xdr")  # of the NFS client; of OpenZFS in TrueNAS
@@ -115,11 +116,9 @@ def locate(path: str) -> tuple[int, str]:
 def locate_folder(path: str) -> str:
     """The path without links of a folder in which nobody else can put anything. Raises as :func:`resolve`."""
     node, real = locate(path)
-    try:
+    with Closing(node):
         if not stat.S_ISDIR(os.fstat(node).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), real)
-    finally:
-        os.close(node)
     return real
 
 
@@ -245,12 +244,9 @@ def _ask(node: int, path: str) -> None:
 
 def _served(node: int, path: str) -> str:
     """Which other user serves the file system of what a descriptor holds. Does not ask that file system."""
-    root = os.open("/", _PART)
-    try:
+    with Closing(os.open("/", _PART)) as root:
         if (mount := _mount(node)) == _mount(root):
             return ""
-    finally:
-        os.close(root)
     if not (found := _file_system(mount)):  # it was unmounted, or is one of another namespace
         return f"{path} is in no file system that is mounted here"
     kind, options = found
@@ -335,10 +331,8 @@ def held(path: str, *, make: bool = False) -> Iterator[int]:
     Raises NoPlace."""
     try:
         node, _ = walk(path, strict=False, make=make_folder if make else None)
-        try:
+        with Closing(node):
             folder = inside(".", node)
-        finally:
-            os.close(node)
     except Served as error:
         raise NoPlace(f"{path}: {error.strerror}") from None
     except Exchangeable as error:
@@ -348,10 +342,8 @@ def held(path: str, *, make: bool = False) -> Iterator[int]:
         ) from None
     except OSError as error:
         raise NoPlace(f"{path}: {error.strerror or error}") from None
-    try:
+    with Closing(folder):
         yield folder
-    finally:
-        os.close(folder)
 
 
 def inside(name: str, folder: int) -> int:

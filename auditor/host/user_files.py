@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from auditor import EXIT_BROKE, Stop, interrupt
 from auditor.host import trust
+from auditor.host.children.reader import Closing
 from auditor.host.trust import NoPlace, held, inside, make_folder
 
 # Files and folders that somebody names, to be read: nothing is opened before it was judged, waited for, or read without bound.
@@ -38,11 +39,8 @@ def open_as(name: str | Path, *kinds: int, folder: int | None = None, flags: int
     """A descriptor of what a name leads to, where it is one of these kinds. Raises WrongKind or OSError.
 
     folder: in which a name is looked up, where a link is not followed."""
-    node = trust.reach(name, folder)
-    try:
+    with Closing(trust.reach(name, folder)) as node:
         return _open_node(node, str(name), *kinds, flags=flags)
-    finally:
-        os.close(node)
 
 
 def _open_node(node: int, name: str, *kinds: int, flags: int = os.O_RDONLY) -> int:
@@ -60,10 +58,8 @@ def open_input(path: Path) -> Iterator[BinaryIO | int]:
     """A plain file, or the descriptor of a folder. Raises OSError, also for what is neither."""
     descriptor = open_as(path, FILE, FOLDER)
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-        try:
+        with Closing(descriptor):
             yield descriptor
-        finally:
-            os.close(descriptor)
     else:
         with os.fdopen(descriptor, "rb") as file:
             yield file
@@ -77,10 +73,8 @@ def is_folder(name: str) -> bool:
         raise
     except OSError:  # who opens it says so
         return False
-    try:
+    with Closing(node):
         return stat.S_ISDIR(os.fstat(node).st_mode)
-    finally:
-        os.close(node)
 
 
 def open_member(name: str, folder: int) -> BinaryIO | None:
@@ -112,14 +106,11 @@ def read(path: Path, limit: int, *, trusted: bool = False) -> bytes:
 
     limit: bytes. trusted: nobody but root and this user can have put it there, or can change it: for what is read without being
     named."""
-    node = trust.locate(str(path))[0] if trusted else trust.reach(path)
-    try:
+    with Closing(trust.locate(str(path))[0] if trusted else trust.reach(path)) as node:
         found = os.fstat(node)
         if stat.S_ISCHR(found.st_mode) and found.st_rdev == NULL:
             return b""
         file = os.fdopen(_open_node(node, str(path), FILE), "rb")
-    finally:
-        os.close(node)
     with file:
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -328,12 +319,9 @@ def _sweep(start: str, folder: int) -> None:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if found.st_uid != os.geteuid():
                 continue
-            descriptor = open_as(name, FILE, FOLDER, folder=folder)
-            try:
+            with Closing(open_as(name, FILE, FOLDER, folder=folder)) as descriptor:
                 if not trust.doubt(folder, trust.by(folder), descriptor, name) and _locked(descriptor):
                     _remove(name, folder, descriptor)
-            finally:
-                os.close(descriptor)
 
 
 def _remove(name: str, folder: int, descriptor: int) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from auditor import EXIT_BROKE, EXIT_NOTHING, Stop, __version__, codec
 from auditor.host import user_files
+from auditor.host.children.reader import Closing
 from auditor.host.live import Host
 from auditor.host.request import Run as Question
 from auditor.host.trust import held
@@ -369,8 +370,8 @@ def _mounted(found: ledger.Place, *, gone: bool) -> ledger.Place:
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
     """No other process of this host writes or checks meanwhile. Raises Refused."""
-    lock = os.open(ledger.folder() / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with place.closing(lock):
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    with Closing(os.open(ledger.folder() / LOCK, flags, 0o600)) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from auditor import Stop
 from auditor.host import user_files
+from auditor.host.children.reader import Closing
 from auditor.powercut.proof import Drive
 from auditor.powercut.sectors import SECTOR, Layout, unit
 from auditor.text import harmless
@@ -135,7 +136,7 @@ def partition(path: str, *, write: bool = True) -> Iterator[Partition]:
         busy = ": it is mounted, in a pool or used otherwise" if error.errno == errno.EBUSY else ""
         kind = Unusable if error.errno in (errno.EBUSY, errno.EACCES, errno.EPERM) else TargetError
         raise kind(f"{harmless(path)}: {error.strerror}{busy}") from None
-    with place.closing(fd):
+    with Closing(fd):
         found = _identify(fd, path)
         _refuse_contents(found)
         yield found

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from auditor import Stop, interrupt
 from auditor.host import user_files
+from auditor.host.children.reader import Closing
 from auditor.host.trust import held, inside
 from auditor.text import crowded
 
@@ -507,8 +508,7 @@ def _manifest_of_archive(path: Path, folder: int) -> bytes:
 
 def _manifest_of_folder(path: Path, folder: int) -> bytes:
     """Empty where the folder is. Raises OSError or ValueError."""
-    within = inside(path.name, folder)
-    try:
+    with Closing(inside(path.name, folder)) as within:
         if not user_files.names(within, 1):
             return b""
         file = user_files.open_member(MANIFEST, within)
@@ -516,8 +516,6 @@ def _manifest_of_folder(path: Path, folder: int) -> bytes:
             raise ValueError("no plain file")
         with file:
             return file.read(MEMBER_LIMIT)  # of a larger one the end is missing
-    finally:
-        os.close(within)
 
 
 def _members_of(manifest: bytes) -> Iterator[str]:
@@ -535,8 +533,7 @@ def _members_of(manifest: bytes) -> Iterator[str]:
 def _move(new: int, names: list[str], path: Path, folder: int, old: set[str]) -> None:
     """The members of a folder into another, in place of these old ones; without a manifest meanwhile, so that a mixture of
     both is no recording."""
-    within = inside(path.name, folder)
-    try:
+    with Closing(inside(path.name, folder)) as within:
         there = set(user_files.names(within, ENTRY_LIMIT))
         if foreign := sorted(there.intersection(names) - old):
             raise RecordingError(
@@ -548,5 +545,3 @@ def _move(new: int, names: list[str], path: Path, folder: int, old: set[str]) ->
         for name in (*(each for each in names if each != MANIFEST), MANIFEST):
             os.replace(name, name, src_dir_fd=new, dst_dir_fd=within)
         user_files.sync(within)
-    finally:
-        os.close(within)

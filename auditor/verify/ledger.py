@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from auditor import Stop, codec
 from auditor.host import process, trust, user_files
+from auditor.host.children.reader import Closing
 from auditor.host.live import ENVIRONMENT
 from auditor.host.owner import UNTOLD, started
 from auditor.host.process import MISSING as MISSING
@@ -163,9 +164,8 @@ def record(place: Place) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.rename(path)  # another zaudit never sees half of it
-        descriptor = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
-        os.fsync(descriptor)
-        os.close(descriptor)
+        with Closing(os.open(where, os.O_RDONLY | os.O_DIRECTORY)) as descriptor:
+            os.fsync(descriptor)
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
@@ -345,9 +345,6 @@ def _program(name: str, place: Place, zfs: Command, *options: str) -> str:
 @contextlib.contextmanager
 def _script() -> Iterator[str]:
     """A path of the program for a child of this process, which nobody else can have put there."""
-    descriptor = os.memfd_create("zaudit-destroy")
-    try:
+    with Closing(os.memfd_create("zaudit-destroy")) as descriptor:
         os.write(descriptor, PROGRAM.encode())
         yield f"/proc/{os.getpid()}/fd/{descriptor}"
-    finally:
-        os.close(descriptor)

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from auditor.host import trust, user_files
+from auditor.host.children.reader import Closing
 from auditor.text import harmless
 from auditor.verify import ledger
 from auditor.verify.ledger import CALLER, ID, PROPERTY, ROOT, Actor, Command, Place, PlaceError
@@ -102,11 +103,8 @@ def opened(path: str) -> int:
     """A descriptor of a folder, good for looking up names in it. Raises OSError, also where a link is on the way."""
     folder = os.open("/", os.O_PATH | os.O_DIRECTORY)
     for name in filter(None, path.split("/")):
-        above = folder
-        try:
+        with Closing(folder) as above:
             folder = os.open(name, FOLDER | os.O_PATH, dir_fd=above)
-        finally:
-            os.close(above)
     return folder
 
 
@@ -114,15 +112,6 @@ def rest(folder: int) -> str:
     """The name of something that lies in it, or nothing."""
     with os.scandir(folder) as entries:
         return next((entry.name for entry in entries), "")
-
-
-@contextlib.contextmanager
-def closing(*descriptors: int) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        for each in descriptors:
-            os.close(each)
 
 
 def owner_of(folder: int, path: str) -> Actor:
@@ -206,7 +195,7 @@ def _open(mount_point: str) -> Iterator[int]:
         folder = opened(mount_point)
     except OSError as error:
         raise PlaceError(f"{harmless(mount_point)}: no directory can be created there: {error.strerror}") from None
-    with closing(folder):
+    with Closing(folder):
         yield folder
 
 
@@ -235,7 +224,7 @@ def _inode(place: Place, parent: int) -> int:
         folder = enter(place, parent)
     except OSError:
         raise PlaceError(f"{place.path} was removed as soon as it was created") from None
-    with closing(folder):
+    with Closing(folder):
         seen = os.fstat(folder)
         if seen.st_mode & 0o777 != 0o700 or rest(folder):
             raise PlaceError(f"{place.path} was replaced as soon as it was created: it is left alone")
@@ -305,11 +294,8 @@ def hold(place: Place) -> Iterator[OpenPlace]:
 @contextlib.contextmanager
 def _entered(place: Place) -> Iterator[OpenPlace]:
     """Its folders, and nothing else of it. Raises OSError or Replaced."""
-    parent = opened(os.path.dirname(place.path))
-    with closing(parent):
-        folder = enter(place, parent)
-        with closing(folder):
-            yield OpenPlace(place, parent, folder, -1)
+    with Closing(opened(os.path.dirname(place.path))) as parent, Closing(enter(place, parent)) as folder:
+        yield OpenPlace(place, parent, folder, -1)
 
 
 @contextlib.contextmanager
@@ -320,7 +306,7 @@ def _device(here: OpenPlace) -> Iterator[int]:
         device = user_files.open_as(node(place), user_files.BLOCK_DEVICE)
     except OSError as error:
         raise PlaceError(f"{node(place)}: {error.strerror}") from None
-    with closing(device):
+    with Closing(device):
         os.symlink(trust.by(device), LOG_FILE, dir_fd=here.folder)
         yield device
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from auditor import codec
 from auditor.facts import Facts, Known, Subject, Unknown, is_true
 from auditor.host import builtin
+from auditor.host.children.reader import Closing
 from auditor.host.request import Run
 from auditor.model.flushes import counted_elsewhere
 from auditor.sources import kstat
@@ -382,11 +383,9 @@ def listening() -> Iterator[Callable[[], KernelLines]]:
         missing = _unread(error)
         yield lambda: KernelLines((), missing)
         return
-    try:
+    with Closing(log):
         os.lseek(log, 0, os.SEEK_END)
         yield lambda: _read(log)
-    finally:
-        os.close(log)
 
 
 def _read(log: int) -> KernelLines:

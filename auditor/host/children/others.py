@@ -19,7 +19,7 @@ import resource
 import sys
 import time
 
-from auditor.host.children.reader import DONE, END, REFUSED, Reader, reason
+from auditor.host.children.reader import DONE, END, REFUSED, Closing, Reader, reason
 
 NOBODY = 65534  # has no file and is in no group
 OPENAT2 = 437  # the number of the system call, on every architecture but Alpha
@@ -78,13 +78,10 @@ def frame(kind: str, path: str, data: bytes) -> None:
 
 def table(process: int, name: str) -> bytes:
     """One of the small files of a process. Raises Refused where there is more than anybody needs."""
-    file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=process)
-    try:
+    with Closing(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=process)) as file:
         data = b""
         while len(data) <= TABLE_BYTES and (more := os.read(file, TABLE_BYTES)):
             data += more
-    finally:
-        os.close(file)
     if len(data) > TABLE_BYTES:
         raise Refused(f"its {name} is longer than zaudit reads")
     return data

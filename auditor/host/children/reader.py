@@ -36,6 +36,19 @@ REFUSED, END = "refused", "end"  # of the other process: why nothing is read, an
 DONE = "done"  # that all was said of a path; of none: that it begins
 
 
+class Closing:
+    """A descriptor that is closed at the end of a block."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+
+    def __enter__(self) -> int:
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+
 class Reader:
     """Reads what patterns name, within limits for all of them together.
 
@@ -139,10 +152,8 @@ class Reader:
             file = self._opened(path, os.O_NOFOLLOW)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        try:
+        with Closing(file):
             status = os.fstat(file)
-        finally:
-            os.close(file)
         if stat.S_ISLNK(status.st_mode):
             raise OSError(errno.ELOOP, "one of them is a symbolic link")
         if not stat.S_ISREG(status.st_mode):
@@ -168,12 +179,10 @@ class Reader:
             if content and error.errno in NOWHERE:
                 return
             raise  # it must not look like a link to a folder of which nothing is wrong
-        try:
+        with Closing(file):
             found = os.fstat(file)
             self._tell_changed(path, found)
             self._tell_file(path, file, found.st_mode, content)
-        finally:
-            os.close(file)
 
     def _open_on(self, path: str, look: Callable[[int], Look]) -> str:
         """What lies behind a descriptor of a process, and not what it is called: the name is that of its own mounts, of which
@@ -181,8 +190,7 @@ class Reader:
         must be of the same: on the same mount, and a device node of the same number, neither of which can go to another while
         it is held here. (man 5 proc_pid_fdinfo; ino since Linux 5.14)"""
         for _ in range(TRIES):
-            file = self._opened(path, 0)
-            try:
+            with Closing(self._opened(path, 0)) as file:
                 said = self._info(self._opened(path.replace("/fd/", "/fdinfo/"), os.O_NOFOLLOW))
                 mine = self._info(os.open(f"/proc/self/fdinfo/{file}", os.O_PATH | os.O_CLOEXEC))
                 if said["mnt_id"] != mine["mnt_id"]:
@@ -196,8 +204,6 @@ class Reader:
                 ):  # who serves it is not asked, and what is written there is his
                     return NEITHER
                 mode, on, number, ino = look(file)
-            finally:
-                os.close(file)
             device, writes = stat.S_ISBLK(mode), flags & os.O_ACCMODE != os.O_RDONLY
             if device and "ino" not in said and writes:
                 raise OSError(errno.ENOTSUP, "what it may do with a device is not told before Linux 5.14")
@@ -232,10 +238,8 @@ class Reader:
 
     def _small(self, file: int, most: int) -> bytes:
         """What is in a file of /proc, which is closed then. Raises OSError where it is longer."""
-        try:
+        with Closing(file):
             data = self._bytes(file, most)
-        finally:
-            os.close(file)
         if len(data) > most:
             raise OSError(errno.EFBIG, f"more than {most // 1024} KiB")
         return data
@@ -246,10 +250,8 @@ class Reader:
             folder = self._opened(path or "/", os.O_DIRECTORY)
         except (OSError, ValueError):
             return
-        try:
+        with Closing(folder):
             self._tell_changed(path, os.fstat(folder))
-        finally:
-            os.close(folder)
 
     def _tell_changed(self, path: str, found: os.stat_result) -> None:
         """The ctime: who owns a file can set its mtime to whatever he likes, and this not."""
@@ -295,14 +297,11 @@ class Reader:
     def _bytes(self, file: int, most: int) -> bytes:
         """What is in a file; of a longer one a little more than this."""
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        content = os.open(str(file), flags, dir_fd=self._descriptors)
         chunks, size = [], 0
-        try:
+        with Closing(os.open(str(file), flags, dir_fd=self._descriptors)) as content:
             while size <= most and (chunk := os.read(content, CHUNK)):
                 chunks.append(chunk)
                 size += len(chunk)
-        finally:
-            os.close(content)
         return b"".join(chunks)
 
     def _expand(self, pattern: str) -> tuple[list[str], dict[str, OSError | ValueError]]:
@@ -339,19 +338,13 @@ class Reader:
 
     def _listed(self, folder: str) -> list[str]:
         names = []
-        above = self._opened(folder or "/", os.O_DIRECTORY)
-        try:
+        with Closing(self._opened(folder or "/", os.O_DIRECTORY)) as above:
             listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
-        finally:
-            os.close(above)
-        try:
-            with os.scandir(listing) as entries:
-                for entry in entries:
-                    names.append(entry.name)
-                    if len(names) > self._entries:
-                        raise OSError(errno.EFBIG, f"more than {self._entries:,} entries in a folder")
-        finally:
-            os.close(listing)
+        with Closing(listing), os.scandir(listing) as entries:
+            for entry in entries:
+                names.append(entry.name)
+                if len(names) > self._entries:
+                    raise OSError(errno.EFBIG, f"more than {self._entries:,} entries in a folder")
         return [name for name in names if self._hidden or not name.startswith(".")]
 
     def _error(self, path: str, error: OSError | ValueError) -> None:
