@@ -19,13 +19,12 @@ from auditor.verify.profile import Section
 from auditor.verify.result import FOREIGN_LOAD, KERNEL_LOG, LIMITED, Chain, Job, Link, Run
 from auditor.verify.trial import UNSEEN, FioRun, KernelLines, Trial
 
-# What failed while a run was followed: flushes, reads and writes that the kernel logged, errors that OpenZFS counted.
+# What failed during a run: flushes, reads and writes that the kernel logged, errors that OpenZFS counted.
 #
-# A flush that fails is counted as one that completed (block/blk-flush.c flush_end_io), OpenZFS ignores its error
-# (ZIO_FLAG_DONT_PROPAGATE in zio_flush() of module/zfs/zio.c) and counts and reports it nowhere (zfs_ereport_is_valid() of
-# module/zfs/zfs_fm.c: only reads and writes are), so fsync returns after it as after any other. The block layer alone says so,
-# in the kernel's log. A write that fails is counted as a write as well; fsync does not return by it, but what the counters mean
-# is not known any more.
+# The block layer counts a failed flush as completed (block/blk-flush.c flush_end_io). OpenZFS ignores its error
+# (ZIO_FLAG_DONT_PROPAGATE in zio_flush() of module/zfs/zio.c) and neither counts nor reports it (zfs_ereport_is_valid() of
+# module/zfs/zfs_fm.c: only reads and writes). So fsync returns after it as after any other; only the kernel's log shows it.
+# A failed write counts as a write too, and leaves the counters without meaning.
 
 FLUSHES = "flushes that failed"
 KINDS = {
@@ -38,8 +37,7 @@ COUNTS = ("read", "write", "checksum")
 
 
 def of_kernel(runs: Sequence[FioRun], run: Run, facts: Facts) -> Link:
-    """The last link: whether the kernel logged that something failed on a device of the pool while fio ran, in any of its
-    runs. run: that of the log."""
+    """The last link: did the kernel log a failure on a device of the pool during any run of fio? run: that of the log."""
     missing = dict.fromkeys(ran.logged.missing for ran in runs if ran.logged.missing)
     logged = KernelLines(tuple(line for ran in runs for line in ran.logged.lines), "; ".join(missing))
     disks = [device.disk for device in run.devices]
@@ -70,7 +68,7 @@ class Failure(NamedTuple):
 
 
 def logged_of(logged: KernelLines, disks: Sequence[str], facts: Facts) -> tuple[tuple[Failure, ...], str]:
-    """What failed on these disks, and where nothing did, why it may all the same. Raises ValueError where the lines cannot be
+    """What failed on these disks; where nothing did, why it still may have. Raises ValueError for lines that are not
     understood."""
     counted = _counted(logged, disks, facts)
     failed = tuple(_failed(counted))
@@ -128,8 +126,8 @@ def of_pool(runs: Sequence[FioRun], pool: Subject) -> Iterator[str]:
 
 
 def away(runs: Sequence[FioRun], pool: Subject) -> dict[str, str]:
-    """The vdevs that OpenZFS did not write to before the runs or after them, by zpool status, with a sentence: the other legs
-    answer for what they did not get."""
+    """Vdevs that OpenZFS did not write to before or after the runs (zpool status), with a sentence: the other legs answer
+    for what they missed."""
     before, after = _states(runs, pool)
     return {
         name: f"it was {harmless(before[name].state)} before the runs and {harmless(row.state)} after them"
@@ -159,10 +157,10 @@ def _states(runs: Sequence[FioRun], pool: Subject) -> tuple[dict[str, Row], dict
 
 # The chain of custody: does each witness account for every sync of the one above it?
 #
-# Never tested for equality: several commits may share a log block and a flush (group commit), fio counts one sync less than
-# writes, sync=always commits more often than fio syncs. So each link has a floor: at least SHARE of the syncs above it, and for
-# flushes that share of syncs divided by how many can be under way at once, since one flush acknowledges at most so many.
-# (Measured on OpenZFS 2.1, 2.3 and 2.4; OpenZFS module/zfs/zil.c)
+# Never by equality: several commits may share a log block and a flush (group commit), fio counts one sync less than writes,
+# sync=always commits more often than fio syncs. So each link has a floor: at least SHARE of the syncs above it; for flushes
+# that share divided by how many syncs can be under way at once. (Measured on OpenZFS 2.1, 2.3 and 2.4; OpenZFS
+# module/zfs/zil.c)
 
 SHARE = device_flushes.SHARE
 FOREIGN = 0.02  # of all commits: more than that from others, and nothing can be distinguished

@@ -14,16 +14,16 @@ from auditor.report.html import Element, element
 from auditor.text import duration
 from auditor.verify.result import Histogram, Percentile, Run, Txg, percentile_name, together
 
-# The numbers of a picture, before anybody draws it as text or as SVG: rows of latency, columns of time, points of a curve.
+# The numbers of a picture: rows of latency, columns of time, points of a curve.
 
 # how a decade may be divided, finest first: steps that a reader can name
 DECADES: tuple[tuple[float, ...], ...] = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
 
 
 class HeatMap(NamedTuple):
-    """When syncs took how long. columns: (from, to) in seconds since the run began; rows: the latencies between rows in
-    nanoseconds, ascending, one more than there are rows. cells: for each column the share of its syncs in each row.
-    syncing: (from, to) of each transaction group while it was synced."""
+    """When syncs took how long. columns: (from, to) in seconds since the run began. rows: ascending limits between rows in
+    nanoseconds, one more than there are rows. cells: for each column the share of its syncs in each row. syncing: (from,
+    to) of each transaction group while it synced."""
 
     columns: tuple[tuple[float, float], ...]
     rows: tuple[float, ...]
@@ -32,10 +32,8 @@ class HeatMap(NamedTuple):
 
 
 def heat_map(run: Run, columns: int, rows: int, *, fine: bool = False) -> HeatMap | None:
-    """A run in at most so many columns (whole slices together) and rows; None without a timeline.
-
-    fine: rows of equal height, for a drawing with an axis of its own.
-    """
+    """A run in at most so many columns (whole slices together) and rows; None without a timeline. fine: rows of equal
+    height, for a drawing with its own axis."""
     slices = sorted((each for each in run.timeline if each.to_s > each.at_s), key=lambda each: each.at_s)
     merged = together(each.syncs for each in slices)
     if not merged.counts or columns < 1:
@@ -98,10 +96,8 @@ def row_of(ns: float, levels: Sequence[float]) -> int:
 
 
 class Point(NamedTuple):
-    """A point of the percentile curve.
-
-    x: log10 of 1/(1-q), so that 90 % is 1 and 99.9 % is 3. judged: enough samples lie beyond it.
-    """
+    """A point of the percentile curve. x: log10 of 1/(1-q): 90 % is 1, 99.9 % is 3. judged: enough samples lie beyond
+    it."""
 
     x: float
     ns: int
@@ -143,10 +139,8 @@ SHADES_SAY = "░ some ▒ over 2 % ▓ over 10 % █ over 30 % of the syncs in 
 
 
 def heat_map_lines(run: Run, width: int, rows: int = 14) -> Drawing | None:
-    """Time from left to right, latency upwards on a log axis; below, when transaction groups were synced.
-
-    None without a timeline.
-    """
+    """Time from left to right, latency upwards on a log axis; below, when transaction groups synced. None without a
+    timeline."""
     room = max(width - LABEL - 2, 10)
     drawn = heat_map(run, room, rows)
     if drawn is None:
@@ -237,7 +231,7 @@ COLOURS = 6
 
 
 class Frame(NamedTuple):
-    """Where numbers are in a drawing. xs: (left, right) in their own unit; ys: (bottom, top) in nanoseconds, logarithmic."""
+    """Maps numbers to a drawing. xs: (left, right) in their own unit; ys: (bottom, top) in nanoseconds, logarithmic."""
 
     xs: tuple[float, float]
     ys: tuple[float, float]
@@ -359,8 +353,8 @@ def histogram(latency: Histogram, what: str) -> Element | None:
 
 
 class StreamBar(NamedTuple):
-    """Of a stream: by how many commits what is found goes beyond what was acknowledged, and from which on something is gone,
-    as far before the last one. None: not known, or nothing."""
+    """A stream of commits. beyond: how far the newest found one is past the acknowledged one; gone: how far before it the
+    first missing one is. None: unknown, or nothing."""
 
     label: str
     beyond: int | None

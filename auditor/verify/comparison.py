@@ -26,10 +26,7 @@ def document(verification: Verification) -> dict[str, Any]:
 
 
 def load(text: str) -> Verification:
-    """The verification in a document; what else stands there (the audit report, a comparison) is not read.
-
-    Raises CodecError.
-    """
+    """The verification in a document; other members are ignored. Raises CodecError."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(members := dict(pairs)) != len(pairs):
@@ -56,24 +53,24 @@ def load(text: str) -> Verification:
     return codec.load(Verification, data["verification"], "verification")
 
 
-# Before and after: is a percentile slower or faster by more than noise, and what cannot be told.
+# Before and after: is a percentile slower or faster by more than noise?
 #
-# Syncs are not independent samples: what delays one (a transaction group, a neighbour) delays the next hundred, so a test that
-# counts samples calls noise a change. Hence, per percentile q:
+# Syncs are not independent: what delays one (a transaction group, a neighbour) delays the next hundred. A test that counts
+# samples calls noise a change. Hence, per percentile q:
 #
-# 1. A run is cut into at most 12 blocks of at least one transaction group (and 5 s, zfs_txg_timeout), each one observation:
-#    long blocks, so that what lasts for seconds does not count twice (batch means, Schmeiser 1982: more than 30 gain little).
-#    The share of syncs above the percentile is a ratio of two sums over blocks; its standard error is that of cluster sampling
-#    (ratio estimate), with Student's t for blocks - 1.
-# 2. The interval of that share, read back through the distribution, is the interval of the percentile (Woodruff 1952,
-#    Confidence Intervals for Medians and Other Position Measures): it need not be symmetric, and has no end where the share may
-#    be smaller than the samples can show.
+# 1. Cut a run into at most 12 blocks of at least one transaction group (and 5 s, zfs_txg_timeout), each one observation
+# (batch means, Schmeiser 1982: more than 30 gain little). The share of syncs above the percentile is a ratio of two sums
+# over blocks; its standard error is that of cluster sampling (ratio estimate), with Student's t for blocks - 1.
+#
+# 2. Read the interval of that share back through the distribution: that is the interval of the percentile (Woodruff 1952,
+# Confidence Intervals for Medians and Other Position Measures). It need not be symmetric. It has no upper end where the
+# share may be smaller than the samples can show.
+#
 # 3. Both intervals, in logarithms, give that of the ratio after/before (MOVER: Zou and Donner 2008).
 #
-# No random numbers, unlike a block bootstrap, of which there is nothing to resample in the tail with twelve blocks. The level
-# is 95 % for all percentiles of all runs together (Bonferroni). Below 5 % nothing is called a difference: that is three buckets
-# of fio's histogram. What differs between two runs as a whole (another place on the disks, another neighbour) one run each
-# cannot show; the reports say so.
+# The level is 95 % for all percentiles of all runs together (Bonferroni). Below 5 % nothing counts as a difference: that is
+# three buckets of fio's histogram. One run each cannot show what differs between runs as a whole (another place on the
+# disks, another neighbour); the reports say so.
 
 Change = Literal["slower", "faster", "within noise", "cannot tell"]
 COMPARED = (0.5, 0.95, 0.99, 0.999)
@@ -85,10 +82,8 @@ ERROR = 0.05  # chance that a comparison of two equal pools names any difference
 
 
 class Row(NamedTuple):
-    """One percentile of one run. before_ns, after_ns: None without enough samples. ratio: after/before.
-
-    low, high: between which the ratio lies; high None: no end to be seen. why: of "cannot tell".
-    """
+    """One percentile of one run. before_ns, after_ns: None without enough samples. ratio: after/before, between low and
+    high; high None: no upper end. why: of "cannot tell"."""
 
     run: str
     q: float
@@ -102,10 +97,8 @@ class Row(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """before, after: what was compared, in words. differs: why it is not compared at all, then there are no rows.
-
-    notes: what a reader must know next to the rows.
-    """
+    """before, after: what was compared, in words. differs: why nothing is compared; then there are no rows. notes: what to
+    know next to the rows."""
 
     before: str
     after: str
@@ -115,7 +108,7 @@ class Comparison(NamedTuple):
 
 
 def compare(before: Verification, after: Verification) -> Comparison:
-    """Percentile by percentile. Results of different questions are not compared: what differs is said instead."""
+    """Percentile by percentile, where both answer the same question; else what differs."""
     names = _called(before), _called(after)
     if differs := tuple(_differs(before, after)):
         return Comparison(*names, differs, (), ())
@@ -169,7 +162,7 @@ def _options(run: Run) -> dict[str, str]:
 
 
 def _jobs_differ(before: Run, after: Run) -> Iterator[str]:
-    """A run that lasts so long may write more, and one that writes so much may be faster; one that does neither is another."""
+    """A run of fixed time may write more, and one of fixed size may end sooner; one that does neither is another job."""
     if [job.name for job in before.jobs] != [job.name for job in after.jobs]:
         yield f"the jobs of run {before.name}"
         return
@@ -259,7 +252,7 @@ def _row(before: Run, after: Run, q: float, level: float, unfit: str) -> Row:
 
 
 def interval(run: Run, q: float, level: float) -> tuple[float, float] | str:
-    """Between which a percentile of a run lies, in nanoseconds (the upper end may be infinite), or why nobody can tell."""
+    """The interval of a percentile in nanoseconds (the upper end may be infinite), or why it is unknown."""
     parts = blocks(run)
     if len(parts) < LEAST_BLOCKS:
         return f"{len(parts)} pieces of a transaction group or {BLOCK_S:g} s each, {LEAST_BLOCKS} are needed"
@@ -320,15 +313,14 @@ def student(p: float, freedom: int) -> float:
     return x + added
 
 
-# ``--sweep``: what a sync costs, and from which amount on a commit that is written together with others no longer pays.
+# ``--sweep``: what a sync costs, and above which amount group commit no longer pays.
 #
-# The same amount is written with a sync at the end only, and every 100 MiB, 10 MiB ... 16 KiB. Writing takes what it takes at
-# the end; each sync adds its own time. The knee is the interval at which the syncs take as long as the writing, where the whole
-# takes twice the time of "at the end": below it a session waits for syncs, above it for bytes. It is what the pool could have
-# written in the time of one sync.
+# Each trial writes the same amount with a sync at the end only, and every 100 MiB, 10 MiB ... 16 KiB. Each sync adds its
+# own time. The knee is the interval at which the syncs take as long as the writing: the whole takes twice as long as "at
+# the end". Below it a session waits for syncs, above it for bytes.
 #
 # Trials scatter. A step lies above the knee only when its fastest trial takes more than twice the slowest one "at the end",
-# below only when its slowest takes less than twice the fastest; between the two the knee is a range, and said as one.
+# below only when its slowest takes less than twice the fastest. Between the two the knee is a range.
 
 LEAST_TRIALS = 3
 TIMES = 2.0  # of "at the end", where the syncs take as long as the writing
@@ -337,10 +329,8 @@ INTERVALS = tuple(size << 10 for size in (100 * 1024, 10 * 1024, 1024, 256, 64, 
 
 
 class Step(NamedTuple):
-    """The amount written once a trial. every: bytes between two fdatasyncs; 0: one at the end; None: never.
-
-    seconds: of each trial.
-    """
+    """The amount written once a trial. every: bytes between two fdatasyncs; 0: one at the end; None: never. seconds: of
+    each trial."""
 
     every: int | None
     seconds: tuple[float, ...]
@@ -358,12 +348,9 @@ class Sweep(NamedTuple):
 
 
 class Knee(NamedTuple):
-    """between: bytes from a step that is clearly below the knee to one that is clearly above it, (smaller, larger).
-
-    Its smaller end is 0 when no step reached the knee, its larger None when all did. at: the best guess between them, by
-    the medians. sync_ms: what one sync adds; worth: how many times faster the largest interval is than the smallest.
-    says: the sentences for a reader. why_not: why there is no knee to name; then between is None.
-    """
+    """between: bytes from a step clearly below the knee to one clearly above it, (smaller, larger). The smaller is 0 when
+    no step reached the knee, the larger None when all did. at: best guess between them, by the medians. sync_ms: what one
+    sync adds. worth: how many times faster the largest interval is than the smallest. why_not: why between is None."""
 
     between: tuple[int, int | None] | None
     at: int | None
@@ -410,10 +397,8 @@ def _unfit_sweep(sweep: Sweep, ends: Sequence[Step], steps: Sequence[Step]) -> s
 
 
 def _crossing(end: Step, steps: Sequence[Step]) -> int | None:
-    """Where what the syncs add, by the medians, becomes as long as the writing; None when no two steps enclose it.
-
-    Between two steps by the logarithms of interval and time: time that is added falls as the interval grows.
-    """
+    """Where the syncs, by the medians, take as long as the writing; None when no two steps enclose it. Interpolates log
+    interval against log time added."""
     limit = (TIMES - 1) * end.median_s
     for large, small in pairwise(steps):
         below, above = large.median_s - end.median_s, small.median_s - end.median_s

@@ -1,18 +1,17 @@
-"""The last links of the chain: on which devices the commits landed, and whether each of them was flushed for it.
+"""The last links of the chain: on which devices the commits landed, and whether each was flushed for it.
 
-A class of vdevs has to account for its share of the commits together, and each device with a volatile cache that was written
-to for its own writes, whatever the others did. A mirror is as good as its worst leg. A log block touches only some legs of a
-raidz or dRAID vdev (one more than its parity at the least), but all of them are flushed. A leg may lie on several disks (LVM,
-md, bcache): a block touches some of them, and the flush goes to each. What a flush does behind the device, nobody can see,
-and the kernel counts one that failed like one that did not (block/blk-flush.c flush_end_io).
+A class of vdevs accounts for its share of the commits as a whole. Each device with a volatile cache accounts for its own
+writes, whatever the others did: a mirror is as good as its worst leg. A log block touches only some legs of a raidz or
+dRAID vdev (parity plus one at the least), but OpenZFS flushes all of them. A leg may lie on several disks (LVM, md,
+bcache): a block touches some of them, and the flush goes to each. The kernel counts a failed flush like any other
+(block/blk-flush.c flush_end_io).
 
-Fewer flushes than log blocks are no loss where several syncs are under way at once: a block without waiters leaves its flush
-to the next one (zil_lwb_flush_defer() of module/zfs/zil.c), and the kernel answers all flushes that wait for a device with
-one (the double buffering of block/blk-flush.c). They are no proof either.
+Fewer flushes than log blocks are no loss while several syncs are under way: a block without waiters leaves its flush to the
+next one (zil_lwb_flush_defer() of module/zfs/zil.c), and the kernel answers all waiting flushes of a device with one (the
+double buffering of block/blk-flush.c). They are no proof either.
 
 Measured on 2.4.4: four jobs, 1,403 commits in 557 blocks, 571 flushes with those of transaction groups. A leaf on dm-linear
-over two drives: 2,985 commits, 2,999 flushes at each, of which one got 14 other writes.
-"""
+over two drives: 2,985 commits, 2,999 flushes at each, of which one got 14 other writes."""
 
 from __future__ import annotations
 
@@ -44,8 +43,8 @@ Away = Mapping[str, str]  # vdevs that were not there all the time, with a sente
 
 
 class Landing(NamedTuple):
-    """Commits that waited for devices of one of these classes. share: of all commits; blocks: that waited for a flush at the
-    most, None where they are not counted."""
+    """Commits that waited for devices of one of these classes. share: of all commits. blocks: that waited for a flush at
+    the most, None where not counted."""
 
     classes: tuple[str, ...]
     share: float
@@ -84,11 +83,9 @@ def _links(run: Run, section: Section, pool: Subject, facts: Facts, away: Away) 
 
 
 def landed(run: Run, facts: Facts, pool: Subject) -> list[Landing]:
-    """On which classes the commits waited for devices: for a log block, or for the data of a pointer.
-
-    The kstat counts all blocks off the SLOG as normal. From 2.4 on a special vdev takes them as long as it has space, and the
-    normal class the rest (zio_alloc_zil() of module/zfs/zio.c, 2.4.4).
-    """
+    """On which classes the commits waited for devices: for a log block, or for the data of a pointer. The kstat counts all
+    blocks off the SLOG as normal. From 2.4 on a special vdev takes them while it has space, then the normal class
+    (zio_alloc_zil() of module/zfs/zio.c, 2.4.4)."""
     chosen = facts.get(pool, "zil_class").word()
     zil = run.zil
     if zil is None or zil.slog_blocks is None or zil.normal_blocks is None or not zil.commits:
@@ -110,13 +107,10 @@ def landed(run: Run, facts: Facts, pool: Subject) -> list[Landing]:
 
 
 def foreign_flushes(run: Run, idle: Mapping[str, int], facts: Facts, pool: Subject) -> dict[str, str]:
-    """The disks that commits landed on and others may have flushed meanwhile, with a sentence: their flushes look like those
-    of the ZIL. idle: flushes of each disk in the idle time before.
-
-    OpenZFS flushes a device at most once for a log block (zil_lwb_write_done() of module/zfs/zil.c) and four times in a
-    transaction group: before the uberblocks, after them, and after each half of the labels (vdev_config_sync() of
-    module/zfs/vdev_label.c).
-    """
+    """The disks of the commits that others may have flushed meanwhile, with a sentence. idle: flushes of each disk in the
+    idle time before. OpenZFS flushes a device at most once for a log block (zil_lwb_write_done() of module/zfs/zil.c) and
+    four times in a transaction group: before the uberblocks, after them, and after each half of the labels
+    (vdev_config_sync() of module/zfs/vdev_label.c)."""
     zil, found = run.zil, {}
     classes = {class_ for landing in landed(run, facts, pool) for class_ in landing.classes}
     blocks, most = 0, math.inf
@@ -137,8 +131,7 @@ def foreign_flushes(run: Run, idle: Mapping[str, int], facts: Facts, pool: Subje
 
 
 def _narrowed(classes: tuple[str, ...], run: Run, floor: int, facts: Facts, pool: Subject) -> tuple[str, ...]:
-    """The one of several classes that took the blocks, where the counters tell: it alone was written to as often as there
-    were commits, or flushed as often."""
+    """Which of several classes took the blocks: the only one with as many writes as commits, or as many flushes."""
     if len(classes) == 1:
         return classes
     of = {each: [device for device in run.devices if device.allocation_class == each] for each in classes}
@@ -153,7 +146,7 @@ Tops = dict[str, list["Leg"]]
 
 
 class Leg(NamedTuple):
-    """One leg of a top-level vdev. disks: that it lies on, of which a block touches some, and a flush all."""
+    """One leg of a top-level vdev. disks: it lies on these; a block touches some, a flush all."""
 
     disks: tuple[Device, ...]
 
@@ -327,8 +320,8 @@ def facts_class(leaf: Subject, facts: Facts) -> str:
 
 
 def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[Device], most: float) -> Link:
-    """Judged by its own writes and flushes. enough: its class accounts for its commits. mirrored: it and those that must have
-    got the same; most: flushes for each write that one of its class got."""
+    """Judged by its own writes and flushes. enough: its class accounts for its commits. mirrored: the legs that must have
+    got the same. most: flushes for each write that one of its class got."""
     writes, flushed, of_log = device.writes, device.flushes or 0, device.allocation_class == "log"
     if not writes and any(leg.writes for leg in mirrored):
         return _link(device, "contradicts", "no write at all")
@@ -376,7 +369,7 @@ def _switched_off(names: Sequence[str], facts: Facts) -> str:
 
 def _data(run: Run, facts: Facts, pool: Subject, classes_: Sequence[str], away: Away) -> Iterator[Link]:
     """Each transaction group flushes the devices that it wrote to, before its uberblock and after (vdev_config_sync() of
-    module/zfs/vdev_label.c): all of a small pool, a few of one with many top-level vdevs. Flushing that was latched off
+    module/zfs/vdev_label.c): all of a small pool, a few of one with many top-level vdevs. A flush that was latched off
     shows here, and in no setting."""
     there = {facts_class(leaf, facts) for leaf in facts.linked(pool, "leaves")}
     classes_ = [each for each in classes_ if each in there or (each == "normal" and "" in there)]

@@ -29,11 +29,10 @@ from auditor.verify.place import OpenPlace, ReplacedPlace
 from auditor.verify.profile import Profile
 from auditor.verify.trial import UNSEEN, FioRun, Reading, Trial
 
-# Starts fio in the place that is held for it, with the rights of its owner, and reads the witnesses around it.
+# Starts fio in the held place, with the rights of its owner, and reads the witnesses around it.
 #
-# Nothing that fio is told or prints has a name that anybody else could reach: the job file is its standard input, a file in
-# memory that cannot be changed any more; what it and strace print goes into such files as well; it is started in the held
-# folder, wherever that lies by now.
+# No other user can reach what fio reads or prints: the job file is its standard input, a sealed file in memory; its output
+# and that of strace go into such files; it starts in the held folder, wherever that lies by now.
 
 SLACK_S = 90.0  # what laying out files, starting and ending may take next to the run itself
 POLL_S = 0.25
@@ -75,7 +74,7 @@ def preloaded() -> str:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Turns signals that end a program into :class:`Interrupted`, so that what was made is removed."""
+    """Turns SIGINT, SIGTERM and SIGHUP into :class:`Interrupted`, so that clean-up runs."""
 
     def interrupt(number: int, _: object) -> None:
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -101,10 +100,8 @@ def reading(host: Host, patterns: Sequence[str]) -> Reading:
 def step(
     host: Host, plan: Plan, what: Step, here: OpenPlace, job: str, patterns: Sequence[str], progress: Progress | None
 ) -> FioRun:
-    """Be idle for a moment, run fio once, and read the witnesses before, between and after. job: text of its job file.
-
-    Where the place was changed meanwhile, nothing of what was printed is kept: nobody knows where it was written.
-    """
+    """Idle for a moment, run fio once, and read the witnesses before, between and after. job: text of its job file. Where
+    the place was changed meanwhile, nothing printed counts: fio may have written elsewhere."""
     idle, history = reading(host, patterns), list[str]()
     groups = Read(tuple(pattern for pattern in patterns if pattern.endswith("/txgs")))
     if what.purpose not in ("warm", "calls", "sweep"):
@@ -197,7 +194,7 @@ def _wait(seconds: float, what: str, progress: Progress | None) -> None:
 
 
 def _unnamed(name: str) -> IO[bytes]:
-    """A file in memory. A process of another user that was given it can open it once more by its descriptor, as strace does."""
+    """A file in memory. A process of another user that holds it can open it again by its descriptor, as strace does."""
     return os.fdopen(os.memfd_create(f"zaudit-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "w+b")
 
 
@@ -223,8 +220,8 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 def within_limit(pid: int, limit: int) -> bool:
-    """Whether a process wrote no more bytes than that. The owner of the place owns fio, too, and can make every question about
-    what it wrote hang: then it did not keep to the limit."""
+    """Whether a process wrote no more bytes. The owner of the place owns fio too, and can make the question hang: that
+    counts as more."""
     return within(Time.of(WRITTEN_S), lambda: written(pid) <= limit, lambda why: False)
 
 
@@ -401,8 +398,8 @@ def _landed(host: Host, folder: int) -> str:
 
 
 def _volume(device: int) -> str:
-    """The zvol that was opened, as its driver says (BLKZNAME of include/sys/fs/zfs.h, which udev's zvol_id asks too): what
-    fio opens, whatever the name of a node is. Empty where it does not say so."""
+    """The zvol behind an open device, as its driver names it (BLKZNAME of include/sys/fs/zfs.h, as udev's zvol_id asks):
+    independent of the node's name. Empty where it does not say."""
     name = bytearray(VOLUME_NAME)
     with contextlib.suppress(OSError):
         fcntl.ioctl(device, BLKZNAME, name)

@@ -20,11 +20,11 @@ from auditor.verify.profile import FILE_FORMAT, Profile, ProfileError, Section, 
 from auditor.verify.result import LIMITED, Histogram, Job, Run, Slice, Syscalls, together
 from auditor.verify.trial import FioRun, Trial
 
-# What fio prints with ``--output-format=json+ --status-interval``: one JSON document each interval, cumulative, the last one at
-# the end. (fio stat.c, show_thread_status_json; json+ adds the buckets of each distribution)
+# What fio prints with ``--output-format=json+ --status-interval``: one cumulative JSON document each interval, the last one
+# at the end. (fio stat.c, show_thread_status_json; json+ adds the buckets of each distribution)
 #
-# With fsync and fdatasync the durable time is ``sync.lat_ns``; ``sync.total_ios`` stays 0 with fdatasync. With sync=dsync and
-# sync=sync there is no such block: the write itself is the sync, ``write.clat_ns``.
+# With fsync and fdatasync the durable time is ``sync.lat_ns``; ``sync.total_ios`` stays 0 with fdatasync. With sync=dsync
+# and sync=sync the write itself is the sync: ``write.clat_ns``.
 
 VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 OLDEST = (3, 20)  # sync=dsync as a word: fio HOWTO of that release
@@ -46,10 +46,8 @@ def version(text: str) -> tuple[int, int]:
 
 
 def documents(text: str) -> list[dict[str, Any]]:
-    """All documents, in the order in which they were printed. Raises FioError when there is none, or one is cut off.
-
-    fio prints warnings of its own between them.
-    """
+    """All documents, in the order of printing; fio prints warnings between them. Raises FioError when there is none, or one
+    is cut off."""
     decoder, found, at = json.JSONDecoder(), [], 0
     while (start := _next_document(text, at)) >= 0:
         try:
@@ -70,10 +68,8 @@ def _next_document(text: str, at: int) -> int:
 
 
 def jobs_of(document: Mapping[str, Any], syncs: Mapping[str, str], first: str = "") -> tuple[Job, ...]:
-    """The jobs of one document; those of one section (numjobs without group_reporting) are one. Raises FioError.
-
-    syncs: job name -> how it syncs (:attr:`Section.sync`). first: the job that stands first, wherever it was printed.
-    """
+    """The jobs of one document; those of one section (numjobs without group_reporting) are one. syncs: job name -> how it
+    syncs (:attr:`Section.sync`). first: the job to put first. Raises FioError."""
     found: dict[str, Job] = {}
     try:
         for each in document["jobs"]:
@@ -136,10 +132,8 @@ def timeline_of(
             before, at = log.latency, to
 
 
-# What strace saw of fio on the files of the run: ``strace -f -y -e trace=...``, one call a line.
-#
-# A call that another thread interrupts is printed in two pieces, ``<unfinished ...>`` and ``<... fsync resumed>``; the first
-# piece names the file. (strace(1))
+# What strace saw of fio on the files of the run: ``strace -f -y -e trace=...``, one call a line. A call that another thread
+# interrupts is in two pieces, ``<unfinished ...>`` and ``<... fsync resumed>``; the first names the file. (strace(1))
 
 CALLS = (
     *("open", "openat", "write", "pwrite64", "pwritev", "pwritev2", "writev"),
@@ -155,8 +149,8 @@ FAILED = re.compile(r"\) += -1 E[A-Z0-9]++ \([^()]*+\)$")
 
 
 def parse(text: str, marks: Iterable[str]) -> Syscalls:
-    """Counts of the calls that did not fail, on files whose path holds one of the marks. Raises ValueError when no call was
-    traced at all."""
+    """Counts of successful calls on files whose path holds one of the marks. Raises ValueError when strace traced no
+    call."""
     wanted = tuple(marks)
     counts = {"write": 0, "fsync": 0, "fdatasync": 0}
     opened: list[tuple[str, ...]] = []
@@ -190,7 +184,7 @@ def parse(text: str, marks: Iterable[str]) -> Syscalls:
     return Syscalls(counts["write"], counts["fsync"], counts["fdatasync"], tuple(opened))
 
 
-# From what a trial saw to numbers: one :class:`Run` for each run of fio. What cannot be read becomes a sentence, not a 0.
+# From a trial to numbers: one :class:`Run` for each run of fio. What cannot be read becomes a sentence, not a 0.
 
 FILES = ("zaudit.", "/dev/zd")  # also a zvol, which strace names by its node
 
@@ -288,8 +282,8 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """kind: directory or zvol. size: what ${ZAUDIT_SIZE} stands for; bytes_on_disk: of all files together; most_bytes: written
-    at most; sweep: bytes of each trial of a sweep, 0 for none."""
+    """kind: directory or zvol. size: what ${ZAUDIT_SIZE} stands for. bytes_on_disk: of all files together. most_bytes:
+    written at most. sweep: bytes of each trial, 0 for none."""
 
     dataset: str
     kind: str
@@ -367,13 +361,9 @@ def environment(plan: Plan, step: Step) -> dict[str, str]:
 
 
 def command(plan: Plan, step: Step, actor: Actor, preload: Sequence[str] = (), trace: str = "TRACE") -> tuple[str, ...]:
-    """The command line of a step, with what it needs in its environment; it reads the job file from its standard input.
-
-    Threads, so that nothing of fio outlives it; setpriv, so that fio does not outlive zaudit and has the rights of the actor
-    alone. What is preloaded is named after that: a program that still has those of root never loads it.
-
-    preload: NAME=value, of the environment. trace: where strace writes.
-    """
+    """The command line of a step, with its environment; it reads the job file from standard input. preload: NAME=value.
+    trace: where strace writes. Threads, so that nothing of fio outlives it; setpriv, so that fio does not outlive zaudit
+    and has the actor's rights alone. The preload comes after that: no program with root's rights loads it."""
     strace = ("strace", "-f", "-y", "-qq", "-e", "signal=none", "-e", f"trace={','.join(CALLS)}", "-o", trace)
     return (
         *actor.setpriv,
@@ -445,10 +435,9 @@ def _whole_number(*candidates: Judged) -> int | None:
     return next((each.value for each in candidates if isinstance(each, Known) and isinstance(each.value, int)), None)
 
 
-# ``--sweep``: the same amount written with a sync never, at the end, and ever more often; ``comparison`` says what it means.
-#
-# fio's job_runtime holds the final sync (end_fsync) as well as the syncs between. Each trial begins with a fresh file, and
-# trials of all intervals take turns, so that a pool that grows slower does so for all of them.
+# ``--sweep``: the same amount written with a sync never, at the end, and ever more often (``comparison`` judges it). fio's
+# job_runtime holds the final sync (end_fsync) too. Each trial begins with a fresh file, and trials of all intervals take
+# turns: a pool that slows down does so for all.
 
 AMOUNT, BLOCK, TRIALS = 128 << 20, 16 << 10, 3
 LEAST = 4 << 20
@@ -488,8 +477,8 @@ def sweep_steps(amount: int, limit: int) -> Iterator[Step]:
 
 
 def sweep_of(runs: Iterable[FioRun]) -> Sweep | None:
-    """What the runs of a sweep took, None when there are none. Raises FioError when one of them failed, or when they did not
-    all write the same amount."""
+    """What the runs of a sweep took, None when there are none. Raises FioError when one failed, or when they wrote
+    different amounts."""
     seconds: dict[str, list[float]] = {}
     amounts: set[int] = set()
     for ran in runs:

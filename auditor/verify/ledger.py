@@ -23,12 +23,11 @@ from auditor.host.process import find_program as find_in
 from auditor.host.trust import NoPlace, held
 from auditor.text import harmless, quoted
 
-# Who acts in a place: everything that is made, written or removed there is done by a process with these rights.
+# Who acts in a place: a process with the rights of its owner makes, writes and removes everything there.
 #
-# That process is the owner of the place where it writes, as the database is, without a capability and with no way to gain one.
-# So a name, link or file that the owner put in its way reaches nothing that the owner could not reach himself. (setpriv(1);
-# capabilities(7), "Transformation of capabilities during execve()": with an empty bounding set not even a program of root gets
-# any.)
+# It has no capability and cannot gain one. So a name, link or file in its way reaches nothing that the owner could not
+# reach himself. (setpriv(1); capabilities(7), "Transformation of capabilities during execve()": with an empty bounding set
+# not even a program of root gets any.)
 
 BOUND = ("setpriv", "--pdeathsig", "KILL")  # so that nothing outlives zaudit
 POWERLESS = ("--clear-groups", "--inh-caps=-all", "--bounding-set=-all")
@@ -66,7 +65,7 @@ def find(name: str) -> tuple[str, str]:
 
 
 def require(name: str) -> str:
-    """The absolute path of a program. Raises PlaceError: no program is left to be found by whoever starts it."""
+    """The absolute path of a program, so that no child searches for it. Raises PlaceError."""
     path, why = find(name)
     if why:
         raise PlaceError(f"{name}: {why}")
@@ -86,7 +85,7 @@ def call(argv: tuple[str, ...], folder: str = "/") -> tuple[int, str]:
 
 
 def act(actor: Actor, folder: int, argv: tuple[str, ...]) -> tuple[int, str]:
-    """Run a command with the rights of an actor in a folder that is held by its descriptor: (exit code, what it printed)."""
+    """Run a command with the rights of an actor in a folder that is held by its descriptor: (exit code, output)."""
     tool, why = find(argv[0])
     if why:
         return 127, f"{argv[0]}: {why}"
@@ -94,10 +93,9 @@ def act(actor: Actor, folder: int, argv: tuple[str, ...]) -> tuple[int, str]:
     return call((*actor.setpriv, tool, *argv[1:]), trust.by(folder))
 
 
-# The ledger: a folder with one file a place, written and synced before anything is made there.
-#
-# What stands in it decides what ``zaudit clean`` removes, so nobody but the caller and root may be able to change it
-# (:mod:`auditor.host.trust`). Where that does not hold, nothing is recorded and nothing is believed.
+# The ledger: a folder with one file a place, written and synced before anything is made there. It decides what ``zaudit
+# clean`` removes, so only the caller and root may be able to change it (:mod:`auditor.host.trust`). Where others could,
+# zaudit neither records nor believes anything.
 
 ID = re.compile(r"[0-9a-f]{16}")
 PART = re.compile(r"part-[0-9a-f]{16}-([0-9]{1,9})-([0-9]{1,18})")  # a record that this process writes
@@ -106,13 +104,11 @@ OF_ROOT = Path("/var/lib/zaudit")
 
 
 class Place(NamedTuple):
-    """kind: directory or zvol. path: of the directory, or of the folder with a link to the zvol. dataset: the name of a scratch
-    zvol, else of the file system. pid, started: of the process that uses it
-    (clock ticks since boot); boot: id of the boot. uid, gid: who acts there, -1 in records of old, whose places belong to
-    who ran zaudit. inode: of the directory, 0 as long as it is not made (its device number is given anew at each mount).
-    guid: of the scratch zvol, in decimal; empty as long as it is not made, and in records of old. run: of
-    ``powercut``, whose files are checked after the next boot; empty of a verification.
-    """
+    """kind: directory or zvol. path: of the directory, or of the folder with a link to the zvol. dataset: the scratch zvol,
+    else the file system. pid, started: of the process that uses it (clock ticks since boot); boot: id of the boot. uid,
+    gid: who acts there; -1 in old records, whose places belong to the user of zaudit. inode: of the directory, 0 until it
+    exists (its device number changes with each mount). guid: of the scratch zvol, in decimal; empty until it exists, and in
+    old records. run: of ``powercut``, whose files are checked after the next boot; empty of a verification."""
 
     id: str
     kind: str
@@ -136,8 +132,7 @@ def new(kind: str, path: str, dataset: str, id: str, actor: Actor) -> Place:
 
 
 def name() -> Path:
-    """Where places are recorded: /var/lib/zaudit for root, whatever the environment says, else below $XDG_STATE_HOME
-    (~/.local/state)."""
+    """Where places are recorded: /var/lib/zaudit for root, else below $XDG_STATE_HOME (~/.local/state)."""
     if os.geteuid() == 0:
         return OF_ROOT
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "zaudit"
@@ -220,13 +215,11 @@ def boot_id() -> str:
     return ""
 
 
-# A scratch zvol is the one that zaudit made by its GUID, and destroyed by it alone.
-#
-# A name is anybody's who may rename (man 8 zfs-allow: rename, mount and create, not destroy), and a user property anybody's who
-# may set it. So the GUID is recorded when it is made, of what was created since then and bears the mark itself; and what is
-# destroyed is compared in the transaction group in which it is destroyed, by a ZFS channel program: no rename comes in between.
-# Only root may run one. (man 8 zfs-program; OpenZFS module/zfs/zcp_synctask.c zcp_synctask_destroy(): as zfs destroy without
-# options, it refuses what is mounted, open, or has snapshots or children)
+# zaudit destroys a scratch zvol by its GUID alone. Who may rename can take its name (man 8 zfs-allow: rename, mount and
+# create, not destroy), and who may set user properties its mark. So the GUID is recorded at creation, of what is new and
+# bears the mark; and a ZFS channel program compares it in the transaction group that destroys: no rename comes in between.
+# Only root may run one. (man 8 zfs-program; OpenZFS module/zfs/zcp_synctask.c zcp_synctask_destroy(): as zfs destroy
+# without options, it refuses what is mounted, open, or has snapshots or children)
 
 PROPERTY = "zaudit:scratch"  # its value is the id in the ledger
 CLOCK_S = 1  # by which the kernel's coarse clock may be behind
@@ -305,7 +298,7 @@ def destroy(place: Place, zfs: Command) -> None:
 
 
 def _unknown(place: Place, zfs: Command) -> None:
-    """Of a record without a GUID nobody knows what has its name by now."""
+    """A record without a GUID does not tell whether its name is still that of the scratch zvol."""
     name = place.dataset
     code, said = zfs(("zfs", "get", "-Hp", "-o", "value", "guid", name))
     if code and "does not exist" in said:
@@ -344,7 +337,7 @@ def _program(name: str, place: Place, zfs: Command, *options: str) -> str:
 
 @contextlib.contextmanager
 def _script() -> Iterator[str]:
-    """A path of the program for a child of this process, which nobody else can have put there."""
+    """A path of the program for a child of this process that no other user can replace."""
     with Closing(os.memfd_create("zaudit-destroy")) as descriptor:
         os.write(descriptor, PROGRAM.encode())
         yield f"/proc/{os.getpid()}/fd/{descriptor}"

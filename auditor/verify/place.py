@@ -17,10 +17,9 @@ from auditor.text import harmless
 from auditor.verify import ledger
 from auditor.verify.ledger import CALLER, ID, PROPERTY, ROOT, Actor, Command, Place, PlaceError
 
-# A place that is held: its folders are open, and nothing there is reached by a path that its owner could turn elsewhere.
-#
-# A folder is found from / downwards without following a link; from then on its descriptor stands for it, wherever the owner
-# moves it. What is made or removed in it is done with the rights of the owner (:mod:`auditor.verify.ledger`).
+# A held place: its folders are open, and no path that its owner could redirect is used. A folder is found from / downwards
+# without following a link; from then on its descriptor stands for it, wherever the owner moves it. A process with the
+# owner's rights makes and removes what is in it (:mod:`auditor.verify.ledger`).
 
 FILES = "zaudit."  # the names of all files that fio makes begin so
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -93,8 +92,8 @@ class OpenPlace(NamedTuple):
 
 
 def _plain(entry: os.DirEntry[str], folder: os.stat_result) -> bool:
-    """Whether a file has no other name, and owner and file system of the folder; only files are asked for that, since what
-    a folder is mounted from may never answer."""
+    """Whether a file has one name, and owner and file system of the folder. Only files are asked: what a folder is mounted
+    from may never answer."""
     seen = entry.stat(follow_symlinks=False)
     return (seen.st_nlink, seen.st_uid, seen.st_dev) == (1, folder.st_uid, folder.st_dev)
 
@@ -148,8 +147,8 @@ def actor_of(place: Place) -> Actor:
 
 
 def enter(place: Place, parent: int) -> int:
-    """A descriptor of the folder of a place, in one that is held. Raises FileNotFoundError where nothing has its name,
-    Replaced where something else has it."""
+    """A descriptor of the folder of a place, in a held one. Raises FileNotFoundError where nothing has its name,
+    ReplacedPlace where something else has."""
     try:
         folder = os.open(os.path.basename(place.path), FOLDER, dir_fd=parent)
     except FileNotFoundError:
@@ -172,9 +171,9 @@ def enter(place: Place, parent: int) -> int:
 
 # What a run writes into: a new directory on the dataset or a scratch zvol; recorded before it exists, removed after.
 #
-# Root makes and removes nothing in a folder of somebody else: a directory is made and removed by a process of the owner of the
-# mount point, in folders that are held. The link to a scratch zvol lies in the ledger's folder, which nobody else can enter.
-# However a run ends, the next one and ``zaudit clean`` find in the ledger what it left, and remove that and nothing else.
+# Root makes and removes nothing in a folder of another user: a process of the mount point's owner does, in held folders.
+# The link to a scratch zvol lies in the ledger's folder, which only its owner can enter. However a run ends, the next one
+# and ``zaudit clean`` find in the ledger what it left, and remove that alone.
 
 PREFIX = ".zaudit-"
 LOG_FILE = f"{FILES}log.0.0"  # what the job of the log writes to, where that is a link to a scratch zvol
@@ -219,7 +218,7 @@ def directory(mount_point: str, dataset: str, run: str = "") -> Place:
 
 
 def _inode(place: Place, parent: int) -> int:
-    """Of the directory that was made: new, empty and its owner's, or somebody put another in its place."""
+    """Of the new directory, which must be empty and its owner's: else another took its place."""
     try:
         folder = enter(place, parent)
     except OSError:
@@ -315,8 +314,8 @@ def _device(here: OpenPlace) -> Iterator[int]:
 
 
 def remove(place: Place, zfs: Command) -> None:
-    """Remove what was made there; only files of ours, only the zvol that was made. Raises PlaceError, and keeps the
-    record then. What is gone already is no error."""
+    """Remove only files of ours, and only the zvol that was made; what is gone is no error. Raises PlaceError, and then
+    keeps the record."""
     names = {"directory": f"{PREFIX}{place.id}", "zvol": f"link-{place.id}"}
     if not ID.fullmatch(place.id) or os.path.basename(place.path) != names.get(place.kind):
         raise PlaceError(f"{place.path} is not a place that zaudit uses: the record is damaged")

@@ -1,12 +1,10 @@
-"""Profiles: fio's own job files. Each says in its comments what it proves and what not, and what each section is for.
+"""Profiles: fio's own job files. Each says in its comments what it proves, what it does not, and what each section is for.
 
-A profile of ours is ``profiles/NAME.fio``; any job file of a user will do, as long as it only writes where it is told to
-and names its files ``zaudit.…`` (filename_format), so that they are found again.
-Comments that zaudit reads: ``; proves: ...``, ``; does not: ...``, ``; source: ...``, ``; slo: p99=5ms p99.9=25ms`` in the
-head (a line that begins with two or more spaces goes on with the one above), and ``; purpose: log`` in a section. fio
-expands ``${ZAUDIT_DIRECTORY}``, ``${ZAUDIT_RUNTIME}`` and ``${ZAUDIT_SIZE}`` from its environment, so that every job file
-also runs without zaudit.
-"""
+Ours is ``profiles/NAME.fio``. Any job file will do that names its files ``zaudit.…`` (filename_format). zaudit reads the
+comments ``; proves: ...``, ``; does not: ...``, ``; source: ...``, ``; slo: p99=5ms p99.9=25ms`` in the head (a line that
+begins with two or more spaces continues the one above), and ``; purpose: log`` in a section. fio expands
+``${ZAUDIT_DIRECTORY}``, ``${ZAUDIT_RUNTIME}`` and ``${ZAUDIT_SIZE}`` from its environment, so every job file also runs
+without zaudit."""
 
 from __future__ import annotations
 
@@ -199,8 +197,8 @@ Body = tuple[dict[str, tuple[str, int]], dict[str, str]]
 
 
 def _read(text: str) -> tuple[dict[str, str], dict[str, Body]]:
-    """(what the head says, section -> (options with their lines, what its comments say)), as parse_jobs_ini() of fio's init.c
-    reads it. Any file may be named here: an error has the number of the line, and nothing of what is in it."""
+    """(head, section -> (options with their lines, comments)), as parse_jobs_ini() of fio's init.c reads it. Any file may
+    be named here: an error has the number of the line, and no content."""
     head: dict[str, str] = {}
     bodies: dict[str, Body] = {}
     said, last = head, ""

@@ -1,6 +1,4 @@
-"""What a verification comes to: latencies, counts of each run, the chain and its verdicts, and the document of them. Types and
-arithmetic: reports know these and ``comparison`` alone.
-"""
+"""What a verification comes to: latencies, counts of each run, the chain and its verdicts. Types and arithmetic."""
 
 from __future__ import annotations
 
@@ -84,9 +82,7 @@ def together(histograms: Iterable[Histogram]) -> Histogram:
     return Histogram.of(bins)
 
 
-# What a trial comes to, as numbers: one :class:`Run` for each run of fio. Nothing here is judged.
-#
-# A counter that was not there is None, never 0.
+# A trial as numbers: one :class:`Run` for each run of fio, not judged. A counter that was not there is None, never 0.
 
 LIMITED = "the run was ended early: it had written as many bytes as it may (--limit)"
 
@@ -94,7 +90,7 @@ JOB_FILE = "zaudit.job.fio"  # what a command line calls the job file, which fio
 
 
 class Slice(NamedTuple):
-    """A piece of a run. at_s, to_s: seconds since the run began. syncs: latencies of the sync writes that ended in it."""
+    """A piece of a run. at_s, to_s: seconds since the run began. syncs: latencies of the syncs that ended in it."""
 
     at_s: float
     to_s: float
@@ -102,10 +98,8 @@ class Slice(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What fio says of one group of jobs. sync: how it asked for stable storage (fsync, fdatasync, dsync, sync or none).
-
-    syncs: how often that returned; latency: of each until it returned. error: of the system, 0 for none.
-    """
+    """One group of jobs, as fio reports it. sync: fsync, fdatasync, dsync, sync or none. syncs: how often that returned;
+    latency: of each. error: of the system, 0 for none."""
 
     name: str
     sync: str
@@ -138,11 +132,8 @@ class Zil(NamedTuple):
 
 
 class Device(NamedTuple):
-    """One physical disk during a run. leaves: those on it. top: its top-level vdev. zil: ZIL blocks can land there.
-
-    flush_ms, write_ms: time that flushes and writes took together. volatile: whether it has a volatile cache that is on;
-    None: nobody could tell (why says it). virtual: a hypervisor stands behind it.
-    """
+    """One physical disk during a run. leaves: on it. top: its top-level vdev. zil: ZIL blocks can land there. write_ms,
+    flush_ms: total time. volatile: a volatile cache is on; None: unknown (why). virtual: a hypervisor is behind it."""
 
     disk: str
     leaves: tuple[str, ...]
@@ -160,8 +151,8 @@ class Device(NamedTuple):
 
 
 class Txg(NamedTuple):
-    """A transaction group that was open or synced during a run. at_s: when it was born, in seconds since the run began;
-    open_s, sync_s: how long it was open and how long it took to sync. dirty, written: bytes."""
+    """A transaction group that was open or synced during a run. at_s: its birth, in seconds since the run began. open_s,
+    sync_s: how long it was open and synced. dirty, written: bytes."""
 
     number: int
     at_s: float
@@ -181,14 +172,11 @@ class Syscalls(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One run of fio and what every witness saw during it.
-
-    purpose: log (judged), calls (the same under strace), warm (makes the files), and what the profile has besides. began:
-    seconds since the epoch. jobs: the job that stands for the log is the first. others: ZIL commits of other datasets of the
-    pool, by name; None where they cannot be told apart. idle_s, idle_commits, idle_writes (by disk): the same over an
-    idle time just before. counters: what grew of dmu_tx, by row. heat: by disk, how much its counters of thermal
-    throttling grew. faults: sentences about what could not be read.
-    """
+    """One run of fio and what every witness saw. purpose: log (judged), calls (the same under strace), warm (makes the
+    files), or another of the profile. began: seconds since the epoch. jobs: the one that stands for the log is first.
+    others: ZIL commits of other datasets of the pool, by name; None where they are not counted apart. idle_s, idle_commits,
+    idle_writes (by disk): the same over an idle time just before. counters: growth of dmu_tx, by row. heat: growth of the
+    counters of thermal throttling, by disk. faults: sentences about what could not be read."""
 
     name: str
     purpose: str
@@ -219,8 +207,6 @@ class Run(NamedTuple):
         return self.jobs[0].latency if self.jobs else Histogram()
 
 
-# What a verification says, before anybody decides how it looks.
-
 Status = Literal["accounts", "contradicts", "unseen"]
 Outcome = Literal["TRACED", "CONTRADICTED", "INCONCLUSIVE"]
 Judgement = Literal["met", "missed", "not judged"]
@@ -234,10 +220,8 @@ CANNOT_EXCLUDE = (
 
 
 class Link(NamedTuple):
-    """One link of the chain of custody. status: whether what it saw accounts for all syncs of the link above it.
-
-    name: dataset, system calls, fio, ZIL, or a disk. figures: (what, number) as the witness counted them.
-    """
+    """One link of the chain of custody. status: whether its figures account for all syncs of the link above. name: dataset,
+    system calls, fio, ZIL, or a disk. figures: (what, number)."""
 
     name: str
     status: Status
@@ -271,10 +255,8 @@ class Slo(NamedTuple):
 
 
 class Percentile(NamedTuple):
-    """One percentile of the sync latency of a run. ns: None with too few samples beyond it (beyond < 10).
-
-    limit_ns: of the objective, None without one. judgement: "not judged" comes with why.
-    """
+    """One percentile of the sync latency of a run. ns: None with too few samples beyond it (beyond < 10). limit_ns: of the
+    objective, None without one. judgement: "not judged" comes with why."""
 
     q: float
     ns: int | None
@@ -285,11 +267,8 @@ class Percentile(NamedTuple):
 
 
 class Latency(NamedTuple):
-    """What one run says of latency. why_not: why nothing of it is judged, empty when it is.
-
-    commits_per_s: of one session, 1/p50; at_slo: syncs per second in the seconds that kept the objective. tail: a
-    sentence on the slowest syncs and the rhythm of the transaction groups, or empty. bottleneck: a sentence with figures.
-    """
+    """The latency of one run. why_not: why nothing is judged, or empty. commits_per_s: of one session, 1/p50. at_slo: syncs
+    per second in the seconds within the objective. tail, bottleneck: a sentence, or empty."""
 
     run: str
     percentiles: tuple[Percentile, ...]
@@ -301,11 +280,10 @@ class Latency(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """One verification of one dataset or zvol. target: what was asked for; dataset: that was written to; place: the directory
-    or the folder of the scratch zvol. profile: name of the profile or path of the job file. chain: of the log run.
-    latencies: one a run that syncs. proves, does_not: what the profile reports. taken: seconds since the epoch.
-    job_file: the text of the profile; size: bytes that ${ZAUDIT_SIZE} in it stood for.
-    """
+    """One verification of one dataset or zvol. target: asked for; dataset: written to; place: the directory, or the folder
+    of the scratch zvol. profile: its name, or the path of the job file. chain: of the log run. latencies: one a run that
+    syncs. proves, does_not: as the profile says. taken: seconds since the epoch. job_file: its text; size: what
+    ${ZAUDIT_SIZE} stood for, in bytes."""
 
     target: str
     dataset: str
@@ -323,8 +301,8 @@ class Verification(NamedTuple):
     size: int
 
 
-# What a run says of latency, and when it says nothing: no verdict where too few samples lie beyond a percentile, where a run
-# was not honest, or while it is not certain that a sync means anything.
+# When the latency of a run is judged: enough samples lie beyond a percentile, the run was honest, and a sync means
+# something.
 
 SHOWN = (0.5, 0.95, 0.99, 0.999)
 WITH_OBJECTIVE = ("log", "binlog", "together")  # where a session waits for a commit
@@ -334,8 +312,7 @@ CPU_BUSY, MOST_OF_IT = 80.0, 0.6
 
 
 def judge(run: Run, objectives: Sequence[Slo], why_not: str) -> Latency:
-    """why_not: why nothing of this run is judged, or empty. Where a sync means nothing, neither do commits per second and what
-    they wait for."""
+    """why_not: why nothing of this run is judged, or empty. Where a sync means nothing, neither does commits per second."""
     limits = {slo.q: slo.limit_ns for slo in objectives} if run.purpose in WITH_OBJECTIVE else {}
     latency = run.log.latency if run.jobs else Histogram()
     median = latency.percentile_ns(0.5)

@@ -20,15 +20,15 @@ from auditor.sources.kernel_log import KEEP
 from auditor.sources.source import counter, first_object
 from auditor.verify.result import Device, Txg, Zil
 
-# A trial: everything that a verification saw, as text. It is a member of a recording and is judged again from there.
+# A trial: everything that a verification saw, as text. A recording keeps it, to be judged again.
 
 SCHEMA = "zaudit-trial/1"
 UNSEEN = "unseen"  # scan: zpool status did not answer
 
 
 class Reading(NamedTuple):
-    """Counter files as they were at one time. at: seconds since the epoch; up: seconds since boot (kstats count from there).
-    text: path -> content; errors: path -> why it could not be read."""
+    """Counter files at one time. at: seconds since the epoch; up: since boot (kstats count from there). text: path ->
+    content; errors: path -> why it could not be read."""
 
     at: float
     up: float
@@ -37,8 +37,7 @@ class Reading(NamedTuple):
 
 
 class KernelLines(NamedTuple):
-    """Lines of the kernel's log that came during a run, of those that concern disks and pools. missing: why there may have
-    been others, empty where these are all."""
+    """Lines of the kernel's log during a run that concern disks and pools. missing: why there may be others, or empty."""
 
     lines: tuple[str, ...]
     missing: str
@@ -48,11 +47,9 @@ UNLOGGED = KernelLines((), "what the kernel logged meanwhile is not in the recor
 
 
 class FioRun(NamedTuple):
-    """One run of fio. began, ended: seconds since the epoch. exit: None when it never ended by itself, with a fault.
-
-    strace: what it wrote, None where it did not run; txgs: the list of transaction groups as it was from time to time;
-    limited: zaudit ended it because it had written as much as it may; logged: what the kernel logged from before to after.
-    """
+    """One run of fio. began, ended: seconds since the epoch. exit: None where zaudit ended it, with a fault. strace: its
+    output, None without it. txgs: the history of transaction groups from time to time. limited: ended at its limit of
+    bytes. logged: by the kernel from before to after."""
 
     name: str
     purpose: str
@@ -74,13 +71,10 @@ class FioRun(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """One verification. target: the dataset that was asked for; dataset: that was written to, which is another one for a
-    zvol (a scratch zvol beside it); landed: the file system on which the files came to lie, empty where nobody could tell.
-    preload: what is preloaded into every program. job_file: text of the profile. scan: a scrub or resilver ran meanwhile, or
-    UNSEEN.
-
-    objectives: "p99=5ms,p99.9=25ms"; size: bytes that ${ZAUDIT_SIZE} stood for.
-    """
+    """One verification. target: asked for; dataset: written to, a scratch zvol for a zvol. landed: the file system of the
+    files, empty where unknown. preload: what is preloaded into every program. job_file: text of the profile. scan: a scrub
+    or resilver ran meanwhile, or UNSEEN. objectives: "p99=5ms,p99.9=25ms". size: what ${ZAUDIT_SIZE} stood for, in
+    bytes."""
 
     target: str
     dataset: str
@@ -103,17 +97,16 @@ def to_text(trial: Trial) -> str:
 
 
 def from_text(text: str) -> Trial:
-    """Raises codec.CodecError for anything that is not a trial of this schema. One that was recorded before the kernel's log
-    was read says nothing of it."""
+    """Raises codec.CodecError for anything that is not a trial of this schema."""
     return codec.from_member(Trial, SCHEMA, text, "verification")
 
 
-# The witnesses: which files are read before and after a run, and what they count. Pure: text in, numbers out.
+# The witnesses: which files are read before and after a run, and what they count.
 #
 # ZIL: objset kstats of the pool (2.2 and later, one a mounted dataset), the global ``zil`` kstat (2.1: all pools together).
-# Devices: ``/sys/block/DISK/stat``, fields 5 (writes completed), 7 (sectors), 8 (ms), 16 (flushes), 17 (ms); each flush counts
-# as a write too. (Linux Documentation/block/stat.rst; OpenZFS module/zfs/zil.c, dataset_kstats.c, spa_stats.c) Of multipath
-# disks the kernel counts flushes elsewhere: :func:`counted_elsewhere`.
+# Devices: ``/sys/block/DISK/stat``, fields 5 (writes completed), 7 (sectors), 8 (ms), 16 (flushes), 17 (ms); each flush
+# counts as a write too. (Linux Documentation/block/stat.rst; OpenZFS module/zfs/zil.c, dataset_kstats.c, spa_stats.c) Of
+# multipath disks the kernel counts flushes elsewhere: :func:`counted_elsewhere`.
 
 ZIL_PATH, DMU_TX = f"{kstat.ROOT}/zil", f"{kstat.ROOT}/dmu_tx"
 ROWS = {
@@ -172,10 +165,8 @@ def grown(before: Counts, after: Counts) -> Counts:
 
 
 def zil(before: Reading, after: Reading, dataset: str) -> tuple[Zil | None, dict[str, int] | None]:
-    """(what the ZIL of the dataset counted, commits of the other datasets of the pool).
-
-    Where datasets are not counted apart (2.1) it is what all pools did together, and the second is None.
-    """
+    """(the ZIL counters of the dataset, commits of the other datasets of the pool). Where datasets are not counted apart
+    (2.1): those of all pools, and None."""
     earlier, later, row = objsets(before), objsets(after), ROWS["commits"]
     if not any(row in counts for counts in (*earlier.values(), *later.values())):
         together = grown(table(before, ZIL_PATH), table(after, ZIL_PATH))
@@ -329,9 +320,8 @@ def _heat(text: str) -> int | None:
 
 
 def syncing(texts: Sequence[str], up: float) -> tuple[int, float] | None:
-    """The TXG that each of the texts shows as being synced (state S), and for how many seconds it had been when the kernel was
-    up for so many; None where there is none. What it does meanwhile is not in the columns. (OpenZFS
-    module/zfs/spa_stats.c spa_txg_history_show())"""
+    """The TXG that each of the texts shows as syncing (state S), and its seconds in that state at up; None where there is
+    none. (OpenZFS module/zfs/spa_stats.c spa_txg_history_show())"""
     found = [{int(row[0]): row for row in map(_txg, text.splitlines()) if row and row[2] == "S"} for text in texts]
     for number in sorted(set.intersection(*map(set, found)) if found else ()):
         birth, opened, queued, waited = (int(found[-1][number][place]) for place in (1, 8, 9, 10))
@@ -346,11 +336,9 @@ def _txg(line: str) -> list[str]:
 
 
 def txgs(texts: Sequence[str], boot: float, began: float, ended: float) -> tuple[Txg, ...]:
-    """The TXGs that were born or synced between two times. boot: when the clock of the kernel began, seconds since the epoch.
-
-    Columns: txg birth state ndirty nread nwritten reads writes otime qtime wtime stime, times in ns. The newest text that
-    has a TXG wins: it knows more of it.
-    """
+    """The TXGs that were born or synced between two times. boot: of the kernel's clock, seconds since the epoch. Columns:
+    txg birth state ndirty nread nwritten reads writes otime qtime wtime stime, times in ns. The newest text with a TXG
+    wins."""
     found: dict[int, Txg] = {}
     for text in texts:
         for cells in filter(None, map(_txg, text.splitlines())):
@@ -365,10 +353,8 @@ def txgs(texts: Sequence[str], boot: float, began: float, ended: float) -> tuple
     return tuple(found[number] for number in sorted(found))
 
 
-# What the kernel logged while something ran: the records that came after the last one there was.
-#
-# A reader of its own keeps its place, and is told when records were dropped before it saw them, so that "nothing was logged" is
-# seen and not assumed, also where the beginning of the log is gone.
+# What the kernel logged during a run: the records after the newest one at its beginning. A separate reader keeps its place
+# and learns when records were dropped before it read them: "nothing was logged" is seen, not assumed.
 
 KEPT = 1000  # lines
 _KEPT = re.compile(KEEP)

@@ -29,13 +29,13 @@ from auditor.verify.profile import Profile, Section, size_bytes
 from auditor.verify.result import FOREIGN_LOAD, JOB_FILE, Chain, Device, Latency, Run, Slo, Verification
 from auditor.verify.trial import UNSEEN, Trial
 
-# What a run shows of each leaf: whether flushes reach its disks. The counters since boot are often too young to tell; a run
-# that made thousands of syncs is not, and where no setting explains a loss, this is what names the way out (``zpool reopen``).
+# Whether flushes reach the disks of each leaf. The counters since boot are often too young to tell; a run of thousands of
+# syncs is not. Where no setting explains a loss, this leads to the way out (``zpool reopen``).
 
 
 def leaf_facts(run: Run, seen: Chain, pool: Subject, facts: Facts) -> Iterator[Fact]:
-    """``leaf.flushes_reach_disk``: False where one disk lost its flushes in this run, True where each was seen to get them and
-    the counters since boot left it open, and nobody else was seen to flush it. run: the log run, which the chain followed."""
+    """``leaf.flushes_reach_disk``: False where one disk lost its flushes in this run; True where each got them, the
+    counters since boot left it open, and nothing else flushed it. run: the log run, which the chain followed."""
     foreign = [reason for reason in seen.reasons if reason.startswith(FOREIGN_LOAD)]
     shown = {device.disk: _shown(device, seen) for device in run.devices}
     shared = {disk for disk in shown if any(f"flushes of {harmless(disk)} " in reason for reason in foreign)}
@@ -53,7 +53,7 @@ def leaf_facts(run: Run, seen: Chain, pool: Subject, facts: Facts) -> Iterator[F
 
 
 def _shown(device: Device, seen: Chain) -> Known | None:
-    """Of one disk, where its link says so by flushes; None where it needs none, was not written to or was not seen."""
+    """Of one disk, where its link says so by flushes; None where it needs none, or was not written to or seen."""
     link = next((each for each in seen.links if each.name == harmless(device.disk)), None)
     if link is None or device.flushes is None or not device.writes or device.volatile is False:
         return None
@@ -64,10 +64,10 @@ def _shown(device: Device, seen: Chain) -> Known | None:
     return Known(True, evidence) if link.status == "accounts" and device.flushes else None
 
 
-# What a verification adds to the facts: each run of fio is a subject, judged by rules like everything else.
+# Each run of fio is a subject, judged by rules.
 
-# Least median of a write and its flush that such a device can honestly have, in microseconds (knowledge of the drives'
-# classes: a flash program takes longer than a volatile buffer, a platter has to turn). Generous, so that it is an alarm.
+# Least honest median of a write and its flush, in microseconds: a flash program takes longer than a volatile buffer, a
+# platter has to turn. Generous, so that it is an alarm.
 FLOOR_ANY_US = 10.0
 FLOOR_US = {"volatile flash": 150.0, "platter": 1000.0}
 ABOVE_DEVICES = ("dataset", "system calls", "fio", "ZIL")  # links of the chain
@@ -136,8 +136,8 @@ def _facts(
 
 
 def _chain_facts(run: Run, seen: Chain, platform: str) -> Iterator[tuple[str, Judged]]:
-    """Whether it was followed, and the devices that lacked flushes: what one did not flush survives a crash of the host, which
-    leaves the drives their power."""
+    """Whether it was followed, and the devices that lacked flushes: their writes survive a crash of the host, which leaves
+    the drives their power."""
     if run.purpose != "log":
         for name in ("followed", "unflushed"):
             yield name, unknown(f"run {run.name}: only the log run is followed")
@@ -245,8 +245,8 @@ def _floor_of(disk: Subject, facts: Facts) -> tuple[float, str] | Unknown:
 
 
 def _thermal(run: Run) -> Judged:
-    """Whether a drive that commits landed on has slowed itself down, by the counters of its SMART log (NVM Express Base
-    Specification: thermal management temperature transition counts, and minutes above the warning temperature)."""
+    """Whether a drive of the log slowed itself down, by its SMART log (NVM Express Base Specification: thermal management
+    temperature transition counts, and minutes above the warning temperature)."""
     nvme = [device.disk for device in run.devices if device.zil and device.disk.startswith("nvme")]
     if not nvme:
         return unknown(f"run {run.name}: no drive of the log counts how often it slowed itself down")
@@ -291,12 +291,11 @@ def met(latency: Latency) -> Fact:
     return Fact(subject, "objectives_met", known(True, "; ".join(texts) or "no objective"))
 
 
-# A verification on one screen: what a trial saw, made into numbers, a chain, findings and latencies.
+# From a trial to a verification.
 
 
 class VerifyResult(NamedTuple):
-    """What ``zaudit verify`` found. sweep, comparison: where they were asked for. unkept: why its recording could not be
-    written, to be raised once the report is out."""
+    """The result of ``zaudit verify``. unkept: why its recording could not be written, to be raised after the report."""
 
     verification: Verification
     report: Report
@@ -314,7 +313,7 @@ def judge(
     *,
     failed_only: bool = False,
 ) -> VerifyResult:
-    """Everything that follows from a trial. Adds the facts of the runs to what was seen. failed_only: as in
+    """Everything that follows from a trial. Adds the facts of the runs to seen. failed_only: as in
     :func:`auditor.audit.judge`. Raises ProfileError."""
     asked, runs, followed = _read(seen.facts, trial)
     seen.facts.put_all(run_facts(trial, runs, asked, followed, seen.facts))
@@ -455,11 +454,11 @@ def rendered(found: VerifyResult, format_: str, screen: Mapping[str, Any]) -> st
 
 
 def summary(found: VerifyResult) -> str:
-    """One line for whoever wrote the report to a file."""
+    """One line, when the report goes to a file."""
     return f"{found.verification.chain.outcome} (exit code {found.report.exit_code})"
 
 
-# What ``zaudit verify`` will do: its arguments, the plan that follows from them, and the plan in words.
+# Arguments and plan of ``zaudit verify``.
 
 
 class VerifyRequest(NamedTuple):
@@ -549,14 +548,14 @@ def _wear(planned: fio.Plan, seen: audit.Look) -> list[str]:
     return [f"Wear: at most this share of one full write of the drive: {', '.join(shares)}"] if shares else []
 
 
-# A verification or a diagnosis in a recording: kept there, and taken from there with a new look at the same answers.
+# A verification or a diagnosis in a recording.
 
 
 def keep(
     host: Host, path: Path | None, targets: tuple[str, ...], options: audit.Options, rules: Iterable[Rule], text: str
 ) -> Exception | None:
-    """Write what a host that records was asked, and the text; why it could not be written, to be raised once the report is
-    out. Nothing where nothing is to be recorded."""
+    """Write the answers of a recording host, and the text; the error, to be raised after the report. Nothing where nothing
+    is to be recorded."""
     if not isinstance(host, recording.RecordingHost) or not path:
         return None
     taken = host.recording(targets, options.words(), __version__, digest(rules))
@@ -569,7 +568,7 @@ def keep(
 
 
 def load(path: Path, what: str) -> tuple[recording.Recording, str]:
-    """A recording, and what was recorded beside its answers. what: "diagnosis". Raises RecordingError, also where none is."""
+    """A recording, and the trial in it. what: "diagnosis". Raises RecordingError, also where there is no trial."""
     past = recording.load(path)
     if not past.trial:
         raise recording.RecordingError(f"{path}: no {what} is recorded there (zaudit check --replay audits it)")

@@ -46,8 +46,8 @@ def answer(chain: result.Chain) -> tuple[str, str]:
 
 
 def left_to_believe(chain: result.Chain, report: Report | None) -> str:
-    """What a power cut rests on where every sync was followed: the word of the software is proved on this host, as it is now,
-    and that of others is not. Empty where it was not followed, or where the table says that something goes anyway."""
+    """What a power cut still relies on where every sync was followed. Empty where it was not, or where the table shows a
+    loss."""
     if chain.outcome != "TRACED" or report is None:
         return ""
     power = phrases.of_a_cut(report.columns)
@@ -62,8 +62,7 @@ def left_to_believe(chain: result.Chain, report: Report | None) -> str:
 
 
 def kind(chain: result.Chain, report: Report | None) -> doc.Tone:
-    """The colour of the answer: that of the worse one, of the chain and of the audit. A pool on which every sync was followed
-    and which loses commits at the next failure all the same is not green."""
+    """The colour of the answer: the worse one of the chain and the audit."""
     standing = report.standing if report else "kept"
     if chain.outcome == "CONTRADICTED" or standing in ("damaged", "lost", "corrupted", "stalled"):
         return "bad"
@@ -156,8 +155,8 @@ def write(
     verbose: bool = False,
     **screen: Unpack[terminal.Screen],
 ) -> str:
-    """json (``zaudit schema verify``, which ``--compare`` reads), html, or else for a terminal. verbose: with pictures of every
-    run, and the commands of fio; in JSON the audit with its passes."""
+    """json (``zaudit schema verify``, which ``--compare`` reads), html, or else for a terminal. verbose: with pictures of
+    every run, and the commands of fio; in JSON the audit with its passes."""
     if format_ != "json":
         page = built(verification, report, comparison, sweep, zaudit, whole=verbose or format_ == "html")
         return html.write(page) if format_ == "html" else terminal.write(page, **screen)
