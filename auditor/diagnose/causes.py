@@ -1,9 +1,8 @@
-"""Where the time goes and why: what the figures, the log, the pool, its devices and the database show. What is said of each
-cause, and what to do about it, is in ``playbook.toml``. Pure.
+"""Where the time goes and why: what the figures, the log, the pool, its devices and the database show. ``playbook.toml``
+has the words and fixes of each cause. Pure.
 
-Nothing here is called slow by itself, for nobody knows what the drive promises: a leg is slow beside the other legs of its
-vdev, a transaction group next to zfs_txg_timeout. A healthy pool gives no cause.
-"""
+Nothing is slow by itself, since no one knows what the drive promises: a leg is slow next to the other legs of its vdev, a
+transaction group next to zfs_txg_timeout. A healthy pool gives no cause."""
 
 from __future__ import annotations
 
@@ -29,10 +28,10 @@ SLOWER, SLOWER_NS = 2.5, 2e6  # a leg stands out when it takes so many times as 
 
 
 class CauseContext(NamedTuple):
-    """What causes are found in. kind: the class of vdevs where log blocks land, or empty. committers: threads that commit to
-    the busiest ZIL, None without a trace; waiting: how many are in a commit at any moment, on the average; woken: the least
-    and the most of a commit, 0 to 1, that is waiting for a CPU. failed: what the kernel logged of the pool's disks
-    meanwhile. mixed: what the ZIL counted may be of other pools, too."""
+    """kind: the class of vdevs where log blocks land, or empty. committers: threads that commit to the busiest ZIL, None
+    without a trace. waiting: how many are in a commit at a mean moment. woken: the least and the most of a commit, 0 to 1,
+    that waits for a CPU. failed: what the kernel logged of the pool's disks. mixed: the ZIL may have counted other pools
+    too."""
 
     counted: Counters
     facts: Facts
@@ -68,16 +67,14 @@ def cause(id: str, **values: object) -> Cause:
 
 
 def growing(command: str) -> str:
-    """The command that shows how counters grow which another one shows: they run since boot, import or mount. One with
-    a name in $'...' stays as it is: watch hands it to sh, which need not know that form, and would end the word elsewhere."""
+    """The command that shows how counters grow, which run since boot, import or mount. One with a name in $'...' stays as
+    it is: watch hands it to sh, which need not know that form."""
     return command if "$'" in command else f"watch -d {quoted(command)}"
 
 
-# Devices that fail, or that do not answer, while commits wait for them.
-#
-# A flush that fails is counted as one that completed, and fsync returns after it as after any other (auditor/verify/chain.py
-# has the places): the kernel's log alone tells. A device that does not answer has I/O outstanding and completes none: field 9
-# of /sys/block/X/stat. (Linux Documentation/admin-guide/iostats.rst)
+# Devices that fail, or do not answer, while commits wait. Only the kernel's log shows a failed flush
+# (auditor/verify/chain.py). A device that does not answer has I/O outstanding and completes none: field 9 of
+# /sys/block/X/stat. (Linux Documentation/admin-guide/iostats.rst)
 
 LONG_S = 5.0  # without a single completion, where I/O is outstanding all the time
 
@@ -94,8 +91,8 @@ def _keeps(failure: Failure, facts: Facts) -> bool:
 
 
 def failing(seen: CauseContext) -> Iterator[Cause]:
-    """Devices that completed nothing although they had something to do all the time; and all but failed flushes that the kernel
-    logged of a disk of the pool."""
+    """Devices that completed nothing although they had work all the time; and all but failed flushes in the kernel's log of
+    a disk of the pool."""
     for leg in seen.counted.legs:
         if leg.stuck and seen.counted.seconds >= LONG_S:
             many = "one I/O" if leg.stuck == 1 else f"{leg.stuck} I/Os"
@@ -128,7 +125,7 @@ def slow_log_leg(seen: CauseContext) -> Iterator[Cause]:
 
 
 def slow_data_leg(seen: CauseContext) -> Iterator[Cause]:
-    """It holds groups and writers up. While a scan runs the legs do not do the same, and are not compared."""
+    """It holds up groups and writers. During a scan the legs do different work, and are not compared."""
     for top, legs in legs_of(seen, log=False).items():
         if not any(in_progress(seen)):
             yield from _slower(seen, "slow-data-leg", top, legs)
@@ -149,7 +146,7 @@ def _slower(seen: CauseContext, id: str, where: str, legs: tuple[Leg, ...]) -> I
 
 
 def shared(seen: CauseContext) -> Iterator[Cause]:
-    """A log vdev of its own gets log blocks and labels, nothing else."""
+    """A separate log vdev gets log blocks and labels, nothing else."""
     blocks = seen.counted.zil.slog
     for leg in seen.counted.legs:
         if (
@@ -165,7 +162,7 @@ def shared(seen: CauseContext) -> Iterator[Cause]:
 
 
 def past_the_slog(seen: CauseContext) -> Iterator[Cause]:
-    """A log block goes elsewhere only where the log class has no room for it (zio_alloc_zil() of zio.c); data only with
+    """A log block goes elsewhere only where the log class has no room (zio_alloc_zil() of zio.c); data only with
     logbias=throughput, and from 2.3 on with Direct I/O (zfs_log_write(), zil_write_state())."""
     zil, total = seen.counted.zil, seen.counted.zil.blocks or 0
     if not any(leg.kind == "log" for leg in seen.counted.legs) or total < FEW_FLUSHES or zil.normal is None:
@@ -190,7 +187,7 @@ def past_the_slog(seen: CauseContext) -> Iterator[Cause]:
 
 
 def alone(seen: CauseContext) -> Iterator[Cause]:
-    """Those who seldom commit at the same time have nothing to share; commits of several blocks each are no sign."""
+    """Threads that seldom commit at the same time have nothing to share. Commits of several blocks each are no sign."""
     commits, blocks = seen.counted.zil.commits or 0, seen.counted.zil.blocks
     if (seen.committers or 0) < COMMITTERS or not blocks or commits < FEW_FLUSHES:
         return
@@ -258,7 +255,7 @@ def _timeout_s(seen: CauseContext) -> int:
 
 
 def _syncing(seen: CauseContext) -> tuple[float, bool]:
-    """For how long a group was or has been synced, the longest; and whether nothing was written for one that is not done."""
+    """The longest sync of a group, done or not; and whether an unfinished one wrote nothing."""
     longest = max((txg.sync_s for txg in seen.counted.txgs), default=0.0)
     if seen.counted.syncing is None:
         return longest, False
@@ -315,7 +312,7 @@ def causes(seen: CauseContext) -> tuple[Cause, ...]:
     return tuple(cause for finder in FINDERS if not (seen.mixed and finder in OF_THE_ZIL) for cause in finder(seen))
 
 
-# What stands out in the database's own view: each only where its counters say so with certainty.
+# What stands out in the database's own view, where its counters are certain.
 
 MOSTLY = 0.5  # of the backends at work
 BEHIND = 5.0  # that wait for one lock at a mean moment
@@ -345,7 +342,7 @@ def of_database(seen: DatabaseFindings | None) -> tuple[Cause, ...]:
 
 
 def _checkpoints(said: CounterSnapshot, engine: str) -> Iterator[Cause]:
-    """Requested ones may be somebody's CHECKPOINT; of so much WAL that each but the first had to be, they are not."""
+    """Requested ones may be a CHECKPOINT of a user; with so much WAL that all but the first had to be, they are not."""
     counts, each = database_counters.checkpoints(said), database_counters.trigger(said)
     wal = said.grown("wal", "inserted")
     if counts is None or each is None or wal is None:
@@ -365,7 +362,7 @@ def _checkpoints(said: CounterSnapshot, engine: str) -> Iterator[Cause]:
 
 
 def _waiting(said: CounterSnapshot, engine: str, command: str) -> Iterator[Cause]:
-    """One kind of wait in which most backends at work were seen. command: that shows it."""
+    """A kind of wait of most backends at work. command: that shows it."""
     for id, events in WAITS.items():
         together = sum(each for words, (each, _) in said.waits.items() if words.lower() in events)
         if together < FEW or together < MOSTLY * said.active or not said.moments or not said.sees:

@@ -1,5 +1,4 @@
-"""Who commits: by thread and volume, from histograms of the kernel; and the process that the
-user asks about."""
+"""Who commits: by thread and volume, from histograms of the kernel; and the process that the user names."""
 
 from __future__ import annotations
 
@@ -22,10 +21,9 @@ from auditor.text import duration, harmless
 from auditor.verify.result import Histogram, Slice
 
 # What the kernel's histogram triggers print. (Linux Documentation/trace/histogram.rst; kernel/trace/trace_events_hist.c)
-#
-# One line an entry, ``{ common_pid: postgres [ 338], zil: 1 } hitcount: 300 us: 8127205``, and at the end ``Hits``, ``Entries``
-# and ``Dropped``: what found no room any more. A key ``us: ~ 2^14`` stands for more than 2^13 microseconds, up to 2^14
-# (hist_field_log2() rounds up).
+# One line an entry, ``{ common_pid: postgres [ 338], zil: 1 } hitcount: 300 us: 8127205``; at the end ``Hits``, ``Entries``
+# and ``Dropped``: what found no room. A key ``us: ~ 2^14`` means more than 2^13 microseconds, up to 2^14 (hist_field_log2()
+# rounds up).
 
 MOST = 4096  # entries of a histogram
 LARGEST = 4 << 20  # bytes of a file of tracefs that are read: so many entries of at most 400, of several histograms
@@ -110,8 +108,8 @@ MOST_LATE = 0.5  # share of the time; a trace that ends before that says nothing
 
 
 class Trace(NamedTuple):
-    """What the histograms come to. faults: why they are not believed. whole: every commit that was traced is among those of
-    the threads."""
+    """What the histograms come to. faults: why they are not believed. whole: the threads account for every traced
+    commit."""
 
     threads: tuple[Thread, ...] = ()
     latency: Histogram = Histogram()
@@ -172,9 +170,8 @@ def of_kernel(seen: Observation, threads: Sequence[Thread]) -> list[Thread]:
 def datasets_of(
     threads: Sequence[Thread], counted: Counters, facts: Facts, of_volumes: Collection[Thread] = ()
 ) -> dict[int, str]:
-    """ZIL -> the one dataset whose count of commits is like that of the ZIL. One that no count fits is that of the dataset
-    with sync=disabled, where there is only one that is written to: its commits are not counted. of_volumes: threads of the
-    kernel among these."""
+    """ZIL -> the one dataset with about as many commits. A ZIL that fits none is that of the dataset with sync=disabled,
+    where only one is written to: its commits are not counted. of_volumes: the kernel's threads among these."""
     sums = Counter[int]()
     for each in threads:
         sums[each.zil] += each.commits
@@ -195,9 +192,8 @@ def datasets_of(
 
 
 def _only_volume(zils: set[int], counted: Counters, facts: Facts) -> dict[int, str]:
-    """Where commits are counted of all datasets and pools together (OpenZFS 2.1): the one ZIL of volumes is that of the one
-    dataset that was written to, where that is a volume and a log block was written for every other commit at least, which
-    one that nobody writes to has none of."""
+    """Where all commits are counted together (OpenZFS 2.1): the one ZIL of volumes is that of the one dataset that was
+    written to, where that is a volume, and log blocks were written for every other commit at least."""
     written = [each.name for each in counted.datasets if each.writes]
     commits, blocks = counted.zil.commits or 0, counted.zil.blocks or 0
     alone = len(facts.linked(HOST, "imported_pools")) == 1
@@ -219,8 +215,8 @@ def silent(counted: Counters, facts: Facts) -> list[str]:
 
 
 def mixed(counted: Counters, pool: Subject, facts: Facts) -> str:
-    """Why the commits may be those of another pool, too, where all are counted together (OpenZFS 2.1): empty where no other is
-    imported, or the log devices of this one alone wrote as many blocks as were counted, and labels."""
+    """Why the commits may be those of another pool too, where all are counted together (OpenZFS 2.1). Empty where no other
+    is imported, or the log devices of this one wrote as many blocks as were counted, and labels."""
     pools, commits = facts.linked(HOST, "imported_pools"), counted.zil.commits
     if counted.zil.apart or pools == (pool,) or (commits is not None and commits < FEW):
         return ""
@@ -236,7 +232,7 @@ def mixed(counted: Counters, pool: Subject, facts: Facts) -> str:
 
 
 def disagree(counted: Counters, trace: Trace, lost: Sequence[Cause], late: float) -> tuple[str, ...]:
-    """Where the ZIL counted something else than the trace. Syncs that do nothing are not counted by it. late: seconds by which
+    """Where the ZIL counted something else than the trace. It does not count syncs that do nothing. late: seconds by which
     it was read later, at most."""
     commits = counted.zil.commits
     if not trace.whole or commits is None or lost:
@@ -248,12 +244,10 @@ def disagree(counted: Counters, trace: Trace, lost: Sequence[Cause], late: float
     )
 
 
-# A process that is named in the place of a dataset: on which datasets it has files open for writing, it and the processes that
-# it started, and which threads are theirs.
-#
-# The name of a pool begins with a letter, so digits alone are a process (OpenZFS module/zcommon/zfs_namecheck.c
-# pool_namecheck()). Which file a descriptor means is not told by its path, which another mount namespace may read otherwise,
-# but by the number of its mount. (man 5 proc_pid_fdinfo, proc_pid_mountinfo, proc_tid_children)
+# A process in place of a dataset: on which datasets it and its children have files open for writing, and which threads are
+# theirs. The name of a pool begins with a letter, so digits alone are a process (OpenZFS module/zcommon/zfs_namecheck.c
+# pool_namecheck()). The number of its mount tells which file a descriptor means: another mount namespace may read a path
+# otherwise. (man 5 proc_pid_fdinfo, proc_pid_mountinfo, proc_tid_children)
 
 PID = re.compile(r"[0-9]{1,20}")
 LARGEST_PID = 1 << 22  # PID_MAX_LIMIT of include/linux/threads.h
@@ -273,8 +267,8 @@ class NoSuchLoad(Stop):
 
 
 class ProcessLoad(NamedTuple):
-    """name: of the process; targets: datasets, and nodes of volumes, that it and its children write to. started: of
-    :func:`memory.started`. unseen: why there may be more of them, empty where these are all."""
+    """name: of the process. targets: datasets, and nodes of volumes, that it and its children write to. started: of
+    :func:`owner.started`. unseen: why there may be more, or empty."""
 
     pid: int
     name: str
@@ -333,7 +327,7 @@ def several(called: str, pools: Iterable[str], targets: Iterable[str]) -> str:
 
 
 def members(host: Host, pid: int) -> dict[int, int]:
-    """Thread -> process, of the process and of those that it started, and they, as far as they still run. At most PROCESSES."""
+    """Thread -> process, of the process and its descendants that still run. At most PROCESSES."""
     threads: dict[int, int] = {pid: pid}
     seen, level = {pid}, [pid]
     while level and len(threads) < THREADS:
@@ -429,7 +423,7 @@ def _table(text: str) -> dict[int, mounts.Mount]:
 
 def _targets(files: Files, host: Host) -> Iterator[str]:
     """Datasets, volumes, and the volumes below other file systems. The numbers of mounts are of the whole machine, so one
-    outside of the root directory of the process is found among those of the host."""
+    outside of the process's root directory is found among those of the host."""
     hosts: dict[int, mounts.Mount] | None = None
     for number, mount, path in _written(files):
         if mount is None:
@@ -448,7 +442,7 @@ def _targets(files: Files, host: Host) -> Iterator[str]:
 
 
 def _parent(host: Host, pid: int, name: str) -> int:
-    """Of a process of a database server the parent, where it is the same program; else 0."""
+    """Of a process of a database server the parent, where that is the same program; else 0."""
     if name not in SERVERS:
         return 0
     said = host.read(Read((f"/proc/{pid}/stat",))).text.get(f"/proc/{pid}/stat", "").rpartition(") ")[2].split()
@@ -468,11 +462,9 @@ def _hidden(host: Host) -> str:
     return " (/proc is mounted with hidepid, which hides those of others; run zaudit as root)" if hides else ""
 
 
-# How much of what was seen is of the process that was named. Pure.
-#
-# Narrowed is who commits, and nothing else: a log block holds commits of everybody, and the devices serve all of them. What is
-# written to a volume is committed by a thread of the kernel (OpenZFS module/os/linux/zfs/zvol_os.c), so of a process that has
-# one open the commits to that volume are its own, too.
+# How much of what was seen is of the named process. Only who commits is narrowed: a log block holds commits of all, and the
+# devices serve all. A thread of the kernel commits what is written to a volume (OpenZFS module/os/linux/zfs/zvol_os.c), so
+# for a process that has one open the commits to that volume count as well.
 
 SHARED = "log blocks, devices and causes are of the whole pool"
 

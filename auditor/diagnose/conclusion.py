@@ -23,8 +23,8 @@ from auditor.verify.trial import UNLOGGED, Reading
 def answer(
     seen: Observation, found: diagnosis.Diagnosis, shares: diagnosis.Shares, lost: int, alone: bool, unlogged: str
 ) -> tuple[diagnosis.Outcome, str, tuple[str, ...]]:
-    """The outcome, one sentence, and the reasons for it, or what else could not be seen. lost: so many of the causes say that
-    syncs are not durable; alone: one thread commits; unlogged: why the kernel's log was not seen."""
+    """The outcome, one sentence, and the reasons for it, or what else was not seen. lost: how many causes say that syncs
+    are not durable. alone: one thread commits. unlogged: why the kernel's log was not seen."""
     reasons, standing = found.reasons, found.causes[lost:]
     if lost:
         return "NOT DURABLE", found.causes[0].text, reasons
@@ -79,8 +79,8 @@ def _sentence(found: diagnosis.Diagnosis, shares: diagnosis.Shares, alone: bool)
 
 
 def _most(committers: Sequence[diagnosis.Committer]) -> str:
-    """Who spends most of the time in commits: a thread, or those of one name in one place, where they have half of it;
-    else how many."""
+    """Who spends most of the time in commits: a thread, or those of one name in one place with half of it; else how
+    many."""
     alike: dict[tuple[str, str, str], list[diagnosis.Committer]] = {}
     for each in committers:
         alike.setdefault((label(each), each.within, each.dataset), []).append(each)
@@ -101,7 +101,7 @@ def label(committer: diagnosis.Committer) -> str:
     return f"{committer.name} ({committer.role})" if committer.role else committer.name
 
 
-# From what was seen to one answer: durability first, then what stands out, then where the time goes. Pure.
+# From an observation to one answer: durability first, then what stands out, then where the time goes.
 
 
 def diagnose(seen: Observation, facts: Facts) -> diagnosis.Diagnosis:
@@ -203,8 +203,8 @@ def _parts(trace: Trace, counted: Counters, kind: str, seen: Observation) -> dia
 
 
 def _means(legs: Sequence[Leg]) -> tuple[float | None, float | None, float | None]:
-    """Nanoseconds of a write, of a flush, and of both where they are counted together: of each vdev that of the slowest leg,
-    and each vdev as often as it was written to."""
+    """Nanoseconds of a write, of a flush, and of both where they are counted together: of each vdev its slowest leg,
+    weighted by its writes."""
     tops: dict[str, list[Leg]] = {}
     for leg in legs:
         if leg.writes:
@@ -266,8 +266,8 @@ def _datasets(counted: Counters, facts: Facts) -> tuple[diagnosis.DatasetCommits
 
 
 def _not_durable(counted: Counters, facts: Facts, trace: Trace, where: dict[int, str]) -> tuple[diagnosis.Cause, ...]:
-    """Datasets whose syncs return without having written anything. O_DSYNC comes as far as zil_commit(), which returns at once;
-    fsync does not: zfs_fsync() of module/zfs/zfs_vnops.c looks at the property first, so that no trace of it is no sign."""
+    """Datasets whose syncs return without writing. O_DSYNC comes as far as zil_commit(), which returns at once; fsync does
+    not: zfs_fsync() of module/zfs/zfs_vnops.c looks at the property first, so no trace of it is no sign."""
     found = []
     for name in silent(counted, facts):
         evidence = [diagnosis.Evidence(f"{name}: sync=disabled", f"zfs get sync {quoted(name)}")]
@@ -294,7 +294,7 @@ def _commands(seen: Observation, counted: Counters) -> tuple[str, ...]:
     )
 
 
-# What one second of a load comes to: a line of ``--watch``, told from two looks as a diagnosis is. Pure.
+# One second of a load: a line of ``--watch``.
 
 
 class Moment(NamedTuple):
@@ -313,8 +313,8 @@ class Scope(NamedTuple):
 def second(
     first: Moment, before: Moment, after: Moment, wanted: Scope, threads: Collection[int] | None
 ) -> diagnosis.Second:
-    """From one look to the next. first: the one with which it began; threads: of a process to which it is narrowed. What cannot
-    be told is None."""
+    """From one moment to the next. first: the one at the beginning. threads: of a process to which it is narrowed. None:
+    unknown."""
     taken = max(after.reading.at - before.reading.at, 0.0)
     try:
         counted = _counted(before, after, wanted)
@@ -398,8 +398,8 @@ def _own(
     wanted: Scope,
     threads: Collection[int] | None,
 ) -> tuple[int | None, float | None]:
-    """Commits of the process, or to the dataset, and their mean. Which ZIL is the one of a dataset is told by the counts since
-    watching began."""
+    """Commits of the process, or to the dataset, and their mean. The counts since the beginning show which ZIL a dataset
+    has."""
     if threads is not None:
         if not is_true(
             wanted.facts.get(HOST, "all_processes")
@@ -427,8 +427,8 @@ def _within(name: str, dataset: str) -> bool:
 
 
 def _groups(text: str) -> tuple[str, int | None, float | None]:
-    """The states of those that are not committed, oldest first; the dirty bytes of the newest of which they are known, which is
-    syncing or was synced last; and how long the last one took to sync. (OpenZFS module/zfs/spa_stats.c)"""
+    """The states of those that are not committed, oldest first; the dirty bytes of the newest with a figure; and how long
+    the last one took to sync. (OpenZFS module/zfs/spa_stats.c)"""
     states, dirty, synced = "", None, None
     for line in text.splitlines()[-100:]:
         cells = line.split()

@@ -18,9 +18,8 @@ from auditor.diagnose.observation import FILE, Observation
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.text import crowded, duration, size
 
-# What a database said of its own counters, read strictly, and how they grew. Pure.
-#
-# A counter that fell, or whose statistics were reset meanwhile, is None with a reason, never 0; so is one that is not there.
+# What a database reports of its counters, read strictly, and how they grew. A counter that fell, is missing, or whose
+# statistics were reset is None with a reason, never 0.
 
 MOST = 1 << 20  # characters of an answer
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[+-]?[0-9]{1,3})?")
@@ -28,11 +27,11 @@ Table = Mapping[str, str | None]
 
 
 class CounterSnapshot(NamedTuple):
-    """An answer of :mod:`auditor.host.sql_watch`, member by member. began, until: its ``from`` and ``to``. before, after: table
-    -> column -> text. waits: "TYPE EVENT" -> backends that waited for it in all moments, and at most at once; empty words for
-    those that ran. moments: that were looked at. threads: of the server. process: of the server, 0 where it was not found here,
-    and unseen says why. sees: whether it was told what backends of others wait for. timed: file events that are timed. faults:
-    table -> why it could not be read. ended: why the look ended early, or empty."""
+    """An answer of :mod:`auditor.host.sql_watch`. began, until: its ``from`` and ``to``. before, after: table -> column ->
+    text. waits: "TYPE EVENT" -> backends that waited for it in all moments, and at most at once; empty words for those that
+    ran. moments: how many. threads: of the server. process: of the server, 0 where it was not found here (unseen). sees: it
+    may see the waits of other users' backends. timed: file events with times. faults: table -> why it could not be read.
+    ended: why the look ended early, or empty."""
 
     began: float
     until: float
@@ -207,7 +206,7 @@ def checkpoints(said: CounterSnapshot) -> tuple[int, int, str] | None:
 
 
 def trigger(said: CounterSnapshot) -> int | None:
-    """Bytes of WAL, whole segments, that lie between two checkpoints which it causes, at the least. (PostgreSQL
+    """Least bytes of WAL, in whole segments, between two checkpoints that WAL causes. (PostgreSQL
     src/backend/access/transam/xlog.c CalculateCheckpointSegments(), XLogCheckpointNeeded())"""
     words = ("max_wal_size", "checkpoint_completion_target", "wal_segment_size")  # in MiB, as a share, in bytes
     most, target, segment = (number(said.settings.get(each)) for each in words)
@@ -216,8 +215,8 @@ def trigger(said: CounterSnapshot) -> int | None:
     return max(int(int(most * (1 << 20) / segment) / (1 + target)), 1) * int(segment)
 
 
-# The database's view of the same time, beside the kernel's: what it counted, what its backends waited for, and whether the two
-# agree. Pure.
+# The database's view of the same time, next to the kernel's: its counters, the waits of its backends, and whether both
+# agree.
 
 FAR = 3.0  # times as many, or as long, from which on two witnesses do not agree
 LATE_S, LEAST_S = 2.0, 5.0  # by which its counters and the first reading may be late; too much of a shorter time
@@ -227,8 +226,8 @@ APART = ("checkpointer",)  # roles whose syncs are not those of commits
 
 
 class DatabaseFindings(NamedTuple):
-    """What the reports tell, and what it was made from; said: None where there is no answer. differs: where the two do
-    not agree, or empty. here: it runs on this host, and its log is not known to lie elsewhere."""
+    """The view, and its source. said: None without an answer. differs: where it contradicts the kernel, or empty. here: it
+    runs on this host, and its log is not known to lie elsewhere."""
 
     view: View
     said: CounterSnapshot | None = None
@@ -326,7 +325,7 @@ def _inside(facts: Facts, database: Subject, link: str, pool: str) -> bool:
 
 
 def _kernel(found: CounterSnapshot, trace: Trace, observed: Observation, postgres: bool) -> Row:
-    """Commits of its threads. Whoever came and went between two looks at its processes is not known to be one of them."""
+    """Commits of its threads. A process that came and went between two looks is not known to be one of them."""
     if not found.threads:
         return Row(KERNEL, None, None, found.unseen or "which processes are its own was not seen")
     if not trace.whole:

@@ -1,5 +1,4 @@
-"""The page of a diagnosis: one sentence, then the shares, who commits, the devices, what stands out, and what to do; as JSON
-for programs, too."""
+"""The page of a diagnosis: one sentence, then the shares, who commits, the devices, what stands out, and what to do."""
 
 from __future__ import annotations
 
@@ -92,7 +91,7 @@ def who(committer: Committer) -> str:
 
 
 def committers(found: Diagnosis) -> list[tuple[str, Committer]]:
-    """Who, and what it did: threads of the kernel that commit to one volume, or for NFS to one dataset, are one row."""
+    """Who, and what it did: threads of the kernel for one volume, or for NFS on one dataset, are one row."""
 
     def threads(several: Sequence[Committer]) -> str:
         return f"{OWN if several[0].own else ''}{several[0].service} ({len(several):,} threads of the kernel)"

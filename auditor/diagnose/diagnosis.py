@@ -1,6 +1,5 @@
-"""What a diagnosis comes to: who commits, the shares of the wait, causes, seconds and what a database reports. Types, and the
-arithmetic of shares: reports know these alone.
-"""
+"""What a diagnosis comes to: who commits, the shares of the wait, causes, seconds and a database's own report. Types, and
+the arithmetic of shares."""
 
 from __future__ import annotations
 
@@ -8,12 +7,12 @@ from typing import Literal, NamedTuple
 
 from auditor.verify.result import Histogram, Slice, Txg
 
-# The database's view, next to the kernel's: types alone.
+# The database's view.
 
 
 class Row(NamedTuple):
-    """Something that was counted. counted: None where it is not known; mean_ns: None where it is not timed; why: why either is
-    missing, or empty."""
+    """Something that was counted. counted: None where unknown. mean_ns: None where not timed. why: why either is missing,
+    or empty."""
 
     what: str
     counted: int | None
@@ -30,10 +29,10 @@ class Wait(NamedTuple):
 
 
 class View(NamedTuple):
-    """engine: PostgreSQL; server: "postgres 1234", as the audit calls it, or empty. rows: the database's; first: the sentence
-    about the row that is compared with the kernel's; kernel: commits by its processes, None where they were not seen. waits: of
-    backends at work, active of them at a moment. settings: NAME = VALUE that decide what is counted. unseen: what could not
-    be told, and why. commands: that show the same again."""
+    """engine: PostgreSQL. server: "postgres 1234", as the audit calls it, or empty. rows: the database's. first: the
+    sentence about the row that is compared with the kernel's. kernel: commits by its processes, None where not seen. waits:
+    of backends at work, active of them at a moment. settings: NAME = VALUE that decide what is counted. unseen: what is
+    missing, and why. commands: that repeat it."""
 
     engine: str
     server: str
@@ -47,19 +46,17 @@ class View(NamedTuple):
     commands: tuple[str, ...]
 
 
-# Where the time of a commit goes, as shares that add up to all of it. Pure arithmetic.
-#
-# A commit waits until its log block is handed down (queue), for the threads of OpenZFS that pass it on (pipeline), until the
-# slowest device of a log vdev has written it, until the slowest has flushed it, and until a CPU is free for the thread that is
-# woken (wake-up). Each is measured apart, and none is what the others leave over: what they leave over is told as unexplained.
-# (OpenZFS module/zfs/zil.c: zil_commit_writer(), zil_lwb_write_done(), zil_lwb_flush_vdevs_done(), zil_commit_waiter())
+# Where the time of a commit goes, as shares that add up to all of it. A commit waits until its log block is issued (queue),
+# for the threads of OpenZFS that pass it on (pipeline), for the write and then the flush of the slowest device of a log
+# vdev, and for a CPU for the woken thread (wake-up). Each is measured separately; the rest is unexplained. (OpenZFS
+# module/zfs/zil.c: zil_commit_writer(), zil_lwb_write_done(), zil_lwb_flush_vdevs_done(), zil_commit_waiter())
 
 MOST_UNEXPLAINED = 0.30
 
 
 class Parts(NamedTuple):
-    """Means in nanoseconds. None: not measured. both: write and flush where a device counts them together. data: of what
-    is written before its log block, which only points to it."""
+    """Means in nanoseconds. None: not measured. both: write and flush where a device counts them together. data: written
+    before its log block, which only points to it."""
 
     commit: float
     queue: float | None = None
@@ -81,8 +78,8 @@ class Share(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """shares: they add up to the commit. overlap: how much of it the parts say too much, where they overlap. why_not: why they
-    explain nothing, empty where they do."""
+    """shares: they add up to the commit. overlap: by how much the parts exceed it. why_not: why they explain nothing, or
+    empty."""
 
     shares: tuple[Share, ...]
     overlap: float
@@ -90,7 +87,7 @@ class Shares(NamedTuple):
 
 
 def shares(parts: Parts) -> Shares:
-    """The shares of a mean commit. Where the parts together are longer than the whole, each is shortened alike."""
+    """The shares of a mean commit. Parts that exceed the whole are scaled down alike."""
     if parts.commit <= 0:
         return Shares((), 0.0, "no commit took any time")
     # who commits waits for a CPU between its commits, too; the threads that pass a log block on work for several devices side
@@ -120,8 +117,8 @@ def shares(parts: Parts) -> Shares:
 
 
 def woken(parts: Parts, found: Shares, alone: bool) -> tuple[float, float]:
-    """The least and the most of a commit, 0 to 1, that is waiting for a CPU. A thread that is alone
-    waits for nobody's turn: what looks like it is its own work before its log block, or waiting for a CPU to do it on."""
+    """The least and the most of a commit, 0 to 1, that waits for a CPU. A thread alone has no turn to wait for: its queue
+    time is its own work before its log block, or waiting for a CPU."""
     told = {each.what: each.part for each in found.shares}
     least = told.get("wake-up", 0.0)
     if not alone or not parts.wake:
@@ -147,8 +144,6 @@ def longest(found: Shares) -> Share | None:
     return max(explained, key=lambda each: each.part, default=None) if not found.why_not else None
 
 
-# What a diagnosis says, before anybody decides how it looks.
-
 Outcome = Literal["NOT DURABLE", "CAUSE", "NOTHING STANDS OUT", "NOBODY COMMITS", "INCONCLUSIVE"]
 
 
@@ -160,8 +155,8 @@ class Evidence(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """Something that stands out. id: of the kind of cause; rule: that covers it, or empty. decisive: it explains commits that
-    wait for something else than their log block."""
+    """Something that stands out. id: of the kind of cause. rule: that covers it, or empty. decisive: it explains commits
+    that wait for something else than their log block."""
 
     id: str
     text: str
@@ -172,8 +167,8 @@ class Cause(NamedTuple):
 
 
 class Committer(NamedTuple):
-    """A thread that committed. dataset: to which, empty where that could not be told. part: of the time of all commits.
-    own: of the process that was named. service: zvol or nfsd, of a thread of the kernel that commits for others."""
+    """A thread that committed. dataset: empty where unknown. part: of the time of all commits. own: of the named process.
+    service: zvol or nfsd, of a thread of the kernel that commits for others."""
 
     pid: int
     name: str
@@ -188,9 +183,9 @@ class Committer(NamedTuple):
 
 
 class ProcessPart(NamedTuple):
-    """The process that was named, with those that it started. datasets: to which it had files open for writing. commits,
-    mean_ns, part (of the time of all commits): None where they were not seen. text: one sentence; faults: what was not seen of
-    it. parent: which is the same database server, or 0."""
+    """The named process and its descendants. datasets: with files open for writing. commits, mean_ns, part (of the time of
+    all commits): None where not seen. text: one sentence. faults: what was not seen. parent: the same database server, or
+    0."""
 
     pid: int
     name: str
@@ -205,11 +200,10 @@ class ProcessPart(NamedTuple):
 
 
 class Second(NamedTuple):
-    """One line of ``--watch``. at: its end, seconds since the epoch; seconds: how long it was. None: not seen, or there was
-    nothing. most_ns: the bucket of the slowest. own: commits of the process, or to the dataset, that was named. device: the
-    slowest leg of the log, with what a write and a flush took on it. held: writers that were held back; states: of the
-    transaction groups that are not committed (open, quiescing, waiting, syncing); dirty: bytes of the newest of which that is
-    known; sync_s: of the last that was committed."""
+    """One line of ``--watch``. at: its end, seconds since the epoch; seconds: its length. None: not seen, or nothing there.
+    most_ns: the bucket of the slowest. own: commits of the named process or dataset. device: the slowest leg of the log,
+    with its write and flush. held: writers held back. states: of the transaction groups that are not committed (open,
+    quiescing, waiting, syncing). dirty: bytes of the newest with a figure. sync_s: of the last one committed."""
 
     at: float
     seconds: float
@@ -237,8 +231,8 @@ class DatasetCommits(NamedTuple):
 
 
 class Device(NamedTuple):
-    """A device of the pool while commits ran. log: log blocks land there. None: not counted. block_ns: what one log block
-    costs on it, its write and the flush after it."""
+    """A device of the pool while commits ran. log: log blocks land there. None: not counted. block_ns: the cost of one log
+    block, its write and the flush after it."""
 
     device: str
     leaf: str
@@ -254,10 +248,10 @@ class Device(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """One diagnosis. answer: one sentence. reasons: why it is INCONCLUSIVE, or what else could not be seen. commits: by the
-    ZIL; traced: by the trace; mean_ns: None without one. latency: by powers of two. overlap: as of Shares. taken: seconds
-    since the epoch. own: where a process was named. database: its own view, where --db
-    named one. held: how often writers were held back, of all pools together, None where that was not counted."""
+    """answer: one sentence. reasons: why it is INCONCLUSIVE, or what else was not seen. commits: by the ZIL; traced: by the
+    trace. mean_ns: None without a trace. latency: by powers of two. overlap: as of Shares. taken: seconds since the epoch.
+    own: of the named process. database: with --db. held: how often writers were held back, of all pools, None where not
+    counted."""
 
     target: str
     pool: str

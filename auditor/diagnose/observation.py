@@ -1,4 +1,4 @@
-"""What a look at the load saw, as text, and the counters in it. Pure."""
+"""What was seen of a load, as text, and the counters in it. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.verify import trial
 from auditor.verify.result import Txg
 from auditor.verify.trial import KernelLines, Reading
 
-# An observation: everything that a diagnosis saw, as text. It is a member of a recording and is judged anew from there.
+# An observation: a recording keeps it, to be judged again.
 
 SCHEMA = "zaudit-observation/1"
 
@@ -25,9 +25,9 @@ class Tick(NamedTuple):
 
 
 class TraceTexts(NamedTuple):
-    """What the kernel's histograms said at the end. commits: by thread and ZIL; ticks: of all, as they grew; queue: how long
-    threads that wrote log blocks took from their commit to the first block, empty where that could not be traced. missed:
-    calls that the kernel did not trace, None where it did not say. probed: the functions."""
+    """The kernel's histograms at the end. commits: by thread and ZIL. ticks: of all, as they grew. queue: from the commit
+    of a thread to its first log block, empty where it was not traced. missed: calls that the kernel did not trace, None
+    where unknown. probed: the functions."""
 
     commits: str
     ticks: tuple[Tick, ...]
@@ -48,9 +48,8 @@ def service(name: str, role: str) -> Service:
 
 
 class Process(NamedTuple):
-    """A thread that committed. role: KERNEL, or what a server process says that it does ("walwriter"); within: the container
-    or guest; both empty where nothing is known of it. waited: nanoseconds that it was ready and had no CPU meanwhile, None
-    where that was not seen."""
+    """A thread that committed. role: KERNEL, or what a server process does ("walwriter"). within: the container or guest.
+    Both are empty where unknown. waited: nanoseconds that it was ready without a CPU, None where not seen."""
 
     pid: int
     name: str
@@ -60,8 +59,8 @@ class Process(NamedTuple):
 
 
 class DatabaseAnswer(NamedTuple):
-    """What the database of --db said of the same time. engine: its word; said: JSON of :mod:`auditor.host.sql_watch`; fault:
-    why it said nothing, empty where it did."""
+    """What the database of --db said. engine: its word. said: JSON of :mod:`auditor.host.sql_watch`. fault: why it said
+    nothing, or empty."""
 
     engine: str
     said: str
@@ -69,9 +68,9 @@ class DatabaseAnswer(NamedTuple):
 
 
 class NamedProcess(NamedTuple):
-    """A process to which a diagnosis is narrowed, with those that it started. targets: datasets and volumes that they had open
-    for writing; processes: how many were seen, with itself; threads: theirs. lost: threads that committed and were gone when
-    somebody looked whose they are. parent: which is the same database server, or 0. faults: what was not seen of them."""
+    """The named process and its descendants. targets: datasets and volumes open for writing. processes: how many. threads:
+    theirs. lost: threads that committed and ended before their process was seen. parent: the same database server, or 0.
+    faults: what was not seen."""
 
     pid: int
     name: str
@@ -84,10 +83,9 @@ class NamedProcess(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """One look at the load of one pool. target: what was asked for, a pool, dataset or zvol. before, after: the witnesses.
-    untraced: why there is no trace, empty where there is. pipeline: nanoseconds that the threads of OpenZFS took which pass
-    log blocks on, None where that was not seen. logged: by the kernel meanwhile. named: a process, None for a dataset.
-    database: None where none was named."""
+    """One look at the load of one pool. target: a pool, dataset or zvol. before, after: the witnesses. untraced: why there
+    is no trace, or empty. pipeline: nanoseconds of the threads of OpenZFS that pass log blocks on, None where not seen.
+    logged: by the kernel meanwhile. named: a process, None for a dataset. database: None without --db."""
 
     target: str
     pool: str
@@ -107,14 +105,11 @@ def to_text(observation: Observation) -> str:
 
 
 def from_text(text: str) -> Observation:
-    """What an earlier release did not write is the default of its field. Raises codec.CodecError for anything that is not an
-    observation of this schema."""
+    """Raises codec.CodecError for anything that is not an observation of this schema."""
     return codec.from_member(Observation, SCHEMA, text, "diagnosis")
 
 
-# What the counters say of the time between two moments: commits, log blocks, devices, transaction groups, pressure. Pure.
-#
-# A counter that fell or was not there is None, never 0.
+# The counters between two moments. A counter that fell or was not there is None, never 0.
 
 PRESSURE = "/proc/pressure"
 PRESSED = ("cpu", "memory", "io")
@@ -132,8 +127,8 @@ class Dataset(NamedTuple):
 
 
 class Zil(NamedTuple):
-    """Of the whole pool. blocks: written to the log class, and to the others. fallbacks: how often a commit had to wait for a
-    whole transaction group, by why. apart: counted by dataset; not on OpenZFS 2.1, which counts all pools together."""
+    """Of the whole pool. slog, normal: blocks written to the log class, and to the others. fallbacks: how often a commit
+    waited for a whole transaction group, by why. apart: counted by dataset; OpenZFS 2.1 counts all pools together."""
 
     commits: int | None
     slog: int | None
@@ -148,10 +143,9 @@ class Zil(NamedTuple):
 
 
 class Leg(NamedTuple):
-    """One device of the pool. device: whose counters these are, a disk or what is stacked on it. writes: without those that
-    only flush. write_ns, flush_ns: means; both_ns: of a write and the flush after it, where they are counted together.
-    busy: share of the time that it had something to do. stuck: I/Os that were outstanding at both moments, of a device that
-    completed none between them."""
+    """One device of the pool. device: a disk, or what is stacked on it. writes: without those that only flush. write_ns,
+    flush_ns: means; both_ns: of a write with its flush, where they are counted together. busy: share of the time with work.
+    stuck: I/Os outstanding at both moments, of a device that completed none."""
 
     leaf: str
     top: str
@@ -168,8 +162,8 @@ class Leg(NamedTuple):
 
     @property
     def block_ns(self) -> float | None:
-        """What one log block costs: its write, and the flush after it. On a device with fewer flushes than writes its share
-        of them."""
+        """The cost of one log block: its write, and the flush after it; with fewer flushes than writes its share of
+        them."""
         if self.both_ns is not None:
             return self.both_ns
         each = min((self.flushes or 0) / self.writes, 1.0) if self.writes else 0.0
@@ -177,9 +171,9 @@ class Leg(NamedTuple):
 
 
 class Counters(NamedTuple):
-    """Everything. fell: what could not be told because it fell or was gone. pressure: share of the time that something was
-    waiting, by what for. syncing: a transaction group that was being synced at both moments, and for how many seconds. held:
-    how often writers were held back, of all pools together, None where that was not counted."""
+    """fell: counters that fell or disappeared. pressure: share of the time with something waiting, by what for. syncing: a
+    transaction group that synced at both moments, and its seconds. held: how often writers were held back, of all pools,
+    None where not counted."""
 
     seconds: float
     datasets: tuple[Dataset, ...]
@@ -317,8 +311,8 @@ def _legs(
 
 
 def _leg(leaf: str, top: str, kind: str, device: str, own: _Stat, below: _Stat | None, seconds: float) -> Leg:
-    """below: the disk, where own is of what is stacked on it. What is stacked (device mapper, md) counts a flush as a write
-    that takes as long as the flush does, and as no flush. (drivers/md/dm.c dm_io_acct())"""
+    """below: the disk, where own is of what is stacked on it. A stacked device (device mapper, md) counts a flush as a
+    write that takes as long, and as no flush. (drivers/md/dm.c dm_io_acct())"""
     busy = min(own.busy_ms / 1000 / seconds, 1.0)
     stacked = below is not None and not own.flushes and below.flushes
     flushes = below.flushes if stacked and below else own.flushes

@@ -1,11 +1,10 @@
-"""Histograms of ``zil_commit`` in tracefs: events of our own, in an instance of our own, appended and removed one by one.
+"""Histograms of ``zil_commit`` in tracefs, with events and an instance of our own.
 
-Every sync that may write comes through zil_commit() (fsync, O_DSYNC, msync, zvols, NFS); with sync=disabled O_DSYNC does, too,
-where it returns at once, and fsync does not (zfs_fsync() of module/zfs/zfs_vnops.c). Opening ``kprobe_events`` with O_TRUNC, as
-``>`` of a shell does, would remove everybody's events: it is only ever appended to. Each name contains the id of the process
-that made it and when that started, so that ``zaudit clean`` knows what a dead one left. Nothing is mounted. Addresses of the
-kernel are replaced by small numbers before anything is kept. (Linux Documentation/trace/kprobetrace.rst, histogram.rst)
-"""
+Every sync that may write calls zil_commit() (fsync, O_DSYNC, msync, zvols, NFS); with sync=disabled O_DSYNC does too, and
+returns at once, and fsync does not (zfs_fsync() of module/zfs/zfs_vnops.c). ``kprobe_events`` is only appended to: O_TRUNC,
+as ``>`` of a shell, would remove everybody's events. Each name has the id and start of its process, so that ``zaudit
+clean`` knows what a dead one left. Nothing is mounted. Small numbers replace addresses of the kernel. (Linux
+Documentation/trace/kprobetrace.rst, histogram.rst)"""
 
 from __future__ import annotations
 
@@ -42,8 +41,8 @@ Look = Callable[[], Histograms]
 
 @contextlib.contextmanager
 def tracing() -> Iterator[tuple[Look, Callable[[list[Tick]], TraceTexts]]]:
-    """While it lasts, commits are counted. Gives two functions: the histograms of all commits so far, and everything at the
-    end, which raise OSError. Raises CannotTrace; whatever was made is gone then, and after any error within it."""
+    """Counts commits within the block. Gives two functions: the histograms of all commits so far, and everything at the
+    end; both raise OSError. Raises CannotTrace; nothing is left then, or after an error in the block."""
     refuse()
     name = own_name()
     try:

@@ -1,5 +1,4 @@
-"""``zaudit diagnose``: the look at a load, every second, with tracing where root may trace; its command, and the lines of
-``--watch``."""
+"""``zaudit diagnose``: watch a load, with tracing where root may trace; its command, and the lines of ``--watch``."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ from auditor.text import duration, harmless, size
 from auditor.verify import execution, trial, verification
 from auditor.verify.execution import Progress
 
-# Until somebody has seen enough: SIGINT or SIGTERM ends the watching, and the report is still made.
+# SIGINT or SIGTERM ends the watching, and the report still comes.
 
 SLICE_S = 0.1
 
@@ -61,12 +60,10 @@ def ending() -> Iterator[Callable[[], bool]]:
 
 
 def wait(until: float, over: Callable[[], bool]) -> None:
-    """Until this time of the monotonic clock, or until it is over. A sleep goes on after a signal, so it is cut into slices."""
+    """Until this time of the monotonic clock, or until it is over. A sleep continues after a signal, so it is cut into
+    slices."""
     while (left := until - time.monotonic()) > 0 and not over():
         time.sleep(min(left, SLICE_S))
-
-
-# Asks the database of ``--db`` while the kernel is watched.
 
 
 @contextlib.contextmanager
@@ -90,12 +87,12 @@ def asking(wanted: Connection | None, seconds: float) -> Iterator[Callable[[], D
             yield answer
 
 
-# ``--watch``: a line for each second while somebody looks, and then the same observation as without.
+# ``--watch``: a line each second, and then the same observation.
 
 
 class WatchOptions(NamedTuple):
-    """begin: is told why there is no trace, or nothing; line: each second. again: a host for one look, whose answers together
-    are bounded. dataset: to which it is narrowed, or empty."""
+    """begin: gets why there is no trace, or nothing. line: gets each second. again: makes a host for one look, with its own
+    bound on answers. dataset: to which it is narrowed, or empty."""
 
     begin: Callable[[str], None]
     line: Callable[[Second], None]
@@ -103,7 +100,7 @@ class WatchOptions(NamedTuple):
     dataset: str
 
 
-# Looks at the load of a pool for some seconds: the witnesses before and after, and the kernel's histograms meanwhile.
+# Watches the load of a pool: the witnesses before and after, and the kernel's histograms meanwhile.
 
 NOT_ASKED = "--no-trace"
 THREADS, NAMES = "/proc/*/task/*/schedstat", "/proc/*/comm"
@@ -138,8 +135,8 @@ def observe(
     watch: WatchOptions | None = None,
     database: Connection | None = None,
 ) -> Observation:
-    """process: to which it is narrowed; database: to be asked meanwhile. Raises Interrupted when a signal came, with watch a
-    second one; nothing is left then."""
+    """process: to which it is narrowed. database: to be asked meanwhile. Raises Interrupted at a signal, with watch at the
+    second; nothing is left then."""
     patterns = observation.patterns(pool, facts)
     began = _times(host)
     family = Family(host, process) if process else None
@@ -202,8 +199,8 @@ def _tracing(wanted: bool) -> Iterator[tuple[tracing.Look | None, Callable[[list
 def _ticks(
     seconds: float, look: Callable[[], Tick | None], over: Callable[[], bool], progress: Progress | None
 ) -> Iterator[Tick]:
-    """One look a second, until it is over; where one takes long the next is a second or more later, so that looking takes a
-    quarter of the time at most."""
+    """One look a second, until it is over. After a long one the next comes later: looking takes a quarter of the time at
+    most."""
     started = time.monotonic()
     next_, took = 0, 0.0
     while (done := time.monotonic() - started) < seconds and not over():
@@ -249,9 +246,9 @@ def _times(host: Host) -> dict[int, _Times]:
 
 
 def _pipeline(host: Host, began: dict[int, _Times], ended: dict[int, _Times]) -> int | None:
-    """Nanoseconds that the threads of OpenZFS ran, or were ready to, that pass log blocks and flushes on: those of writes with
-    high priority, of flushes and of what waits for both (zio_taskq_types of module/zfs/spa.c). Of all pools, at the least: a
-    thread that ended meanwhile is not seen any more. None where there is none."""
+    """Nanoseconds that the threads of OpenZFS ran, or were ready to run, that pass on writes of high priority and flushes
+    (zio_taskq_types of module/zfs/spa.c). Of all pools, at the least: a thread that ended is not seen. None where there is
+    none."""
     names = host.read(Read((NAMES,))).text
     called = [int(path.split("/")[2]) for path, name in names.items() if _PIPELINE.fullmatch(name.strip())]
     ours = _of_kernel(host, called)  # of all: whoever likes has a thousand processes of such a name
@@ -260,8 +257,8 @@ def _pipeline(host: Host, began: dict[int, _Times], ended: dict[int, _Times]) ->
 
 
 def _of_kernel(host: Host, pids: Iterable[int]) -> set[int]:
-    """Which of them are threads of the kernel, whose names nobody else may have: they are root's, made by kthreadd, and in no
-    control group, where every process of a user or of a container is."""
+    """Which of them are threads of the kernel, whose names can be believed: root's, children of kthreadd, and in no control
+    group, where every process of a user or container is."""
     asked = {pid: (f"/proc/{pid}/status", f"/proc/{pid}/cgroup") for pid in pids}
     said = host.read(Read(tuple(path for pair in asked.values() for path in pair))).text
     found = set()
@@ -288,8 +285,8 @@ def _processes(
 
 
 def within(group: str) -> str:
-    """The container, guest or service of a control group, empty where none is told. Whoever has a group calls those inside as
-    he likes: the outermost counts, and what a user made is told as his."""
+    """The container, guest or service of a control group, or empty. Its owner names groups inside freely: the outermost
+    counts, and one that a user made is shown as his."""
     for line in group.split("\n"):  # the one character that no name of a group has
         matches = ((pattern.search(line), words) for pattern, words in _WITHIN)
         found = [(match.start(), words.format(match[1])) for match, words in matches if match]
@@ -411,8 +408,7 @@ def _judged(
         raise CannotDiagnose(str(error)) from None
 
 
-# ``zaudit diagnose --watch``: its lines, with columns of a fixed width, so that they are below each other and a program can cut
-# them; and where they go.
+# The lines of ``--watch``: columns of a fixed width, which a program can cut.
 
 HEADER_EVERY = 20  # lines, after which the names of the columns come again
 WIDTHS = {
@@ -480,8 +476,7 @@ def _took(ns: float | None) -> str:
 
 
 class Lines:
-    """One line a second, each written at once. beside: to standard error, so that a report for programs stands alone on
-    standard output."""
+    """One line a second, each written at once. beside: to standard error, for a report on standard output."""
 
     def __init__(self, narrowed: str, *, beside: bool) -> None:
         self._narrowed = narrowed

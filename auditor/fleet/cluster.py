@@ -1,9 +1,8 @@
 """One database cluster from the recordings of its hosts: which single event takes an acknowledged commit from every copy?
 
-The durability model answers for each member. Before a client hears of a commit, so many members have confirmed it, and nobody
-knows which: it survives where any such set keeps a copy. Of n members k confirm, so n - k + 1 that keep their database are
-enough; with a primary that must be among the k it is the primary, or that many of the others.
-"""
+The durability model answers for each member. Before a client hears of a commit, some members have confirmed it: it survives
+where any such set keeps a copy. Of n members k confirm, so n - k + 1 that keep their database are enough; with a primary
+that must be among the k it is the primary, or that many of the others."""
 
 from __future__ import annotations
 
@@ -72,8 +71,8 @@ class ClusterError(Stop):
 
 
 class Member(NamedTuple):
-    """One host. report: its own audit. works: its pools do; else nothing is kept there. guids: of these pools. drives: what
-    the model calls them, by serial number or WWN: a name of the kernel is another drive on another host."""
+    """One host. report: its own audit. works: its pools do; else they keep nothing. guids: of these pools. drives: what the
+    model calls them, by serial number or WWN: a kernel name is another drive on another host."""
 
     name: str
     path: str
@@ -410,7 +409,7 @@ class MemberDocument(NamedTuple):
 
 class EventDocument(NamedTuple):
     """hosts: those that it strikes together; of one host, each of which alone has this answer. drive: what they share, or
-    empty. gone: the pool is lost with all that is on it."""
+    empty. gone: the pool is lost with all its data."""
 
     scope: Scope
     event: Happening

@@ -1,6 +1,5 @@
-"""Rows of ``zaudit fleet judge``, or of ``zaudit check --format jsonl``, as what a report needs of them. They are as
-untrusted as any file: what is missing or of another type is refused with the number of its line.
-"""
+"""Rows of ``zaudit fleet judge``, or of ``zaudit check --format jsonl``, counted for a report. They are untrusted: what is
+missing or of another type is refused with the number of its line."""
 
 from __future__ import annotations
 
@@ -135,11 +134,9 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(map(text, value[:LISTED]))
 
 
-# Which look at a host counts: the newest, as far as the hosts themselves may say so.
-#
-# A recording says what its host is called and when it was taken. One that says that it was taken in a time that has not come
-# would be the newest for ever, so it counts only where there is no other, and is told. One that takes the name of another host
-# stands in its place: nobody can tell here which of them is that host, so it is told.
+# Which look at a host counts: the newest, as far as recordings may say so. One from the future would be the newest for
+# ever, so it counts only without another, and the report says so. One that claims the name of another host takes its place:
+# the report says that too.
 
 NAMES = 6  # of a list, before the rest is counted
 HOSTS = 1_000_000  # more is no fleet
@@ -151,9 +148,9 @@ _ARCHIVE = re.compile(r"\.(?:tar\.gz|tgz|zaudit)$")
 
 @dataclass(slots=True)
 class Looks:
-    """newest: name -> the look that counts. absent: what is no look. total: how many looks there are. ahead: hosts with a look
-    in the future. spread: hosts whose recordings lie in several folders that are no dates. claimed: names that recordings of
-    several places have, of which at least one is not called so, and of how many places none counts."""
+    """newest: name -> the look that counts. total: how many looks. ahead: hosts with a look in the future. spread: hosts
+    whose recordings lie in several folders that are no dates. claimed: names that recordings of several places claim, one
+    of which at least is not called so, and how many of these places do not count."""
 
     newest: dict[str, HostLook] = field(default_factory=dict)
     absent: list[Absent] = field(default_factory=list)
@@ -196,7 +193,7 @@ def _rank(look: HostLook, now: float) -> tuple[bool, tuple[str, float, str]]:
 
 
 def named(recording: str) -> Iterator[str]:
-    """What a host may be called by where its recording lies: by a folder or the name of the file, with a date behind it or
+    """What a host may be called by the place of its recording: a folder or the name of the file, with a date behind it or
     without (db1/2026-11-22.tar.gz, db1.tar.gz, db1-2026-11-22.tar.gz). The outermost comes first: who may write into db2/
     names the files there."""
     path = PurePosixPath(recording)
@@ -206,8 +203,8 @@ def named(recording: str) -> Iterator[str]:
 
 
 def place(recording: str, host: str) -> str:
-    """Where a recording comes from that says that it is of this host: the same for all that are called so, else its path
-    without dates. A name that is a place means no other."""
+    """Where a recording comes from: empty for all that are called like the host; else its path without dates. A name that
+    is a place means no other."""
     if not recording or host in named(recording) or f"/{undated(recording)}".endswith(f"/{host}"):
         return ""
     return re.sub(_DATE, "", recording)
@@ -220,8 +217,8 @@ def folder_of(recording: str, host: str) -> str:
 
 
 def undated(recording: str) -> str:
-    """The path of a recording without dates and ending: the same for each recording of one host; of a file that is nothing
-    but a date its folder."""
+    """The path of a recording without dates and ending: the same for each recording of one host. Of a file that is only a
+    date: its folder."""
     path = PurePosixPath(recording)
     parts = (
         _DATED.sub("", re.sub(rf"^{_DATE}$", "", each)) for each in (*path.parent.parts, _ARCHIVE.sub("", path.name))
@@ -234,7 +231,7 @@ def names(every: Iterable[str], most: int = NAMES) -> str:
     return few(sorted(every), most)
 
 
-# The rows of many hosts, counted: of each host its newest look, and of it what fails, what nobody can tell, and why.
+# The rows of many hosts, counted: of each host its newest look, and what fails, what is unknown, and why.
 
 
 GRAVE: tuple[Severity, ...] = ("critical", "high")
@@ -249,9 +246,9 @@ Read = Callable[[], Iterable[bytes]]
 
 @dataclass(slots=True)
 class Host:
-    """One host, by its newest look. failed, open: how many findings of which severity fail or cannot be told. worst: the
-    first of them. grave: rule -> severity of what fails and is critical or high, the first of them. lines: of the tables that
-    it is the first on."""
+    """One host, by its newest look. failed, open: how many findings of which severity fail or are unknown. worst: the first
+    of them. grave: rule -> severity of what fails and is critical or high, the first of them. lines: of the tables that it
+    is the first on."""
 
     seen: HostLook
     failed: Counter[Severity] = field(default_factory=Counter)
@@ -269,8 +266,8 @@ class Host:
 
 @dataclass(slots=True)
 class Line:
-    """One line of a table: on which hosts it fails, and on which nobody can tell. severity: the gravest of them. title:
-    that of a failure, if there is one."""
+    """One line of a table: the hosts where it fails, and where it is unknown. severity: the most severe. title: of a
+    failure, if any."""
 
     severity: Severity = "low"
     title: str = ""
@@ -291,8 +288,8 @@ class Line:
 
 
 class News(NamedTuple):
-    """What changed since an earlier report. fresh: failures that were not there, of hosts that were; gone: how many are no
-    longer there; unseen: how many failed, and now nobody can tell; came, left: hosts. rules: whether others judged."""
+    """What changed since an earlier report. fresh: new failures of hosts that were there. gone: failures no longer there.
+    unseen: failures that are unknown now. came, left: hosts. rules: other rules judged."""
 
     fresh: tuple[FindingRow, ...]
     gone: int
@@ -304,9 +301,8 @@ class News(NamedTuple):
 
 @dataclass(slots=True)
 class Fleet:
-    """hosts: the worst first. absent: what could not be judged, and who did not come. older: looks that newer ones replace.
-    ahead, spread, claimed: hosts, as of Looks. crowded: hosts that have more for the tables than they hold of one. now: seconds
-    since the epoch."""
+    """hosts: the worst first. absent: not judged, or missing. older: looks that newer ones replace. ahead, spread, claimed:
+    as of Looks. crowded: hosts with more for the tables than they hold of one. now: seconds since the epoch."""
 
     hosts: list[Host]
     absent: list[Absent]
@@ -338,7 +334,7 @@ class Fleet:
 
     @property
     def aside(self) -> int:
-        """Places that claim the name of a host of another place: nobody can tell which of them is that host, and one counts."""
+        """Places that claim the name of a host of another place; one of them counts."""
         return sum(self.claimed.values())
 
     @property
@@ -348,8 +344,8 @@ class Fleet:
         return [host for host in self.hosts if newest - host.seen.taken > OLD]
 
     def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
-        """As of a check; a host of which nothing is known may be as bad as any. That of a wrong use where more was left aside
-        than counts: that is no report on these hosts."""
+        """As of a check; a host that was not judged may be as bad as any. EXIT_USAGE where more places were left aside than
+        count."""
         if self.aside > len(self.hosts):
             return EXIT_USAGE
         every: list[tuple[Severity, bool]] = [("critical", False)] * bool(self.absent)
@@ -359,8 +355,8 @@ class Fleet:
 
 
 def fleet(read: Read, before: Read | None, now: float) -> Fleet:
-    """What the rows come to. read: gives the lines, each time from the beginning; before: those of an earlier time. now:
-    seconds since the epoch. Raises BadRows."""
+    """What the rows come to. read, before: give the lines, from the beginning; before: of an earlier time. now: seconds
+    since the epoch. Raises BadRows."""
     seen = looks(rows(read()), now)
     hosts = {name: Host(look) for name, look in seen.newest.items()}
     absent = [each for each in seen.absent if each.kind != "duplicate"]

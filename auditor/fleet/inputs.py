@@ -27,7 +27,7 @@ from auditor.judge.finding import EXIT_UNDECIDED
 from auditor.recording.archive import ENDINGS, MANIFEST
 from auditor.text import counted, harmless, is_url
 
-# Which recordings are meant: files, folders of them, patterns and URLs. What lies beside them is counted, never guessed at.
+# Which recordings are meant: files, folders of them, patterns and URLs. Other files in the folders are counted.
 
 DEEP = 4  # folders within a folder
 MOST = 1_000_000
@@ -55,7 +55,7 @@ class Inputs(NamedTuple):
 
 
 def find(words: Iterable[str]) -> Inputs:
-    """A word that means no recording is an input as well: that it cannot be judged is to be told. Raises TooMany, NoStore or
+    """A word that means no recording is an input too: the report says why it cannot be judged. Raises TooMany, NoStore or
     OSError."""
     walk = _Walk()
     every: dict[str, Input] = {}
@@ -154,11 +154,11 @@ def _stamp(path: str) -> str:
     )
 
 
-# What has been judged so far, next to the file that is to be written, so that an interrupted run can be resumed.
+# What was judged so far, next to the output, so that an interrupted run can resume.
 #
-# ``FILE.part``: a line of JSON that says with what was judged, then one for each recording: its name, its stamp and its rows.
-# It is continued only where zaudit has begun it and it is a plain file of this user's that nobody else may write; only what was
-# judged by the same rules and the same release is taken from it.
+# ``FILE.part``: a line of JSON that says by what was judged, then one for each recording: its name, its stamp and its rows.
+# It is resumed only where zaudit began it and it is a plain file of this user that no other may write; only results of the
+# same rules and release count.
 
 MARK = b'{"zaudit-fleet-part": 1, '  # with which every journal begins, whatever judged
 LINE = 256 << 20  # bytes of the rows of one recording, twice encoded
@@ -230,8 +230,8 @@ class Journal:
         return os.fdopen(descriptor, "r+b")
 
     def _found(self) -> None:
-        """Where the rows of each recording are; what was written last may not be whole, and what was judged otherwise is of
-        no use: it is cut off. Not of a file that zaudit has not begun."""
+        """Where the rows of each recording are. An incomplete end, or what was judged otherwise, is cut off. Raises
+        CannotWrite for a file that zaudit did not begin."""
         self._file.seek(0)
         head = self._file.read(len(MARK))
         if head and head != MARK:
@@ -272,7 +272,7 @@ def _open(name: str, folder: int) -> int:
         return user_files.open_as(name, user_files.FILE, folder=folder, flags=_FLAGS)
 
 
-# That every recording comes out again, once: what was judged, what was not and why, what was given twice, who is missing.
+# Every recording comes out again, once: judged, not judged and why, given twice; and which hosts are missing.
 
 HOSTS = 1_000_000
 HOST = re.compile(r"[^\W_][\w.-]{0,252}")
@@ -285,8 +285,7 @@ class InventoryError(Stop):
 
 
 def inventory(text: str) -> tuple[str, ...]:
-    """The hosts that are expected: one a line, # begins a comment. Raises InventoryError, which repeats nothing of a file that
-    may be any."""
+    """The expected hosts: one a line, # begins a comment. Raises InventoryError, which repeats nothing of the file."""
     hosts: dict[str, None] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if name := line.partition("#")[0].strip():
@@ -300,11 +299,10 @@ def inventory(text: str) -> tuple[str, ...]:
 
 @dataclass
 class Account:
-    """expected: the hosts of the inventory. The names of the others are of hosts that nobody expected. now: seconds since the
-    epoch. ahead: hosts, as of Looks. claimed: names that recordings of several places give their host; each of these is
-    called by its
-    place, unless that has the name. own: expected hosts of which a recording lies where it is called so; another
-    one that says that it is of one of them (posing) is called as its file."""
+    """expected: the hosts of the inventory. others: the rest. now: seconds since the epoch. ahead: hosts, as of Looks.
+    claimed: names that recordings of several places claim; each is called by its place, unless that has the name. own:
+    expected hosts with a recording in a place called so; another one that claims such a name (posing) is called as its
+    file."""
 
     expected: frozenset[str]
     now: float
@@ -323,8 +321,7 @@ class Account:
     _digests: dict[str, str] = field(default_factory=dict)
 
     def in_order(self, recordings: Iterable[Input]) -> tuple[Input, ...]:
-        """Those first that lie where an expected host is called so: of two that are the same, it is the other that is there
-        twice."""
+        """Those first that lie where an expected host is called so: of two equal ones the other is the duplicate."""
         every = tuple(recordings)
         placed = {each: name for each in every if (name := self._placed(each.name))}
         self.own = frozenset(placed.values())
@@ -337,7 +334,7 @@ class Account:
             self._claims.setdefault(row["host"], set()).add(undated(row["recording"]))
 
     def counted(self, text: str) -> str:
-        """The same lines of one recording, with the ``name`` of its host; of one that was there before, a line that says so."""
+        """The lines of one recording, with the ``name`` of its host; of a duplicate, a line that says so."""
         row = json.loads(text.partition("\n")[0])
         if row["kind"] == "unjudged":
             self.unjudged += 1
@@ -363,8 +360,8 @@ class Account:
         return "".join(f"{begins}, {line[1:]}\n" for line in text.splitlines())
 
     def name(self, recording: str, host: str) -> str:
-        """What a host is called: as the inventory has it, by where the recording lies; else as it calls itself, unless that is
-        the name of another one, or recordings of other places say so, too."""
+        """As the inventory has it, by where the recording lies; else as the host calls itself, unless that is the name of
+        another one, or recordings of other places claim it too."""
         if name := self._placed(recording):
             return name
         if host in self.own:

@@ -57,9 +57,8 @@ def _row(line: str) -> dict[str, Any]:
 # Recordings and rows in object stores (S3, Google Cloud Storage, Azure), by fsspec, where it is installed.
 #
 # fsspec also opens local files, caches in local folders, archives within files and git repositories, alone or as a chain
-# (``simplecache::file://``). It follows links and waits for FIFOs; nothing of what zaudit promises about files holds there. So
-# the protocols of object stores are listed here, and fsspec is asked for nothing else. A key in a store may look like a chain
-# as well: its author decides nothing about where it is read from.
+# (``simplecache::file://``). It follows links and waits for FIFOs, which breaks zaudit's promises about files. So only the
+# protocols of object stores are allowed, and no chain: a key in a store may look like one too.
 
 # https://filesystem-spec.readthedocs.io/en/latest/api.html#other-known-implementations
 STORES = frozenset(("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"))

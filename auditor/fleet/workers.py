@@ -48,8 +48,8 @@ Row = dict[str, Any]
 
 
 class How(NamedTuple):
-    """By what a fleet is judged; the same everywhere, so it can be sent to other processes. folders: of own rules. policy: text
-    of the one that is followed instead of those of the recordings, with its path; without a path, each follows its own."""
+    """By what a fleet is judged; it can be sent to other processes. folders: of own rules. policy: text of the one that
+    replaces those of the recordings, with its path; without a path, each follows its own."""
 
     folders: tuple[str, ...] = ()
     policy: str = ""
@@ -60,8 +60,9 @@ OURS = How()
 
 
 def judge_recording(name: str, how: How = OURS) -> list[Row]:
-    """The rows of one recording: of kind ``report``, then its findings, the worst first; or one of kind ``unjudged`` with the
-    error. Never raises. name: a folder, a .tar.gz, or a URL where fsspec is installed; each row has it as ``recording``."""
+    """The rows of one recording: of kind ``report``, then its findings, the worst first; or one of kind ``unjudged`` with
+    the error. Never raises. name: a folder, a .tar.gz, or a URL where fsspec is installed; each row has it as
+    ``recording``."""
     try:
         return _judged(name, how)
     except Stop as error:
@@ -159,10 +160,9 @@ def _few(words: Iterator[str]) -> list[str]:
     return [harmless(word)[:WORD] for word in dict.fromkeys(words)][:LISTED]
 
 
-# A process that judges one recording after the other, bounded in memory. Its time is bounded by the caller.
-#
-# It is started with :mod:`subprocess` because Dask's workers are daemons, which :mod:`multiprocessing` does not allow to have
-# children; the two ends talk through one of its pipes.
+# A process that judges one recording after the other, bounded in memory; the caller bounds its time. Started with
+# :mod:`subprocess`: Dask's workers are daemons, which :mod:`multiprocessing` allows no children. Both ends talk through one
+# of its pipes.
 
 MEMORY = 3 << 30  # bytes of address space; a recording is 256 MiB at most, and its text as much again
 TRIES = 2  # of a recording whose process died: something else may have killed it
@@ -234,8 +234,8 @@ class Child:
 
 
 def run(number: int) -> None:
-    """In the process: names come through this descriptor, lines go back, until nobody is at the other end or wants anything
-    any more: a worker of a cluster outlives its clients."""
+    """In the process: names come through this descriptor, lines go back, until the other end closes or is idle: a worker of
+    a cluster outlives its clients."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal means the parent, which ends us
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     least = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
@@ -247,8 +247,8 @@ def run(number: int) -> None:
             pipe.send_bytes(judge_lines(name, how).encode())
 
 
-# Recordings judged in processes, a thread for each: a recording that exhausts its memory or time, or kills its process, is a
-# row that says so, and costs no other recording anything.
+# Recordings judged in processes, a thread for each: one that exhausts memory or time, or kills its process, is a row that
+# says so.
 
 AHEAD = 8  # recordings a process may be ahead of one that takes long, whose rows come first
 
@@ -300,8 +300,8 @@ def _in_order(submit: Callable[[str], Any], names: Iterator[str], most: int) -> 
         yield under_way.popleft()
 
 
-# Recordings judged on the workers of Dask: those of a cluster, or processes of this machine. Each worker has a process of ours
-# judge them, with the bounds that it has on one machine: no recording takes a worker's memory.
+# Recordings judged on the workers of Dask, of a cluster or of this machine. Each worker has a bounded process of ours judge
+# them.
 
 PATIENCE = 20.0  # seconds, for a scheduler to answer
 _OWN = threading.local()  # child: the process of a thread of a worker; how: by what it judges
@@ -312,8 +312,9 @@ class NoCluster(Stop):
 
 
 def judge_by_dask(names: Iterable[str], how: How, bounds: Bounds, address: str = "") -> Iterator[str]:
-    """The lines of each recording, in the order of the names. address: of a scheduler; empty: a cluster of so many processes
-    here. A recording on a worker that dies is judged by another one; Dask gives up after the fourth. Raises NoCluster."""
+    """The lines of each recording, in the order of the names. address: of a scheduler; empty: a cluster of so many
+    processes here. Another worker judges the recording of one that died; Dask gives up after the fourth. Raises
+    NoCluster."""
     try:
         import distributed
     except ImportError:

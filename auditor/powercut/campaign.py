@@ -58,8 +58,8 @@ class Full(Stop):
 
 
 class State(NamedTuple):
-    """The run of this host, as it is on disk. folder: id of its place in the ledger, empty where it has none. uuid: PARTUUID of
-    raw. session: the last one that wrote, 0 before the first; checked: it was."""
+    """The run of this host, as it is on disk. folder: id of its place in the ledger, or empty. uuid: PARTUUID of raw.
+    session: the last one that wrote, 0 before the first; checked: it was."""
 
     run: str
     host: str
@@ -134,7 +134,7 @@ def _load_record(path: Path) -> Record | None:
 
 
 def _keep(found: Campaign, layer: str, tried: Sequence[DriveTrial]) -> None:
-    """layer: of the state of this host. What it comes to for each drive is in it, for ``zaudit check``."""
+    """layer: of the state of this host. ``zaudit check`` reads the evidence by drive."""
     path, session = record_of(found.run), found.trials[0].session
     path.parent.mkdir(mode=0o700, exist_ok=True)
     before = _load_record(path) or Record(found, ())
@@ -197,7 +197,7 @@ def standing(state: State, host: Host, production: Sequence[str]) -> list[target
 
 
 def describe(state: State, host: Host, production: Sequence[str]) -> tuple[str, list[target.Hazard]]:
-    """(what would be written, what stands against it, what so many cuts prove; the second apart)."""
+    """(what would be written, what stands against it and what so many cuts prove; the hazards)."""
     found = standing(state, host, production)
     profile = PROFILES[state.profile]
     size = state.writers * profile.slots * profile.sectors >> 11
@@ -347,8 +347,8 @@ def _place(state: State) -> ledger.Place:
 
 
 def _mounted(found: ledger.Place, *, gone: bool) -> ledger.Place:
-    """Raises Refused where its pool or dataset only has to be imported or mounted, TargetError where it did not come back.
-    gone: the user says that the pool does not import any more."""
+    """Raises Refused where its pool or dataset only needs an import or mount, TargetError where it did not come back. gone:
+    the user says that the pool does not import any more."""
     if not found.dataset:
         return found
     pool = harmless(found.dataset.partition("/")[0])

@@ -1,8 +1,7 @@
-"""Was it a power cut, could it have shown a lie, and what do so many cuts prove. Arithmetic alone; the witness's log decides.
+"""Was it a power cut, could it have shown a lie, and what do so many cuts prove? Arithmetic; the witness's log decides.
 
-A cut is a trial of FLUSH only if the drive lost its power and some of the control stream, which was completed and never
-flushed: then its cache was volatile and not empty. What was acknowledged and is gone counts whatever the cut was.
-"""
+A cut is a trial of FLUSH only if the drive lost its power and part of the control stream, which was completed and never
+flushed: then its cache was volatile and not empty. Damage to acknowledged data counts whatever the cut was."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ POWER_CYCLES, POWER_OFF_RETRACT, UNEXPECTED_LOSS = "12", "192", "174"  # ATA att
 
 
 class Drive(NamedTuple):
-    """A drive, and what it counts. identity: a hash of its serial number. cycles: how often it got power. unsafe: how often
-    it lost it without notice. None where it does not say."""
+    """A drive and its counters. identity: a hash of its serial number. cycles: how often it got power. unsafe: how often it
+    lost it without notice. None where it does not say."""
 
     name: str
     model: str = ""
@@ -41,7 +40,7 @@ class Drive(NamedTuple):
 
 
 def parse_counters(text: str) -> dict[str, Any]:
-    """cycles, unsafe, model, firmware and serial of ``smartctl -j -x``; nothing of what it does not say. (smartmontools
+    """cycles, unsafe, model, firmware and serial of ``smartctl -j -x``, as far as it says them. (smartmontools
     ataprint.cpp, nvmeprint.cpp, scsiprint.cpp; NVM Express Base Specification, SMART / Health Information)"""
     try:
         told = json.loads(text)
@@ -119,9 +118,9 @@ def together(cuts: Sequence[Cut]) -> Cut:
 
 
 class Reach(NamedTuple):
-    """How far a stream came. acknowledged: the newest generation that the witness has. found: the newest one that was whole
-    after the boot; None where nobody read it. missing: slots whose newest write of these is gone; lost: the oldest
-    generation of these, 0 where there is none."""
+    """How far a stream came. acknowledged: the newest generation that the witness has. found: the newest whole one after
+    the boot; None where not read. missing: slots whose newest write of these is gone; lost: the oldest of these, 0 for
+    none."""
 
     stream: int
     flushed: bool
@@ -137,8 +136,8 @@ class Reach(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """One session and what was found after it. damage: class -> how many. examples: in words. control: completed writes that
-    were to be there, and those that were not."""
+    """One session and what was found after it. damage: class -> how many. examples: in words. control: completed writes
+    that should be there, and those that were not."""
 
     session: int
     cut: Cut
@@ -161,8 +160,8 @@ class Trial(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A session that wrote, did not end in order and was never checked. last: no other wrote after it, so its check may come.
-    streams: nothing where the witness was not asked."""
+    """A session that wrote, did not end in order and was never checked. last: no other wrote after it, so its check may
+    come. streams: empty where the witness was not asked."""
 
     session: int
     last: bool
@@ -287,8 +286,8 @@ def _sum(rows: Iterable[Mapping[str, Any]], key: str) -> int:
 
 
 class Verdict(NamedTuple):
-    """word: a class of damage, HELD, TOO FEW CUTS, NOT TESTED or NO CUT. n: trials that count for the bound; lost: of these.
-    low, high: bounds of the share of such cuts that lose something, with 95 %."""
+    """word: a class of damage, HELD, TOO FEW CUTS, NOT TESTED or NO CUT. n: trials that count; lost: of these. low, high:
+    bounds of the share of such cuts that lose something, with 95 %."""
 
     word: str
     cuts: int
@@ -336,8 +335,8 @@ def cuts_for(share: float, confidence: float = CONFIDENCE) -> int:
 
 
 def window(rate: float, half_life_s: float) -> float:
-    """The chance that a cut loses an acknowledged commit of a drive that ignores flushes and writes back half of its cache in
-    half_life_s, at so many commits a second: 1 - prod(1 - 2^(-i / (rate half_life)))."""
+    """The chance that a cut loses an acknowledged commit, at a rate of commits a second, of a drive that ignores flushes
+    and writes back half of its cache in half_life_s: 1 - prod(1 - 2^(-i / (rate half_life)))."""
     if rate <= 0 or half_life_s <= 0:
         return 0.0
     kept, number = 1.0, 1
@@ -351,8 +350,8 @@ def window(rate: float, half_life_s: float) -> float:
 
 
 class DriveTrial(NamedTuple):
-    """The drive of a session, before and after: serial is empty where it is not surely the same one. The serial number stays
-    on the host; from the log of a witness there is a hash in its place."""
+    """The drive of a session. serial: empty where it may be another one afterwards. The serial number stays on the host;
+    from the log of a witness there is a hash in its place."""
 
     session: int
     model: str
@@ -361,7 +360,7 @@ class DriveTrial(NamedTuple):
 
 
 def tried(session: int, before: Iterable[Drive], after: Iterable[tuple[Drive, str]]) -> Iterator[DriveTrial]:
-    """The drives of a session. One that is another now, or has another firmware, is none that could be known again."""
+    """The drives of a session. One that changed, or has another firmware, is not identified."""
     now = {each.name: (each, serial) for each, serial in after}
     for each in before:
         found, serial = now.get(each.name, (each, ""))
@@ -386,8 +385,8 @@ def evidence(layer: str, trials: Sequence[Trial], drives: Sequence[DriveTrial]) 
 
 
 class Entry(NamedTuple):
-    """What a run says of one drive, for others. It names neither the drive nor the host. log: SHA-256 of the first log_bytes
-    of the witness's log, from which all of it can be computed again."""
+    """What a run says of one drive, for others, without naming drive or host. log: SHA-256 of the first log_bytes of the
+    witness's log, from which all of it can be computed again."""
 
     model: str
     firmware: str

@@ -64,8 +64,8 @@ ISSUED = (
 def write(
     format_: str, campaigns: Sequence[Campaign], entries: Sequence[Entry] = (), **screen: Unpack[terminal.Screen]
 ) -> str:
-    """json (all that a verdict is computed from), toml (an entry a drive, sorted: the same logs give the same bytes), html with
-    all timelines, or else for a terminal, with those of what was damaged and of the last cut."""
+    """json (all that a verdict is computed from), toml (an entry a drive, sorted: the same logs give the same bytes), html
+    with all timelines, or else for a terminal, with those of damage and of the last cut."""
     match format_:
         case "json":
             return json.dumps({"schema": SCHEMA, "runs": [_plain(each) for each in campaigns]}, indent=2) + "\n"

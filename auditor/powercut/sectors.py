@@ -1,10 +1,8 @@
 """What a run writes, and what is left of it: sectors that identify themselves, their writer's plan and the checker. No I/O.
 
-A stream writes units of some sectors into slots, over and over. Each commit of a stream has a generation, 1, 2, 3 and so on,
-and writes one or more slots; each sector says which stream, slot, generation and place in the unit it was written for. So any
-mixture of old and new, of two places or two runs can be taken apart without asking anybody, and the checker needs to know one
-number more: up to which generation the witness has acknowledgements.
-"""
+A stream writes units of some sectors into slots, over and over. Each commit has a generation, 1, 2, 3 and so on, and writes
+one or more slots. Each sector names its stream, slot, generation and place in the unit. So any mixture of old and new, of
+two places or two runs shows by itself; the checker needs only the newest acknowledged generation."""
 
 from __future__ import annotations
 
@@ -28,10 +26,9 @@ LONGEST = 256  # sectors of a unit, at most
 
 
 class Layout(NamedTuple):
-    """One stream of writes. mark: 32 hexadecimal digits, of the session that writes it. slots: a power of two. each: slots that
-    one commit writes. sectors: of a unit. atomic: sectors, aligned, that are promised to be old or new as a whole; 1 where
-    nothing is promised. flushed: a commit is acknowledged after a flush; a control stream is never flushed. base: byte at
-    which slot 0 lies."""
+    """One stream of writes. mark: 32 hexadecimal digits, of the session. slots: a power of two. each: slots that one commit
+    writes. sectors: of a unit. atomic: aligned sectors that are promised to be old or new as a whole; 1 without a promise.
+    flushed: a flush comes before the acknowledgement; a control stream is never flushed. base: byte of slot 0."""
 
     mark: str
     stream: int
@@ -92,8 +89,7 @@ def slots_of(layout: Layout, generation: int) -> list[int]:
 
 
 def unit(layout: Layout, slot: int, generation: int, previous: int) -> bytes:
-    """The bytes of a slot. previous: the newest generation of the stream whose flush had returned when this was written, 0
-    where none had."""
+    """The bytes of a slot. previous: the newest generation of the stream whose flush had returned, 0 for none."""
     return b"".join(_sector(layout, slot, generation, previous, index) for index in range(layout.sectors))
 
 
@@ -136,8 +132,8 @@ def parse_sector(layout: Layout, slot: int, index: int, data: bytes) -> Sector:
 
 
 class Receipts(NamedTuple):
-    """Of one stream: all generations up to the newest have an acknowledgement, but those whose flush failed. Of a control
-    stream: all up to the newest were completed."""
+    """Of one stream: all generations up to the newest are acknowledged, but those whose flush failed. Of a control stream:
+    all up to the newest were completed."""
 
     newest: int = 0
     failed: frozenset[int] = frozenset()
@@ -155,8 +151,8 @@ class Damage(NamedTuple):
 
 
 class Remains(NamedTuple):
-    """What is left of a stream. missing: slots whose newest acknowledged generation is not all there. newest: the newest
-    generation that was found whole. checked: slots that were to hold something acknowledged."""
+    """What is left of a stream. missing: slots that lack their newest acknowledged generation. newest: the newest whole
+    generation. checked: slots that should hold something acknowledged."""
 
     stream: int
     flushed: bool

@@ -1,8 +1,7 @@
-"""Where a run writes: a folder that it makes on a dataset, and a partition that the administrator has named for it.
+"""Where a run writes: a new folder on a dataset, and a partition that the administrator named.
 
-The folder is recorded before it is made (:mod:`auditor.verify.ledger`), and written with the rights of its owner. The partition
-is opened once, for this process alone; what it is, is asked of that descriptor, and through it alone is anything written.
-"""
+The ledger records the folder first (:mod:`auditor.verify.ledger`), and its owner's rights write it. The partition is opened
+once, exclusively; that descriptor answers what it is, and takes all writes."""
 
 from __future__ import annotations
 
@@ -42,9 +41,9 @@ class Unusable(TargetError):
 
 
 class Profile(NamedTuple):
-    """How a commit writes and flushes. sectors: of a unit. slots: units of a stream. each: units of one commit. flush: fsync,
-    fdatasync, dsync (O_DSYNC), direct (O_DIRECT and fdatasync) or mmap (msync). whole: a unit is promised to be old or new as
-    a whole."""
+    """How a commit writes and flushes. sectors: of a unit. slots: units of a stream. each: units of one commit. flush:
+    fsync, fdatasync, dsync (O_DSYNC), direct (O_DIRECT and fdatasync) or mmap (msync). whole: a unit is promised to be old
+    or new as a whole."""
 
     sectors: int
     slots: int

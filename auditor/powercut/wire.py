@@ -1,11 +1,10 @@
 """Frames between a host that writes and its witness: authenticated, numbered, bounded; and the witness's log.
 
-    length u32 | kind u8 | run 16 | session u32 | number u64 | body | tag 16
+length u32 | kind u8 | run 16 | session u32 | number u64 | body | tag 16
 
-The tag is HMAC-SHA-256 over the direction and all before it. The witness opens with a nonce, the host answers with its own, and
-both count into the key of all that follows: of what was recorded from another connection, nothing is accepted. Numbers go up by
-one. Whatever is wrong with a frame ends the connection; nothing behind it is looked at.
-"""
+The tag is HMAC-SHA-256 over the direction and all before it. The witness opens with a nonce, the host answers with its own,
+and both go into the key of all that follows: frames of another connection are refused. Numbers go up by one. A wrong frame
+ends the connection; nothing behind it is read."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The witness: a server on another machine that keeps what hosts report. It needs neither root nor ZFS.
 
-One thread, one loop: what has come is checked and added to the logs, the logs are synced, and only then the hosts are told. So
-whatever a host was told of is in the log after the death of the witness, and what is in the log was sent by who has the key.
-"""
+One thread, one loop: check what came, add it to the logs, sync the logs, and only then tell the hosts. So whatever a host
+was told is in the log after the death of the witness, and only the holder of the key can have sent what is in the log."""
 
 from __future__ import annotations
 

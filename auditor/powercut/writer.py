@@ -1,7 +1,5 @@
-"""The host's side of a session: it writes, flushes, and tells the witness of each commit before the next.
-
-A run without a witness is no run: where the line is silent for a second, or a frame is not what it should be, the writers stop.
-"""
+"""The host's side of a session: it writes, flushes, and reports each commit to the witness before the next. Where the
+witness is silent for a second, or a frame is wrong, the writers stop: a run without a witness is no run."""
 
 from __future__ import annotations
 
@@ -239,8 +237,8 @@ def _write(medium: Medium, generation: int, previous: int) -> None:
 
 
 def child(work: Callable[[Callable[[], bool]], None]) -> int:
-    """Do the work in a process that may give its rights away: 0, or the exit code of what it raised, whose text it has
-    written to standard error. work: is given what says that a signal has come, after which it ends in its order."""
+    """Do the work in a process that may give up its rights: 0, or the exit code of what it raised, with its text on
+    standard error. work: gets a function that says whether a signal came, after which it ends in order."""
     pid = os.fork()
     if pid:
         while True:
