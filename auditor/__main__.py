@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Answer ``--version``, or hand over to the command line.
-
-    The process ends there and then, and what it started with it: the interpreter would take a tenth of a second to let go
-    of the facts of 10,000 datasets one by one, and might wait for a thread that hangs in the kernel.
-    """
+    """Answer ``--version``, or hand over to the command line. The process ends at once, with what it started: the
+    interpreter would take a tenth of a second to free the facts of 10,000 datasets, and might wait for a thread that hangs
+    in the kernel."""
     code, text = 0, ""
     _import_no_strangers()
     try:

@@ -1,5 +1,5 @@
-"""What the signals do that end the program: they end it through what cleans up, at any moment but between two things that
-belong together. And its standard streams."""
+"""The signals that end the program end it through its clean-up, at any moment but within a deferred block. And its standard
+streams."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ _late: list[tuple[str, int]] = []  # what is told, and the exit code, where the 
 
 
 def install(leave: Callable[[int], None]) -> None:
-    """From now on; a signal that is ignored stays ignored, as under nohup. leave: ends the process with an exit code, called
-    in another thread, where the main thread does not hear the signal."""
+    """From now on; an ignored signal stays ignored, as under nohup. leave: ends the process with an exit code, from another
+    thread, where the main thread does not hear the signal."""
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _signalled)
@@ -78,8 +78,8 @@ def install(leave: Callable[[int], None]) -> None:
 
 @contextmanager
 def within(seconds: float, text: str, code: int) -> Iterator[None]:
-    """A block of the main thread that takes no longer, whatever it does; 0: it may. Raises TooLate(text). code: with which the
-    process ends where the main thread hangs."""
+    """A block of the main thread with a limit of time, whatever it does; 0: none. Raises TooLate(text). code: of the
+    process where the main thread hangs."""
     if not seconds:
         yield
         return
@@ -111,8 +111,8 @@ def ignore() -> None:
 
 
 def heard(number: int) -> None:
-    """Said by a handler of somebody else's, who goes on after the signal and gives back the handler that was there before: the
-    main thread is not signalled again for it."""
+    """For another handler, which continues after the signal and restores the one before: the main thread gets it no
+    more."""
     _heard.append(number)
 
 
@@ -185,8 +185,8 @@ PATIENCE_S = 2.0  # before seconds are counted
 
 
 def open_streams() -> None:
-    """The null device in place of each standard stream that was closed when zaudit was started: else the next file that is
-    opened takes its number, and Python has no stream there to write to."""
+    """The null device in place of each closed standard stream: else the next opened file takes its number, and Python has
+    no stream there."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (the lowest free number, which is its own)
@@ -198,8 +198,8 @@ def shows_progress() -> bool:
 
 
 def progress(deadline_s: float = 0.0) -> Callable[[int, int, str, float], None] | None:
-    """Writes one line on standard error while commands run: how many are done, how many were asked, what is waited for, for how
-    many seconds, and how long that may still take. On a terminal only. deadline_s: of all together, from now on; 0 is none."""
+    """Writes one line on standard error while commands run: done, asked, what is waited for and how long, and how long that
+    may still take. On a terminal only. deadline_s: of all together, from now on; 0 is none."""
     if not shows_progress():
         return None
     from auditor.text import harmless

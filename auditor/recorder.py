@@ -1,8 +1,6 @@
-"""``zaudit-record.py``: asks a host what ``zaudit check`` asks and writes the answers, and can do nothing else.
-
-It is made of this module and those that it needs, for a Python that is too old for zaudit itself (``make recorder``;
-docs/recordings.md). It judges nothing and follows no policy; the recording is judged where zaudit runs.
-"""
+"""``zaudit-record.py``: asks a host what ``zaudit check`` asks and writes the answers, and can do nothing else. Made of
+this module and those that it needs, for a Python that is too old for zaudit (``make recorder``; docs/recordings.md). The
+recording is judged where zaudit runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What one answer yields: facts, and a reason for each that it does not give. Every failure becomes Unknown(reason) here
-and where what is left is filled, and nowhere else."""
+"""What one answer yields: facts, and a reason for each that it does not give. Failures become Unknown(reason) here and in
+:func:`auditor.gather.gatherer.fill`, nowhere else."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ REPORT_IT = "please report it"
 
 
 class Answer(NamedTuple):
-    """What came of one question: facts, and (beside or instead of them) why the rest is not known. unasked: the question,
-    where a recording says nothing of it, or of a part of it. part: it gave no answer, or not all of it."""
+    """What came of one question: facts, and why others are unknown. unasked: the question, where a recording lacks it or a
+    part of it. part: it gave no answer, or not all of it."""
 
     facts: Facts
     failure: Unknown | None = None
@@ -117,7 +117,6 @@ def _lacking(source: Source, found: Facts, lacks: Sequence[str], older: str) -> 
 
 
 # -- reasons: why there is no answer ----------------------------------------------------------------------------------
-# Why there is no answer, in one sentence that names the command or the file, with the shortest remedy.
 
 _LACKS = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
 _DENIED = re.compile(r"permission denied|operation not permitted|must be (run as )?root|superuser|EACCES|EPERM", re.I)
@@ -189,7 +188,7 @@ def unasked_reason(text: str) -> Reason:
 
 
 def unread_reasons(files: Files, text: str, host: Host) -> Unknown:
-    """Why a fact is missing after files were read: what could not be read, else that they do not say."""
+    """Why a fact is missing after files were read: what could not be read, else that they do not say it."""
     older = tuple(unasked_reason(harmless(each)) for each in (*files.unasked(), *files.unkept)[:1])
     trouble = {path: error for path, error in files.errors.items() if error not in ("no such file", UNASKED)}
     absent = {path: error for path, error in files.errors.items() if "*" not in path and not older}
@@ -205,7 +204,6 @@ def unread_reasons(files: Files, text: str, host: Host) -> Unknown:
 
 
 # -- bounds: how much one answer may be -------------------------------------------------------------------------------
-# How much one answer may be, before anything parses it: from a live host and from a recording alike.
 
 MIB = 1 << 20
 BYTES = 128 * MIB  # of one answer, all its files together: zfs get of 100,000 datasets has less
@@ -268,15 +266,15 @@ def _of_json(text: str) -> str:
 # contradicts itself.
 #
 # zfs opens all datasets below its argument before it prints the first row (OpenZFS cmd/zfs/zfs_iter.c zfs_for_each(), alike
-# from 2.1 to 2.4): one that is given up has said nothing, of thousands of datasets as of one. With names and without -r it
-# opens those alone. The dataset at the top is asked about first, which says whether anything answers; then twice as many with
-# each command, those nearest to the top before those below them. So what is lost when the time is over is no more than what was
-# answered, and which command comes next depends on the answers alone: a recording holds them all.
+# from 2.1 to 2.4): one that is given up has said nothing. With names and without -r it opens those alone. The dataset at
+# the top comes first, which shows whether anything answers; then twice as many with each command, those nearest to the top
+# first. So no more is lost at the end than what was answered. The answers alone decide which command comes next: a
+# recording holds them all.
 #
-# A value that others choose may hold lines that look like rows of any dataset (:mod:`auditor.sources.zfs`). In the answer about
-# one dataset alone they are its own, whatever they name. So those are asked about one by one that are contradicted, and one
-# that contradicts itself even then is asked for the other properties. Of an answer that was given up the lines that would
-# contradict may be missing: it counts for nothing.
+# A value that others choose may hold lines that look like rows of any dataset (:mod:`auditor.sources.zfs`). In the answer
+# about one dataset they can only be its own. So contradicted datasets are asked about one by one, and one that contradicts
+# itself even then is asked for the other properties. An answer that was given up counts for nothing: the lines that would
+# contradict may be missing.
 
 RECURSIVE = "-r"
 COLUMNS = "-o"  # behind it stand the columns, the properties and the names
@@ -289,8 +287,8 @@ BEFORE_DEADLINE = f"{LATE} before"
 
 
 class ByName:
-    """One question that is asked again. of: how many datasets there are, 0 while nobody knows; put: how many of them were
-    asked about."""
+    """One question that is asked again. of: how many datasets there are, 0 while unknown; put: how many of them were asked
+    about."""
 
     def __init__(self, request: Run, reply: Capture) -> None:
         self._request = request
@@ -302,8 +300,8 @@ class ByName:
         self.of = self.put = 0
 
     def steps(self) -> Generator[Run, Capture, Capture]:
-        """What to ask next, until it returns the answer to the question: as if it had answered, where it did of all datasets;
-        else why not, with what was said of the others."""
+        """What to ask next, until it returns the answer: as if the question had been answered, where it was for all
+        datasets; else why not, with what is known of the others."""
         if _late(self._request, self._late):
             reply = yield from self._in_groups()
         else:
@@ -381,8 +379,8 @@ class ByName:
             self._why = harmless(reply.stderr.decode("utf-8", "replace").strip().partition("\n")[0])[:200]
 
     def _believed(self, reply: Capture, named: Callable[[str], bool]) -> Capture:
-        """The same with the rows alone that nothing in it contradicts. Values of several lines are left out: beside those of
-        other answers they could be taken for rows again."""
+        """The rows that nothing in it contradicts. Without values of several lines: next to those of other answers they
+        could look like rows."""
         if not self._request.free_text:
             return reply
         every, contradicted = _records(reply, named)

@@ -23,7 +23,7 @@ Progress = Callable[[int, int, str, float], None]
 
 
 class Gatherer:
-    """Asks one host. sources: those first whose word counts. answers: by source and subject, in no order;
+    """Asks one host. sources: the first that gives a fact counts. answers: by source and subject, in no order;
     :meth:`settle` stores them in that of the sources and subjects."""
 
     def __init__(self, host: Host, sources: Mapping[str, Source], progress: Progress | None = None) -> None:
@@ -65,8 +65,8 @@ class Gatherer:
         self.withheld = dict.fromkeys(programs, why)
 
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
-        """Wait for the answers of these sources (all, when None) and store them by source and subject: the first that
-        knows a fact is the one that counts."""
+        """Wait for the answers of these sources (all, when None) and store them by source and subject: the first that gives
+        a fact counts."""
         wanted = (key for key in self._questions if names is None or key[0] in names)
         keys = sorted(wanted, key=lambda key: (self._order[key[0]], key[1]))
         for key in keys:
@@ -166,12 +166,11 @@ def of_platform(failure: Unknown, platform: str) -> Unknown:
 
 
 # -- what is being asked ----------------------------------------------------------------------------------------------
-# What is being asked, for somebody who waits for the answer.
 
 
 def question_text(title: str, request: Run | Read, subject: Subject, datasets: int, again: ByName | None) -> str:
-    """``properties of 2,000 datasets of tank (zfs get)``. datasets: of the target, 0 where they are not counted. again: where
-    they are asked about some at a time. title: of the source, else the command or the file is shown."""
+    """``properties of 2,000 datasets of tank (zfs get)``. title: of the source, else the command or the file. datasets: of
+    the target, 0 where not counted. again: where they are asked about some at a time."""
     if isinstance(request, Read):
         source = f"{request.patterns[0]} and others" if len(request.patterns) > 1 else request.patterns[0]
     else:
@@ -186,13 +185,11 @@ def question_text(title: str, request: Run | Read, subject: Subject, datasets: i
 
 
 # -- what could not be found out --------------------------------------------------------------------------------------
-# What could not be found out: every fact that is left becomes Unknown, with the reason of the source that gives it.
 
 
 def fill(gatherer: Gatherer, facts: Facts) -> None:
-    """Every fact that a source could have given and did not becomes Unknown, with that source's reason.
-
-    Where several could have given it, the reason of one that applies to the subject is the better one."""
+    """Every missing fact of a source becomes Unknown, with that source's reason: of several sources the first that applies
+    to the subject."""
     roots: dict[Subject, dict[Subject, None]] = {}  # by pool: of many pools no dataset is compared with all roots
     for name, subject in gatherer.answers:
         if gatherer.sources[name].per == "target":

@@ -4,8 +4,8 @@ Below: a leaf may be a zvol, or a file, or a loop device on one; then it keeps w
 For a file a flush is an fsync, for a zvol a commit of its log. (OpenZFS module/zfs/vdev_file.c vdev_file_io_start,
 module/os/linux/zfs/zvol_os.c; Linux drivers/block/loop.c lo_req_flush)
 
-Above: another file system on a zvol, or on a loop device whose file lies on a dataset, sends its flushes through devices of
-which each may end them, unless it was mounted so that it sends none. (Linux Documentation/admin-guide/ext4.rst barrier;
+Above: another file system on a zvol, or on a loop device whose file lies on a dataset, sends its flushes through devices
+that each may drop them, unless its mount sends none. (Linux Documentation/admin-guide/ext4.rst barrier;
 Documentation/filesystems/f2fs.rst fsync_mode; man 5 btrfs, nobarrier; block/blk-core.c submit_bio_noacct)"""
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ KEY_FILES = 256  # that are looked for
 
 
 class Paths:
-    """Paths that were named to the kernel, without their symbolic links. A host that has not answered for one of them is not
-    asked for more: each may take as long, on a file system that hangs."""
+    """Paths that were named to the kernel, without their symbolic links. After one answer too late the host is asked no
+    more: each may take as long, on a file system that hangs."""
 
     def __init__(self, real: Callable[[str], str]) -> None:
         self._real = real
@@ -152,7 +152,7 @@ def are_devices_read(inventory: Facts) -> bool:
 
 
 def held_before(facts: Facts, what: Mount | str) -> Place:
-    """What holds a mount, from what was made of it in an earlier look at this host."""
+    """What holds a mount, from the facts of an earlier look at this host."""
     if isinstance(what, str):
         return Place(how="block devices are not looked up again")
     if what.fstype == "zfs":
@@ -282,13 +282,13 @@ def _key(url: str, location: Known, holders: Holders, paths: Paths) -> Judged:
 
 
 # -- overlays ---------------------------------------------------------------------------------------------------------
-# On which file system the writes to an overlay end: the one that holds its upper layer, as in a container.
+# On which file system the writes to an overlay end: the one of its upper layer, as in a container.
 #
-# The kernel names the folder of the upper layer as it was spelt when the overlay was mounted, in that mount namespace. So it
-# is followed only where the overlay is in the table of mounts of the first process, where nobody but root mounts; in the
-# table of a container the same file system has the same device number. A layer that is mounted "volatile" is no place for
-# what must last: each fsync on it is skipped. (Linux Documentation/filesystems/overlayfs.rst, fs/overlayfs/params.c
-# ovl_show_options; man 5 proc_pid_mountinfo; man 7 mount_namespaces)
+# The kernel names that folder as it was spelt when the overlay was mounted, in that mount namespace. So it is followed only
+# where the overlay is in the table of mounts of the first process, where only root mounts; in the table of a container the
+# same file system has the same device number. On a layer mounted "volatile" each fsync is skipped. (Linux
+# Documentation/filesystems/overlayfs.rst, fs/overlayfs/params.c ovl_show_options; man 5 proc_pid_mountinfo; man 7
+# mount_namespaces)
 
 OWN = "/proc/self/mountinfo"
 OWN_MOUNTS = Read((OWN,))
@@ -367,11 +367,9 @@ class TargetError(Exception):
 
 
 def resolve(host: Host, target: str, pools: Sequence[str] | None, held: Held, facts: Facts) -> tuple[Subject, ...]:
-    """The dataset that a target means; of another file system or block device the zvols, or the dataset of the file, that it
-    lies on. pools: those that are imported, or None when they could not be listed. facts: of the host.
-
-    Raises TargetError when there is surely no such thing; what merely could not be looked up passes, and its facts will be
-    unknown."""
+    """The dataset that a target means; of another file system or block device the zvols, or the dataset of the file, below
+    it. pools: imported ones, or None when they could not be listed. facts: of the host. Raises TargetError when there is
+    surely no such thing; of what merely could not be looked up the facts will be unknown."""
     names = _of_path(host, target, held, facts) if target.startswith("/") else (target.rstrip("/"),)
     for name in names:
         for mark, what in (("@", "snapshot"), ("#", "bookmark")):
@@ -423,9 +421,8 @@ def _of_path(host: Host, path: str, held: Held, facts: Facts) -> tuple[str, ...]
 
 
 def _instead(mount: mounts.Mount) -> str:
-    """Where the question what fsync means there is decided; empty where nothing more can be said.
-
-    (man 5 nfs, soft; man 8 mount, overlay; Linux Documentation/filesystems/overlayfs.rst)"""
+    """Where the question what fsync means there is decided, or empty. (man 5 nfs, soft; man 8 mount, overlay; Linux
+    Documentation/filesystems/overlayfs.rst)"""
     if mount.fstype in ("nfs", "nfs4"):
         soft = "; mounted soft, so a server that is slow to answer costs writes" if "soft" in mount.options else ""
         return f": run zaudit on the server, where its commits become durable or not{soft}"
@@ -468,9 +465,8 @@ def covers(root: Subject, dataset: Subject) -> bool:
 
 
 # -- what a target brings along ---------------------------------------------------------------------------------------
-# What a target brings along: a database that keeps something on what is audited is as safe as everything that it uses, so
-# each dataset on which it keeps files is audited too, whatever was named; and so on, for the databases that keep files on
-# that. And a pool is as safe as the datasets of this host that hold its leaves.
+# A database is as safe as everything that it uses: each dataset with its files is audited too, and so on for the databases
+# on that. A pool is as safe as the datasets of this host that hold its leaves.
 
 MOST = 64  # datasets that one database brings; for each some commands are run, and a process of anybody may have many links
 SELF = "self"  # in place of a process: a database that the user named by its folder
@@ -479,8 +475,8 @@ _NAME = re.compile(r"[A-Za-z][^@#]*", re.DOTALL)
 
 
 def expand(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
-    """The datasets that were not named, and why each is audited. roots: those that were, each with all below it. Where a
-    database keeps its files is unknown afterwards, where it would bring more than MOST."""
+    """The datasets that were not named, and why each is audited. roots: the named ones, each with all below it. Where a
+    database would bring more than MOST, the places of its files become unknown."""
     found: dict[Subject, str] = {}
     while True:
         before = len(found)

@@ -1,9 +1,9 @@
 """What on this host uses its datasets and volumes: swap, virtual machines, targets of LIO, SCST, tgt and NVMe over Fabrics,
 volumes of Kubernetes, containers, LVM and multipath.
 
-What drops the flushes of those above it keeps nothing that they have been told is stable: a guest with cache=unsafe, a target
-that says that it has no cache and has one, or that skips flushes. Such a write waits in memory (page cache or ARC).
-A guest counts only for what it has open, and for writes: who names his process like QEMU can claim any disk."""
+A layer that drops flushes loses what those above it believe stable: a guest with cache=unsafe, a target that hides its
+cache or skips flushes. Such a write waits in memory (page cache or ARC). A guest counts only for what it has open for
+writing: any process named like QEMU can claim any disk."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def _called(what: str, name: str) -> str:
 
 
 def _in_turns(disks: Iterable[GuestDisk], held: Mapping[str, object]) -> list[tuple[int, GuestDisk]]:
-    """(its place among the disks of its guest, a disk): the first of each, then the second, so that who has many keeps none of
-    the others from being looked up."""
+    """(its place among the disks of its guest, a disk): the first of each, then the second, so that a guest with many
+    delays no other."""
     counted, found = Counter[str](), list[tuple[int, GuestDisk]]()
     for disk in disks:
         if disk.process in held:
@@ -285,7 +285,7 @@ class _Users:
                 self.by[dataset.name][seen] = _called("container", found[1])
 
     def at_start(self) -> Mapping[str, Mapping[Evidence, str]] | Unknown:
-        """By dataset; unknown where one of their disks cannot be followed, or the guests of the host are not those of a
+        """By dataset; unknown where one of their disks cannot be followed, or the guests of the host are not seen from a
         container."""
         every, disks = self.facts.get(HOST, "all_processes"), self.facts.get(HOST, "guests_set_to_drop")
         if unseen := [each for each in (every, disks) if isinstance(each, Unknown)]:
@@ -352,7 +352,6 @@ class _Users:
 
 
 # -- swap, LVM and multipath ------------------------------------------------------------------------------------------
-# What of this host itself lies in volumes of ZFS: swap, LVM and multipath.
 
 NAMED = 50  # guests and the like of one dataset: whoever has files on it can start thousands
 MAPPERS = {"LVM": "lvm", "mpath": "multipath"}  # by how the UUID of a device-mapper device begins
@@ -367,8 +366,8 @@ def more(count: int) -> Sequence[Evidence]:
 
 
 def mapped_in_volumes(holders: Holders) -> Mapping[str, Sequence[str]] | Unknown:
-    """By dataset; unknown where a device of LVM or multipath does not lead to its disks. (man 8 dmsetup: the UUID begins with
-    the subsystem)"""
+    """By dataset; unknown where a device of LVM or multipath does not lead to its disks. (man 8 dmsetup: the UUID begins
+    with the subsystem)"""
     inventory = holders.inventory
     found: dict[str, list[str]] = defaultdict(list)
     if not layers.are_devices_read(inventory):
@@ -409,7 +408,6 @@ def swap(swaps: Judged, holders: Holders) -> Judged:
 
 
 # -- what a guest has open --------------------------------------------------------------------------------------------
-# Where what a virtual machine has open lies, by the number of its device.
 
 
 class Numbers:

@@ -1,6 +1,5 @@
-"""One walk over a host: everything that is asked, and the facts that the answers give. Nothing is judged here.
-
-First the host, then pools and datasets, then the disks behind the leaves, as much at once as the answers allow."""
+"""One walk over a host: all questions, and the facts of the answers. Nothing is judged here. First the host, then pools and
+datasets, then the disks behind the leaves, as much at once as the answers allow."""
 
 from __future__ import annotations
 
@@ -47,8 +46,8 @@ class DatabaseError(Stop):
 
 class LookOptions(NamedTuple):
     """What changes the questions. consistent: read the dataset properties in one transaction group. database: what will run
-    there (its page size decides a rule), or empty; directory: of its data, where it does not run; connection: to ask the
-    server itself."""
+    there (its page size decides a rule), or empty. directory: of its data, where it does not run. connection: to the server
+    itself."""
 
     consistent: bool = False
     database: str = ""
@@ -144,8 +143,8 @@ def _option_facts(wanted: LookOptions) -> list[Fact]:
 def _roots(
     gatherer: Gatherer, facts: Facts, inventory: Facts, host: Host, names: Sequence[str]
 ) -> tuple[tuple[Subject, ...], Sequence[str]]:
-    """The datasets that the names mean, the root dataset of every imported pool when there are none; and all imported pools,
-    as far as they can be listed."""
+    """The datasets that the names mean, or the root dataset of every imported pool; and all imported pools, as far as they
+    can be listed."""
     gatherer.settle(facts, ["zpool_list", "zfs_version", "zfs_userland"])
     pools = witnesses.pool_names(facts)
     if not names:
@@ -174,8 +173,6 @@ def _loaded(gatherer: Gatherer, facts: Facts) -> Judged:
 
 
 # -- the walk ---------------------------------------------------------------------------------------------------------
-# Walks the subjects and asks: host, then pools and datasets, then the disks behind the leaves, as much at once as the answers
-# allow.
 
 PROVIDES = {
     **servers.PROVIDES,
@@ -201,9 +198,8 @@ GRAVEST = ("zfs_get", "zfs_list", "zpool_status")
 
 
 def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
-    """All files that are read once: releases, parameters, kstats, block devices. Starts no command.
-
-    facts of block devices go to the inventory: a host has more of them than the audit is about."""
+    """All files that are read once: releases, parameters, kstats, block devices. Starts no command. The inventory gets the
+    facts of block devices: a host has more of them than the audit is about."""
     first = [
         name for name in of(gatherer.sources, "host") if isinstance(gatherer.sources[name].request(HOST, facts), Read)
     ]
@@ -236,8 +232,8 @@ def _about_disks(source: Source) -> bool:
 def look_at_pools(
     gatherer: Gatherer, facts: Facts, inventory: Facts, roots: Sequence[Subject], imported: Sequence[str] = ()
 ) -> None:
-    """The pools of the roots, the datasets under them, and then the disks behind the leaves, while slower answers still come
-    in; last what the databases on them use elsewhere. imported: names of all pools of this host."""
+    """The pools of the roots, the datasets under them, then the disks behind the leaves, while slower answers come in; last
+    what the databases on them use elsewhere. imported: names of all pools of this host."""
     pools = tuple(dict.fromkeys(pool_of(root) for root in roots))
     for name in GRAVEST:
         gatherer.ask(name, roots if gatherer.sources[name].per == "target" else pools, facts)
@@ -308,7 +304,7 @@ def _look_into(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> No
 
 
 def _ask_disks(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> None:
-    """All that is asked of the disks of these pools; of those of other pools what they are called, where nobody said it."""
+    """All questions about the disks of these pools; of those of other pools only their names, where unknown."""
     leaves = [leaf for leaf in facts.subjects("leaf") if pool_of(leaf) in pools]
     mine = {disk for leaf in leaves for disk in facts.linked(leaf, "disks")}
     disks = sorted(mine | {disk for disk in facts.subjects("disk") if nameless(disk, facts)})
@@ -341,8 +337,8 @@ def _bring(
 def datasets_of(
     gatherer: Gatherer, facts: Facts, pools: Sequence[Subject], roots: Sequence[Subject], more: Sequence[Subject] = ()
 ) -> Iterator[Fact]:
-    """pool.datasets: what is audited of each pool; unknown when one of its roots could not be listed. more: that were not
-    named, each alone: one that could not be looked at is there, and undecided."""
+    """pool.datasets: what is audited of each pool; unknown when one of its roots could not be listed. more: brought in,
+    each alone; one that could not be looked at is there, and unknown."""
     every: dict[Subject, list[Subject]] = {}
     for each in sorted({*facts.subjects("dataset"), *more}):
         every.setdefault(pool_of(each), []).append(each)
@@ -365,9 +361,8 @@ def datasets_of(
 
 
 # -- neighbours -------------------------------------------------------------------------------------------------------
-# Pools that are not audited, as far as they may share a disk with one that is: their leaves and the disks behind these.
-#
-# A log device that also holds the data of another pool dies with it, and waits for it. (``model/vdev.py``)
+# Pools that are not audited, as far as they may share a disk with one that is. A log device that also holds the data of
+# another pool dies with it, and waits for it. (``model/vdev.py``)
 
 COLLECTORS = ("zpool_status", "zpool_status_paths")
 NAMES = ("sysfs_serial", "udev_serial", "nvme_list_serial")
@@ -379,7 +374,6 @@ def nameless(disk: Subject, facts: Facts) -> bool:
 
 
 # -- databases --------------------------------------------------------------------------------------------------------
-# The databases of a host: those that run, and the one that the user named. Each question needs the answers before it.
 
 PLACES: dict[str, tuple[str, ...]] = {
     "database_process": (),

@@ -1,8 +1,7 @@
-"""What several witnesses report about one thing is compared before anything is concluded from it.
+"""Compares several witnesses of one thing before anything is concluded from it.
 
-Each of COMPARERS knows one such thing, and yields the facts that take the place of what is not believed. Where the witnesses
-differ, what depends on it becomes Unknown with both sides named, whatever one of them said; where only one was heard, it is
-believed."""
+Each of COMPARERS knows one such thing, and yields the facts that replace what is not believed. Where witnesses differ, what
+depends on it becomes Unknown with both sides named; a single witness is believed."""
 
 from __future__ import annotations
 
@@ -40,12 +39,10 @@ def compare(facts: Facts, *comparers: Comparer) -> None:
 
 
 # -- the vdevs of a pool ----------------------------------------------------------------------------------------------
-# The vdevs of a pool, as ``zpool status`` lists them and as others do: a row that one of them lost is a hole.
-#
-# ``zdb -C``, ``zpool get all-vdevs`` and ``zpool status -P`` name the same leaves. Where one names a leaf that ``zpool
-# status`` does not, it becomes a leaf of the pool of which nothing is known, so that its rules say so; and what ``zpool
-# status`` says of the make-up of its top-level vdev is not believed. The same for a leaf that stands elsewhere, is of another
-# class, or that only ``zpool status`` names. A command that gave no answer is no witness.
+# ``zdb -C``, ``zpool get all-vdevs`` and ``zpool status -P`` name the same leaves as ``zpool status``. A leaf that it lacks
+# becomes one of which nothing is known, so that its rules say so, and what it says of the make-up of that top-level vdev is
+# not believed. The same for a leaf that is elsewhere, of another class, or that only ``zpool status`` names. A command
+# without an answer is no witness.
 
 TREES = ("zdb_tree", "get_tree", "path_tree")
 BESIDE = {"cache": "cache_leaves", "spare": "spare_leaves"}  # not below a top-level vdev
@@ -54,8 +51,8 @@ SHOWN = 4  # names in a reason
 
 
 class Difference(NamedTuple):
-    """What one witness tells otherwise. missing: from ``zpool status``. elsewhere: (leaf, the top-level vdev that the witness
-    puts it below). reclassed: leaves of another class. extra: leaves that the witness does not name. beside: links of cache
+    """What one witness reports otherwise. missing: from ``zpool status``. elsewhere: (leaf, the top-level vdev of the
+    witness). reclassed: leaves of another class. extra: leaves that the witness does not name. beside: links of cache
     devices and spares that lack one."""
 
     missing: list[LeafRow]
@@ -188,13 +185,12 @@ def _disbelieved(facts: Facts, pool: Subject, found: Difference, why: Unknown) -
 
 
 # -- which disk it is -------------------------------------------------------------------------------------------------
-# Whether all witnesses of a disk describe the same one: model and serial number, as each of them reports them.
+# Whether the witnesses of a disk describe the same one: by model and serial number.
 #
-# The kernel, udev, ``nvme list``, ``nvme id-ctrl`` and ``smartctl`` are asked one after the other, and an answer that is for
-# another disk looks as good as any. They spell one and the same thing differently (the kernel cuts the model of a SATA drive
-# after 16 characters, udev writes blanks as ``_``, smartctl puts the vendor first), so two names are the same where one is
-# part of the other. Behind a USB bridge, a RAID controller, a hypervisor or a network each may rightly name another layer:
-# only disks that are attached by NVMe, SATA or SAS are compared.
+# An answer for another disk looks as good as any. Witnesses spell the same thing differently (the kernel cuts the model of
+# a SATA drive after 16 characters, udev writes blanks as ``_``, smartctl puts the vendor first), so two names are the same
+# where one is part of the other. Behind a USB bridge, a RAID controller, a hypervisor or a network each may rightly name
+# another layer: only disks on NVMe, SATA or SAS are compared.
 
 BLOCKS = "physical_block_bytes"  # what it says depends on what the disk is: one that is virtual says 512 of anything
 BUSES = frozenset({"nvme", "sata", "sas"})
@@ -260,10 +256,8 @@ def _text(facts: Facts, disk: Subject, name: str) -> str:
 
 
 # -- how datasets are mounted -----------------------------------------------------------------------------------------
-# What ``zfs get`` says of a mounted dataset, compared with the mounts themselves.
-#
-# Where the source of a property is "temporary" its value is that of a mount that the command found where it ran, and others
-# may have another one (:mod:`auditor.sources.mounts`).
+# A property with the source "temporary" has the value of the mount where the command ran; others may have another one
+# (:mod:`auditor.sources.mounts`).
 
 TEMPORARY = "(temporary)"  # how the evidence of such a property ends
 HERE = "run in the mount namespace of the host, as root"
@@ -330,13 +324,13 @@ def _temporary(found: Judged) -> bool:
 
 
 # -- zpool events -----------------------------------------------------------------------------------------------------
-# Whether ``zpool events`` has all that the kernel remembers: compared with the list of all pools and the state of the pool.
+# Whether ``zpool events`` has all events: compared with the list of all pools and the state of the pool.
 
 
 def compare_events(facts: Facts) -> Iterator[Fact]:
-    """All pools. The newest events, and the oldest, may be in one list alone: it was asked for at another moment. What is in
-    one alone between two that are in the other was lost. What only -v has is not believed: it prints texts of users as they
-    are (the value of a property that somebody may set, man 8 zfs-allow), so that its lines may be forged."""
+    """All pools. The newest and the oldest events may be in one list alone: it was read at another moment. One that is in
+    one list alone, between two of the other, was lost. What only -v has is not believed: it prints texts of users as they
+    are (the value of a property that a user may set, man 8 zfs-allow), so its lines may be forged."""
     everything = facts.get(HOST, "events").words()
     for pool in facts.linked(HOST, "pools"):
         seen = facts.get(pool, "events").words()
@@ -377,7 +371,7 @@ def _time(event: str) -> str:
 
 
 # -- zpool history ----------------------------------------------------------------------------------------------------
-# What ``zpool history`` says with and without ``-i``: a command that one of them lacks was lost, or just given.
+# A command that ``zpool history`` has only with, or only without ``-i`` was lost, or given just now.
 
 _COMMAND = re.compile(zpool_history.COMMANDS)
 
@@ -400,17 +394,14 @@ def _lines(pool: Subject, name: str, facts: Facts) -> Counter[str] | None:
 
 
 # -- which pools are imported -----------------------------------------------------------------------------------------
-# Which pools are imported: ``zpool list`` says it, and the kernel, which has a folder below /proc/spl/kstat/zfs for each and
-# names in its tables of mounts those that have a file system mounted.
+# ``zpool list`` says it, and the kernel: a folder below /proc/spl/kstat/zfs for each, and the tables of mounts.
 
 KSTATS, MOUNTS = "/proc/spl/kstat/zfs", "/proc/1/mountinfo"
 
 
 def pool_names(facts: Facts) -> list[str] | None:
-    """All that any of them names, or None when none could say.
-
-    Where they differ, which pools are imported is unknown, and so is what zpool list did not say of one; the pool itself is
-    looked at like any other."""
+    """All that any of them names, or None when none could say. Where they differ, which pools are imported is unknown, and
+    so is what zpool list did not say of one; the pool itself is audited like any other."""
     listed, kernel = facts.get(HOST, "imported_pools"), _names(facts, "kstat_pools")
     names = [pool.name for pool in facts.linked(HOST, "imported_pools")]
     mounted = sorted({name.rpartition("=")[0].partition("/")[0] for name in _names(facts, "zfs_mounts") or ()})
@@ -441,9 +432,8 @@ def _names(facts: Facts, name: str) -> list[str] | None:
 
 
 # -- the mounts of databases ------------------------------------------------------------------------------------------
-# The mounts that a database's process sees, against those that ``zfs get`` names and the devices of its folders: a line that
-# is lost from its table would put the files below it on another file system. In a container, whose root is another one, only
-# the devices are compared.
+# The mounts of a database's process, against those of ``zfs get`` and the devices of its folders: a lost line would put its
+# files on another file system. In a container, whose root is another one, only the devices are compared.
 
 VOLUMES = (
     "btrfs",
@@ -500,8 +490,8 @@ def _dataset_lost(database: Subject, table: Sequence[mounts.Mount], points: Mapp
 
 
 def _another_root(table: Sequence[mounts.Mount], points: Mapping[str, str]) -> bool:
-    """Whether its root is not that of the host: a layer, a dataset that the host has mounted elsewhere (a container of LXC),
-    or any file system but the dataset that is at the root of the host."""
+    """Whether its root is not that of the host: a layer, a dataset that the host mounts elsewhere (a container of LXC), or
+    any file system but the dataset at the root of the host."""
     root = mounts.mount_of(table, "/")
     if root is None:
         return False

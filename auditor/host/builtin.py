@@ -17,10 +17,8 @@ from auditor.host.children.reader import Closing
 from auditor.host.process import Output
 from auditor.host.request import Capture
 
-# C libraries by their sonames, which the dynamic linker looks up.
-#
-# ``ctypes.util.find_library`` would start /sbin/ldconfig, and gcc and ld of whatever PATH zaudit was started with; pyudev calls
-# it, psycopg does, and pyzfs through cffi. From here on it starts nothing and knows these libraries alone.
+# C libraries by their sonames. ``ctypes.util.find_library`` would start /sbin/ldconfig, and gcc and ld of the caller's
+# PATH; pyudev and psycopg call it, and pyzfs through cffi. The replacement starts nothing and knows these libraries alone.
 
 
 def by_soname() -> None:
@@ -56,14 +54,13 @@ def script(text: str) -> str:
 
 # All properties of a dataset subtree in one transaction group, by a read-only ZFS channel program through libzfs_core.
 #
-# ``zfs get -r`` reads one dataset after the other: a ``zfs set`` or a rename in between shows half. A channel program runs
-# while nothing can change. It needs root and pyzfs (Debian: python3-pyzfs), which mostly belongs to the system's Python, and it
-# may hang in the kernel: so it runs as :func:`script` by ``python3 -I -c``, with this Python where it has pyzfs. It is asked
-# for by name, and so recorded without its text.
+# ``zfs get -r`` reads one dataset after the other: a ``zfs set`` or a rename in between shows half. During a channel
+# program nothing can change. It needs root and pyzfs (Debian: python3-pyzfs), mostly of the system's Python, and may hang
+# in the kernel: so it runs as :func:`script` by ``python3 -I -c``, with this Python where it has pyzfs. Its name stands for
+# it in questions and recordings.
 #
-# What it cannot say: ``mounted`` (refused by prop_valid_for_ds) and ``encryption`` (get_special_prop has no case for it, so it
-# would be looked up among the settings, where it is not kept, and come out as the default, "off"). (man 8 zfs-program; OpenZFS
-# module/zfs/zcp_get.c)
+# It has no ``mounted`` (refused by prop_valid_for_ds) and no ``encryption`` (get_special_prop has no case for it: it would
+# come out as the default, "off"). (man 8 zfs-program; OpenZFS module/zfs/zcp_get.c)
 
 LZC_NAME = "lzc"  # argv: (NAME, pool, dataset, property...); no program of that name is started
 LZC_CANNOT_SAY = frozenset({"mounted", "encryption"})
@@ -108,10 +105,9 @@ return answer
 
 
 def read_properties(pool: str, root: str, properties: list[str]) -> str:
-    """The text of ``zfs get -Hp -r -o name,property,value,source`` for root and all below it, in order of name.
-
-    Raises what libzfs_core raises (no such pool, not root, out of memory: the program may use 64 MiB and the most instructions
-    that the kernel grants) and ValueError for a pool whose name the answer could not be told from."""
+    """The text of ``zfs get -Hp -r -o name,property,value,source`` for root and all below it, in order of name. Raises what
+    libzfs_core raises (no such pool, not root, out of memory: the program may use 64 MiB and the most instructions that the
+    kernel grants) and ValueError for a pool whose name would make the answer ambiguous."""
     import libzfs_core
 
     if pool in ("default", "temporary", "$recvd"):
@@ -148,9 +144,8 @@ sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
 """
 
 
-# udev's database of block devices through pyudev, in the record form of ``udevadm info --export-db``.
-#
-# One form for both ways, so that one parser reads them and a recording does not depend on which was there.
+# udev's database of block devices through pyudev, in the record form of ``udevadm info --export-db``: one parser, and the
+# same recording.
 
 UDEV_ARGV = ("udevadm", "info", "--export-db")
 
@@ -175,16 +170,16 @@ def export_udev(udev: Any) -> str:
 
 
 # The kernel's log from /dev/kmsg, one record at a time. A question has a name and asks for the whole log;
-# :mod:`auditor.verify.trial` reads what comes while something runs.
+# :mod:`auditor.verify.trial` reads what comes during a run.
 #
-# Any local user can put whole lines into the text of a record: the kernel logs a mount option that it does not know, with the
-# newlines in it. syslog(2) gives each of those lines a time stamp of its own, as if the kernel had said it, and so does dmesg
-# without /dev/kmsg. Here one read() returns one record, "priority,number,microseconds,flags;text", and a newline is "\x0a":
-# only the text before it counts. No program can write a record of the kernel's facility.
+# Any local user can put whole lines into the text of a record: the kernel logs an unknown mount option with its newlines.
+# syslog(2) gives each line its own time stamp, as if the kernel had said it, and so does dmesg without /dev/kmsg. Here one
+# read() returns one record, "priority,number,microseconds,flags;text", and a newline is "\x0a": only the text before it
+# counts. No program can write a record of the kernel's facility.
 #
-# The first record has the number 0 and no number is left out, also after dmesg --clear. Records that were dropped before they
-# could be read are an error (EPIPE): "nothing was logged" is seen, not assumed.
-# (Linux Documentation/ABI/testing/dev-kmsg; kernel/printk/printk.c devkmsg_read, devkmsg_write)
+# The first record has the number 0 and no number is left out, also after dmesg --clear. Records that were dropped before
+# they could be read are an error (EPIPE): "nothing was logged" is seen, not assumed. (Linux
+# Documentation/ABI/testing/dev-kmsg; kernel/printk/printk.c devkmsg_read, devkmsg_write)
 
 KMSG = "kmsg"  # argv: (KMSG, what is looked for); no program of that name is started
 KMSG_PATH = "/dev/kmsg"
@@ -218,8 +213,8 @@ def open_kmsg() -> int:
 
 
 def kmsg_records(log: int) -> Iterator[Record | None]:
-    """All records from the descriptor's position to the end; those of programs have no text. None stands for records that were
-    dropped before they could be read, for one that is not understood, and for the rest of too many. Raises OSError."""
+    """All records from the descriptor's position to the end; those of programs without text. None stands for records that
+    were dropped, one that is not understood, and the rest of too many. Raises OSError."""
     for _ in range(MOST_RECORDS):
         try:
             data = os.read(log, RECORD_BYTES)

@@ -1,12 +1,11 @@
 """The one seam to the machine: a Host runs commands and reads files, live or from a recording.
 
-Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands that a source declares,
-and this Python itself for files of others, which are read with the rights of their owner (:mod:`.owner`); files judged
-before they are opened, so that no device, FIFO or socket ever is (``children.reader``), but for the kernel's log
-(:mod:`.builtin`); LC_ALL=C and TZ=UTC, so that their output does not depend on the caller; each command in its own process
-group, killed with all that it started at the time-out and then waited for at most two seconds (a suspended pool leaves
-processes in uninterruptible sleep); output bounded, of one and of all together; every failure is a value.
-"""
+Safety (tests hold each line): never a shell; tools only from a fixed PATH; only commands that a source declares, and this
+Python itself for files of others, with the rights of their owner (:mod:`.owner`); files judged before they are opened, so
+that no device, FIFO or socket ever is (``children.reader``), but for the kernel's log (:mod:`.builtin`); LC_ALL=C and
+TZ=UTC, so that output does not depend on the caller; each command in a separate process group, killed with all that it
+started at the time-out and then waited for at most two seconds (a suspended pool leaves processes in uninterruptible
+sleep); output bounded, of one and of all together; every failure is a value."""
 
 from __future__ import annotations
 
@@ -37,11 +36,8 @@ ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", 
 
 
 class Host(Protocol):
-    """Gives an answer to each question, in a time that is bounded.
-
-    now: seconds since the epoch; euid: who asks (0 is root). at_once: how many questions may be asked beside each other, from
-    threads; 1 of a host that need not be waited for.
-    """
+    """Answers each question in a bounded time. now: seconds since the epoch. euid: who asks (0 is root). at_once: how many
+    questions threads may ask at the same time; 1 of a host that never waits."""
 
     now: float
     euid: int
@@ -75,10 +71,8 @@ def readable(pattern: str) -> bool:
 
 
 class LiveHost:
-    """This machine. timeout_s: of one question; deadline_s: of all together, from now on, or 0.
-
-    What may hang in the kernel is done in a thread of its own, which is then left behind, or in another process.
-    """
+    """This machine. timeout_s: of one question; deadline_s: of all together, from now on, or 0. What may hang in the kernel
+    runs in a thread that can be left behind, or in another process."""
 
     at_once = AT_ONCE
 
@@ -206,14 +200,14 @@ def _udev() -> Capture | None:
     return Capture(0, answer.encode("utf-8", "surrogateescape"), b"", time.monotonic() - began)
 
 
-# A host that alone knows the DSN of ``--db``: whoever asks it names the connection by a word, and so do its answers.
+# A host that alone knows the DSN of ``--db``: questions and answers name the connection by a word.
 
 _WORDS = re.compile(rb"(?s): (?!No module named).*")
 
 
 class HidingHost:
-    """Passes every question on; that of the database with its DSN in the place of the word, and its answer without the words of
-    an error, which name hosts and people. dsn: of the only connection that is asked."""
+    """Passes every question on; that of the database with its DSN in place of the word. Its answer lacks the words of an
+    error, which name hosts and people. dsn: of the only connection that is asked."""
 
     def __init__(self, host: Host, dsn: str) -> None:
         self.now, self.euid, self.at_once = host.now, host.euid, host.at_once
@@ -241,8 +235,8 @@ class HidingHost:
         return self._host.steady(path)
 
 
-# Reading the files that a collector asks for: the machine's own here, those of others with their rights (``owner``). Sizes
-# and numbers are bounded (``request``), and of what may hold passwords only a part is kept (``allowed``).
+# Reading the files that a source asks for: the machine's own here, those of others with their rights (``owner``). Sizes and
+# numbers are bounded (``request``), and of what may hold passwords only a part is kept (``allowed_part``).
 
 _OF_PROCESS = re.compile(r"/proc/(\d+|self)/(.+)", re.DOTALL)
 _OF_EACH = re.compile(r"/proc/(\d+|\*)/(.+)", re.DOTALL)
@@ -261,11 +255,10 @@ def read_files(
     blocks: bool = False,
     trusted: bool = False,
 ) -> Files:
-    """Expand the patterns and read what they name; symbolic links are noted, and followed only to regular files.
-
-    others: what was seen of the processes whose files are asked for. owner: the folder whose owner's rights are taken below
-    /proc/self/root. blocks: of these nothing but the sizes of blocks is asked. trusted: of the machine's own files only those
-    that nobody but root and this user could have put there or changed."""
+    """Expand the patterns and read what they name; symbolic links are noted, and followed only to regular files. others:
+    what was seen of the processes whose files are wanted. owner: the folder whose owner's rights count below
+    /proc/self/root. blocks: read only the sizes of blocks. trusted: of the machine's own files only those that no one but
+    root and this user could have put there or changed."""
     found: Answers = {}, {}, {}, {}, {}
     seen = others or Others()
     mine: list[str] = []
@@ -420,8 +413,8 @@ _PROCESS = re.compile(r"/proc/(?:\d+|self)/(environ|maps|cmdline|status|stat)")
 
 
 def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
-    """The part of a file that is kept, or None: nothing of it. name: its path. wide: it is one of many that a pattern means.
-    Lines of a configuration keep their number."""
+    """The part of a file that is kept, or None. name: its path. wide: one of many that a pattern means. Lines of a
+    configuration keep their number."""
     if PROCESS_ROOT.match(name):
         last = name.rpartition("/")[2]
         if "*" in last:  # sizes of blocks, and how many files have them; a question mark for any other line

@@ -22,8 +22,8 @@ from auditor.host.children.reader import DONE, END, ERROR, REFUSED, TEXT, reason
 from auditor.host.process import Time, within
 from auditor.host.request import AFTER_KILL_S, UNANSWERED
 
-# On whose account it goes what a process costs those who read it: a user has a share of a question, with all that he may call
-# himself. Whoever has a range of uids (man 5 subuid), or is root in a container, can be thousands of users.
+# Whose share pays for reading a process: a user has one, with all that he may call himself. Who has a range of uids (man 5
+# subuid), or is root in a container, can be thousands of users.
 
 SUBORDINATE = "/etc/subuid"
 # uids of one user or container (man 5 login.defs, SUB_UID_COUNT; man 1 systemd-nspawn, --private-users)
@@ -46,8 +46,8 @@ class Accounts:
         self._here = _namespace("self")
 
     def of(self, number: str) -> int:
-        """0 for root's; the higher, the more users may be one: who could choose among many uids comes behind those who
-        could not. ENDED for a process that has."""
+        """0 for root's; the higher, the more users may be one: who can choose among many uids comes last. ENDED for a
+        process that has."""
         if (uid := user(number)) is None:
             return ENDED
         for first, count in self._ranges:
@@ -59,7 +59,7 @@ class Accounts:
 
 
 def user(number: str) -> int | None:
-    """Who runs a process: its real user, also where its folder is shown as root's. None where it has ended."""
+    """The real uid of a process, also where its folder is shown as root's. None where it has ended."""
     found = _UID.search(status(number))
     return int(found[1]) if found else None
 
@@ -78,14 +78,13 @@ def _namespace(number: str) -> str:
     return ""
 
 
-# Files of others, read with the rights of their owner, by a process of its own that has these and no more.
+# Files of others, read by a process with the rights of their owner and no more.
 #
-# What lies below /proc/PID/root is what the process means by a path, and its command line, its environment, its configuration
-# and its mounts are whatever it says: asked to read them, root would read anything for anybody. So a child (``others``)
-# opens them that has entered the mount namespace and the root directory of that process, and has taken its user, its groups and
-# no capability: what that user may not read is not read. For the data of a server that does not run (/proc/self/root) it takes
-# the user that owns the folder which was named, and no group. Without root it has the rights that zaudit has. It is bounded in
-# time, memory, descriptors and output, and cannot write a file.
+# Below /proc/PID/root lies what the process means by a path, and its command line, environment, configuration and mounts
+# are whatever it says: root would read anything for anybody. So a child (``others``) enters the mount namespace and root
+# directory of that process, and takes its user, its groups and no capability: what that user may not read is not read. For
+# the data of a server that does not run (/proc/self/root) it takes the user that owns the named folder, and no group.
+# Without root it has zaudit's rights. It is bounded in time, memory, descriptors and output, and cannot write a file.
 
 PIPE = 1 << 16  # what a pipe holds
 FRAMES = request.QUESTION_BYTES + 16 * request.MIB  # with the names, the targets of links and what went wrong
@@ -100,7 +99,7 @@ class Answer(NamedTuple):
 
 
 class Others:
-    """What one look at a host reads of others: the processes that it holds on to, and how much it read for each user."""
+    """The processes that one look at a host holds on to, and how much it read for each user."""
 
     def __init__(self) -> None:
         self._held: dict[str, int] = {}
@@ -108,8 +107,8 @@ class Others:
         self._lock = threading.Lock()
 
     def process(self, number: str) -> int:
-        """A descriptor of /proc/NUMBER, the same every time: where the number goes to another process, it leads nowhere.
-        Raises OSError."""
+        """A descriptor of /proc/NUMBER, always the same: where the number goes to another process, it leads nowhere. Raises
+        OSError."""
         with self._lock:
             if number not in self._held:
                 self._held[number] = os.open(f"/proc/{number}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -117,8 +116,8 @@ class Others:
 
     def read(self, process: str, patterns: Sequence[str], owner: str, timeout_s: float) -> list[Answer] | str:
         """What patterns below its root directory name, each with ``+`` before it where more than links is wanted and ``=``
-        for sizes of blocks; or why nothing was read. process: a number, or self: then owner is the folder whose owner's rights
-        are taken."""
+        for sizes of blocks; or why nothing was read. process: a number, or self: then owner is the folder whose owner's
+        rights are taken."""
         kind, where, user = "folder", owner or "/", ITSELF
         passed: list[int] = []
         if process != "self":
@@ -274,12 +273,11 @@ def frames(heard: bytearray) -> Iterator[Answer]:
 
 # Files of /proc about a process which the kernel reads out of its memory, or for which it asks who may look into it.
 #
-# A reader of these files waits while the process holds its memory lock, and a process can hold it for as long as it likes: if
-# it has a file system of its own (FUSE) that does not answer, a thread that reads its own memory there waits, and so does the
-# start of another program, which closes a file there. So a separate process of zaudit reads them (``others``), one after
-# the other; if it is silent for too long it is killed and left behind, and another one continues with the next process. A user
-# whose processes together took too much time, or had too much to say, is skipped from then on, so that the others are read
-# (``Accounts``). (Linux mm/memory.c __access_remote_vm, kernel/fork.c mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and
+# A reader waits while the process holds its memory lock, for as long as it likes: a thread that reads its own memory on a
+# FUSE file system of its user waits there, and so does the start of another program, which closes a file there. So a
+# separate process reads them (``others``), one after the other; if it is silent for too long it is killed, and another one
+# continues with the next process. A user whose processes took too much time or text is skipped from then on (``Accounts``).
+# (Linux mm/memory.c __access_remote_vm, kernel/fork.c mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and
 # exec_update_lock, fs/fuse/dev.c request_wait_answer)
 
 # what is told of every process without either; of process 1, which is root's, everything is
@@ -302,9 +300,9 @@ SILENT, LEFT_OUT = UNANSWERED
 def read_memory(
     paths: Sequence[str], held: tuple[str, int] | None, timeout_s: float, said: Callable[[str, str, bytes], None]
 ) -> None:
-    """Say what came of each path (/proc/NUMBER/..., a pattern behind that), as ``Reader`` does. held: a number,
-    and a descriptor of its folder that leads nowhere when the number goes to another process. Where the line of a process in
-    stat is not had, its status is said in its place."""
+    """Say what came of each path (/proc/NUMBER/..., a pattern behind that), as ``Reader`` does. held: a number, and a
+    descriptor of its folder that leads nowhere when the number goes to another process. Where the line of a process in stat
+    is missing, its status comes in its place."""
     look = _Look(held, timeout_s, said)
     rest = list(paths)
     while rest:
@@ -377,8 +375,8 @@ class _Look:
         return done, f"{SILENT}{ALL * self._timeout_s:g} s"
 
     def _behind(self, paths: list[str], why: str) -> list[str]:
-        """What is still to be read where no more was heard, without the process that is the reason, and without those of users
-        that had their share. Root's come first: nobody else makes them wait."""
+        """The rest after a stop, without the process that caused it, and without those of users that had their share.
+        Root's come first: no one else makes them wait."""
         stuck = ""
         if paths and why != ENOUGH:
             stuck = _number(paths[0])
@@ -396,8 +394,8 @@ class _Look:
         return [each for _, each in sorted(rest, key=lambda each: each[0])]
 
     def _had_enough(self, path: str, seconds: float, size: int, count: int) -> bool:
-        """Whether the user of this process, which took so long and said so much, had all that is for one. That it takes long
-        is never root's fault."""
+        """Whether the user of this process, with so much time and text, had his whole share. That it takes long is never
+        root's fault."""
         if seconds <= SLOW_S and size <= SHORT and count <= 1:
             return False
         if (account := self._accounts.of(_number(path))) == ENDED:
@@ -422,8 +420,8 @@ class _Look:
 
 
 def started(pid: int) -> int:
-    """When a process started (field 22 of /proc/PID/stat; its name may hold spaces and brackets), in ticks since the machine
-    did; 0 where there is none, UNTOLD for one that lets its reader wait."""
+    """When a process started (field 22 of /proc/PID/stat; its name may hold spaces and brackets), in ticks since the
+    machine did; 0 where there is none, UNTOLD for one that makes its reader wait."""
 
     def look() -> int:
         try:

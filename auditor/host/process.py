@@ -33,8 +33,8 @@ from auditor.host.request import (
     Capture,
 )
 
-# What may take long: waiting in which only the time counts that somebody really waited, calls that are given up when they hang
-# in the kernel, and calls next to each other. Threads do not keep the program from ending: it ends by os._exit().
+# What may take long: waits that count only real waiting, calls that are given up when they hang in the kernel, and parallel
+# calls. Threads do not keep the program alive: it ends by os._exit().
 
 SLICE_S = 0.25
 PATIENCE = 40  # slices in which no thread does anything although something is to be done: they have ended
@@ -56,10 +56,8 @@ class Time(NamedTuple):
 
 
 def slices(seconds: float) -> Iterator[float]:
-    """The time-outs of waits, one after the other, that are so many seconds together.
-
-    A wait counts for no longer than it was meant to take: who was stopped meanwhile (Ctrl-Z, a virtual machine that was frozen)
-    or got no processor still hears what was said."""
+    """Time-outs of successive waits, so many seconds together. A wait counts for no longer than planned: a process that was
+    stopped meanwhile (Ctrl-Z, a frozen virtual machine) or got no processor still hears what came."""
     while seconds > 0:
         wait, began = min(seconds, SLICE_S), time.monotonic()
         yield wait
@@ -67,8 +65,8 @@ def slices(seconds: float) -> Iterator[float]:
 
 
 def within(allowed: Time, call: Callable[[], T], failed: Callable[[str], T]) -> T:
-    """What a call returns that may hang in the kernel, where nothing ends it: then its thread is left behind, with what it
-    holds. failed: makes an answer of the reason why there is none, which is also what the call raised."""
+    """What a call returns that may hang in the kernel: then its thread is left behind, with what it holds. failed: makes an
+    answer of the reason why there is none, also of what the call raised."""
     answers: SimpleQueue[T | BaseException] = SimpleQueue()
 
     def make() -> None:
@@ -120,8 +118,8 @@ class Workers(Generic[K, T]):
                     self._make()
 
     def ended(self, waiting: Callable[[], None] = lambda: None) -> tuple[K, T]:
-        """The next that was called, in the order in which they end: waits for it, and raises what it raised. Raises MemoryError
-        where its thread had too little memory to say so itself. waiting: called now and then meanwhile."""
+        """The next in the order of ending: waits for it, and raises what it raised. Raises MemoryError where its thread had
+        too little memory to say so. waiting: called now and then meanwhile."""
         idle = 0
         while True:
             idle = 0 if self._busy else idle + 1
@@ -272,8 +270,8 @@ class Output:
         return kept[0], kept[1]
 
 
-# Where a tool lies: in a fixed list of folders, never in the PATH of the caller; and for root only where nobody but root could
-# have put it or could exchange it (:mod:`auditor.host.trust`).
+# Where a tool lies: in a fixed list of folders, never in the caller's PATH; for root only where nobody but root could have
+# put or exchanged it (:mod:`auditor.host.trust`).
 
 VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
 NIXOS = "/run/current-system/sw/bin"  # which has no tools elsewhere; what it links to is in root's /nix/store
@@ -293,9 +291,8 @@ def find_program(names: Iterable[str], path: tuple[str, ...] = PATH) -> tuple[st
 
 
 def refusal(program: str) -> str:
-    """Why a program is not run; empty where it may be.
-
-    It is started by its own name, links and all, since many programs look at what they are called."""
+    """Why a program is not run, or empty. It starts by its own name, links and all: many programs look at what they are
+    called."""
     try:
         node, _ = trust.locate(program)
     except OSError as error:
@@ -305,13 +302,13 @@ def refusal(program: str) -> str:
     return "" if regular and os.access(program, os.X_OK) else "not a program"
 
 
-# A command that runs: in its own process group, bounded in time and output, every failure a value; and that nothing of it
+# A command that runs: in a separate process group, bounded in time and output, every failure a value; nothing of it
 # outlives the program.
 #
-# At the time-out it is killed with its group and then waited for at most two seconds: a suspended pool leaves processes in
-# uninterruptible sleep. What left the group (setsid) is found by a variable in its environment: its parents are dead by then,
-# so it has become a child of zaudit, which adopts orphans (man 2 PR_SET_CHILD_SUBREAPER). Where the kernel does not list
-# children (CONFIG_PROC_CHILDREN), only the group is killed.
+# At the time-out it is killed with its group, and waited for at most two seconds: a suspended pool leaves processes in
+# uninterruptible sleep. What left the group (setsid) is found by a variable in its environment: its parents are dead by
+# then, so it has become a child of zaudit, which adopts orphans (man 2 PR_SET_CHILD_SUBREAPER). Where the kernel does not
+# list children (CONFIG_PROC_CHILDREN), only the group is killed.
 
 PIPE = 1 << 16  # what a pipe holds
 PR_SET_CHILD_SUBREAPER = 36
@@ -340,8 +337,8 @@ def run(
     part: bool = False,
 ) -> Capture:
     """Run argv[0] (an absolute path) with these environment variables. keep, first, part: as in
-    :class:`auditor.host.request.Run`.
-    total: of all answers of the run, to which this one is added. folder: in which it is started."""
+    :class:`auditor.host.request.Run`. total: of all answers of the run, to which this one is added. folder: in which it
+    starts."""
     if allowed.seconds <= 0:
         return Capture(None, fault=allowed.late)
     began, mark = time.monotonic(), f"{MARK}={os.getpid()}.{next(_NUMBERS)}."

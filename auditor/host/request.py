@@ -27,15 +27,13 @@ UNASKED = (
 class Run(NamedTuple):
     """A command. argv[0] is a bare name, looked up in a fixed PATH; never a shell.
 
-    package: the Debian package that holds it, for the reason when it is not installed; extra: of zaudit that brings the
-    same. accept: exit codes with which the output is still an answer (smartctl's is a bit mask). also: other names under
-    which vendors ship the same tool. keep: of a long history only the lines in which this regular expression is found are
-    kept, and recorded; first: of the first line in which this one is found, that match at the least, so that the history
-    tells how far it goes back. part: what it printed is kept where it is given up, and not only its beginning. halved: where it
-    is late it is asked again of less at a time (``gather/answer.py``), for which half of what the deadline leaves is spared.
-    free_text: others choose what stands in its values: datasets about which it contradicts itself are asked about one by one,
-    and of an answer that was given up nothing counts (the same).
-    """
+    package: its Debian package, for the reason when it is not installed; extra: of zaudit that brings the same. accept:
+    exit codes with a valid answer (smartctl's is a bit mask). also: other names of the same tool. keep: of a long history
+    keep only lines with this regular expression; first: of the first line with this one, keep that match at least, which
+    tells how far the history goes back. part: keep more than the beginning of what it printed before it was given up.
+    halved: where it is late it is asked again of less (``gather/answer.py``), which half of the rest of the deadline is
+    spared for. free_text: others choose its values: contradicted datasets are asked about one by one, and an answer that
+    was given up counts for nothing."""
 
     argv: tuple[str, ...]
     package: str = ""
@@ -58,13 +56,11 @@ NOTHING_ELSE = re.compile("(?!)")
 class Command(NamedTuple):
     """Which command lines a source may run, and what makes them another question.
 
-    begins: the words that are always first. options: others that may follow; others: what else may, the whole of each word.
-
-    Properties and columns, and options of form, are not what a question is about (``recording/lookup.py``). apart: options
-    that make it another question, with their value where they have one. valued: options whose value is the next word. lists:
-    those whose value is a list with commas; PROPERTIES for the first word that is no option. named: where all words after so
-    many are such a list, of which there is one at the least. table: it prints properties of datasets, a cell between tabs.
-    """
+    begins: the first words. options: others that may follow; others: what else may, by whole words. Properties, columns and
+    options of form are not what a question is about (``recording/lookup.py``). apart: options that make it another
+    question, with their value if any. valued: options whose value is the next word. lists: those whose value is a list with
+    commas; PROPERTIES for the first word that is no option. named: all words after so many are such a list, of at least
+    one. table: it prints properties of datasets, a cell between tabs."""
 
     begins: tuple[str, ...]
     options: frozenset[str] = frozenset()
@@ -117,11 +113,10 @@ def command(
 class Read(NamedTuple):
     """Files: glob patterns with ``*`` (no ``**``) for files and symbolic links under /sys, /proc, /etc, /run and /dev.
 
-    What lies below /proc/PID/root is read with the rights of that process. owner: the folder whose owner's rights are taken
-    for what lies below /proc/self/root; of no matter to all else. blocks: of files below such a root nothing is read; asked is
-    which sizes the blocks of those have that have more than one, and how many have not. trusted: what others than root and this
-    user could have put there, taken away or changed is an error (``host/trust.py``); of files of the machine.
-    """
+    Below /proc/PID/root the rights of that process count. owner: the folder whose owner's rights count below
+    /proc/self/root. blocks: of files below such a root read only the sizes of their blocks, of those with more than one,
+    and how many have not. trusted: an error for what others than root and this user could have put there, removed or
+    changed (``host/trust.py``); of files of the machine."""
 
     patterns: tuple[str, ...]
     owner: str = ""
@@ -141,12 +136,9 @@ Request = Run | Read | Skip
 
 
 class Capture(NamedTuple):
-    """What a command did. exit: None when it never ended by itself. fault: empty, or why there is no answer
-    ("not installed", "timed out after 30 s", UNASKED, ...).
-
-    keep: with which its lines were chosen. lacks: what is asked now (properties, columns, options) and was not when it was
-    recorded. columns: those that were, where they are others.
-    """
+    """What a command did. exit: None when it did not end by itself. fault: why there is no answer ("not installed", "timed
+    out after 30 s", UNASKED, ...), or empty. keep: with which its lines were chosen. lacks: properties, columns and options
+    that today's question has and the recorded one had not. columns: those that it had, where they differ."""
 
     exit: int | None
     stdout: bytes = b""
@@ -159,11 +151,9 @@ class Capture(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What a command answered: text (UTF-8, with surrogateescape for what is not) and the command as a user would type it.
-
-    lacks, columns: as of a :class:`Capture`. The answer of an older recording knows nothing of what it lacks: a parser that
-    concludes from absence, or counts columns, looks at them first.
-    """
+    """A command's answer: text (UTF-8, with surrogateescape for what is not) and the command as a user would type it.
+    lacks, columns: as of a :class:`Capture`: a parser that concludes from absence, or counts columns, looks at them
+    first."""
 
     text: str
     command: str
@@ -174,16 +164,14 @@ class Output(NamedTuple):
 
 
 class Files(NamedTuple):
-    """Files as they were read. text: path -> content; of sizes of blocks, pattern -> ``SIZE FILES`` on a line each. links: path
-    of a symbolic link -> its target (as readlink gives it).
+    """Files as they were read. text: path -> content; of sizes of blocks, pattern -> ``SIZE FILES`` on a line each. links:
+    path of a symbolic link -> its target (as readlink gives it). errors: path -> what went wrong ("permission denied").
 
-    errors: path -> what went wrong ("permission denied"). devices: path of a folder of others, or of a link to one -> the
-    device that it is on, ``MAJOR:MINOR``, and BARRED behind it where the process may not write in it; of /proc/PID/fd/N that
-    names a path, NEITHER, GENERIC (of SCSI, /dev/sgN), ``HOW BLOCK MAJOR:MINOR`` or ``HOW FILE MAJOR:MINOR TYPE`` (HOW r or w).
-    changed: of what was read below the root directory of a process, links and folders too, path -> how many seconds after that
-    process started it was changed last (ctime), below 0 before. unkept: words of the allow-lists of now that were in none when
-    it was recorded: what they mean was not kept.
-    """
+    devices: path of a folder of others, or of a link to one -> its device, ``MAJOR:MINOR``, and BARRED behind it where the
+    process may not write in it; of /proc/PID/fd/N that names a path, NEITHER, GENERIC (of SCSI, /dev/sgN), ``HOW BLOCK
+    MAJOR:MINOR`` or ``HOW FILE MAJOR:MINOR TYPE`` (HOW r or w). changed: below the root directory of a process, links and
+    folders too, path -> seconds from the start of that process to its last change (ctime). unkept: words of today's
+    allow-lists that the recording had not."""
 
     text: Mapping[str, str]
     links: Mapping[str, str] = NOTHING
@@ -201,8 +189,8 @@ class Files(NamedTuple):
         return self.errors.get(pattern, "").startswith("no such file")
 
     def complete(self, *patterns: str) -> bool:
-        """Whether each of these patterns was answered and nothing that it names was kept back: an answer that says nothing of
-        a pattern does not say that there is no such file."""
+        """Whether each of these patterns was answered and nothing that it names was kept back: silence about a pattern does
+        not mean that there is no such file."""
         found = (*self.text, *self.links, *(path for path in self.errors if self.absent(path)))
         kept_back = (path for path in self.errors if not self.absent(path))
         return all(any(fnmatchcase(path, pattern) for path in found) for pattern in patterns) and not any(

@@ -1,22 +1,21 @@
 """Who answers at the other end of a connection to a database, and whether it may have a password.
 
-On this host any user may listen where no server does, with a process of any name, and ask for the password in clear. So
-the process at the other end is judged before a byte is sent:
+On this host any user may listen where no server does, with a process of any name, and ask for the password in clear. So the
+process at the other end is judged before a byte is sent:
 
-- one that root, the user of zaudit or the account of the engine runs (``postgres``, ``mysql``), or whose socket nobody else
-  could have put where it was looked for, links on the way included, is the server that was named;
-- any other one must be a server of that name that works in a data directory of its own user, whose ``postmaster.pid`` names
-  it. It is believed about that directory alone. Since any user can make such a directory, it gets no password that it could
-  read (:func:`.sql.postgres_at`, :func:`.sql.mysql_at`);
-- from all others nothing is asked.
+- One that root, the user of zaudit or the account of the engine runs (``postgres``, ``mysql``), or whose socket no one else
+  could have put there, links on the way included, is the named server.
+- Any other one must be a server of that name that works in a data directory of its own user, whose ``postmaster.pid`` names
+  it. It is believed about that directory alone. Any user can make such a directory, so it gets no password that it could read
+  (:func:`postgres_at`, :func:`mysql_at`).
+- All others are asked nothing.
 
 SO_PEERCRED names the process of a unix socket. For TCP the kernel's table of sockets has the other end, where it is on this
-host, with an inode and the user who accepted it. What is on another host is a server that root names. The functions run in
-a script, also of an older Python, and use nothing of this module but each other.
+host, with an inode and the user who accepted it. On another host it is a server that root names. The functions run in a
+script, also of an older Python, and use nothing of this module but each other.
 
 (man 7 unix; man 5 proc_pid_net, proc_pid_status; PostgreSQL manual, Preventing Server Spoofing, and miscinit.c,
-ChangeToDataDir and CreateLockFile; MySQL sql/mysqld.cc, my_setwd)
-"""
+ChangeToDataDir and CreateLockFile; MySQL sql/mysqld.cc, my_setwd)"""
 
 from __future__ import annotations
 
@@ -33,10 +32,9 @@ class UntrustedServer(Exception):
 
 
 def judge(number: int, path: str, names: tuple[str, ...], account: str) -> Any:
-    """What is at the other end of a socket: ({"process": N, "name": of its command} or {"unseen": why}, whether a password may
-    be sent that it can read). Raises UntrustedServer.
-
-    path: that was connected to, for a unix socket. names: that a server may have. account: that runs it."""
+    """What is at the other end of a socket: ({"process": N, "name": of its command} or {"unseen": why}, whether a password
+    may be sent that it can read). path: of a unix socket. names: that a server may have. account: that runs it. Raises
+    UntrustedServer."""
     peer = peer_of(number)
     if peer is None:
         return {"unseen": "the connection leaves this host, or this network namespace"}, True
@@ -49,8 +47,8 @@ def judge(number: int, path: str, names: tuple[str, ...], account: str) -> Any:
 
 
 def peer_of(number: int) -> tuple[int, str, bool] | None:
-    """(uid, process, whether it is a unix socket) of the other end; the process is empty where it is not seen. None where the
-    other end is not on this host. Raises UntrustedServer for one that nobody has accepted."""
+    """(uid, process, whether it is a unix socket) of the other end; the process is empty where not seen. None where the
+    other end is not on this host. Raises UntrustedServer for one that no process has accepted."""
     import os
     import socket
     import struct
@@ -78,7 +76,7 @@ def peer_of(number: int) -> tuple[int, str, bool] | None:
 
 
 def row_of(theirs: Any, mine: Any) -> tuple[int, str] | None:
-    """(uid, inode) of the socket of this host that has these two addresses, or None; the inode is 0 until somebody accepts it.
+    """(uid, inode) of the socket of this host with these two addresses, or None; the inode is 0 until it is accepted.
     Raises OSError where that cannot be seen."""
     import contextlib
     import socket
@@ -187,8 +185,8 @@ def guarded(socket: str, process: str, uid: int) -> bool:
 
 
 def server_of(process: str, uid: int, names: tuple[str, ...], named: bool) -> dict[str, Any]:
-    """{"process": N, "name": of its command} of the server that a process belongs to, or {"unseen": why}. named: it is the one
-    that was meant, though nobody here may look into its folder."""
+    """{"process": N, "name": of its command} of the server that a process belongs to, or {"unseen": why}. named: it is the
+    intended one, though its folder may not be looked into."""
     import os
     import stat
 
@@ -254,16 +252,14 @@ def agree(process: int, home: str) -> None:
 JUDGING = (UntrustedServer, judge, peer_of, row_of, status_of, process_with, of_root, guarded, server_of, agree)
 
 
-# What a running PostgreSQL, MySQL or MariaDB says of its settings, over the connection that ``--db NAME=DSN`` names.
+# What a running PostgreSQL, MySQL or MariaDB reports of its settings, over the connection of ``--db NAME=DSN``.
 #
-# It asks in a read-only session for settings alone, with short time-outs. The drivers (psycopg, PyMySQL) are optional. They may
-# hang where nothing ends them, so the functions here run as :func:`script` by ``python3 -I -c``: with this Python where it has
-# the driver, else with the system's, to which Debian's packages belong. No password goes into the DSN (:func:`fault`), and so
-# into no recording, report or list of processes: libpq takes it from PGPASSFILE, a service or the environment, PyMySQL from the
-# option file that the DSN names.
-#
-# A connection alone does not say on which host the server runs, nor who runs it. The process at the other end of the socket
-# does, and it is judged before it is told anything (above). (PostgreSQL manual, libpq, Connection Strings)
+# It asks in a read-only session for settings alone, with short time-outs. The drivers (psycopg, PyMySQL) are optional, and
+# may hang: so the functions run as :func:`script` by ``python3 -I -c``, with this Python where it has the driver, else with
+# the system's, to which Debian's packages belong. No password goes into the DSN (:func:`fault`), and so into no recording,
+# report or list of processes: libpq takes it from PGPASSFILE, a service or the environment, PyMySQL from the option file
+# that the DSN names. The process at the other end is judged before it is told anything (above). (PostgreSQL manual, libpq,
+# Connection Strings)
 
 REDACTED = "redacted"  # stands for a DSN that is not told
 NAME = "sql"  # argv: (NAME, engine, DSN); no program of that name is started
@@ -358,12 +354,13 @@ def postgres(dsn: str) -> dict[str, Any]:
 
 
 def postgres_at(dsn: str) -> Any:
-    """(a connection, the process of :func:`.sql_peer.judge`). In its first transaction nothing is written, and nothing takes
-    long; each further one begins with :func:`bounded`.
+    """(a connection, the process of :func:`judge`). Its first transaction writes nothing and takes no long time; each
+    further one begins with :func:`bounded`.
 
-    libpq connects step by step, and sends nothing on a socket before the step after the one that connected it. A server of this
-    host that anybody may run gets no password in clear or as MD5, unless the DSN asks for that (require_auth); where libpq is
-    too old to refuse it, it has no password to send. (PostgreSQL manual, PQconnectStartParams; libpq 16, require_auth)"""
+    libpq connects step by step, and sends nothing on a socket before the step after the one that connected it. A server of
+    this host that anybody may run gets no password in clear or as MD5, unless the DSN asks for that (require_auth); where
+    libpq is too old to refuse it, it has no password to send. (PostgreSQL manual, PQconnectStartParams; libpq 16,
+    require_auth)"""
     import os
     import select
     import time
@@ -444,9 +441,9 @@ def mysql(dsn: str) -> dict[str, Any]:
 
 
 def mysql_at(dsn: str) -> Any:
-    """(a connection, the process of :func:`.sql_peer.judge`). Its session writes nothing, and no answer is waited for longer
-    than 5 s. PyMySQL sends a password in clear, or with a key that the server sends, to any server that asks for it so: one of
-    this host that anybody may run gets none."""
+    """(a connection, the process of :func:`judge`). Its session writes nothing, and waits no longer than 5 s for an answer.
+    PyMySQL sends a password in clear, or with a key from the server, to any server that asks for it so: a server of this
+    host that anybody may run gets none."""
     import configparser
     import contextlib
     import os
@@ -532,9 +529,9 @@ def script() -> str:
 
 
 def program(functions: tuple[Callable[..., Any], ...], call: str, words: str) -> str:
-    """A script of these functions that prints what a call gives. words: what is said of an error. A server may answer without
-    end, or not at all, and no time-out of its own holds it: so much memory is all that it gets here, and who asks dies with
-    zaudit. (man 2 setrlimit, PR_SET_PDEATHSIG)"""
+    """A script of these functions that prints what a call gives. words: what is said of an error. A server may answer
+    without end, or not at all: the script has a limit of memory, and dies with zaudit. (man 2 setrlimit,
+    PR_SET_PDEATHSIG)"""
     import inspect
 
     source = "\n".join(inspect.getsource(each) for each in functions)

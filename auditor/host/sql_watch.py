@@ -1,16 +1,15 @@
-"""What a running PostgreSQL, MySQL or MariaDB counts of its own syncs while somebody looks, over the connection of ``--db``.
+"""What a running PostgreSQL, MySQL or MariaDB counts of its syncs meanwhile, over the connection of ``--db``.
 
-A child asks, as for the settings (:mod:`.sql`): in read-only transactions with short time-outs, at the beginning and at
-the end for counters, and about once a second for what its backends wait for. Columns are asked for, never assumed, and
-none but those named here are kept; no query, user, address or database is asked for. It goes on until it is told to end
-(SIGTERM), its time is over or nobody listens any more, and prints what it has as one JSON object: ``before`` and
-``after`` (table -> column -> text), ``waits`` ("TYPE EVENT" -> [backends in all moments, most at once]), ``moments``,
-``threads`` (of the server, as the kernel numbers them), ``settings``, ``from``, ``to``, and the process of
-:func:`.sql_peer.judge`. Of an error only its kind is told, for its words name hosts and people.
+A child asks, as for the settings (:mod:`.sql`): in read-only transactions with short time-outs, at both ends for counters,
+and about once a second for the waits of its backends. Columns are asked for, never assumed, and only those named here are
+kept; no query, user, address or database is asked for. It ends when told (SIGTERM), when its time is over or no one
+listens, and prints one JSON object: ``before`` and ``after`` (table -> column -> text), ``waits`` ("TYPE EVENT" ->
+[backends in all moments, most at once]), ``moments``, ``threads`` (of the server, as the kernel numbers them),
+``settings``, ``from``, ``to``, and the process of :func:`.sql.judge`. Of an error only its kind is kept: its words name
+hosts and people.
 
 (PostgreSQL src/backend/catalog/system_views.sql at 14 to 18; MariaDB and MySQL manuals, Server Status Variables and The
-file_summary_by_event_name Table; man 5 proc_pid_task, proc_tid_children)
-"""
+file_summary_by_event_name Table; man 5 proc_pid_task, proc_tid_children)"""
 
 from __future__ import annotations
 
@@ -49,8 +48,8 @@ class Answer(NamedTuple):
 
 @contextlib.contextmanager
 def watching(wanted: Connection, seconds: float) -> Iterator[Callable[[], Answer]]:
-    """Once it has begun (or could not) the server is asked; gives what ends it and says what it said. Nothing of it is left
-    behind."""
+    """Once it has begun (or could not) the server is asked; gives what ends it and returns its answer. Nothing of it
+    remains."""
     own = sql.importable(wanted.engine)
     tool, fault = (sys.executable, "") if own else process.find_program(("python3",))
     if fault:
@@ -159,8 +158,8 @@ def kind(error: Exception) -> str:
 
 
 def postgres_asks(dsn: str) -> Any:
-    """(counters, what its backends wait for, what is asked once). Each answer is of a transaction of its own, since statistics
-    stay as they are within one. (PostgreSQL manual, stats_fetch_consistency)"""
+    """(counters, waits of its backends, what is asked once). Each answer has its own transaction, since statistics stay as
+    they are within one. (PostgreSQL manual, stats_fetch_consistency)"""
     import re
 
     times = ("fsyncs", "fsync_time", "writes", "write_time")

@@ -1,32 +1,31 @@
-"""Who decides what is under a name: the one judge of "nobody but root and the user who runs zaudit can have put it there".
+"""Who decides what is under a name: the one judge of "only root and the user of zaudit can have put it there".
 
-Every such question ends here: tools and hooks, the policy that nobody names, what alert reported last, the ledger, paths that
-were named to the kernel, and links on the way to a file that zaudit writes.
+All such questions end here: tools and hooks, the policy that is read without a name, what alert reported last, the ledger,
+paths that were named to the kernel, and links on the way to a file that zaudit writes.
 
 A path is walked from / downwards. Each part is held by a descriptor that opens nothing (O_PATH), and judged by it:
 
-- Its folder belongs to root or this user, and nobody else may write there: only they can put, exchange or remove a name in it.
-- In a folder with the sticky bit others may write and yet take nothing away. What is theirs or new they may put there, and a
-  file or link of root's they may have moved there from a folder of their own. A folder of root's they cannot move, since that
-  takes the right to write it. So there a folder counts and nothing else. (Linux fs/namei.c vfs_rename, __check_sticky)
+- Its folder belongs to root or this user, and no one else may write there: only they can put, exchange or remove a name in
+  it.
+- In a folder with the sticky bit others may write and yet remove nothing. They may put things there, and may have moved
+  there a file or link of root's from a folder of their own. A folder of root's they cannot move: that takes the right to
+  write it. So there a folder counts and nothing else. (Linux fs/namei.c vfs_rename, __check_sticky)
 - A link is followed only where it is theirs as well.
 
-Where every part is so, nobody else can exchange any of them later: each exchange takes the right to write one of these
-folders. What was judged is therefore what a later open(2) or execve(2) of the same name finds, and programs are started by
-name. (Started by its descriptor a script would be called /dev/fd/N, and break where it looks next to itself.)
+Then no one else can exchange any part later: that takes the right to write one of these folders. So a later open(2) or
+execve(2) of the same name finds what was judged, and programs are started by name. (Started by its descriptor a script
+would be called /dev/fd/N, and break where it looks next to itself.)
 
 **Others may write** what the mode lets group or others write. To root the group's bits count whatever the group is: group 0
-may have members, and with an access list these bits are its mask, the most that anyone on the list has (man 5 acl). An NFSv4
-list does not show in the mode (TrueNAS, NFS), so for root others may write what has one. An ordinary user stakes no more than
-his own rights: what his own group may write counts as his, since distributions give each user a group of his own and umask
-0002.
+may have members, and with an access list these bits are its mask, the most that anyone on the list has (man 5 acl). An
+NFSv4 list does not show in the mode (TrueNAS, NFS), so for root others may write what has one. An ordinary user risks only
+his own rights: what his own group may write counts as his, since distributions give each user his own group and umask 0002.
 
-**A file system of FUSE** says of owner and mode what the process that serves it likes, and its user may unmount it. So nothing
-in one that another user serves counts, and he is not even asked: he could let the asker wait, where not even SIGKILL ends it.
-That holds for whatever somebody names as well (:func:`reach`), though links and folders of anybody are followed there.
-mountinfo names him (user_id). (Linux fs/fuse/dev.c, request_wait_answer; inode.c, fuse_show_options; man 5
-proc_pid_mountinfo, proc_pid_fdinfo)
-"""
+**A file system of FUSE** reports the owner and mode that its process likes, and its user may unmount it. So nothing in one
+that another user serves counts, and he is not even asked: he could make the asker wait, where not even SIGKILL ends it.
+That holds for whatever a user names too (:func:`reach`), though links and folders of anybody are followed there. mountinfo
+names him (user_id). (Linux fs/fuse/dev.c, request_wait_answer; inode.c, fuse_show_options; man 5 proc_pid_mountinfo,
+proc_pid_fdinfo)"""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ _PART = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Exchangeable(OSError):
-    """Another user can have put something there, or can change it: strerror says what of the way is his, filename where."""
+    """Another user can have put something there, or can change it. strerror: what of the way is his; filename: where."""
 
     def __init__(self, why: str, path: str) -> None:
         super().__init__(errno.EPERM, f"another user could have put it there: {why}", path)
@@ -91,18 +90,16 @@ def by(descriptor: int) -> str:
 
 
 def resolve(path: str) -> str:
-    """The path without links, where nobody else can have put anything on the way. What it leads to may be anybody's.
-
-    Raises Exchangeable, and OSError for what is not there."""
+    """The path without links, where no one else can have put anything on the way. What it leads to may be anybody's. Raises
+    Exchangeable, and OSError for what is not there."""
     node, real = walk(_absolute(path), strict=True)
     os.close(node)
     return real
 
 
 def locate(path: str) -> tuple[int, str]:
-    """(descriptor that opens nothing, path without links) of what nobody else can have put there or can change.
-
-    Raises as :func:`resolve`."""
+    """(descriptor that opens nothing, path without links) of what no one else can have put there or can change. Raises as
+    :func:`resolve`."""
     node, real = walk(_absolute(path), strict=True)
     try:
         if why := _fault(os.fstat(node), real):
@@ -123,9 +120,8 @@ def locate_folder(path: str) -> str:
 
 
 def reach(name: str | os.PathLike[str], folder: int | None = None) -> int:
-    """A descriptor that opens nothing of what somebody named, whoever put it there. Raises Served or OSError.
-
-    folder: in which a name is looked up, where a link is not followed."""
+    """A descriptor that opens nothing of what a user named, whoever put it there. folder: in which a name is looked up,
+    without following a link. Raises Served or OSError."""
     if folder is None:
         return walk(os.fspath(name), strict=False, links=False)[0]
     node = os.open(name, _PART, dir_fd=folder)
@@ -140,11 +136,9 @@ def reach(name: str | os.PathLike[str], folder: int | None = None) -> int:
 def walk(
     path: str, *, strict: bool, links: bool = True, make: Callable[[str, int], None] | None = None
 ) -> tuple[int, str]:
-    """(descriptor that opens nothing, path without links) of what a path leads to; nothing in a file system that another user
-    serves is asked.
-
-    strict: nobody else can have put any part there, and what lies in a folder of others is not even looked at. Otherwise that
-    holds for links, and for the way to them; without links for nothing. make: makes a folder that is not there. Raises
+    """(descriptor that opens nothing, path without links) of what a path leads to; nothing in a file system of another user
+    is asked. strict: no one else can have put any part there, and what lies in a folder of others is not even looked at.
+    Otherwise that holds for links, and for the way to them; without links for nothing. make: makes a missing folder. Raises
     Exchangeable or OSError."""
     at, real, why = _start(path)
     rest, followed = deque(path.split("/")), 0
@@ -311,11 +305,10 @@ def _has_nfs4_list(path: str) -> bool:
 
 # The folder that a file is written into, as a descriptor: found part by part, so that no other user decides where it is.
 #
-# ``openat`` with O_NOFOLLOW for each part of the path (:func:`auditor.host.trust.walk`). A symbolic link on the way is followed
-# only where nobody but root and the user who runs zaudit could have put it or could exchange it; so an owner of a folder on the
-# way chooses among his own folders at most, and cannot lead a write of root into /etc. What is done in the folder afterwards
-# goes through the descriptor: renaming the folder, or putting another in its place, changes nothing. (man 7 path_resolution,
-# man 7 symlink, man 2 open)
+# ``openat`` with O_NOFOLLOW for each part of the path (:func:`walk`). A symbolic link on the way is followed only where
+# only root and the user of zaudit could have put it or could exchange it; so an owner of a folder on the way chooses among
+# his own folders at most, and cannot lead a write of root into /etc. What follows goes through the descriptor: renaming or
+# replacing the folder changes nothing. (man 7 path_resolution, man 7 symlink, man 2 open)
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -326,9 +319,8 @@ class NoPlace(Stop):
 
 @contextmanager
 def held(path: str, *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder, for as long as the block runs. make: the folders that are not there, for their owner alone.
-
-    Raises NoPlace."""
+    """A descriptor of the folder, for the length of the block. make: missing folders, for their owner alone. Raises
+    NoPlace."""
     try:
         node, _ = walk(path, strict=False, make=make_folder if make else None)
         with Closing(node):

@@ -18,12 +18,13 @@ from auditor.host import trust
 from auditor.host.children.reader import Closing
 from auditor.host.trust import NoPlace, held, inside, make_folder
 
-# Files and folders that somebody names, to be read: nothing is opened before it was judged, waited for, or read without bound.
+# Files and folders that a user names, to be read: nothing is opened before it was judged, waited for, or read without
+# bound.
 #
-# A name leads to a descriptor that opens nothing (O_PATH), and into no file system that another user serves
-# (:func:`auditor.host.trust.reach`); what it is, is asked of that descriptor; and what is opened then is that same file,
-# through the descriptor and never by its name again. So no device node, FIFO or socket is opened, whatever lies under the name
-# or is put there meanwhile: opening a tape rewinds it, opening a watchdog starts it. (man 2 open, man 5 proc_pid_fd)
+# A name leads to a descriptor that opens nothing (O_PATH), and into no file system of another user
+# (:func:`auditor.host.trust.reach`). The descriptor shows what it is, and the same file is then opened through it, never by
+# its name again. So no device node, FIFO or socket is opened, whatever is put under the name meanwhile: opening a tape
+# rewinds it, opening a watchdog starts it. (man 2 open, man 5 proc_pid_fd)
 
 NULL = os.makedev(1, 3)  # /dev/null (Documentation/admin-guide/devices.txt of the kernel)
 FILE, FOLDER, BLOCK_DEVICE = stat.S_IFREG, stat.S_IFDIR, stat.S_IFBLK
@@ -36,9 +37,8 @@ class WrongKind(OSError):
 
 
 def open_as(name: str | Path, *kinds: int, folder: int | None = None, flags: int = os.O_RDONLY) -> int:
-    """A descriptor of what a name leads to, where it is one of these kinds. Raises WrongKind or OSError.
-
-    folder: in which a name is looked up, where a link is not followed."""
+    """A descriptor of what a name leads to, where it is one of these kinds. folder: in which a name is looked up, without
+    following a link. Raises WrongKind or OSError."""
     with Closing(trust.reach(name, folder)) as node:
         return _open_node(node, str(name), *kinds, flags=flags)
 
@@ -102,10 +102,8 @@ def private(file: BinaryIO) -> bool:
 
 
 def read(path: Path, limit: int, *, trusted: bool = False) -> bytes:
-    """The whole of a plain file; nothing of /dev/null. Raises OSError with the name and what is wrong.
-
-    limit: bytes. trusted: nobody but root and this user can have put it there, or can change it: for what is read without being
-    named."""
+    """The whole of a plain file; nothing of /dev/null. limit: bytes. trusted: only root and this user can have put it
+    there, or can change it: for what is read without being named. Raises OSError with the name and what is wrong."""
     with Closing(trust.locate(str(path))[0] if trusted else trust.reach(path)) as node:
         found = os.fstat(node)
         if stat.S_ISCHR(found.st_mode) and found.st_rdev == NULL:
@@ -120,8 +118,8 @@ def read(path: Path, limit: int, *, trusted: bool = False) -> bytes:
 
 
 def list_trusted(place: Path, ending: str, most: int) -> list[Path]:
-    """The files of a folder that is read without being named, by name; none where it is not there. Raises OSError where others
-    than root and this user could have put something there, and for more than most files."""
+    """The files of a folder that is read without being named, by name; none where it is missing. Raises OSError where
+    others than root and this user could have put something there, and for more than most files."""
     try:
         names = sorted(
             name
@@ -135,17 +133,17 @@ def list_trusted(place: Path, ending: str, most: int) -> list[Path]:
     return [place / name for name in names]
 
 
-# Files that zaudit writes: whole or not at all, and what was there stays until the new one is complete.
+# Files that zaudit writes: whole or not at all; the old one stays until the new one is complete.
 #
-# Root writes into folders that others own, /home/somebody and /tmp among them. That is safe by construction and needs no owner
-# to be trusted: the folder is held by a descriptor (:mod:`auditor.host.trust`), a new file of an unguessable name is made in it
-# (O_EXCL, mode 0600, whatever the umask), written, synced and renamed there. Only a name in that folder is ever replaced, never
-# the content of a file that was there; its owner could do that himself. What is under the name must be absent, or a plain file
-# of root, of this user or of the owner of the folder: a link, a FIFO, a device or the file of a third is refused.
+# Root writes into folders that others own, /home and /tmp among them. That is safe by construction and needs no trusted
+# owner: the folder is held by a descriptor (:mod:`auditor.host.trust`), a new file of an unguessable name is made in it
+# (O_EXCL, mode 0600, whatever the umask), written, synced and renamed there. Only a name in that folder is ever replaced,
+# never the content of a file; its owner could do that himself. Under the name there must be nothing, or a plain file of
+# root, of this user or of the owner of the folder: a link, a FIFO, a device or the file of a third is refused.
 #
-# A run that is killed by SIGKILL leaves ``.NAME.zaudit-XXXXXXXXXXXXXXXX`` behind: it is locked (man 2 flock) while it is
-# written, and the next run that writes NAME there removes what nobody holds. (An O_TMPFILE would leave nothing, but linkat(2)
-# cannot replace a name.)
+# A run that SIGKILL ends leaves ``.NAME.zaudit-XXXXXXXXXXXXXXXX``: it is locked (man 2 flock) while it is written, and the
+# next run that writes NAME there removes what is unlocked. (An O_TMPFILE would leave nothing, but linkat(2) cannot replace
+# a name.)
 
 SWEPT = 10_000  # entries of a folder that are looked at for what dead runs left
 _STREAM = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,4})")
@@ -164,10 +162,9 @@ class CannotWrite(Stop):
 
 
 def replace(path: Path, content: Content, mode: int = 0o600) -> None:
-    """Write a file, or put the new one in place of the old one. content: all of it, or what writes it. mode: who may read it.
-
-    /dev/null takes everything; what is open already (``-``, /dev/stdout, /dev/stderr, /dev/fd/N) is written to as it is. Raises
-    NoPlace or CannotWrite; BrokenPipeError where nobody reads the stream."""
+    """Write a file, or replace the old one. content: all of it, or what writes it. mode: who may read it. /dev/null takes
+    everything; what is open already (``-``, /dev/stdout, /dev/stderr, /dev/fd/N) is written to as it is. Raises NoPlace or
+    CannotWrite; BrokenPipeError where the stream has no reader."""
     if (number := stream(path)) is not None:
         with complaining(path), os.fdopen(os.dup(number), "wb") as file:
             _fill(file, content)
@@ -236,9 +233,8 @@ def complaining(path: Path, old: object = None) -> Iterator[None]:
 
 @contextmanager
 def scratch(name: str, folder: int, make: Callable[[str, int], int]) -> Iterator[tuple[str, int]]:
-    """(name, descriptor) of something new next to ``name``, which is removed at the end, unless it was renamed.
-
-    make: :func:`create` or :func:`create_folder`. Raises OSError."""
+    """(name, descriptor) of something new next to ``name``, which is removed at the end, unless it was renamed. make:
+    :func:`create` or :func:`create_folder`. Raises OSError."""
     start = f".{name[:50]}.zaudit-"  # at most 200 bytes of the name: a name has 255
     _sweep(start, folder)
     new, made = start + os.urandom(8).hex(), list[int]()
@@ -309,8 +305,8 @@ def _locked(descriptor: int) -> bool:
 
 
 def _sweep(start: str, folder: int) -> None:
-    """Remove what runs left that were killed; only where nobody else could have given something of ours such a name, which
-    many may in a folder like /tmp."""
+    """Remove what killed runs left; only where no one else could have given something of ours such a name, which many may
+    in a folder like /tmp."""
     left = re.compile(re.escape(start) + "[0-9a-f]{16}")
     with os.scandir(folder) as entries:
         names = [each.name for each in islice(entries, SWEPT) if left.fullmatch(each.name)]

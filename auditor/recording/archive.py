@@ -18,11 +18,10 @@ from auditor.host.children.reader import Closing
 from auditor.host.trust import held, inside
 from auditor.text import crowded
 
-# The plain files of a .tar.gz, block by block, as zaudit and the usual tar programs write them. Its content is hostile: every
-# number is bounded before anything is read by it, and what a recording has no use for is refused in one sentence.
-#
-# Not by tarfile, which reads extended headers of any size and takes them apart record by record before it shows a member. Of
-# extended headers only the name and the size count. (POSIX.1-2017, pax; GNU tar manual, Basic Tar Format; RFC 1952)
+# The plain files of a .tar.gz, block by block, as zaudit and the usual tar programs write them. Its content is hostile:
+# every number is bounded before anything is read by it, and what a recording does not need is refused in one sentence.
+# tarfile would read extended headers of any size, record by record, before it shows a member. Of extended headers only the
+# name and the size count. (POSIX.1-2017, pax; GNU tar manual, Basic Tar Format; RFC 1952)
 
 BLOCK = 512
 PIECE = 1 << 16
@@ -58,11 +57,9 @@ class Header(NamedTuple):
 
 
 class Archive:
-    """``for header in archive``: its plain files; :meth:`content` is that of the last one. Raises TarError or OSError.
-
-    limit: bytes that it may unpack to. headers: how many it may have, of folders and extended ones among them. Whoever has
-    come to the end knows that all check sums were right.
-    """
+    """``for header in archive``: its plain files; :meth:`content` is that of the last one. limit: bytes that it may unpack
+    to. headers: at most, of folders and extended ones too. At the end all check sums were right. Raises TarError or
+    OSError."""
 
     def __init__(self, file: BinaryIO, limit: int, headers: int) -> None:
         self._most = self._more = headers
@@ -298,10 +295,9 @@ def _content(line: bytes) -> bytes | None:
     return line if line == b"\n" else None  # an editor has stripped its blank
 
 
-# The members of a recording, from a folder or an archive. Its content is hostile: nothing is extracted to disk, names may not
-# climb, sizes are bounded, and whatever is wrong is a :class:`RecordingError` in one sentence.
-#
-# The limits are those of writing as well (``recording.write``): what was written can be read back.
+# The members of a recording, from a folder or an archive. Its content is hostile: nothing is extracted to disk, names may
+# not climb, sizes are bounded, and whatever is wrong is a :class:`RecordingError` in one sentence. Writing has the same
+# limits (``recording.write``): what was written can be read back.
 
 TOTAL_LIMIT = 256 << 20  # bytes of all members
 MEMBER_LIMIT = 128 << 20
@@ -407,10 +403,9 @@ def _bounded(path: str, name: str, size: int, total: int, count: int) -> None:
         )
 
 
-# Where a recording may be written, and putting it there whole: what was there stays until the new one is complete.
-#
-# Only a recording is ever replaced, and of its folder only what its manifest names. Everything goes through descriptors of
-# folders (:mod:`auditor.host.user_files`): who may write the folder cannot decide where a name leads.
+# Where a recording may be written: whole, and the old one stays until the new one is complete. Only a recording is ever
+# replaced, and of its folder only what its manifest names. Everything goes through descriptors of folders
+# (:mod:`auditor.host.user_files`): who may write the folder cannot decide where a name leads.
 
 
 def is_archive(path: Path) -> bool:
@@ -531,8 +526,8 @@ def _members_of(manifest: bytes) -> Iterator[str]:
 
 
 def _move(new: int, names: list[str], path: Path, folder: int, old: set[str]) -> None:
-    """The members of a folder into another, in place of these old ones; without a manifest meanwhile, so that a mixture of
-    both is no recording."""
+    """The members of a folder into another, in place of these old ones; without a manifest meanwhile, so that a mixture is
+    no recording."""
     with Closing(inside(path.name, folder)) as within:
         there = set(user_files.names(within, ENTRY_LIMIT))
         if foreign := sorted(there.intersection(names) - old):

@@ -185,7 +185,7 @@ def _is_limit(number: int) -> bool:
     return number in (_LIMITS[0], _LIMITS[2]) or number >= _LIMITS[1]
 
 
-# Stand-ins for identities, and one pass that sets them in for thousands of identities at once.
+# Stand-ins for identities, and one pass that replaces thousands of identities.
 
 ATTEMPTS = 50  # until a stand-in is found that is no other's; of names of one character there may be none left
 # a WWN of 64 bits, with what stands before it in udev, smartctl and names of links
@@ -193,10 +193,8 @@ _NAA = re.compile(rb"(0x|3|naa\.|t10\.)?([0-9A-Fa-f]{16})")
 
 
 class StandIns:
-    """value -> stand-in: always the same for the same value, whatever its case, and another one for another value.
-
-    key: secret of this recording. avoid: what no stand-in may be, because it is something else already.
-    """
+    """value -> stand-in: always the same for the same value, whatever its case, and another one for another value. key:
+    secret of this recording. avoid: what no stand-in may be, because it is something else already."""
 
     def __init__(self, key: bytes, avoid: Collection[bytes]) -> None:
         self._key = key
@@ -225,9 +223,8 @@ class StandIns:
 
 
 def _made(value: bytes, key: bytes, attempt: int) -> bytes:
-    """A decimal number keeps its first digit, so that a 64-bit GUID stays one, and so does a WWN, where it says the kind.
-
-    A letter that may be a hexadecimal digit becomes another, so that what is a number stays one."""
+    """A decimal number keeps its first digit, so that a 64-bit GUID stays one, and so does a WWN, where it says the kind. A
+    letter that may be a hexadecimal digit becomes another, so that a number stays one."""
     import hashlib
 
     stream = hashlib.shake_256(key + value.lower() + bytes([attempt])).digest(len(value))
@@ -248,8 +245,8 @@ def _made(value: bytes, key: bytes, attempt: int) -> bytes:
 
 
 def replacer(words: Mapping[bytes, bytes], parts: Mapping[bytes, bytes]) -> Callable[[bytes], bytes]:
-    """Sets in what the mappings say, the longest first. words: only where no letter or digit touches them. parts: wherever
-    they stand, but a number is no part of a longer number."""
+    """Replaces by the mappings, the longest first. words: only where no letter or digit touches them. parts: anywhere, but
+    a number is no part of a longer number."""
     numbers = {each for each in parts if each.isdigit()}
     kinds = (
         (rb"%s", parts.keys() - numbers),
@@ -267,7 +264,7 @@ def replacer(words: Mapping[bytes, bytes], parts: Mapping[bytes, bytes]) -> Call
 
 def any_of(words: Iterable[bytes]) -> bytes:
     """A regular expression for any of the words, the longest first: a tree of their beginnings, so that its speed does not
-    depend on how many they are."""
+    depend on their number."""
     root: _Tree = {}
     for word in words:
         here = root
@@ -292,10 +289,9 @@ def _pattern(tree: _Tree) -> bytes:
     return made
 
 
-# The names and addresses of this host and of others, and which of them are words that stand for something else, too.
-#
-# A host may be called "db", "sda" or "tank". Where its name is also a word of a pool, a dataset or a tool it stays there, and
-# goes where only a host can be meant, and out of names that were made with it (the volume group db-vg).
+# The names and addresses of this host and of others. A host may be called "db", "sda" or "tank". Where its name is also a
+# word of a pool, a dataset or a tool it stays there. It goes where only a host can be meant, and out of names that were
+# made with it (the volume group db-vg).
 
 HOST_FILE = "/proc/sys/kernel/hostname"
 SHORTEST_NAME = 2

@@ -1,10 +1,9 @@
 """What a question is about, so that its answer is found although another release of zaudit asked it in other words.
 
-A command is about its tool, its verb and what else it names: a pool, a disk, the options that make it another question. The
-properties and columns that it lists, and options of form, are not what it is about: an answer to fewer of them serves, and
-says what it lacks. Files are asked for pattern by pattern. What chooses the lines of an answer is a part of the question:
-of lines that were not kept nobody can tell whether they were there.
-"""
+A command is about its tool, its verb and what else it names: a pool, a disk, the options that make it another question. It
+is not about the properties and columns that it lists, or options of form: an answer to fewer of them serves, and says what
+it lacks. Files are asked for pattern by pattern. What chooses the lines of an answer is part of the question: lines that
+were not kept may have been there."""
 
 from __future__ import annotations
 
@@ -48,8 +47,8 @@ class Question(NamedTuple):
 
 
 def question(argv: tuple[str, ...]) -> Question:
-    """Any command, also as an older zaudit spelt it. Of a tool that no source runs every word counts; an option that no source
-    knows may add to an answer, and not change its meaning."""
+    """Any command, also as an older zaudit spelt it. Of a tool that no source runs every word counts; an option that no
+    source knows may add to an answer, and not change its meaning."""
     if argv[:3] == PROGRAM:
         argv = (builtin.LZC_NAME, *argv[4:])
     form = next((each for each in commands() if each.begins_as(argv)), None)
@@ -213,8 +212,8 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-# What recordings of the first edition do not report: how the lines of long answers were chosen then, and what the
-# allow-lists of files that may hold passwords were. Nothing is ever added here.
+# What recordings of the first edition do not report: how the lines of long answers were chosen then, and the allow-lists of
+# files that may hold passwords. Nothing is ever added here.
 
 # command -> digest of the pattern
 CHOSEN: dict[tuple[str, ...], str] = {("zpool", "history"): "e6985e6d9e4a20f9", ("dmesg", "-k"): "8dc5393592ae7229"}
@@ -245,10 +244,9 @@ KEPT = frozenset(
 )
 
 
-# How older recordings asked for the kernel's log: each question ran dmesg with other options. Now /dev/kmsg is read.
-#
-# Whether dmesg read /dev/kmsg or syslog(2) is not in the recording. Among the lines of syslog(2) a user's look like the
-# kernel's. So a line of dmesg may add a finding and takes none away. Nothing is ever added here.
+# How older recordings asked for the kernel's log: dmesg with other options each. Now /dev/kmsg is read. Such a recording
+# does not say whether dmesg read /dev/kmsg or syslog(2), where a user's lines look like the kernel's: a line of dmesg may
+# add a finding and removes none. Nothing is ever added here.
 
 _LEVELS = "emerg,alert,crit,err,warn,notice,info"
 # command -> the question of now

@@ -1,6 +1,5 @@
-"""What a recording is made of: a manifest, which holds the questions, and a member for each answer; and what is left out where
-the answers are larger than a recording may be (``archive``: what is written is read with the same limits).
-"""
+"""A recording: a manifest with the questions, and a member for each answer. Answers larger than a recording may be are left
+out (``archive``: what is written is read with the same limits)."""
 
 from __future__ import annotations
 
@@ -51,10 +50,8 @@ def members(recording: Recording) -> Iterator[tuple[str, bytes]]:
 
 
 def fit(recording: Recording) -> tuple[Recording, list[str]]:
-    """The recording without the answers that are too large for one, the largest first, and a sentence for each of them.
-
-    They are replaced by a note that they were not kept: what depends on them is unknown in a replay. Raises RecordingError
-    where that does not help."""
+    """The recording without the answers that are too large for one, the largest first, and a sentence for each of them. A
+    note replaces them: what depends on them is unknown in a replay. Raises RecordingError where that does not help."""
     left_out: dict[Question, int] = {}
     while True:
         sizes: dict[Question, int] = {}
@@ -139,8 +136,8 @@ def _laid(recording: Recording) -> Iterator[Member]:
 
 
 def _name(kind: str, words: tuple[str, ...], shown: tuple[str, ...], taken: set[str]) -> str:
-    """Of the answer to a question, by that question alone: what else was asked changes no name. Of the few that would have the
-    name of another, which somebody may cause, the whole digest is in it."""
+    """Of the answer to a question, by that question alone: other questions change no name. Of the few that would have the
+    name of another, which a user may cause, the whole digest is in it."""
     import hashlib
 
     digest = hashlib.sha256(json.dumps([kind, *words]).encode()).hexdigest()
@@ -152,8 +149,8 @@ def _name(kind: str, words: tuple[str, ...], shown: tuple[str, ...], taken: set[
 
 
 def _files_to_json(files: Files, parted: bool) -> bytes:
-    """One line of a file as a string, several as a list: a diff then shows the line that changed. parted: not of very many
-    lines, which would be more values than are read back."""
+    """One line of a file as a string, several as a list: a diff then shows the line that changed. parted: False for very
+    many lines, which would be more values than are read back."""
     text = {
         path: content.split("\n") if parted and "\n" in content[:-1] else content
         for path, content in sorted(files.text.items())
@@ -166,11 +163,9 @@ def _files_to_json(files: Files, parted: bool) -> bytes:
     return (json.dumps(whole, indent=1) + "\n").encode()
 
 
-# Recordings: everything that was asked of a host and everything that it answered, as a folder, one .tar.gz or one text archive.
-#
-# ``recording.json`` holds schema, time, user, targets, options and the list of captures; output of commands and groups of files
-# are members of their own, so that a folder is diffable. Whatever is wrong with one is a :class:`RecordingError` in one
-# sentence; ``archive`` reads its members.
+# Recordings: all questions to a host and its answers, as a folder, one .tar.gz or one text archive. ``recording.json`` has
+# schema, time, user, targets, options and the list of captures; output of commands and groups of files are separate
+# members, so that a folder is diffable. Whatever is wrong is a :class:`RecordingError` in one sentence.
 
 LAST = 253370764799  # 9998-12-31 23:59:59 UTC: a year from then is a date, too, in any time zone
 REPEATED = 200  # characters of a recording in an error about it
@@ -178,14 +173,10 @@ REPEATED = 200  # characters of a recording in an error about it
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One look at one host.
-
-    taken: seconds since the epoch. euid: user that asked. targets: as given on the command line. options: what
-    changes the questions (consistent, db). commands, files and paths: the answers by what was asked. trial: what a
-    verification saw (auditor/verify/trial.py), empty without one. kept: the words of the allow-lists for files that may hold
-    passwords: what they mean is in it. rules: digest of those of the release that made it. edited: what somebody has changed in
-    it, in a sentence, or empty: no host has answered so.
-    """
+    """One look at one host. taken: seconds since the epoch. euid: who asked. targets: as given on the command line.
+    options: what changes the questions (consistent, db). commands, files and paths: the answers by question. trial: of a
+    verification (auditor/verify/trial.py), or empty. kept: words of the allow-lists for files that may hold passwords.
+    rules: digest of those of the release that made it. edited: what a user has changed in it, in a sentence, or empty."""
 
     taken: float
     euid: int
@@ -273,11 +264,10 @@ class RecordingHost:
 
 
 def write(recording: Recording, path: Path) -> list[str]:
-    """Write a folder, or a .tar.gz or text archive (.zaudit) when the name ends so. Refuses to overwrite what is not a
-    recording, and leaves the one that was there until the new one is whole.
-
-    A recording that was written can be read back, always: an answer for which there is no room is not kept, and a replay knows
-    that. Returns what was not kept, a sentence each. Raises RecordingError, NoPlace or CannotWrite."""
+    """Write a folder, or a .tar.gz or text archive (.zaudit) when the name ends so. Overwrites nothing but a recording, and
+    keeps the old one until the new one is whole. What was written can always be read back: an answer without room is left
+    out, and a replay knows that. Returns what was left out, a sentence each. Raises RecordingError, NoPlace or
+    CannotWrite."""
     kept, left_out = fit(recording)
     if archive.is_archive(path):
         text = path.name.endswith(archive.ENDING)
@@ -354,7 +344,7 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
 
 
 class _Members:
-    """The manifest, and the answers, each to one question: a small archive could have one taken apart for 100,000. The values
+    """The manifest, and the answers, each to one question: a small archive could have one parsed 100,000 times. The values
     of all together are bounded."""
 
     def __init__(self, content: Mapping[str, bytes]) -> None:

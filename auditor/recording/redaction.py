@@ -1,8 +1,8 @@
 """Recordings that may leave the house: serials, GUIDs, WWNs and host names become stable stand-ins.
 
-The same original always becomes the same stand-in of the same length and alphabet, everywhere in the recording, so that
-links between outputs still hold and the findings stay the same. The stand-ins come from a key that is made for each
-recording and thrown away, so they cannot be turned back by trying all serials; or from one that a site keeps."""
+The same original always becomes the same stand-in of the same length and alphabet in the whole recording, so links between
+outputs hold and the findings stay the same. The key is made for each recording and thrown away, so no one can find the
+originals by trying all serials; or a site keeps one."""
 
 from __future__ import annotations
 
@@ -69,10 +69,8 @@ LONG = 8  # from here on an identity is known again inside of a word
 
 def redact(recording: Recording, key: bytes = b"") -> Recording:
     """The same recording with every identity replaced. Device models, firmware and dataset names stay: rules need them.
-
-    key: of a fleet, whose recordings are to have the same stand-in for the same identity: whoever has it can try all serials.
-    Names and serials of a few characters have few stand-ins, so different ones may have the same. Empty: one is made for this
-    recording and thrown away."""
+    key: of a fleet, whose recordings share stand-ins: its holder can try all serials. Empty: one for this recording, thrown
+    away. Names and serials of a few characters have few stand-ins, so different ones may share one."""
     import secrets
 
     recording = _cut(_with_other_hostids(recording))
@@ -309,9 +307,9 @@ def _without_roles(answer: bytes) -> bytes:
 # -- the host id ------------------------------------------------------------------------------------------------------
 # The host id, as /etc/hostid and the kernel's command line give it: 8 hexadecimal digits.
 #
-# spl_hostid= is for the initramfs: that of dracut makes an /etc/hostid of it, with zgenhostid, to which zero means a random id.
-# spl.spl_hostid= is the parameter of the module, which counts before any /etc/hostid; there zero means none. (OpenZFS 2.4.4
-# contrib/dracut/90zfs/parse-zfs.sh.in, cmd/zgenhostid.c, module/os/linux/spl/spl-generic.c zone_get_hostid)
+# spl_hostid= is for the initramfs: that of dracut makes an /etc/hostid of it, with zgenhostid, for which zero means a
+# random id. spl.spl_hostid= is the parameter of the module, which precedes any /etc/hostid; there zero means none. (OpenZFS
+# 2.4.4 contrib/dracut/90zfs/parse-zfs.sh.in, cmd/zgenhostid.c, module/os/linux/spl/spl-generic.c zone_get_hostid)
 
 HOSTID_PARAMETER = "spl.spl_hostid"
 MALFORMED, ZERO = "malformed", "zero"

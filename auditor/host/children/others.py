@@ -1,14 +1,12 @@
-"""The process that reads what belongs to others, with their rights: see ``owner``, which starts it.
+"""The process that reads what belongs to others, with their rights: ``owner`` starts it.
 
-``KIND WHERE SECONDS WORDS LIMIT...`` as arguments, patterns on standard input, each ended by a NUL byte and begun with
-``+`` where more than links is wanted, with ``=`` for sizes of blocks. What came of them goes to standard output
-(:func:`frame`); the last frame is END. Of KIND memory the patterns have no such mark, and
-DONE is said of each before the next is begun: see ``owner``.
+Arguments: ``KIND WHERE SECONDS WORDS LIMIT...``. Standard input: patterns, each ended by a NUL byte and begun with ``+``
+where more than links is wanted, with ``=`` for sizes of blocks. Standard output: frames (:func:`frame`), the last one END.
+Of KIND memory the patterns have no mark, and DONE follows each.
 
-Everything is imported and opened before it enters the mount namespace of another: from then on no name that is looked up
-means what it means on this host. (man 2 setns, openat2, capset, prctl; man 7 capabilities, user_namespaces; man 5
-proc_pid_status, proc_pid_auxv, proc_pid_stat; man 3 getauxval; Linux fs/proc/base.c)
-"""
+Everything is imported and opened before it enters another mount namespace: from then on a name means something else. (man 2
+setns, openat2, capset, prctl; man 7 capabilities, user_namespaces; man 5 proc_pid_status, proc_pid_auxv, proc_pid_stat; man
+3 getauxval; Linux fs/proc/base.c)"""
 
 from __future__ import annotations
 
@@ -88,12 +86,11 @@ def table(process: int, name: str) -> bytes:
 
 
 def of_process(process: int) -> Identity:
-    """Raises Refused for one whose arguments may be those of a user with fewer rights: it is, or was at its start, a program
-    with more rights than who started it (sudo, su, newgrp through a link of any name).
+    """Raises Refused for one whose arguments may be those of a user with fewer rights: it is, or was at its start, a
+    program with more rights than its starter (sudo, su, newgrp through a link of any name).
 
     The kernel tells both in two files. A process may become another program between them, and another again: so both are
-    read in turn several times, and must not change. Addresses in the second are others in every program that is started.
-    """
+    read in turn several times, and must not change. The second has other addresses in every program that starts."""
     seen = {(rights(table(process, "status")), table(process, "auxv")) for _ in range(SAMPLES)}
     if len(seen) > 1:
         raise Refused("it became another program while it was looked at")
@@ -117,8 +114,8 @@ def rights(status: bytes) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, 
 
 
 def as_started(vector: bytes, user: int, group: int) -> bool:
-    """Whether who started a process had its rights, or was root. The kernel sets AT_SECURE for a program that gives rights,
-    and SELinux for most services: of these it must not have been the file that gave it a user."""
+    """Whether the starter of a process had its rights, or was root. The kernel sets AT_SECURE for a program that gives
+    rights, and SELinux for most services: there it must not have been the file that gave it a user."""
     of = pairs(vector)
     if not of[AT_SECURE]:
         return True
@@ -146,9 +143,9 @@ def started(process: int) -> int:
 
 
 def of_folder(path: str) -> Identity:
-    """The owner of a folder that root named, and no group: who owns a folder need not be in its group (a folder above may
-    have handed its own down). For a folder of root: nobody. Who may write above it could have put another one there, and
-    root reads everything."""
+    """The owner of a folder that root named, and no group: the owner need not be in the folder's group (a folder above may
+    have handed its own down). For a folder of root: nobody's identity. Who may write above it could have put another one
+    there, and root reads everything."""
     try:
         folder = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -252,9 +249,9 @@ def ordinary(file: int) -> None:
 
 
 def look(file: int) -> tuple[int, int, int, int]:
-    """Mode, the device that it lies on, the one that it is, and inode number, as they are known: who serves a file system
-    (FUSE, on which it may lie through an overlay) is not asked, and so cannot leave this process waiting. A C library without
-    statx asks. (man 2 statx, AT_STATX_DONT_SYNC)"""
+    """Mode, the device that it lies on, the one that it is, and inode number, from the kernel's memory: who serves the file
+    system (FUSE, or an overlay on it) is not asked, and cannot make this process wait. A C library without statx asks. (man
+    2 statx, AT_STATX_DONT_SYNC)"""
     if not hasattr(libc, "statx"):
         found = os.fstat(file)
         return found.st_mode, found.st_dev, found.st_rdev, found.st_ino
@@ -308,8 +305,8 @@ def main(arguments: list[str], patterns: list[str]) -> None:
 def of_memory(
     where: str, patterns: list[str], file_bytes: int, total_bytes: int, files: int, entries: int, over: str
 ) -> None:
-    """Files below /proc. where: a number and a descriptor of its folder there, or nothing. Without a process that waits for
-    another they are read in no time; with one this process hangs, and holds on to nothing but that file meanwhile."""
+    """Files below /proc. where: a number and a descriptor of its folder there, or nothing. Where a process waits for
+    another this one hangs, and holds nothing but that file."""
     number, _, held = where.partition(" ")
     folder = int(held) if held else -1  # of the process of this number
 

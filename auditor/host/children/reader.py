@@ -1,10 +1,9 @@
-"""Files by pattern, each judged after it was opened. This runs inside zaudit for the files of the machine, and in a
-process of its own for those of others (``children.others``): it imports nothing but what every Python has at once.
+"""Files by pattern, each judged after it was opened. Runs inside zaudit for the files of the machine, and in a separate
+process for those of others (``children.others``): it imports only what every Python has at once.
 
-A name is opened with O_PATH, which opens no device, waits for no FIFO and needs no right to the file; what its descriptor
-turns out to be decides; and only a regular file is opened for reading then, through that descriptor and never by its name
-again. (man 2 open, O_PATH; man 5 proc_pid_fd)
-"""
+A name is opened with O_PATH, which opens no device, waits for no FIFO and needs no right to the file; its descriptor shows
+what it is; only a regular file is then opened for reading, through that descriptor and never by its name again. (man 2
+open, O_PATH; man 5 proc_pid_fd)"""
 
 from __future__ import annotations
 
@@ -52,15 +51,14 @@ class Closing:
 class Reader:
     """Reads what patterns name, within limits for all of them together.
 
-    opened: opens a path with these flags beside O_PATH. said: takes what came of a path: its text, the target of a link, an
-    error, OTHER for what is neither a regular file, a folder nor a link, or, of a folder, the DEVICE that it is on. over: what
-    to say where all files together are more than total_bytes. follow: whether a link at this path is followed. fit: raises
-    OSError for a descriptor of a regular file that is not to be read. hidden: whether ``*`` also stands for a dot at the
-    beginning of a name. since: say of each file and folder that is read, and of each link, how long after this moment (in ns
-    since the epoch) it was changed last. writes: say of each folder with its device whether this process may not write there;
-    gives why not for a name below a folder: the error of access(2), or 0. look: say of each link in /proc/PID/fd that names a
-    path what is open, and how; this looks at a descriptor and asks nobody who serves the file.
-    """
+    opened: opens a path with these flags besides O_PATH. said: takes what came of a path: its text, the target of a link,
+    an error, OTHER for what is neither a regular file, a folder nor a link, or, of a folder, the DEVICE that it is on.
+    over: the words where all files together exceed total_bytes. follow: whether to follow a link at this path. fit: raises
+    OSError for a descriptor of a regular file that is not to be read. hidden: ``*`` also stands for a dot at the beginning
+    of a name. since: say of each file, folder and link how long after this moment (in ns since the epoch) it last changed.
+    writes: say of each folder with its device whether this process may not write there; gives the error of access(2) for a
+    name below a folder, or 0. look: say of each link in /proc/PID/fd that names a path what is open, and how; it asks
+    nobody who serves the file."""
 
     def __init__(
         self,
@@ -125,8 +123,8 @@ class Reader:
             self._said(ERROR, pattern, NONE)
 
     def blocks(self, pattern: str) -> None:
-        """Say of the regular files that a pattern names which sizes of blocks there are (st_blksize), and how many files of
-        each; 0 stands for those of no more than one block. Their names and content stay untold."""
+        """The sizes of blocks (st_blksize) of the regular files that a pattern names, and how many files of each; 0 stands
+        for files of one block at most. Names and content stay private."""
         found: dict[int, int] = {}
         try:
             paths, unlisted = self._expand(pattern)
@@ -146,8 +144,8 @@ class Reader:
             self._said(ERROR, pattern, NONE)
 
     def _block(self, path: str) -> int | None:
-        """The size of a file's blocks, 0 where it has no more than one; None for what is no file. Raises OSError for a link:
-        its target is not seen."""
+        """The size of a file's blocks, 0 where it has no more than one; None for what is no file. Raises OSError for a
+        link."""
         try:
             file = self._opened(path, os.O_NOFOLLOW)
         except (FileNotFoundError, NotADirectoryError):
@@ -185,10 +183,10 @@ class Reader:
             self._tell_file(path, file, found.st_mode, content)
 
     def _open_on(self, path: str, look: Callable[[int], Look]) -> str:
-        """What lies behind a descriptor of a process, and not what it is called: the name is that of its own mounts, of which
-        any user can make himself some. Its process can put another one there at any moment, so how it is open and what it is
-        must be of the same: on the same mount, and a device node of the same number, neither of which can go to another while
-        it is held here. (man 5 proc_pid_fdinfo; ino since Linux 5.14)"""
+        """What lies behind a descriptor of a process, not its name: that belongs to its own mounts, which any user can
+        make. The process can exchange it at any moment, so how it is open and what it is must be of the same: on the same
+        mount, and a device node of the same number, neither of which can become another while held here. (man 5
+        proc_pid_fdinfo; ino since Linux 5.14)"""
         for _ in range(TRIES):
             with Closing(self._opened(path, 0)) as file:
                 said = self._info(self._opened(path.replace("/fd/", "/fdinfo/"), os.O_NOFOLLOW))
@@ -218,8 +216,8 @@ class Reader:
         raise OSError(errno.EAGAIN, "another one was opened while it was looked at")
 
     def _kind(self, path: str, mount: str) -> str:
-        """The type of the file system of a mount of this process, as its table of mounts has it; UNMOUNTED where it is not in
-        it: of the kernel's own, of another process, or taken away since."""
+        """The type of the file system of a mount of this process, by its table of mounts; UNMOUNTED where it is not there:
+        the kernel's own, another process's, or gone."""
         table = path[: path.index("/fd/")] + "/mountinfo"
         if table not in self._tables:
             text = self._small(self._opened(table, os.O_NOFOLLOW), self._file_bytes)
@@ -268,13 +266,10 @@ class Reader:
             self._said(*((TEXT, path, self._content(file)) if stat.S_ISREG(mode) else (OTHER, path, b"")))
 
     def _may_not_write(self, folder: int) -> bool:
-        """Because of who it is, and not because nobody may.
-
-        Anybody can have a folder mounted read-only in mounts of his own. The kernel looks at that last, so EROFS comes only to
-        who may write otherwise; but of a file system that is read-only as a whole it comes first, and there the mode decides.
-        (Linux fs/open.c do_faccessat, fs/namei.c inode_permission and sb_permission, fs/overlayfs/super.c: an overlay that
-        cannot write is such a file system)
-        """
+        """Because of its identity, and not because nobody may. Anybody can mount a folder read-only in mounts of his own.
+        The kernel looks at that last, so EROFS comes only to who may write otherwise; but of a file system that is
+        read-only as a whole it comes first, and there the mode decides. (Linux fs/open.c do_faccessat, fs/namei.c
+        inode_permission and sb_permission, fs/overlayfs/super.c: an overlay that cannot write is such a file system)"""
         if self._writes is None:
             return False
         why = self._writes(self._descriptors, str(folder))
@@ -305,8 +300,8 @@ class Reader:
         return b"".join(chunks)
 
     def _expand(self, pattern: str) -> tuple[list[str], dict[str, OSError | ValueError]]:
-        """(the paths that match, sorted; what of the pattern lies in each folder that could not be listed, and why not). Where
-        the last part is no pattern, the path may turn out not to exist. Raises OSError (EFBIG)."""
+        """(the paths that match, sorted; what of the pattern lies in each folder that could not be listed, and why). Where
+        the last part is no pattern, the path may not exist. Raises OSError (EFBIG)."""
         paths = [""]
         unlisted: dict[str, OSError | ValueError] = {}
         parts = pattern.split("/")[1:]
