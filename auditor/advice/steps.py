@@ -35,7 +35,6 @@ CANDIDATES = 12  # of which pairs and triples are tried
 UNSURE = OUTCOMES.index("unknown")  # from this rank on blocks are looked for
 NOT_KNOWN = "(unknown)"
 PARAMETERS = "/sys/module/zfs/parameters/"
-HARDWARE = re.compile(r"zpool (attach|replace|add|remove) ")
 RAW = re.compile(
     r"[^=]+=(.*?)(?:, supposed)?(?: \((?:local|default|received|temporary)\)|, inherited from .*)?", re.DOTALL
 )
@@ -345,12 +344,11 @@ def _ordered(simulated: list[Step], by_hand: list[Step], now: Report) -> Iterato
 def reason(finding: Finding) -> str:
     """Why nothing that can be set fixes it, in a word or two."""
     fix = finding.fix
-    commands = [each.command for each in finding.verdicts if each.command]
     if finding.rule.id == KNOWN_BUGS:
         return "an upgrade and a restart"
     if fix.cost in ("rebuilds the pool", "destroys data"):
         return fix.cost
-    if any(map(HARDWARE.match, commands)):
+    if phrases.needs_hardware(finding):
         return "hardware"
     if phrases.looks(finding):
         return "an administrator has to look first"

@@ -188,7 +188,7 @@ def _standing(columns: Sequence[Column], lead: Finding | None, unseen: Finding |
         return "cannot tell"
     if phrases.loses(columns):
         return "one failure away"
-    if lead:
+    if lead or phrases.loses_later(columns):
         return "at risk"
     if power.outcome == "word":
         return "on the word"

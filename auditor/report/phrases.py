@@ -324,6 +324,9 @@ def headline(columns: Sequence[Column]) -> str:
         return certain + (f"; {_doubt(columns, unknown)}" if unknown else "")
     if unknown:
         return _doubt(columns, unknown)
+    if later := loses_later(columns):
+        of, event, takes = later
+        return f"NO LOSS FOUND NOW, BUT AFTER A RESTART OF {of.upper()} {NOUNS[event].upper()} {_capital(takes)}"
     cut = of_a_cut(columns)
     relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
     for noun, cell in sorted(relied.items(), key=lambda each: all(word.owner for word in each[1].parties)):
@@ -332,6 +335,15 @@ def headline(columns: Sequence[Column]) -> str:
             happens = f"{noun} or {also}" if also else noun
             return f"NO LOSS FOUND, BUT SURVIVING {happens.upper()} RELIES ON {parties(cell, brief=True)}"
     return "NO LOSS FOUND FROM ANY EVENT CHECKED, INCLUDING A POWER CUT"
+
+
+def loses_later(columns: Sequence[Column]) -> tuple[str, Event, tuple[Take, ...]] | None:
+    """What has to restart, the mildest event that then certainly loses something, and what it takes."""
+    for event in NEXT:
+        lost = [each for each in columns if each.next_boot.get(event, KEPT).outcome == "lost"]
+        if lost:
+            return lost[0].restart, event, joined(each.next_boot[event] for each in lost).takes
+    return None
 
 
 def _pools(columns: Sequence[Column], event: Event) -> str:
@@ -390,6 +402,7 @@ def worst(columns: Sequence[Column], event: Event = "power") -> Cell:
 SUBJECTS_SHOWN = 6
 _PACKAGE = re.compile(r"(?:[a-z]+ )?(?:install|add|-S) ([\w.+-]+)")  # as platforms install one
 LEFT_OUT_SHOWN = 5
+_HARDWARE = re.compile(r"zpool (?:attach|replace|add|remove) ")
 # commands of fixes that show where to begin and change nothing; a test knows the others
 LOOKS = (
     "arcstat", "cat", "dkms status", "dmesg", "dmidecode",
@@ -433,15 +446,37 @@ def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
     opens = report.lead and report.standing in ("damaged", "stalled", "at risk")
     lead = [report.lead] if report.lead and opens and not report.lead.known and not report.lead.waiver else []
-    steps = [
-        *lead,
-        *sorted(worst_first(report), key=lambda each: each.rule.id == known_bugs.ID),
-    ]  # below signs of this host
+    steps = [*lead, *by_gain(worst_first(report), report.columns)]
     bars = [each for each in (*report.findings, *report.waived) if each.failed and each.rule.id in BAR_RESTART]
     if bars and steps and _restarts(steps[0]):
         steps = [*(each for each in steps if each in bars), *(each for each in steps if not _restarts(each))]
     worst = steps[0] if steps else None
     return ("Look first" if looks(worst) else "Fix first", worst) if worst else None
+
+
+def by_gain(found: Sequence[Finding], columns: Sequence[Column]) -> list[Finding]:
+    """Among equally severe ones first what improves most of the cells that lose something: now, or else after a restart. A
+    setting comes before hardware there. Known bugs come first only where nothing else explains a loss, else last."""
+    gain: dict[int, int] = {}
+    for cells in ([each.cells for each in columns], [each.next_boot for each in columns]):
+        if not any(gain.values()):
+            lost = [
+                (len(column.names), {(each.rule.id, each.subject) for each in cell.verdicts})
+                for column, events in zip(columns, cells, strict=True)
+                for cell in events.values()
+                if cell.outcome == "lost"
+            ]
+            for finding in found:
+                keys = {(each.rule.id, each.subject) for each in finding.verdicts}
+                gain[id(finding)] = sum(datasets for datasets, explained in lost if keys & explained)
+    explained = any(gain[id(each)] for each in found if each.rule.id != known_bugs.ID)
+
+    def order(finding: Finding) -> tuple[bool, int, int, bool]:
+        counts = gain[id(finding)]
+        bugs = finding.rule.id == known_bugs.ID and (explained or not counts)
+        return bugs, -RANK[finding.severity], -counts, counts > 0 and needs_hardware(finding)
+
+    return sorted(found, key=order)
 
 
 def worst_first(report: Report) -> list[Finding]:
@@ -457,6 +492,10 @@ def worst_first(report: Report) -> list[Finding]:
 
 def _restarts(finding: Finding) -> bool:
     return finding.fix.cost == "needs restart" and finding.rule.subject == "host"
+
+
+def needs_hardware(finding: Finding) -> bool:
+    return any(_HARDWARE.match(each.command) for each in finding.verdicts if each.command)
 
 
 def looks(finding: Finding) -> bool:

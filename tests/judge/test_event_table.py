@@ -220,9 +220,13 @@ def test_from_the_next_boot_on() -> None:
     for disk in [*facts.subjects("disk")]:
         facts.replace(Fact(disk, "volatile_cache", known(True, "")))
         facts.replace(Fact(disk, "drive_class", known("consumer", "")))
-    (column,) = columns(facts)
+    report = judged(facts)
+    (column,) = report.columns
     assert column.cells["power"].outcome == "word"
     assert column.next_boot["power"].outcome == "lost"
+    assert "NO LOSS FOUND NOW, BUT AFTER A RESTART OF THE HOST A POWER CUT LOSES" in report.headline
+    assert (first := phrases.first(report)) is not None
+    assert first[1].rule.id == "boot-option-loses-commits"
     said = [line.text for line in phrases.lines(column, ("power",))]
     assert [each.startswith("after a restart of the host: LOSES") for each in said] == [False, True]
 
@@ -355,3 +359,19 @@ def test_an_unmounted_dataset_may_have_commits_in_its_log_alone() -> None:
     before, after = columns(looked(SINGLE_LOG).facts), columns(changed(SINGLE_LOG, log))
     assert cell(before, "tank/db", "log").outcome == "word"
     assert cell(after, "tank/db", "log").outcome == "lost"
+
+
+def test_the_first_step_improves_most_of_the_worst_cells() -> None:
+    """Two pools on files and loop devices lose by one parameter: replacing one device helps one of them."""
+    facts = changed(
+        "2.3-stacked-devices",
+        Fact(HOST, "zfs_nocacheflush", known(1, "")),
+        Fact(HOST, "zil_nocacheflush", known(0, "")),
+    )
+    report = judged(facts)
+    assert {each.rule.id for each in report.findings if each.severity == "critical"} >= {
+        "file-vdev",
+        "zfs-nocacheflush",
+    }
+    assert (first := phrases.first(report)) is not None
+    assert first[1].rule.id == "zfs-nocacheflush"

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from auditor.facts import Facts, Subject
+from auditor.judge.event import EVENTS, Cell
+from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, findings, opening
 from auditor.judge.verdict import Verdict
 from auditor.report import audit_page, phrases
@@ -112,3 +114,15 @@ def test_a_page_says_what_its_first_step_needs(case: tuple[str, str]) -> None:
     """Rights, a quiet hour, which power cut is meant, whom an answer relies on for what, and what a look is for."""
     host, says = case
     assert says in " ".join(audit_page.write_text(report_of(HOSTS / host), width=100).split())
+
+
+def test_known_bugs_come_first_only_where_nothing_else_explains_a_loss() -> None:
+    def loses(*rules: str) -> list[Column]:
+        lost = Cell("lost", ("commits",), verdicts=tuple(map(failed, rules)))
+        return [Column(("tank",), dict.fromkeys(EVENTS, lost))]
+
+    bug, fault, lesser = (findings([failed(each)], Facts())[0] for each in ("known-bugs", "sync-disabled", "atime-on"))
+    bug = bug._replace(severity=fault.severity)
+    assert phrases.by_gain([bug, fault, lesser], loses("known-bugs", "sync-disabled")) == [fault, lesser, bug]
+    assert phrases.by_gain([bug, lesser], loses("known-bugs")) == [bug, lesser]
+    assert phrases.by_gain([bug, lesser], []) == [lesser, bug]
