@@ -218,11 +218,6 @@ _STORE = attrgetter(
 )
 
 
-def table(host: Host, program: Program) -> Table:
-    """All events that can happen to this host, and the questions that arise: none about the consistency of what is lost."""
-    return Judge(host).table(program)
-
-
 class Folded:
     """A host with two of the vdevs that are alike and share no store with others: what is true of the first is true of all.
     Two, as a drive of one may share a physical drive with another."""
@@ -320,6 +315,7 @@ class Judge:
         self.copies = Copies(self.folded.host)
 
     def table(self, program: Program) -> Table:
+        """All events that can happen here, and the questions that arise: none about the consistency of what is lost."""
         found: dict[tuple[EventName, Question], Answer] = {}
         for name in EVENTS:
             if choices := self.choices(program, name):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.durability.host import Dataset, EventName, Host, Leg, Pool, Program, Question, Store, Use, Vdev
-from auditor.durability.table import table
+from auditor.durability.table import Judge
 
 NAME = "db"  # of the program, on tank/db
 
@@ -83,7 +83,7 @@ def perfect() -> Host:
 
 def ranks(given: Host, question: Question = "commits") -> dict[EventName, str]:
     """Event -> rank, or the promises relied on."""
-    cells = table(given, given.programs[NAME])
+    cells = Judge(given).table(given.programs[NAME])
     return {
         event: str(cell) if cell.rank.name == "RELIES" else cell.rank.name
         for (event, asked), cell in cells.items()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from auditor.durability.host import Dataset, Host, Leg, Pool, Program, Store, Use, Vdev
-from auditor.durability.table import Table, table
+from auditor.durability.table import Judge, Table
 from tests.durability.hosts import NAME
 
 
@@ -109,4 +109,4 @@ def states(faults: Iterable[Fault], size: int) -> Iterator[State]:
 
 def judge(state: State) -> Table:
     given = world(state)
-    return table(given, given.programs[NAME])
+    return Judge(given).table(given.programs[NAME])

@@ -14,7 +14,7 @@ import pytest
 
 from auditor.durability.answers import Rank
 from auditor.durability.host import ORDER, QUESTIONS, EventName, Leg, Question
-from auditor.durability.table import table
+from auditor.durability.table import Judge
 from tests.durability.hosts import NAME
 from tests.durability.small_world import EVERY, GOOD, Fault, State, judge, states, world
 
@@ -174,7 +174,7 @@ def test_one_more_leg_worsens_neither_commits_nor_pool(everything: Mapping[State
         tank = host.pools["tank"].with_vdevs(
             lambda vdev, more=more: replace(vdev, legs=(*vdev.legs, Leg("new"))) if vdev.name == more else vdev  # type: ignore[misc]
         )
-        grown = table(replace(host, pools={"tank": tank}), host.programs[NAME])
+        grown = Judge(replace(host, pools={"tank": tank})).table(host.programs[NAME])
         for (event, question), rank in everything[state].items():
             if question != "consistency":
                 assert grown[event, question].rank >= rank, (sorted(state, key=str), more, event, question)

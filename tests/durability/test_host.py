@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auditor.durability.host import Dataset, EventName, Host, Leg, Program, Question, Store, Use
-from auditor.durability.table import Judge, table
+from auditor.durability.table import Judge
 from tests.durability.hosts import NAME, client, host, leg, losing, mirror, of, perfect, plp, pool, raidz, ranks
 
 CRASH: set[EventName] = {"crash", "power"}
@@ -186,7 +186,7 @@ def test_restart_writes_back_what_a_loop_device_holds(setting: dict[str, Any]) -
 def test_drive_below_a_file_vdev() -> None:
     """A physical drive, at any depth."""
     given = nested({})
-    cells = table(given, given.programs[NAME])
+    cells = Judge(given).table(given.programs[NAME])
     assert cells["drive", "pool"].rank.name == "SAFE"
     assert {each.device for each in Judge(given).choices(given.programs[NAME], "drive")} == {
         "d0",
@@ -280,7 +280,7 @@ def test_leg_with_errors() -> None:
     both = host(pool(mirror(leg("d0", clean=False), leg("d1", clean=False))))
     assert losing(both, "pool", "UNKNOWN") == {"drive", "power+drive"}
     elsewhere = host(pool(mirror("d0", "d1"), mirror(leg("d2", clean=False), leg("d3"))))
-    reasons = table(elsewhere, elsewhere.programs[NAME])["drive", "pool"].why
+    reasons = Judge(elsewhere).table(elsewhere.programs[NAME])["drive", "pool"].why
     assert {(each.element, each.subject) for each in reasons} == {
         ("errors", "d2"),
         ("event", "d3"),
@@ -499,7 +499,7 @@ def test_defect_of_one_dataset() -> None:
     given = host(pool(DATA), datasets=[Dataset("tank/vm", "tank", sound=False)])
     given = replace(given, programs={**given.programs, "vm": volume})
     assert losing(given) == set()
-    assert table(given, volume)["crash", "commits"].rank.name == "LOST"
+    assert Judge(given).table(volume)["crash", "commits"].rank.name == "LOST"
     doubt = host(pool(DATA), dataset={"sound": None})
     assert losing(doubt, rank="UNKNOWN") == losing(doubt, "consistency", "UNKNOWN") == KERNEL
 

@@ -15,7 +15,7 @@ import pytest
 
 from auditor.durability.answers import Rank
 from auditor.durability.host import Dataset, EventName, Host, Leg, Pool, Program, Question, Store, Use, Vdev
-from auditor.durability.table import Table, table
+from auditor.durability.table import Judge, Table
 from tests.lab import rows
 from tests.lab.power.matrix import Setting, everything
 
@@ -124,7 +124,7 @@ def tables() -> Mapping[tuple[str, str], Table]:
     found = {}
     for setting, record, _ in trials():
         host = built(setting, record["line"])
-        found[setting.name, record["line"]] = table(host, host.programs["db"])
+        found[setting.name, record["line"]] = Judge(host).table(host.programs["db"])
     return found
 
 

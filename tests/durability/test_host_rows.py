@@ -14,7 +14,7 @@ from auditor.data import durability
 from auditor.data.durability import ANSWERS as RANKS
 from auditor.data.durability import Cost
 from auditor.durability.host import QUESTIONS, Dataset, Host, Leg, Pool, Program, Store, Use, Vdev
-from auditor.durability.table import table
+from auditor.durability.table import Judge
 from tests.durability.hosts import NAME, mirror, raidz
 from tests.folded import for_each
 
@@ -221,7 +221,7 @@ DIFFERS: Mapping[str, str] = {  # rows of which the model says something else
 
 def cells(host: Host) -> dict[tuple[str, str], str]:
     """Of the events that can happen here: a question that does not arise loses nothing."""
-    found = table(host, host.programs[NAME])
+    found = Judge(host).table(host.programs[NAME])
     names = itertools.product({event: None for event, _ in found}, QUESTIONS)
     return {
         (question, event): RANKS[cell.rank] if (cell := found.get((event, question))) else "no loss"

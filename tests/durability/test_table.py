@@ -12,7 +12,7 @@ import pytest
 from auditor.durability.answers import Answer, Choice, Rank, Relies, all_of
 from auditor.durability.copies import Copies
 from auditor.durability.host import ALL, EVENTS, GONE, EventName, Host, Pool, Program, Question, Store
-from auditor.durability.table import Judge, Table, answer, table
+from auditor.durability.table import Judge, Table, answer
 from tests.durability.hosts import NAME, client, host, leg, mirror, perfect, pool, raidz, ranks
 
 DATA = mirror("d0", "d1")
@@ -20,7 +20,7 @@ DATA = mirror("d0", "d1")
 
 def test_rows_are_the_events_that_can_happen() -> None:
     def events(given: Host) -> list[EventName]:
-        return list(dict.fromkeys(event for event, _ in table(given, given.programs[NAME])))
+        return list(dict.fromkeys(event for event, _ in Judge(given).table(given.programs[NAME])))
 
     physical = host(pool(DATA))
     assert events(physical) == [each for each in EVENTS if each not in ("power+log", "log", "below")]
@@ -30,7 +30,7 @@ def test_rows_are_the_events_that_can_happen() -> None:
 
 def test_worst_choice_of_the_drive() -> None:
     given = host(pool(DATA, mirror("d2"), mirror("d3", "d4", leg("d5", in_sync=False))))
-    cells = table(given, given.programs[NAME])
+    cells = Judge(given).table(given.programs[NAME])
     assert cells["drive", "pool"].rank is Rank.LOST
     assert {reason.subject for reason in cells["drive", "pool"].why} == {"d2"}
 
@@ -64,7 +64,7 @@ def test_vdevs_that_are_alike_have_the_answer_of_each(flaw: dict[str, Any], seve
     stores = [client(each, **flaw) for pair in names for each in pair[: 1 + several]]
     given = host(pool(*(mirror(*pair) for pair in names), log=(mirror("a0", "s1"),), log_room=None), *stores)
     program = given.programs[NAME]
-    for (event, question), cell in table(given, program).items():
+    for (event, question), cell in Judge(given).table(program).items():
         expected = whole(given, program, event, question)
         assert (cell.rank, set(cell.why)) == (expected.rank, set(expected.why))
         for broken in itertools.combinations([name for pair in names for name in pair] + ["s1", "tank"], 2):
@@ -99,7 +99,7 @@ def test_cost_of_a_wide_raidz_is_linear_for_each_drive() -> None:
 def changed(given: Host, **dataset: Any) -> Table:
     """With these fields of tank/db."""
     after = replace(given, datasets={"tank/db": replace(given.datasets["tank/db"], **dataset)})
-    return table(after, after.programs[NAME])
+    return Judge(after).table(after.programs[NAME])
 
 
 def test_change_of_one_of_two_in_series_gains_nothing() -> None:
@@ -120,7 +120,7 @@ def test_change_that_makes_a_cell_worse() -> None:
 def test_program_on_a_dataset_that_nobody_saw() -> None:
     given = host(pool(DATA))
     for lacking in (replace(given, pools={}), replace(given, datasets={})):
-        cells = table(lacking, lacking.programs[NAME])
+        cells = Judge(lacking).table(lacking.programs[NAME])
         assert {cell.rank for cell in cells.values()} == {Rank.UNKNOWN}
 
 

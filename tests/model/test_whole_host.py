@@ -9,7 +9,7 @@ import pytest
 from auditor import registry
 from auditor.durability.host import EventName, Host, Question
 from auditor.durability.repairs import ELEMENTS
-from auditor.durability.table import Judge, table
+from auditor.durability.table import Judge
 from auditor.facts import HOST, Fact, Facts, Subject, Value, unknown
 from auditor.model.stores import Reading
 from auditor.model.whole_host import because, facts_of, next_boot, observe, read
@@ -74,14 +74,16 @@ def consumer(made: Made, *drives: str, **values: Value) -> Made:
 def of(given: Host, event: EventName, question: Question = "commits") -> str:
     """Of the one program."""
     (program,) = given.programs.values()
-    answer = table(given, program)[event, question]
+    answer = Judge(given).table(program)[event, question]
     return str(answer) if answer.rank.name == "RELIES" else answer.rank.name
 
 
 def losing(given: Host, question: Question = "commits", rank: str = "LOST") -> set[str]:
     (program,) = given.programs.values()
     return {
-        event for (event, asked), cell in table(given, program).items() if asked == question and cell.rank.name == rank
+        event
+        for (event, asked), cell in Judge(given).table(program).items()
+        if asked == question and cell.rank.name == rank
     }
 
 
@@ -94,7 +96,7 @@ def without(facts: Facts, subject: Subject, *names: str) -> Facts:
 def test_healthy() -> None:
     given = observe(postgres(healthy()).facts)
     (program,) = given.programs.values()
-    assert {cell.rank.name for cell in table(given, program).values()} == {"SAFE"}
+    assert {cell.rank.name for cell in Judge(given).table(program).values()} == {"SAFE"}
     assert not given.virtual
 
 
@@ -193,7 +195,7 @@ def test_database_whose_files_nobody_found() -> None:
     without(made.facts, PG, "datasets", "log_datasets", "data_datasets")
     found = read(Reading(made.facts))
     program = found.host.programs["postgres 1"]
-    cells = table(found.host, program)
+    cells = Judge(found.host).table(program)
     assert cells["process", "commits"].rank.name == "LOST"  # wherever it lies
     assert cells["crash", "pool"].rank.name == "UNKNOWN"
     assert found.programs["tank/db"] == ("what writes to tank/db",)
@@ -463,12 +465,12 @@ def test_file_on_a_dataset() -> None:
     made.dataset("lower/file", sync="disabled")
     given = observe(made.facts)
     program = given.programs["postgres 1"]
-    cells = table(given, program)
+    cells = Judge(given).table(program)
     assert cells["crash", "commits"].rank.name == "LOST"
     assert cells["crash", "pool"].rank.name == "SAFE"
     made.put(Subject("dataset", "lower/file"), sync="standard")
     given = observe(made.facts)
-    cells = table(given, given.programs["postgres 1"])
+    cells = Judge(given).table(given.programs["postgres 1"])
     assert cells["crash", "pool"].rank.name == "SAFE"
     assert {each.device for each in Judge(given).choices(program, "drive")} == {"e0", "e1"}
 
@@ -555,7 +557,7 @@ def test_facts_behind_a_reason(subject: Subject, change: dict[str, Any], element
     made = postgres(healthy())
     made.put(subject, **change)
     found = read(Reading(made.facts))
-    cells = table(found.host, found.host.programs["postgres 1"])
+    cells = Judge(found.host).table(found.host.programs["postgres 1"])
     reasons = {each for cell in cells.values() for each in cell.why if each.element == element}
     assert fact in {each.name for reason in reasons for each in because(made.facts, found, reason)}
 
