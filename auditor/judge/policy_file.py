@@ -82,7 +82,7 @@ ANSWERED = (set(FIELDS), {*ANSWERING, "model", "serial", "host"})
 Fail = Callable[[str, str], PolicyError]
 
 
-def _parse(text: str, path: str, above: int = 0) -> Policy:
+def _parse(text: str, path: str, above: int) -> Policy:
     """That of one file; raises PolicyError with path, line and cause. above: lines of other files before it, which are counted
     in the lines of its entries."""
     try:
@@ -201,7 +201,6 @@ def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
 
 
 def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
-    seen: set[str] = set()
     for nth, table, fail in _listed(tables, "waiver", lines):
         _keys(table, *WAIVER, fail)
         scopes = [scope for scope in SCOPES if scope in table]
@@ -215,15 +214,10 @@ def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
             )
         if scope == "class" and name not in CLASSES:
             raise fail("class", f"class = {name!r}: it is one of {', '.join(CLASSES)}")
-        waiver = Waiver(rule, scope, name, owner, reason, expires, lines.at("[[waiver]]", "", nth))
-        if waiver.title in seen:
-            raise fail("", f"{waiver.title} is waived twice")
-        seen.add(waiver.title)
-        yield waiver
+        yield Waiver(rule, scope, name, owner, reason, expires, lines.at("[[waiver]]", "", nth))
 
 
 def _answers(tables: Any, lines: _Lines) -> Iterator[Answer]:
-    seen: set[str] = set()
     for nth, table, fail in _listed(tables, "answer", lines):
         _keys(table, *ANSWERED, fail)
         parties = [party for party in ANSWERING if party in table]
@@ -239,11 +233,7 @@ def _answers(tables: Any, lines: _Lines) -> Iterator[Answer]:
         owner, reason = (_text(table, key, fail) for key in ("owner", "reason"))
         serial, model, host = (_text(table, key, fail) if key in table else "" for key in ("serial", "model", "host"))
         line = lines.at("[[answer]]", "", nth)
-        answer = Answer(party, serial, model, host, owner, reason, _day(table, fail), line)
-        if answer.title in seen:
-            raise fail("", f"{answer.title} is answered twice")
-        seen.add(answer.title)
-        yield answer
+        yield Answer(party, serial, model, host, owner, reason, _day(table, fail), line)
 
 
 def _adopted(table: Mapping[str, Any], lines: _Lines) -> Iterator[Answer]:
@@ -351,9 +341,7 @@ def joined(files: Sequence[tuple[str, str]]) -> str:
 
 def parse(text: str, path: str) -> Policy:
     """A policy from the text of one file, or of several. Raises PolicyError with path, line and cause."""
-    if not text.startswith(FILE):
-        return _parse(text, path)
-    found = [_parse(part, name, above) for name, above, part in _parts(text)]
+    found = [_parse(part, name, above) for name, above, part in _parts(text, path)]
     datasets = [each for one in found for each in one.datasets]
     waivers = [each for one in found for each in one.waivers]
     answers = [each for one in found for each in one.answers]
@@ -372,8 +360,11 @@ def parse(text: str, path: str) -> Policy:
     return whole
 
 
-def _parts(text: str) -> Iterator[tuple[str, int, str]]:
+def _parts(text: str, path: str) -> Iterator[tuple[str, int, str]]:
     """(path, lines above its first, text) of each file."""
+    if not text.startswith(FILE):
+        yield path, 0, text
+        return
     lines = text.split("\n")
     heads = [number for number, line in enumerate(lines) if line.startswith(FILE)]
     for head, end in zip(heads, [*heads[1:], len(lines)], strict=True):

@@ -102,7 +102,7 @@ def outcomes(report: Report, rule: str) -> dict[str, str]:
         ("datasets.tank = 1", "line 1: datasets.'tank' must be a table"),
         ("\n[datasets.\"\"]\nrole = 'log'\n", "line 2: '' is no dataset"),
         ("\n[datasets.'tank/']\nrole = 'log'\n", "line 2: 'tank/' is no dataset"),
-        (WAIVER + WAIVER, "line 9: sync-disabled of dataset tank is waived twice"),
+        (WAIVER + WAIVER, "line 9: waiver sync-disabled of dataset tank is also decided in"),
         (WAIVER + WAIVER.replace('"tank"', '"tank/a"').replace('"ann"', "3"), "line 12: owner must be text"),
     ],
 )

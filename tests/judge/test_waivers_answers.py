@@ -191,7 +191,7 @@ def test_an_answer_does_not_cover_what_loses() -> None:
         (drive(), "line 1: of a drive an answer needs either its serial or its model"),
         (drive(serial="1", model="2"), "line 1: of a drive an answer needs either"),
         (HYPERVISOR.replace('owner = "ann@example.org"\n', ""), "line 1: owner missing"),
-        (HYPERVISOR + HYPERVISOR, "line 6: flushes honoured by hypervisor is answered twice"),
+        (HYPERVISOR + HYPERVISOR, "line 6: answer flushes honoured by hypervisor is also decided in"),
         ("answer = 1", "line 1: answers are [[answer]] tables"),
         ("answer = [1]", "line 1: an answer must be a table"),
     ],
