@@ -35,9 +35,9 @@ from auditor.durability.host import ALL, EVENTS, GONE, Class, EventName, Host, P
 from auditor.durability.table import Judge, answer
 from auditor.facts import HOST, Facts, Subject
 from auditor.judge.event import SEVERITIES, Severity
-from auditor.judge.event_table import ANSWERS, pool_works
+from auditor.judge.event_table import ANSWERS
 from auditor.judge.finding import exit_code
-from auditor.judge.verdict import Identities
+from auditor.judge.verdict import Identities, pool_works
 from auditor.model.stores import Reading
 from auditor.model.whole_host import Settings, read
 from auditor.recording.recording import Recording

@@ -93,12 +93,12 @@ def apply(
     baseline, nameless = _named(baseline, facts, names)
     by_id, pools, known = {rule.id: rule for rule in rules}, pools_of(facts), baseline.entries
     tonight = _tonight(verdicts, names)
-    open_ = {verdict.rule.id for found in tonight.values() for verdict in found if _outcome(verdict) == "unknown"}
+    open_ = {verdict.rule.id for found in tonight.values() for verdict in found if verdict.unwaived == "unknown"}
     concerned = {rule for rule, _, _ in known}
     decided = {
         key_of(verdict, names)
         for verdict in verdicts
-        if verdict.rule.id in concerned and _outcome(verdict) in ("pass", "not applicable")
+        if verdict.rule.id in concerned and verdict.unwaived in ("pass", "not applicable")
     }
     worse: dict[Key, str] = {}
 
@@ -152,7 +152,7 @@ def _fate(
     if entry.rule not in rules:
         return "kept"
     if found := tonight.get(entry.key):
-        return "seen" if _outcome(found[0]) == "fail" or entry.outcome == "unknown" else "unseen"
+        return "seen" if found[0].unwaived == "fail" or entry.outcome == "unknown" else "unseen"
     if entry.outcome == "unknown" or entry.key in decided:
         return "gone"
     wanted = [pool] if (pool := _pool(entry.subject)) else before
@@ -189,21 +189,16 @@ def _tonight(verdicts: Iterable[Verdict], names: Identities) -> dict[Key, list[V
     """Of each key what was found, waived or not, the worst first: failures before what is unknown."""
     found: dict[Key, list[Verdict]] = {}
     for verdict in Verdicts.of(verdicts).open():
-        if _outcome(verdict) in ("fail", "unknown"):
+        if verdict.unwaived in ("fail", "unknown"):
             found.setdefault(key_of(verdict, names), []).append(verdict)
     for each in found.values():
-        each.sort(key=lambda verdict: (_outcome(verdict) != "fail", -RANK[verdict.severity]))
+        each.sort(key=lambda verdict: (verdict.unwaived != "fail", -RANK[verdict.severity]))
     return found
 
 
 def _count(found: Sequence[Verdict]) -> int:
     """How many things there are behind one identity: cheap adapters give all drives one serial number."""
     return len({each.subject for each in found}) if found[0].subject.kind in NEW_NAME else 1
-
-
-def _outcome(verdict: Verdict) -> str:
-    """Of a waived one: what it was before."""
-    return verdict.was or verdict.outcome
 
 
 def updated(night: Night, verdicts: Iterable[Verdict], facts: Facts, *, accept: bool = False) -> Baseline:
@@ -217,7 +212,7 @@ def updated(night: Night, verdicts: Iterable[Verdict], facts: Facts, *, accept: 
         verdict, old = found[0], before.get(key)
         if key in entries:
             continue
-        outcome: Outcome = "fail" if _outcome(verdict) == "fail" else "unknown"
+        outcome: Outcome = "fail" if verdict.unwaived == "fail" else "unknown"
         if accept and not any(map(refusal, found)) and key[2]:
             first = old.first if old else today
             entries[key] = Entry(
@@ -236,7 +231,7 @@ def updated(night: Night, verdicts: Iterable[Verdict], facts: Facts, *, accept: 
 
 def refusal(verdict: Verdict) -> Reason | None:
     """Why what is unknown counts tomorrow whatever is accepted today: there may be an answer then."""
-    return next((each for each in verdict.reasons if each.transient), None) if _outcome(verdict) == "unknown" else None
+    return next((each for each in verdict.reasons if each.transient), None) if verdict.unwaived == "unknown" else None
 
 
 def nameless(verdicts: Iterable[Verdict], facts: Facts) -> list[Subject]:
@@ -257,7 +252,7 @@ def key_of(verdict: Verdict, names: Identities) -> Key:
 
 
 def _subject(verdict: Verdict) -> Subject:
-    inherited = verdict.origin and _outcome(verdict) == "fail"
+    inherited = verdict.origin and verdict.unwaived == "fail"
     return Subject("dataset", verdict.origin) if inherited else verdict.subject
 
 

@@ -19,7 +19,7 @@ from auditor.durability.answers import Answer, Choice, Promise, Rank, Reason, Re
 from auditor.durability.host import GONE, QUESTIONS, Host, Program, Question
 from auditor.durability.repairs import Carried
 from auditor.durability.table import Judge, Table
-from auditor.facts import DATA, HOST, Facts, Known, Subject, Unknown, is_true
+from auditor.facts import HOST, Facts, Known, Subject, Unknown, is_true
 from auditor.judge.event import (
     EVENTS,
     KEPT,
@@ -39,7 +39,7 @@ from auditor.judge.event import (
     merged,
     milder,
 )
-from auditor.judge.verdict import Carries, Verdict, Verdicts
+from auditor.judge.verdict import Carries, Verdict, Verdicts, pool_works
 from auditor.judge.waivers import Answers
 from auditor.model import whole_host
 from auditor.model.stores import Reading
@@ -235,7 +235,7 @@ class EventTable:
                     unseen[UNSEEN[reason.element].format(reason.subject.removeprefix("the files of "))] = None
                 for found in explained:
                     verdicts[id(found)] = found
-                    if each.question == "commits" and _outcome(found) == "fail":
+                    if each.question == "commits" and found.unwaived == "fail":
                         amounts[found.amount] = None
         takes = {_take(side.judge, each) for each in deciding} if worst < Rank.RELIES else set()
         words = (word for each in deciding for word in self._words(side, each, answers))
@@ -420,7 +420,7 @@ class _Behind:
         self._by_element: dict[str, dict[Subject, list[Verdict]]] = {}
         self._waivers: dict[str, list[object]] = {}
         for each in verdicts:
-            if each.rule.elements and _outcome(each) in ("fail", "unknown"):
+            if each.rule.elements and each.unwaived in ("fail", "unknown"):
                 for element in each.rule.elements:
                     self._by_element.setdefault(element, {}).setdefault(each.subject, []).append(each)
                 if each.waiver and each.subject.kind == "dataset":
@@ -443,26 +443,12 @@ def _side(found: Observation) -> _Side:
     return _Side(found, judge, {name: judge.table(each) for name, each in found.host.programs.items()})
 
 
-def pool_works(pool: Subject, facts: Facts) -> bool:
-    """A pool that is suspended, or lacks devices that it cannot do without, keeps nothing that could be lost."""
-    data = (each for each in facts.linked(pool, "vdevs") if facts.get(each, "allocation_class").word() in DATA)
-    return not any(map(is_true, (facts.get(pool, "suspended"), *(facts.get(each, "too_few_devices") for each in data))))
-
-
 class Relations:
     """Which subjects a fault of another one concerns: the parts of what has it, its whole, and the host."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._vdev: dict[Subject, Subject] = {}
-        self._leaves: dict[Subject, list[Subject]] = {}
         self._databases: dict[Subject, list[Subject]] = {}
-        for pool in facts.linked(HOST, "pools"):
-            for vdev in facts.linked(pool, "vdevs"):
-                for leaf in facts.linked(vdev, "leaves"):
-                    self._vdev[leaf] = vdev
-                    for disk in facts.linked(leaf, "disks"):
-                        self._leaves.setdefault(disk, []).append(leaf)
         for database in facts.linked(HOST, "databases"):
             for dataset in facts.linked(database, "datasets"):
                 self._databases.setdefault(dataset, []).append(database)
@@ -476,10 +462,12 @@ class Relations:
                 for leaf in self._facts.linked(subject, "leaves"):
                     yield from (leaf, *self._facts.linked(leaf, "disks"))
             case "leaf":
-                yield from (*self._facts.linked(subject, "disks"), *self._above(subject))
+                yield from (*self._facts.linked(subject, "disks"), *self._facts.linked(subject, "vdev"))
             case "disk":
-                for leaf in self._leaves.get(subject, ()):
-                    yield from (leaf, *self._above(leaf))
+                for leaf in self._facts.linked(
+                    subject, "used_by"
+                ):  # of cache devices and idle spares nothing hangs on it
+                    yield from (each for vdev in self._facts.linked(leaf, "vdev") for each in (leaf, vdev))
             case "dataset":
                 yield from self._databases.get(subject, ())
                 yield Subject("pool", subject.name.partition("/")[0])
@@ -487,10 +475,6 @@ class Relations:
                 yield from self._facts.linked(subject, "datasets")
         if subject.within and self._facts.get(subject, "allocation_class").word() != "log":
             yield Subject("pool", subject.within)
-
-    def _above(self, leaf: Subject) -> Iterator[Subject]:
-        if leaf in self._vdev:
-            yield self._vdev[leaf]
 
 
 def _worst(*severities: Severity) -> Severity:
@@ -558,8 +542,3 @@ def _other(now: Cell, then: Cell) -> bool:
 
 def _counts(verdict: Verdict) -> bool:
     return verdict.outcome in ("fail", "unknown") and bool(verdict.rule.elements) and not verdict.rule.next_boot
-
-
-def _outcome(verdict: Verdict) -> str:
-    """Of a waived one: what it was before."""
-    return verdict.was or verdict.outcome

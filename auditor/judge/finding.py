@@ -147,8 +147,7 @@ def _finding(verdicts: Sequence[Verdict], may: int, facts: Facts, names: Identit
 
 
 def _failed(verdict: Verdict) -> bool:
-    """Of a waived one: what it was before."""
-    return (verdict.was or verdict.outcome) == "fail"
+    return verdict.unwaived == "fail"
 
 
 def _place(verdict: Verdict, names: Identities) -> str:
@@ -197,9 +196,8 @@ def coverage(rules: Sequence[Rule], verdicts: Iterable[Verdict]) -> Coverage:
     outcomes: dict[str, set[str]] = {rule.names[-1]: set() for rule in rules}
     remedies: dict[str, set[str]] = {id: set() for id in outcomes}
     for verdict in Verdicts.of(verdicts).outcomes():
-        outcome = verdict.was or verdict.outcome
-        outcomes[verdict.rule.names[-1]].add(outcome)
-        if outcome == "unknown":
+        outcomes[verdict.rule.names[-1]].add(verdict.unwaived)
+        if verdict.unwaived == "unknown":
             remedies[verdict.rule.names[-1]].update(reason.remedy for reason in verdict.reasons)
     undecided = [id for id, seen in outcomes.items() if "unknown" in seen]
     counts = Counter(remedy for id in undecided for remedy in remedies[id] if remedy)

@@ -113,7 +113,7 @@ def _bug(verdict: Verdict, facts: Facts) -> Bug:
         rule.title,
         verdict.severity,
         rule.harm,
-        (verdict.was or verdict.outcome) == "fail",
+        verdict.unwaived == "fail",
         releases.ranges(entry["affected"]),
         needs,
         tuple(here) if needs else (),

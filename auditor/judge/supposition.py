@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
 from typing import NamedTuple, cast
 
@@ -259,29 +259,27 @@ class _Host:
     def _named(self, change: Change, kinds: Collection[Kind]) -> list[Subject]:
         """The subjects of these kinds that the words mean. Raises SuppositionError where there is none."""
         who = change.subject
-        found = [each for kind in kinds for each in self._all(kind) if who in _names_of(each)]
-        engines = [each for each in self._all("database") if each.name.partition(" ")[0] == who]
+        found = [each for kind in kinds for each in self.facts.subjects(kind) if who in _names_of(each)]
+        engines = [each for each in self.facts.subjects("database") if each.name.partition(" ")[0] == who]
         if "database" in kinds and not any(each.kind == "database" for each in found):
             if len(engines) > 1:
                 names = ", ".join(harmless(each.name) for each in engines)
                 raise SuppositionError(f"{change.text}: which {who}? There are {names}")
             found += engines
         if not found:
-            there = [name for kind in kinds for each in self._all(kind) for name in _names_of(each)]
+            there = [name for kind in kinds for each in self.facts.subjects(kind) for name in _names_of(each)]
             hint = near(who, dict.fromkeys(there)) or f"; there is {', '.join(map(harmless, there[:SHOWN]))}" * bool(
                 there
             )
             raise SuppositionError(f"{change.text}: no {' or '.join(kinds)} {harmless(who)} was seen{hint}")
         return found
 
-    def _all(self, kind: Kind) -> Iterator[Subject]:
-        return self.facts.subjects(kind)
-
     # -- PROPERTY=VALUE ------------------------------------------------------------------------------------------------
 
     def _set(self, change: Change) -> None:
         name = change.name
-        if change.subject == "zfs" and (PARAMETERS.fullmatch(name) or not self._known_as("zfs")):
+        called_zfs = (each for kind in ("dataset", "pool") for each in self.facts.subjects(kind) if each.name == "zfs")
+        if change.subject == "zfs" and (PARAMETERS.fullmatch(name) or not any(called_zfs)):
             return self._parameter(change)
         found = self._named(change, ("dataset", "pool", "disk", "database"))
         for subject in found:
@@ -295,17 +293,16 @@ class _Host:
             f"{change.text}: {harmless(name)} cannot be supposed of {harmless(change.subject)}{there}"
         )
 
-    def _known_as(self, name: str) -> bool:
-        return any(name == each.name for kind in ("dataset", "pool") for each in self._all(kind))
-
     def _of(self, subject: Subject, change: Change) -> None:
         match subject.kind, change.name:
             case "dataset", _:
                 self._of_dataset(subject, change)
             case "disk", "model":
-                self._new_drive(subject, change, _model(change, change.value), self._fact(subject, "transport").word())
+                self._new_drive(
+                    subject, change, _model(change, change.value), self.facts.get(subject, "transport").word()
+                )
                 for leaf in self._leaves(subject):
-                    self._working(leaf, change)
+                    self._put_all(leaf, WORKING, change)  # it has resilvered, without errors
             case "disk", _:
                 self._put(subject, "sysfs_write_cache", _value("disk", change, self._registry), change)
                 self._count_again(subject, change)
@@ -315,7 +312,7 @@ class _Host:
     def _of_dataset(self, dataset: Subject, change: Change) -> None:
         """Children that have no value of their own inherit it. What could not be read of a child stays unknown."""
         name, value = change.name, _value("dataset", change, self._registry)
-        kind = self._fact(dataset, "type").word()
+        kind = self.facts.get(dataset, "type").word()
         if (kind == "volume" and name in OF_FILE_SYSTEMS) or (kind == "filesystem" and name in OF_VOLUMES):
             raise SuppositionError(f"{change.text}: a {kind} has no {name}")
         again = f"zfs get {name} {{subject}}"
@@ -324,13 +321,13 @@ class _Host:
         if name in OWN:
             return
         inherited = known(value, f"{shown}, supposed, inherited from {dataset.name}", again, dataset.name)
-        for each in list(self._all("dataset")):
+        for each in list(self.facts.subjects("dataset")):
             if each.name.startswith(f"{dataset.name}/") and self._inherits(each, name, dataset.name):
                 self.facts.replace(Fact(each, name, inherited))
 
     def _inherits(self, dataset: Subject, name: str, above: str) -> bool:
         """Does it get this property from that dataset, or past it from one above?"""
-        match self._fact(dataset, name):
+        match self.facts.get(dataset, name):
             case Known(evidence=(Evidence(text, _, origin), *_)):
                 return f"{above}/".startswith(f"{origin}/") if origin else text.endswith("(default)")
         return False
@@ -345,10 +342,10 @@ class _Host:
             raise SuppositionError(
                 f"{change.text}: the zfs module has no parameter {harmless(name)}{near(name, there)}"
             )
-        value, before = _value("host", change, self._registry), self._fact(HOST, name)
+        value, before = _value("host", change, self._registry), self.facts.get(HOST, name)
         self._put(HOST, name, value, change)
         if name == "zfs_nocacheflush" and value == 0 and not (isinstance(before, Known) and before.value == 0):
-            for disk in list(self._all("disk")):
+            for disk in list(self.facts.subjects("disk")):
                 self._count_again(disk, change)
 
     def _count_again(self, disk: Subject, change: Change) -> None:
@@ -372,10 +369,10 @@ class _Host:
     def _restart(self, database: Subject, change: Change) -> None:
         """What its files do not say stays as it is. Where nobody read them, what the server says now is no answer; what is
         supposed is in them, too."""
-        said = self._fact(database, "configured")
-        if isinstance(said, Unknown) and is_true(self._fact(database, "live")):
-            for name in (*_pairs(self._fact(database, "in_force")), "in_force"):
-                now = self._fact(database, name)
+        said = self.facts.get(database, "configured")
+        if isinstance(said, Unknown) and is_true(self.facts.get(database, "live")):
+            for name in (*_pairs(self.facts.get(database, "in_force")), "in_force"):
+                now = self.facts.get(database, name)
                 if not isinstance(now, Known) or not now.evidence[0].text.startswith(SUPPOSED):
                     self.facts.replace(Fact(database, name, said))
         files = {name: each for name, each in _pairs(said).items() if each != UNSAID}
@@ -387,11 +384,11 @@ class _Host:
             self._list(database, "in_force", files, change)
 
     def _agree(self, database: Subject, change: Change) -> None:
-        self._list(database, "configured", _pairs(self._fact(database, "in_force")), change)
+        self._list(database, "configured", _pairs(self.facts.get(database, "in_force")), change)
 
     def _list(self, database: Subject, listed: str, changed: Mapping[str, str], change: Change) -> None:
         """in_force: by the server; configured: in its files."""
-        if isinstance(found := self._fact(database, listed), Known):
+        if isinstance(found := self.facts.get(database, listed), Known):
             pairs = sorted({**_pairs(found), **changed}.items())
             self._put(database, listed, tuple(f"{name} = {each}" for name, each in pairs), change)
 
@@ -410,20 +407,20 @@ class _Host:
             raise SuppositionError(
                 f"{change.text}: OpenZFS has no line {releases.spelt(wanted[:2])}; zaudit knows {lines}"
             )
-        match self._fact(HOST, "zfs_version"):
+        match self.facts.get(HOST, "zfs_version"):
             case Known((int(), *_) as before):
                 self._new_defaults(tuple(each for each in before if isinstance(each, int)), wanted, change)
         for name in ("zfs_version", "zfs_userland_version"):
-            if name == "zfs_version" or isinstance(self._fact(HOST, name), Known):
+            if name == "zfs_version" or isinstance(self.facts.get(HOST, name), Known):
                 self._put(HOST, name, wanted, change)
                 self._put(HOST, f"{name}_text", change.value, change)
-        files = (row.split(" ") for row in self._fact(HOST, "zfs_module_versions").words())
+        files = (row.split(" ") for row in self.facts.get(HOST, "zfs_module_versions").words())
         if after := tuple(f"{path} {change.value} {kernel}" for path, _, kernel in files):
             self._put(HOST, "zfs_module_versions", after, change)
 
     def _new_defaults(self, old: releases.Release, new: releases.Release, change: Change) -> None:
         for name, each in releases.load_tunables().items():
-            now, before, after = self._fact(HOST, name), each.default(old), each.default(new)
+            now, before, after = self.facts.get(HOST, name), each.default(old), each.default(new)
             if isinstance(now, Known) and str(now.value) == before != after and after:
                 self._put(HOST, name, int(after) if isinstance(now.value, int) else after, change)
 
@@ -438,22 +435,22 @@ class _Host:
             pool = Subject("pool", leaf.within)
             for vdev in self.facts.linked(leaf, "vdev"):
                 legs = self.facts.linked(vdev, "leaves")
-                gone = sum(self._fact(leg, "state").word() not in ("ONLINE", "DEGRADED") for leg in legs)
-                tolerated = self._fact(vdev, "failures_tolerated")
+                gone = sum(self.facts.get(leg, "state").word() not in ("ONLINE", "DEGRADED") for leg in legs)
+                tolerated = self.facts.get(vdev, "failures_tolerated")
                 if not isinstance(tolerated, Known):
                     for name in ("state", "suspended"):
                         self.facts.replace(Fact(vdev if name == "state" else pool, name, tolerated))
                     continue
                 dead = gone > cast(int, tolerated.value)
                 self._put(vdev, "state", "UNAVAIL" if dead else "DEGRADED", change)
-                needed = self._fact(vdev, "allocation_class").word("normal") in DATA
+                needed = self.facts.get(vdev, "allocation_class").word("normal") in DATA
                 self._pool_state(pool, dead=dead and needed, change=change)
 
     def _pool_state(self, pool: Subject, *, dead: bool, change: Change) -> None:
-        if is_true(self._fact(pool, "suspended")):
+        if is_true(self.facts.get(pool, "suspended")):
             return
         for name in ("state", "health", "list_health", "kstat_state"):
-            if isinstance(self._fact(pool, name), Known):
+            if isinstance(self.facts.get(pool, name), Known):
                 self._put(
                     pool, name, "UNAVAIL" if dead and name == "state" else "SUSPENDED" if dead else "DEGRADED", change
                 )
@@ -472,19 +469,18 @@ class _Host:
             self._new_drive(disk, change, model, "nvme")
             bus = f"/devices/pciffff:00/ffff:{number:02x}:00.0"  # each at a controller of its own
             self._put(disk, "sysfs_path", f"{bus}/nvme/{disk.name}", change)
-            self._working(leaf, change)
             place: dict[str, Value] = {"vdev": vdev, "pool": pool, "node": disk.name, "nodes": (disk.name,)}
-            self._put_all(leaf, {**NEW_LEAF, **place, "disks": (disk,)}, change)
+            self._put_all(leaf, {**WORKING, **NEW_LEAF, **place, "disks": (disk,)}, change)
             leaves.append(leaf)
         self._put_all(vdev, {**NEW_VDEV, "pool": pool, "leaves": tuple(leaves)}, change)
         first = next(iter(self.facts.linked(pool, "vdevs")), vdev)
-        self.facts.replace(Fact(vdev, "ashift", self._fact(first, "ashift")))
+        self.facts.replace(Fact(vdev, "ashift", self.facts.get(first, "ashift")))
         for name, more in (("vdevs", (vdev,)), ("leaves", tuple(leaves))):
             self._put(pool, name, (*self.facts.linked(pool, name), *more), change)
 
     def _new_drive(self, disk: Subject, change: Change, model: str, transport: str) -> None:
         """Nothing of the old one is left but where it is attached."""
-        attached = {name: self._fact(disk, name) for name in ("sysfs_path", "lies_on", "dm_targets")}
+        attached = {name: self.facts.get(disk, name) for name in ("sysfs_path", "lies_on", "dm_targets")}
         for name in list(self.facts.of(disk)):
             self.facts.replace(Fact(disk, name, unknown(f"supposed: {change.text}, without an answer of that drive")))
         for name, value in attached.items():
@@ -495,17 +491,10 @@ class _Host:
         if transport:
             self._put(disk, "transport", transport, change)
 
-    def _working(self, leaf: Subject, change: Change) -> None:
-        """A new drive has resilvered, without errors."""
-        self._put_all(leaf, WORKING, change)
-
     def _leaves(self, disk: Subject) -> list[Subject]:
-        return [leaf for leaf in self._all("leaf") if disk in self.facts.linked(leaf, "disks")]
+        return [leaf for leaf in self.facts.subjects("leaf") if disk in self.facts.linked(leaf, "disks")]
 
     # -- facts ---------------------------------------------------------------------------------------------------------
-
-    def _fact(self, subject: Subject, name: str) -> Judged:
-        return self.facts.get(subject, name)
 
     def _put(self, subject: Subject, name: str, value: Value, change: Change) -> None:
         self.facts.replace(Fact(subject, name, known(value, f"{SUPPOSED}{change.text}")))

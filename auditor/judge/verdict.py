@@ -181,8 +181,12 @@ class Verdict(NamedTuple):
 
     @property
     def fix(self) -> Fix:
-        """How to mend it."""
         return self.case or self.rule.fix
+
+    @property
+    def unwaived(self) -> str:
+        """The outcome without a waiver."""
+        return self.was or self.outcome
 
 
 Rest = tuple[Any, ...]  # of a verdict, all but its rule and subject
@@ -338,7 +342,7 @@ def _judge(rule: Rule, scope: Scope) -> Verdict:
         if isinstance(applies, Unknown):
             # "expect" may hold whatever "when" would be
             holds = rule.expect.evaluate(scope)
-            if not (is_true(holds)):
+            if not is_true(holds):
                 return _counting(rule, scope, "unknown", reasons=applies.reasons)
             return Verdict(rule, subject, "pass", rule.severity, evidence=holds.evidence)
         if applies.value is False:
@@ -383,7 +387,8 @@ def _possible(rule: Rule, scope: Scope) -> Iterator[Severity]:
 def _conditions(fix: Fix, command: str, subject: Subject, facts: Facts) -> Iterator[str]:
     """What must hold on this host before any fix of its kind: a suspended pool takes no change, and a database that restarts or
     reloads its files takes up their other settings, too."""
-    if MODIFIES.match(command) and _suspended(subject, facts):
+    pool = Subject("pool", subject.within or subject.name.partition("/")[0])
+    if MODIFIES.match(command) and not pool_works(pool, facts):
         yield "Once the pool is no longer suspended"
     if subject.kind == "database" and takes_up_files(fix):
         changes = map(str, facts.get(subject, "changes_at_restart").words())
@@ -412,16 +417,14 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     origin = _origin(rule, subject, facts)
     told = next((each.message for each in rule.cases if _holds(each.when, subject, facts)), None) or rule.message
     message = fill(told, subject, origin, facts, shell=False) if told else ""
-    case = _case(rule.fix, subject, facts)
-    template = (case or rule.fix).command
-    command = fill(template, subject, origin, facts, shell=True) if template else ""
-    if condition := (case or rule.fix).condition:
-        case = (case or rule.fix)._replace(needs=fill(condition, subject, origin, facts, shell=False))
-    fix = case or rule.fix
+    fix = next((each for each, holds in rule.fix.cases if _holds(holds, subject, facts)), rule.fix)
+    command = fill(fix.command, subject, origin, facts, shell=True) if fix.command else ""
+    if fix.condition:
+        fix = fix._replace(needs=fill(fix.condition, subject, origin, facts, shell=False))
     if conditions := [*_conditions(fix, command, subject, facts)]:
         conditions += [fix.needs] if fix.needs else []
         joined = ", and ".join((conditions[0], *(f"{each[0].lower()}{each[1:]}" for each in conditions[1:])))
-        case = fix._replace(needs=joined)
+        fix = fix._replace(needs=joined)
     first, others = verdict.evidence[:1], verdict.evidence[1:]
     evidence = tuple(dict.fromkeys((*first, *rule.decided, *others)))  # not below what a report has room for
     amount = fill(rule.amount, subject, origin, facts, shell=False) if rule.amount else ""
@@ -431,21 +434,15 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
         command=command,
         evidence=evidence,
         amount="" if "(unknown)" in amount else amount,
-        case=case,
+        case=None if fix is rule.fix else fix,
     )
 
 
-def _suspended(subject: Subject, facts: Facts) -> bool:
-    """Is its pool, or do its data vdevs lack devices? OpenZFS refuses then what changes it. (zfs_ioctl.c POOL_CHECK_SUSPENDED)
-
-    A pool goes on without a log vdev."""
-    pool = Subject("pool", subject.within or subject.name.partition("/")[0])
-    held = (vdev for vdev in facts.linked(pool, "vdevs") if facts.get(vdev, "allocation_class").word() in DATA)
-    return any(map(is_true, (facts.get(pool, "suspended"), *(facts.get(vdev, "too_few_devices") for vdev in held))))
-
-
-def _case(fix: Fix, subject: Subject, facts: Facts) -> Fix | None:
-    return next((each for each, condition in fix.cases if _holds(condition, subject, facts)), None)
+def pool_works(pool: Subject, facts: Facts) -> bool:
+    """Is it not suspended, and has each data vdev enough devices? Else it keeps nothing that could be lost, and OpenZFS refuses
+    to change it (zfs_ioctl.c POOL_CHECK_SUSPENDED). A pool works without its log vdev."""
+    data = (vdev for vdev in facts.linked(pool, "vdevs") if facts.get(vdev, "allocation_class").word() in DATA)
+    return not any(map(is_true, (facts.get(pool, "suspended"), *(facts.get(vdev, "too_few_devices") for vdev in data))))
 
 
 def _holds(condition: Expression, subject: Subject, facts: Facts) -> bool:

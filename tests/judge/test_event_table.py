@@ -248,6 +248,8 @@ def linked() -> Facts:
     facts.put(Fact(HOST, "databases", Known((SERVER,), ())))
     facts.put(Fact(TANK, "vdevs", Known((Subject("vdev", "mirror-0", "tank"),), ())))
     facts.put(Fact(LEAF, "disks", Known((DISK,), ())))
+    facts.put(Fact(DISK, "used_by", Known((LEAF,), ())))
+    facts.put(Fact(LEAF, "vdev", Known(Subject("vdev", "mirror-0", "tank"), ())))
     facts.put(Fact(Subject("vdev", "mirror-0", "tank"), "leaves", Known((LEAF,), ())))
     facts.put(Fact(SERVER, "datasets", Known((DATASET,), ())))
     return facts
