@@ -48,6 +48,12 @@ def few(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
+def shortened(lines: Iterable[str], most: int, more: str = "and {} more") -> list[str]:
+    """The first lines, and how many more there are in place of the others."""
+    shown = list(lines)
+    return shown if len(shown) <= most else [*shown[:most], more.format(f"{len(shown) - most:,}")]
+
+
 def often(count: int | str) -> str:
     """ "once", "3 times"."""
     return "once" if str(count) == "1" else f"{count} times"

@@ -17,7 +17,7 @@ from auditor.judge.finding import Finding
 from auditor.report import phrases, report_json
 from auditor.report.formats.pages import code, text
 from auditor.report.model import Report
-from auditor.text import harmless, quoted, utc, valid_unicode
+from auditor.text import harmless, quoted, shortened, utc, valid_unicode
 
 SCHEMA = "zaudit-plan/1"
 COLUMNS_SHOWN = 3
@@ -111,10 +111,8 @@ def _step(plan: Plan, step: Step) -> Iterator[str]:
     yield from (f"- First: {text(each)}" for each in _needs(step))
     if person := _person(step):
         yield f"- By hand: {text(harmless(person))}"
-    actions = _action(step)
-    yield from (f"- Do: {code(harmless(each))}" for each in actions[:COMMANDS_SHOWN])
-    if len(actions) > COMMANDS_SHOWN:
-        yield f"- And {len(actions) - COMMANDS_SHOWN} more such commands (--format json has all)."
+    actions = (f"- Do: {code(harmless(each))}" for each in _action(step))
+    yield from shortened(actions, COMMANDS_SHOWN, "- And {} more such commands (--format json has all).")
     yield from (f"- {text(harmless(each))}" for each in _texts(step))
     yield from (f"- Watch: {text(each)}" for each in step.watch or (_check(plan),))
     for setting in [each for each in step.settings if each.undo][:COMMANDS_SHOWN]:

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from auditor import audit
 from auditor.audit import Look
-from auditor.facts import HOST, Evidence, Facts, Known, Subject
+from auditor.facts import HOST, Evidence, Facts, Kind, Known, Subject
 from auditor.judge import supposition
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
 from auditor.judge.rule import Template
 from auditor.judge.supposition import Change, SuppositionError
-from auditor.judge.verdict import Verdict, fill, takes_up_files
+from auditor.judge.verdict import Verdict, fill, places, takes_up_files
 from auditor.report import phrases
 from auditor.report.model import Report
 from auditor.report.supposed import OUTCOMES, CellName, Side, difference, ranks
@@ -40,6 +40,7 @@ RAW = re.compile(
 )
 _WAITS = "after the steps before it"
 LOCAL = ("local", "temporary")
+PROGRAMS: Mapping[Kind, str] = {"dataset": "zfs", "pool": "zpool"}
 WATCH: Mapping[str, str] = {
     **dict.fromkeys(
         ("sync", "logbias", "direct", "zfs_nocacheflush", "zil_nocacheflush", "write_cache", "zfs_txg_timeout"),
@@ -104,15 +105,6 @@ class Plan(NamedTuple):
     pools: tuple[tuple[str, str], ...]
 
 
-class _State(NamedTuple):
-    look: Look
-    report: Report
-
-    @property
-    def side(self) -> Side:
-        return Side(self.report, self.look.facts)
-
-
 class _Candidate(NamedTuple):
     """Findings that the same changes fix."""
 
@@ -136,19 +128,11 @@ class _Candidate(NamedTuple):
 class _Gain(NamedTuple):
     """What a candidate comes to. order: the more, the sooner. why_not: why it is no step now, or empty."""
 
-    candidates: tuple[_Candidate, ...]
-    state: _State
+    candidate: _Candidate
+    state: Side
     order: tuple[int, ...]
     better: tuple[CellName, ...]
     why_not: str
-
-    @property
-    def ready(self) -> bool:
-        return all(each.ready for each in self.candidates)
-
-    @property
-    def loses(self) -> bool:
-        return any(each.loses for each in self.candidates)
 
 
 def make(seen: Look, judge: Callable[[Look], Report]) -> Plan:
@@ -158,8 +142,8 @@ def make(seen: Look, judge: Callable[[Look], Report]) -> Plan:
 
 class _Planner:
     def __init__(self, seen: Look, judge: Callable[[Look], Report]) -> None:
-        self._judge = judge
-        self._first = self._suppose(seen, ())
+        self._seen, self._judge = seen, judge
+        self._first = self._suppose(seen.facts, ())
         self._flat: set[tuple[Change, ...]] = set()  # what changed no cell is not simulated again before its turn
         self._done: dict[tuple[str, str], str] = {}  # (subject, property) -> value that a step has set
 
@@ -168,72 +152,68 @@ class _Planner:
         after = simulated[-1][1] if simulated else self._first
         fixed = {id for step, _ in simulated for each in step.findings for id in [_key(each)]}
         others = [each for each in _failed(after.report) if _key(each) not in fixed]
-        by_hand = [
-            Step((each,), (), why) for each in others if (why := reason(each)) and not _sets(each, after.look.facts)
-        ]
-        left = [
-            Left(each, self._why_left(each, after)) for each in _failed(after.report) if _sets(each, after.look.facts)
-        ]
-        facts = self._first.look.facts
+        by_hand = [Step((each,), (), why) for each in others if (why := reason(each)) and not _sets(each, after.facts)]
+        left = [Left(each, self._why_left(each, after)) for each in _failed(after.report) if _sets(each, after.facts)]
+        facts = self._first.facts
         pools = tuple((pool.name, facts.get(pool, "guid").word()) for pool in facts.linked(HOST, "pools"))
         steps = _ordered([step for step, _ in simulated], by_hand, self._first.report)
         return Plan(self._first.report, after.report, tuple(steps), tuple(left), pools)
 
     # -- simulation ----------------------------------------------------------------------------------------------------
 
-    def _suppose(self, seen: Look, changes: Sequence[Change]) -> _State:
-        look = audit.suppose(seen, changes)
-        return _State(look, self._judge(look))
+    def _suppose(self, facts: Facts, changes: Sequence[Change]) -> Side:
+        look = audit.suppose(self._seen._replace(facts=facts), changes)
+        return Side(self._judge(look), look.facts)
 
-    def _simulated(self) -> Iterator[tuple[Step, _State]]:
+    def _simulated(self) -> Iterator[tuple[Step, Side]]:
         """Each step, and the state after it; a script makes those that no person has to make, in a state of its own."""
         state = alone = self._first
         while chosen := self._next(state):
-            findings = tuple(each for candidate in chosen.candidates for each in candidate.findings)
-            changes = _changes(chosen.candidates)
-            before = self._first.look.facts
+            changes, findings = chosen.candidate
+            before = self._first.facts
             settings = tuple(
-                _setting(each, state.look.facts)._replace(first=_setting(each, before).found) for each in changes
+                _setting(each, state.facts)._replace(first=_setting(each, before).found) for each in changes
             )
             there = {_key(each): each for each in _failed(alone.report)}  # without the steps that a person makes
             why = _person([there.get(_key(each)) for each in findings], settings)
             if not why:
-                after = chosen.state if alone is state else self._suppose(alone.look, changes)
+                after = chosen.state if alone is state else self._suppose(alone.facts, changes)
                 why = _WAITS if _worse(alone, after) else ""
                 alone = alone if why else after
             self._done |= {(each.subject, each.name): each.value for each in changes}
             state = chosen.state
             yield Step(findings, settings, why, chosen.better, state.report), state
 
-    def _next(self, state: _State) -> _Gain | None:
+    def _next(self, state: Side) -> _Gain | None:
         candidates = list(_candidates(state, self._done))
         flat = sorted((each for each in candidates if each.changes in self._flat), key=lambda each: -each.severity)
-        gains = [gain for each in candidates if each not in flat and (gain := self._gain(state, (each,)))]
-        self._flat |= {each.candidates[0].changes for each in gains if not each.loses and not any(each.order[:2])}
+        gains = [gain for each in candidates if each not in flat and (gain := self._gain(state, each))]
+        self._flat |= {each.candidate.changes for each in gains if not each.candidate.loses and not any(each.order[:2])}
         good = [each for each in gains if not each.why_not]
         if max(ranks(state.report).values(), default=0) >= UNSURE and not any(each.order[0] > 0 for each in good):
             lose = [each for each in candidates if each.loses][:CANDIDATES]
             for size in range(2, TOGETHER + 1):
-                blocks = (self._gain(state, each) for each in combinations(lose, size))
+                blocks = (self._gain(state, _together(each)) for each in combinations(lose, size))
                 if found := [each for each in blocks if each and not each.why_not and each.order[0] > 0]:
                     return max(found, key=lambda each: each.order)
         best = max(good, key=lambda each: each.order, default=None)
-        if best and not best.ready:  # what it waits for may be one of these
-            return max((each for each in good if each.ready and each.loses), key=lambda each: each.order, default=best)
+        if best and not best.candidate.ready:  # what it waits for may be one of these
+            ahead = (each for each in good if each.candidate.ready and each.candidate.loses)
+            return max(ahead, key=lambda each: each.order, default=best)
         for one in flat:
             if best and (any(best.order[:2]) or best.order[2] >= one.severity):
                 break
-            if (gain := self._gain(state, (one,))) and not gain.why_not:
+            if (gain := self._gain(state, one)) and not gain.why_not:
                 return gain
         return best
 
-    def _gain(self, state: _State, candidates: tuple[_Candidate, ...]) -> _Gain | None:
+    def _gain(self, state: Side, candidate: _Candidate) -> _Gain | None:
         """None where the host does not know what it sets."""
         try:
-            after = self._suppose(state.look, _changes(candidates))
+            after = self._suppose(state.facts, candidate.changes)
         except SuppositionError:
             return None
-        changed = difference(state.side, after.side)
+        changed = difference(state, after)
         then, now = ranks(state.report), ranks(after.report)
         worst = max(then.values(), default=0)
         at = [name for name, rank in then.items() if rank == worst]
@@ -241,35 +221,38 @@ class _Planner:
         order = (
             sum(worst - now.get(name, 0) for name in at) if worst else 0,
             sum(then.values()) - sum(now.values()) + both[0] - both[1],
-            max(each.severity for each in candidates),
+            candidate.severity,
         )
-        return _Gain(candidates, after, order, changed.better, _worse(state, after))
+        return _Gain(candidate, after, order, changed.better, _worse(state, after))
 
-    def _why_left(self, finding: Finding, state: _State) -> str:
-        changes = _sets(finding, state.look.facts)
+    def _why_left(self, finding: Finding, state: Side) -> str:
+        changes = _sets(finding, state.facts)
         if any(self._done.get((each.subject, each.name), each.value) != each.value for each in changes):
             return "a step before it sets the same to another value"
         if all((each.subject, each.name) in self._done for each in changes):
             return "what was counted or recorded before the step says nothing of the time after it: check again"
-        gain = self._gain(state, (_Candidate(changes, (finding,)),))
+        gain = self._gain(state, _Candidate(changes, (finding,)))
         return gain.why_not if gain and gain.why_not else "what it sets is not known of this host"
 
 
-def _changes(candidates: Iterable[_Candidate]) -> list[Change]:
+def _together(candidates: Iterable[_Candidate]) -> _Candidate:
+    changes, findings = zip(*candidates, strict=True)
+    return _Candidate(_in_order(chain(*changes)), tuple(chain(*findings)))
+
+
+def _in_order(changes: Iterable[Change]) -> tuple[Change, ...]:
     """What restarts a database comes last, and once."""
-    every = dict.fromkeys(change for each in candidates for change in each.changes)
-    return sorted(every, key=lambda each: each.name == RESTART)
+    return tuple(sorted(dict.fromkeys(changes), key=lambda each: each.name == RESTART))
 
 
-def _worse(before: _State, after: _State) -> str:
+def _worse(before: Side, after: Side) -> str:
     """What a change makes worse, in words; nothing where it makes nothing worse."""
-    changed = difference(before.side, after.side)
+    changed = difference(before, after)
     then, later = (ranks(each.report, next_boot=True) for each in (before, after))
     # from the next boot on what is certain counts: a change may make it unknown what flushes come to then
     if worse := (*changed.worse, *(name for name, rank in later.items() if name[2] and rank > then.get(name, 0))):
         dataset, event, take = worse[0]
-        happening = next(phrases.happening([each]) for each in after.report.events if each == event)
-        return f"alone it makes {happening} worse for {dataset}{f' (it takes {take})' if take else ''}"
+        return f"alone it makes {phrases.happening([event])} worse for {dataset}{f' (it takes {take})' if take else ''}"
     return f"it brings {changed.new[0].rule} ({changed.new[0].text})" if changed.new else ""
 
 
@@ -284,37 +267,32 @@ def _key(finding: Finding) -> tuple[str, str]:
 def _sets(finding: Finding, facts: Facts) -> tuple[Change, ...]:
     """What its fix sets, of each of its subjects once; nothing where a value is not known. A database that restarts or reloads
     its files takes up what else they say."""
-    found: dict[Change, None] = {}
+    found = list[Change]()
     for verdict in finding.verdicts:
         for template in verdict.fix.sets:
             each = _change(template, verdict, facts)
             if each is None:
                 return ()
-            found[each] = None
+            found.append(each)
         if found and verdict.subject.kind == "database" and takes_up_files(verdict.fix):
-            found[supposition.parse(f"{verdict.subject.name} {RESTART}")] = None
-    return tuple(found)
+            found.append(supposition.parse(f"{verdict.subject.name} {RESTART}"))
+    return _in_order(found)
 
 
 def _change(template: Template, verdict: Verdict, facts: Facts) -> Change | None:
     """With the names put in place of its places: they are not taken apart again."""
     form, subject = supposition.parse(template.source), verdict.subject
     words = fill(template, subject, verdict.origin, facts, shell=False)
-    places = {
-        "{subject}": subject.name,
-        "{origin}": verdict.origin or subject.name,
-        "{pool}": subject.within or subject.name.partition("/")[0],
-    }
-    who = places.get(form.subject, form.subject)
+    who = places(subject, verdict.origin).get(form.subject.strip("{}"), form.subject)
     value = words.removeprefix(f"{who} {form.name}").removeprefix("=")
     return None if NOT_KNOWN in value else Change(words, who, form.name, value, form.verb)
 
 
-def _candidates(state: _State, done: Mapping[tuple[str, str], str]) -> Iterator[_Candidate]:
+def _candidates(state: Side, done: Mapping[tuple[str, str], str]) -> Iterator[_Candidate]:
     """By what is set; a property that a step has set is not set again."""
     found: dict[tuple[Change, ...], list[Finding]] = {}
     for finding in _failed(state.report):
-        changes = _sets(finding, state.look.facts)
+        changes = _sets(finding, state.facts)
         if changes and not any((each.subject, each.name) in done for each in changes if each.name != RESTART):
             found.setdefault(changes, []).append(finding)
     return (_Candidate(changes, tuple(findings)) for changes, findings in found.items())
@@ -373,20 +351,16 @@ def _setting(change: Change, facts: Facts) -> Setting:
     """change: of a supposition that was made, so its subject is there."""
     name, value, who = change.name, change.value, change.subject
     assignment = f"{name}={value}"
+    path = ""
     if who == "zfs" and supposition.PARAMETERS.fullmatch(name):
-        path = f"{PARAMETERS}{name}"
-        found = _value(facts, HOST, name)
-        return Setting(
-            change, f"cat {path}", found, value, f"echo {quoted(value)} > {path}", f"echo {quoted(found)} > {path}"
-        )
-    if facts.of(disk := Subject("disk", who)) and name == "write_cache":
-        path = f"/sys/block/{quoted(who)}/queue/write_cache"
-        found = _value(facts, disk, "sysfs_write_cache")
-        return Setting(
-            change, f"cat {path}", found, value, f"echo {quoted(value)} > {path}", f"echo {quoted(found)} > {path}"
-        )
-    for kind, program in (("dataset", "zfs"), ("pool", "zpool")):
-        subject = Subject("dataset" if kind == "dataset" else "pool", who)
+        path, found = f"{PARAMETERS}{name}", _value(facts, HOST, name)
+    elif facts.of(disk := Subject("disk", who)) and name == "write_cache":
+        path, found = f"/sys/block/{quoted(who)}/queue/write_cache", _value(facts, disk, "sysfs_write_cache")
+    if path:
+        run, undo = (f"echo {quoted(each)} > {path}" for each in (value, found))
+        return Setting(change, f"cat {path}", found, value, run, undo)
+    for kind, program in PROGRAMS.items():
+        subject = Subject(kind, who)
         fact = facts.of(subject).get(name)
         if isinstance(fact, Known) and name in supposition.properties(subject.kind):
             found = _value(facts, subject, name)

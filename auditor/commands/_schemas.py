@@ -40,6 +40,12 @@ AUDIT = {
         "properties": {"schema": {"enum": [FIRST, REPORT]}},
     }
 }
+SUPPOSED = {
+    "description": "a report after zaudit schema report",
+    "type": "object",
+    "required": ["schema"],
+    "properties": {"schema": {"const": REPORT}},
+}
 
 
 def verification() -> dict[str, Any]:
@@ -98,23 +104,12 @@ def plan() -> dict[str, Any]:
     return _document("plan", plan_page.SCHEMA, [*properties], properties, defs)
 
 
-def supposed() -> dict[str, Any]:
-    """Of zaudit check --suppose."""
+def _whole(title: str, schema: str, kind: type, **more: Any) -> dict[str, Any]:
+    """Of a document whose members are the fields of a record, and more."""
     defs: dict[str, Any] = {}
-    properties = describe(supposed_page.SupposedDocument, defs)
-    own = defs.pop("SupposedDocument")["properties"]
-    report = {"description": "a report after zaudit schema report", "type": "object", "required": ["schema"],
-              "properties": {"schema": {"const": REPORT}}}  # fmt: skip
-    properties = {**own, "now": report, "then": report}
-    return _document("supposition", supposed_page.SCHEMA, [*properties], properties, defs)
-
-
-def cluster() -> dict[str, Any]:
-    """Of zaudit fleet check --cluster."""
-    defs: dict[str, Any] = {}
-    describe(clusters.ClusterDocument, defs)
-    properties = defs.pop("ClusterDocument")["properties"]
-    return _document("cluster", clusters.SCHEMA, [*properties], properties, defs)
+    describe(kind, defs)
+    properties = defs.pop(kind.__name__)["properties"] | more
+    return _document(title, schema, [*properties], properties, defs)
 
 
 def _kept(file: str) -> Any:
@@ -136,8 +131,10 @@ SCHEMAS: Mapping[str, Callable[[], Any]] = {
     "checklist": checklist,
     "diagnose": diagnosis,
     "plan": plan,
-    "supposed": supposed,
-    "cluster": cluster,
+    "supposed": partial(
+        _whole, "supposition", supposed_page.SCHEMA, supposed_page.SupposedDocument, now=SUPPOSED, then=SUPPOSED
+    ),
+    "cluster": partial(_whole, "cluster", clusters.SCHEMA, clusters.ClusterDocument),
 }
 
 

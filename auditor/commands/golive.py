@@ -124,7 +124,6 @@ def _compare(looked: Inspected, changes: Sequence[Change], wanted: Sequence[Form
 
 def _verify(asked: Request, chosen: Audit, wanted: Sequence[FormatChoice]) -> NoReturn:
     """The audit and a quick verification of one target as one report; the profile is that of the database, if it was told."""
-    from auditor.databases import ENGINES
     from auditor.verify import verification
 
     engine = chosen.options.wanted.database
@@ -357,7 +356,6 @@ def verify(
     TRACED: every sync was followed to a flush that completed. CONTRADICTED: the link that is named lost some. INCONCLUSIVE: it
     could not be seen, and why. Writes only into a new directory, which it removes.
     """
-    from auditor.commands import _auditing
     from auditor.verify import verification as command
     from auditor.verify.verification import VerifyRequest
 

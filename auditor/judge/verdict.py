@@ -387,7 +387,7 @@ def _possible(rule: Rule, scope: Scope) -> Iterator[Severity]:
 def _conditions(fix: Fix, command: str, subject: Subject, facts: Facts) -> Iterator[str]:
     """What must hold on this host before any fix of its kind: a suspended pool takes no change, and a database that restarts or
     reloads its files takes up their other settings, too."""
-    pool = Subject("pool", subject.within or subject.name.partition("/")[0])
+    pool = Subject("pool", places(subject, "")["pool"])
     if MODIFIES.match(command) and not pool_works(pool, facts):
         yield "Once the pool is no longer suspended"
     if subject.kind == "database" and takes_up_files(fix):
@@ -473,7 +473,7 @@ def fill(template: Template, subject: Subject, origin: str, facts: Facts, *, she
         value: str | None
         match part:
             case Place():
-                value = _place(part, subject, origin)
+                value = places(subject, origin)[part.word]
             case Figure():
                 value = _figure(part, scope)
             case _:
@@ -485,12 +485,9 @@ def fill(template: Template, subject: Subject, origin: str, facts: Facts, *, she
     return "".join(words)
 
 
-def _place(place: Place, subject: Subject, origin: str) -> str:
-    if place.word == "origin":
-        return origin or subject.name
-    if place.word == "pool":
-        return subject.within or subject.name.partition("/")[0]
-    return subject.name
+def places(subject: Subject, origin: str) -> dict[str, str]:
+    pool = subject.within or subject.name.partition("/")[0]
+    return {"subject": subject.name, "origin": origin or subject.name, "pool": pool}
 
 
 def _figure(figure: Figure, scope: Scope) -> str | None:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Unpack
 
 from auditor import codec
 from auditor.facts import HOST, Facts, Known
-from auditor.judge.event import EVENTS, Event, Severity
+from auditor.judge.event import Event, Severity
 from auditor.judge.finding import RANK
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
 from auditor.report import audit_page, phrases, report_json, terminal
@@ -22,7 +22,8 @@ OUTCOMES = ("kept", "word", "unknown", "lost")  # the better first
 NOTE = "Supposed, not measured: nothing on this host was changed, and this is no baseline."
 BUGS = ("bugs_fixed_later", "bugs_not_fixed")
 
-CellName = tuple[str, str, str]  # dataset, event; and what goes, or empty: whatever it is
+Outcome = Literal["fail", "unknown"]
+CellName = tuple[str, Event, str]  # dataset, event; and what goes, or empty: whatever it is
 
 
 class Side(NamedTuple):
@@ -33,13 +34,17 @@ class Side(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A finding, or a known bug of the release. failed: else it could not be decided. rule: as zaudit explain takes it."""
+    """A finding, or a known bug of the release. rule: as zaudit explain takes it. outcome: unknown: it could not be decided."""
 
     rule: str
     where: str
     severity: Severity
-    failed: bool
     text: str
+    outcome: Outcome
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome == "fail"
 
 
 class Difference(NamedTuple):
@@ -97,24 +102,21 @@ def entries(side: Side) -> dict[object, Entry]:
         if finding.rule.id != KNOWN_BUGS:
             key = (finding.rule.id, finding.place)
             text = phrases.statement(finding) if finding.failed else phrases.question(finding)
-            entry = Entry(finding.rule.id, phrases.subjects_of(finding), finding.severity, finding.failed, text)
-            if key not in found or (entry.failed, RANK[entry.severity]) > (
-                found[key].failed,
-                RANK[found[key].severity],
-            ):
-                found[key] = entry
+            outcome: Outcome = "fail" if finding.failed else "unknown"
+            entry = Entry(finding.rule.id, phrases.subjects_of(finding), finding.severity, text, outcome)
+            found[key] = max(found.get(key, entry), entry, key=lambda each: (each.failed, RANK[each.severity]))
     for verdict in side.report.verdicts:
         if verdict.rule.head and verdict.outcome in ("fail", "unknown"):
-            failed = verdict.outcome == "fail"
-            found[verdict.rule.id] = Entry(verdict.rule.id, "", verdict.severity, failed, verdict.rule.title)
+            outcome = "fail" if verdict.outcome == "fail" else "unknown"
+            found[verdict.rule.id] = Entry(verdict.rule.id, "", verdict.severity, verdict.rule.title, outcome)
         elif verdict.rule.id == KNOWN_BUGS and verdict.outcome == "unknown":
             why = verdict.reasons[0].text if verdict.reasons else verdict.rule.title
-            found[verdict.rule.id] = Entry(verdict.rule.id, "", verdict.severity, False, why)
+            found[verdict.rule.id] = Entry(verdict.rule.id, "", verdict.severity, why, "unknown")
     if any(each.rule.id == KNOWN_BUGS for each in side.report.verdicts):
         release = _release(side)
         for words in (each for name in BUGS for each in side.facts.get(HOST, name).words()):
             bug = words.rpartition(" (")[0]
-            found[KNOWN_BUGS, bug] = Entry(KNOWN_BUGS, "", "low", True, f"OpenZFS {release} {words}")
+            found[KNOWN_BUGS, bug] = Entry(KNOWN_BUGS, "", "low", f"OpenZFS {release} {words}", "fail")
     return found
 
 
@@ -170,16 +172,6 @@ def _line(entry: Entry) -> str:
     return f"{entry.severity}{'' if entry.failed else '?'}  {entry.rule}  {where}{entry.text}"
 
 
-class EntryDocument(NamedTuple):
-    """A finding, or a known bug of the release. rule: as zaudit explain takes it."""
-
-    rule: str
-    where: str
-    severity: Severity
-    text: str
-    outcome: Literal["fail", "unknown"]
-
-
 class CellDocument(NamedTuple):
     """A dataset at an event."""
 
@@ -192,10 +184,10 @@ class SupposedDocument(NamedTuple):
     both. better, worse: cells of the table."""
 
     supposed: tuple[str, ...]
-    gone: tuple[EntryDocument, ...]
-    new: tuple[EntryDocument, ...]
-    open: tuple[EntryDocument, ...]
-    stays: tuple[EntryDocument, ...]
+    gone: tuple[Entry, ...]
+    new: tuple[Entry, ...]
+    open: tuple[Entry, ...]
+    stays: tuple[Entry, ...]
     better: tuple[CellDocument, ...]
     worse: tuple[CellDocument, ...]
     exit_code: int
@@ -204,21 +196,10 @@ class SupposedDocument(NamedTuple):
 def document(before: Side, after: Side, supposed: Sequence[str]) -> str:
     """For a program: both reports whole, and what differs. It is no report itself: no command takes it for one."""
     changed = difference(before, after)
-    gone, new, open_, stays = (
-        tuple(map(_entry, each)) for each in (changed.gone, changed.new, changed.open, changed.stays)
-    )
     better, worse = (
-        tuple(map(_cell, dict.fromkeys(each[:2] for each in cells))) for cells in (changed.better, changed.worse)
+        tuple(dict.fromkeys(CellDocument(*each[:2]) for each in cells)) for cells in (changed.better, changed.worse)
     )
-    found = SupposedDocument(tuple(supposed), gone, new, open_, stays, better, worse, exit_code=after.report.exit_code)
+    same = changed.gone, changed.new, changed.open, changed.stays
+    found = SupposedDocument(tuple(supposed), *same, better, worse, exit_code=after.report.exit_code)
     reports = {"now": report_json.document(before.report), "then": report_json.document(after.report)}
     return json.dumps({"schema": SCHEMA, **codec.plain(found, valid_unicode), **reports}, indent=1) + "\n"
-
-
-def _entry(entry: Entry) -> EntryDocument:
-    return EntryDocument(entry.rule, entry.where, entry.severity, entry.text, "fail" if entry.failed else "unknown")
-
-
-def _cell(name: tuple[str, str]) -> CellDocument:
-    dataset, happens = name
-    return CellDocument(dataset, next(each for each in EVENTS if each == happens))
