@@ -14,8 +14,6 @@ from auditor.judge.expression import LateRegistry, Registry
 from auditor.judge.rule import Decided, Rule, RuleError, merge
 
 PAGE = "docs/rules/{}.md"  # among the documents, as make site builds them
-
-
 ADVISORIES = "advisories.toml"
 
 
@@ -36,7 +34,7 @@ def load(
     """Our rules and those of the folders, by id. Raises RuleError.
 
     examples: False leaves out those of our rules. Other rules are compiled at once, with their examples; ours the tests have.
-    decided: the thresholds of a policy, which :func:`select` has yet to check.
+    decided: the thresholds of a policy, which :func:`choose` has yet to check.
     """
     mine = [
         _one(id, examples=examples, decided=decided[id]) if id in decided else _as_written(id, examples=examples)
@@ -85,18 +83,6 @@ class Chosen(NamedTuple):
 
     rules: list[Rule]
     left_out: tuple[policy.LeftOut, ...]
-
-
-def select(
-    folders: Sequence[Path],
-    only: Sequence[str],
-    skip: Sequence[str],
-    followed: policy.Policy = policy.NONE,
-    *,
-    runs: bool = False,
-) -> list[Rule]:
-    """The rules of :func:`choose`."""
-    return choose(folders, only, skip, followed, runs=runs).rules
 
 
 def choose(

@@ -102,7 +102,7 @@ def rules() -> tuple[Rule, ...]:
 @cache
 def audited() -> tuple[Rule, ...]:
     """Those of an audit without a policy and without a run of fio; without their examples."""
-    return tuple(rulebook.select((), (), ()))
+    return tuple(rulebook.choose((), (), ()).rules)
 
 
 @cache

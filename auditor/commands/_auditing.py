@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 
 from auditor import EXIT_NOTHING, interrupt
 from auditor.commands._options import Output, with_database
+from auditor.host import user_files
 from auditor.interrupt import TooLate, progress, waiting
 from auditor.report import formats
 from auditor.screen import ascii_only, look, note, width, write
@@ -184,7 +185,6 @@ def read_report(path: Path, *, trusted: bool = False) -> dict[str, Any]:
 
     trusted: nobody but root and this user can have put it there.
     """
-    from auditor.host import user_files
     from auditor.recording import archive
     from auditor.text import crowded
 
@@ -207,7 +207,6 @@ def read_report(path: Path, *, trusted: bool = False) -> dict[str, Any]:
 
 def read_policy(path: Path | None) -> Policy:
     """The policy of a file, or of /etc/zaudit where there is one. Raises PolicyError."""
-    from auditor.host import user_files
     from auditor.judge import policy_file
     from auditor.judge.policy import NONE, PolicyError
 
@@ -242,7 +241,6 @@ def _is_there(path: Path) -> bool:
 
 
 def _policy_text(path: Path, *, trusted: bool, hint: str = "") -> str:
-    from auditor.host import user_files
     from auditor.judge.policy import PolicyError
     from auditor.judge.policy_file import LIMIT
 
@@ -352,8 +350,6 @@ def promised(wanted: Sequence[FormatChoice]) -> Iterator[None]:
         for each in wanted:
             format_ = formats.named(each.name)
             if each.file and format_.failed:
-                from auditor.host import user_files
-
                 with suppress(Exception), waiting():  # the first error is the one to tell
                     text = format_.failed(harmless(str(error)), time.time())
                     user_files.replace(each.file, text.encode(), format_.mode)

@@ -174,8 +174,6 @@ class Output(Local):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """None: standard output."""
-        from auditor.host import user_files
-
         return None if user_files.stream(Path(value)) == 1 else super().convert(value, param, ctx)
 
 

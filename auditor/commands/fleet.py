@@ -18,6 +18,7 @@ import click
 from auditor import Stop, __version__
 from auditor.commands import _options
 from auditor.commands._options import Local, Output, Seconds
+from auditor.host import user_files
 from auditor.interrupt import progress
 from auditor.screen import look, note
 from auditor.screen import write as emitted
@@ -182,7 +183,6 @@ def check(
 def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
     """Beside a file that is to be written; none beside a stream, a device or a URL."""
     from auditor.fleet.inputs import Journal
-    from auditor.host import user_files
 
     if not isinstance(place, Path) or user_files.stream(place) is not None or place.is_char_device():
         yield None
@@ -240,7 +240,6 @@ def _expected(path: Path | None) -> tuple[str, ...]:
     if path is None:
         return ()
     from auditor.fleet.inputs import InventoryError, inventory
-    from auditor.host import user_files
 
     try:
         return inventory(user_files.read(path, INVENTORY).decode("utf-8", "replace"))
@@ -254,7 +253,6 @@ def _expected(path: Path | None) -> tuple[str, ...]:
 def write(place: Path | str | None, blocks: Iterable[str]) -> None:
     """A file is written as a whole or not at all. Raises NoPlace, CannotWrite, NoStore or NoParquet."""
     from auditor.fleet import store
-    from auditor.host import user_files
 
     def put(file: BinaryIO) -> None:
         if str(place).endswith(".parquet"):
@@ -288,7 +286,6 @@ def lines(places: Iterable[Path | str]) -> Iterator[bytes]:
 def _of(place: Path | str) -> Iterator[bytes]:
     from auditor.fleet import store
     from auditor.fleet.counting import BadRows
-    from auditor.host import user_files
 
     if isinstance(place, str):
         yield from store.lines(place, LINE)

@@ -13,8 +13,9 @@ from click.core import ParameterSource
 
 from auditor import EXIT_BROKE, __version__
 from auditor.commands import _options
-from auditor.commands._auditing import Request, gathered
+from auditor.commands._auditing import Request, gathered, read_report
 from auditor.commands._options import Local, Seconds
+from auditor.host import user_files
 from auditor.interrupt import progress
 from auditor.screen import ascii_only, look, note, say, steps, width, write
 from auditor.text import harmless
@@ -147,7 +148,7 @@ def record(asked: Request, path: Path, redact: bool, redact_key: Path | None) ->
         policy = files.parse(files.bare(policy), files.PATH)
     options = options._replace(policy=policy)
     audit.look(host, asked.targets, options, progress(asked.deadline))
-    judges = rule.digest(rulebook.select((), (), (), policy))
+    judges = rule.digest(rulebook.choose((), (), (), policy).rules)
     taken = host.recording(asked.targets, options.words(), __version__, judges)
     for left_out in recording.write(redaction.redact(taken, key) if redact else taken, path):
         note(left_out)
@@ -165,8 +166,6 @@ def _alone_with_replay(ctx: click.Context) -> None:
 
 def _secret(path: Path) -> bytes:
     """The key of a fleet. Raises UsageError for one that is too short, or that others than its owner can read; OSError."""
-    from auditor.host import user_files
-
     with user_files.open_input(path) as file:
         data = b"" if isinstance(file, int) else file.read(KEY_LONGEST + 1)
         open_to_others = isinstance(file, int) or not user_files.private(file)
@@ -235,7 +234,6 @@ def diff(
 
 def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
     """The report of a recording, or one that was written to a file."""
-    from auditor.commands._auditing import read_report
     from auditor.recording import archive
 
     if path.is_file() and not archive.is_archive(path):
@@ -246,7 +244,8 @@ def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
 
     past = recording.load(path)
     seen = audit.replay(past)
-    return report.document(audit.judge(seen, rulebook.select(folders, (), (), seen.policy), past.targets, "low"))
+    rules = rulebook.choose(folders, (), (), seen.policy).rules
+    return report.document(audit.judge(seen, rules, past.targets, "low"))
 
 
 # ``zaudit clean``: remove what killed verifications and diagnoses left.

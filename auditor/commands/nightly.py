@@ -14,12 +14,13 @@ import click
 
 from auditor import EXIT_BROKE, EXIT_NOTHING, Stop, interrupt
 from auditor.commands import _auditing, _options
-from auditor.commands._auditing import Done, FormatChoice, Request, gathered, read_policy, report_formats
+from auditor.commands._auditing import Done, FormatChoice, Request, gathered, read_policy, read_report, report_formats
 from auditor.commands._options import SEVERITIES, Local, is_old
+from auditor.host import user_files
 from auditor.report import formats
 from auditor.screen import note, say, write, written
 from auditor.screen import wanted as looks
-from auditor.text import counted
+from auditor.text import counted, shortened
 
 if TYPE_CHECKING:
     from auditor.facts import Facts
@@ -96,7 +97,6 @@ def show_baseline(file: Path) -> None:
 def remove(file: Path, rule: str, subject: str | None) -> None:
     """Remove RULE from what FILE knows, of SUBJECT alone where one is named: a dataset, pool, drive or server as zaudit
     baseline show prints it. It counts again from the next audit on."""
-    from auditor.host import user_files
     from auditor.judge import baseline as judging
 
     found = _read(file, trusted=False)
@@ -114,7 +114,6 @@ def remove(file: Path, rule: str, subject: str | None) -> None:
 def _run(
     asked: Request, *, accept: bool, was: str, file: Path, wanted: tuple[FormatChoice, ...], output: Path | None
 ) -> NoReturn:
-    from auditor.host import user_files
     from auditor.judge import baseline as judging
 
     looks("auto", asked.quiet)
@@ -141,9 +140,8 @@ def _run(
     try:
         user_files.replace(file, judging.text(tomorrow).encode())
         failed = sum(each.outcome == "fail" for each in tomorrow.entries.values())
-        written(
-            file, f"{counted(failed, 'failure')} and {counted(len(tomorrow.entries) - failed, 'unknown')} are known"
-        )
+        unknown = len(tomorrow.entries) - failed
+        written(file, f"{counted(failed, 'failure')} and {counted(unknown, 'unknown')} are known")
     finally:  # a disk that is full costs the baseline, and not the report
         for line in () if asked.quiet else lines:
             note(line)
@@ -157,7 +155,6 @@ def _read(file: Path, *, trusted: bool, missing: bool = False) -> Any:
     trusted: refuse one that another user could have written. A baseline silences findings, and the nightly job of root must not
     be silenced by whoever may write its folder.
     """
-    from auditor.host import user_files
     from auditor.judge import baseline as judging
 
     try:
@@ -201,9 +198,7 @@ def _not_accepted(report: Report, facts: Facts) -> Iterator[str]:
         rules = set[str]().union(*causes.values())
         yield f"{len(rules)} unknown rules are not accepted: they may have an answer tomorrow, and count"
         ordered = sorted(causes.items(), key=lambda each: (-len(each[1]), each[0]))
-        yield from (f"  {len(ids)} {why}" for why, ids in ordered[:SHOWN])
-        if len(ordered) > SHOWN:
-            yield f"  and {len(ordered) - SHOWN} more causes"
+        yield from shortened((f"  {len(ids)} {why}" for why, ids in ordered), SHOWN, "  and {} more causes")
     for subject in judging.nameless(report.verdicts, facts):
         which = f"{subject.kind} {subject}"
         yield f"{which} is not accepted: the host does not tell which one it is, so another could take its place"
@@ -263,14 +258,11 @@ def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout
         _tell(str(program), folder / "alert.json", {"schema": "zaudit-alert/1", "report": str(report), **news}, timeout)
         say(f"told: {news['summary']}")
     if document:
-        from auditor.host import user_files
-
         user_files.replace(told, json.dumps(document).encode())
 
 
 def _document(report: Path, max_age: float | None) -> tuple[dict[str, Any] | None, str]:
     """(the report, why there is none)."""
-    from auditor.commands._auditing import read_report
     from auditor.report.report_reader import parse_report
 
     try:
@@ -289,7 +281,6 @@ def _document(report: Path, max_age: float | None) -> tuple[dict[str, Any] | Non
 
 def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
     """What there is to tell; empty when nothing is."""
-    from auditor.commands._auditing import read_report
     from auditor.report import changes
     from auditor.report.formats.exchange import summary as summarize
     from auditor.report.report_reader import parse_report
@@ -306,7 +297,7 @@ def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
 
 def _tell(program: str, file: Path, news: dict[str, Any], timeout: float) -> None:
     """Raises NotTold."""
-    from auditor.host import process, user_files
+    from auditor.host import process
     from auditor.host.live import ENVIRONMENT
     from auditor.host.process import Time
 
@@ -343,7 +334,6 @@ def show(
 
     Exit code: that of the report; with --format nagios on standard output 0 to 3.
     """
-    from auditor.commands._auditing import read_report
     from auditor.report.report_reader import parse_report
 
     wanted = _auditing.settled(wanted, output, DEFAULT)
@@ -406,7 +396,7 @@ def check_file(file: Path, folders: tuple[Path, ...]) -> None:
 
     found = read_policy(file)
     everything = rulebook.load(folders, examples=False, decided=found.thresholds)
-    chosen = rulebook.select(folders, (), (), found, runs=True)
+    chosen = rulebook.choose(folders, (), (), found, runs=True).rules
     if lines := list(vain(found, everything)):
         raise PolicyError("\n".join(lines))
     out = left_out([each for each in everything if each.subject != "waiver"], chosen, (), (), found)

@@ -50,8 +50,6 @@ def rules(
 
     everything = rulebook.load(folders, examples=format_ == "json")
     if words:
-        from auditor.report import rule_page
-
         everything = rule_page.find(everything, words)
     found = [
         rule
@@ -61,13 +59,11 @@ def rules(
         and (not subject or rule.subject in subject)
     ]
     shown = [rule for rule in found if subject or not rule.of_verify]
-    say(
-        rule_page.as_json(shown)
-        if format_ == "json"
-        else rule_page.as_table(
-            shown, width() if on_a_terminal() else None, len(found) - len(shown), ranked=bool(words)
-        )
-    )
+    if format_ == "json":
+        say(rule_page.as_json(shown))
+    else:
+        columns = width() if on_a_terminal() else None
+        say(rule_page.as_table(shown, columns, len(found) - len(shown), ranked=bool(words)))
 
 
 # ``zaudit explain``: one rule or one event as a page, and what speaks of a word.
@@ -192,8 +188,6 @@ def drives(words: tuple[str, ...], format_: str) -> None:
     found, recorded = table.match(model), table.match_shingled(model)
     near = table.near(model) if found is None and recorded is None else ()
     if format_ == "json":
-        import json
-
         say(json.dumps(_drive_document(model, found, recorded, near), indent=1))
     else:
         from auditor.report import terminal
@@ -282,8 +276,6 @@ def _all(entries: tuple[Drive, ...], format_: str) -> None:
     """The table, in the order in which it is tried."""
     rows = [(each.plp, each.confidence, each.family, each.examples[0]) for each in entries]
     if format_ == "json":
-        import json
-
         names = ("class", "confidence", "family", "example")
         say(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1))
         return

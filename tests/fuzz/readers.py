@@ -306,7 +306,7 @@ def _baseline(text: str) -> None:
 
 def _policy(text: str) -> None:
     followed = policy_file.parse(text, "zaudit.toml")
-    rulebook.select((), (), (), followed)
+    rulebook.choose((), (), (), followed)
 
 
 def _rule(text: str) -> None:

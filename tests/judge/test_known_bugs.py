@@ -52,7 +52,7 @@ def report(
     release: str, base: str = incidents.BASE, *, rules: Any = None, followed: Policy = NONE, **how: Any
 ) -> Report:
     seen = look(release, base)._replace(policy=followed)
-    return audit.judge(seen, rules or rulebook.select((), (), (), followed), (), "low", **how)
+    return audit.judge(seen, rules or rulebook.choose((), (), (), followed).rules, (), "low", **how)
 
 
 def about_bugs(found: Report) -> list[Finding]:
@@ -85,7 +85,7 @@ def test_all_bugs_of_a_release_are_one_finding_with_the_worst_in_words() -> None
 
 
 def test_the_rules_of_an_audit_are_counted_with_the_bugs_as_one() -> None:
-    rules = rulebook.select((), (), ())
+    rules = rulebook.choose((), (), ()).rules
     bugs = [rule for rule in rules if rule.head]
     covered = report(SPLIT).coverage
     assert covered.rules == len(rules) - len(bugs)
@@ -116,7 +116,7 @@ def test_a_failure_says_how_many_more_may_be() -> None:
     seen = audit.look(
         ReplayHost(replace(past, commands=commands)), past.targets, audit.Options.from_words(past.options)
     )
-    found = audit.judge(seen, rulebook.select((), (), ()), (), "low")
+    found = audit.judge(seen, rulebook.choose((), (), ()).rules, (), "low")
     failed, open_ = sorted(about_bugs(found), key=lambda each: not each.failed)
     assert f"({len(open_.bugs)} more may concern it)" in failed.message
 
@@ -234,7 +234,7 @@ def test_the_rule_and_each_bug_can_be_turned_off_and_it_is_said() -> None:
 
 
 def test_a_bug_that_joins_is_new_to_a_baseline() -> None:
-    rules = rulebook.select((), (), ())
+    rules = rulebook.choose((), (), ()).rules
     fewer = [rule for rule in rules if rule.id != READS]
     seen = look(SPLIT)
     first = audit.judge(seen, fewer, (), "low")
@@ -251,7 +251,7 @@ def test_a_bug_that_joins_is_new_to_a_baseline() -> None:
 
 
 def test_a_bug_that_joins_is_another_finding_to_whoever_compares_ids() -> None:
-    rules = rulebook.select((), (), ())
+    rules = rulebook.choose((), (), ()).rules
     fewer = [rule for rule in rules if rule.id != READS]
     one, other = (
         next(each for each in about_bugs(report(SPLIT, rules=chosen)) if each.failed) for chosen in (fewer, rules)

@@ -53,7 +53,7 @@ def judged(
     seen = audit.look(host, past.targets, options)
     if names:
         seen = audit.focus(seen, host, names)
-    return audit.judge(seen, rulebook.select((), only, (), options.policy), past.targets, "low")
+    return audit.judge(seen, rulebook.choose((), only, (), options.policy).rules, past.targets, "low")
 
 
 def outcomes(report: Report, rule: str) -> dict[str, str]:
@@ -128,7 +128,7 @@ def test_each_entry_knows_its_line_although_its_words_stand_above_it(head: str) 
 @pytest.mark.parametrize("text", ["[rules]\nsync-disabeld = 'off'\n", "\n" + WAIVER.replace("sync-disabled", "x-y")])
 def test_a_rule_that_does_not_exist_is_an_error_with_its_line(text: str) -> None:
     with pytest.raises(PolicyError, match=r"p.toml, line [23]: no rule '(sync-disabeld|x-y)'"):
-        rulebook.select((), (), (), parse(text, "p.toml"))
+        rulebook.choose((), (), (), parse(text, "p.toml"))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_rule_that_does_not_exist_is_an_error_with_its_line(text: str) -> None
 )
 def test_a_threshold_that_a_rule_cannot_have_stops_with_line_and_cause(text: str, says: str) -> None:
     with pytest.raises(PolicyError) as error:
-        rulebook.select((), (), (), parse(f"[thresholds]\n\n{text}\n", "p.toml"))
+        rulebook.choose((), (), (), parse(f"[thresholds]\n\n{text}\n", "p.toml"))
     assert says in str(error.value)
     assert str(error.value).startswith("p.toml")
 
@@ -279,7 +279,7 @@ def test_a_class_waives_nothing_where_it_is_not_known() -> None:
     commands = {argv: each for argv, each in past.commands.items() if argv[0] != "systemd-detect-virt"}
     options = audit.Options.from_words(past.options)._replace(policy=parse(text, "zaudit.toml"))
     seen = audit.look(recording.ReplayHost(replace(past, commands=commands)), past.targets, options)
-    report = audit.judge(seen, rulebook.select((), (), (), options.policy), past.targets, "low")
+    report = audit.judge(seen, rulebook.choose((), (), (), options.policy).rules, past.targets, "low")
     assert not report.waived
     with pytest.raises(PolicyError, match="class = 'cloud': it is one of virtual machine, physical"):
         parse(WAIVER.replace('dataset = "tank"', 'class = "cloud"'), "p")
@@ -338,12 +338,12 @@ def test_a_pattern_is_no_name_of_a_threshold() -> None:
 def test_rules_off_and_as_grave_as_the_policy_says() -> None:
     followed = parse("[rules]\natime-on = 'off'\nno-redundancy = 'low'\nslog-unhealthy = 'on'\n", "p")
     before = {rule.id: rule for rule in shared.audited()}
-    after = {rule.id: rule for rule in rulebook.select((), (), (), followed)}
+    after = {rule.id: rule for rule in rulebook.choose((), (), (), followed).rules}
     assert set(before) - set(after) == {"atime-on"}
     assert after["no-redundancy"].gravest == "low"
     assert before["no-redundancy"].gravest == "high"
     assert after["slog-unhealthy"].severity == before["slog-unhealthy"].severity
-    assert [rule.id for rule in rulebook.select((), ("atime-on",), (), followed)] == ["atime-on"]
+    assert [rule.id for rule in rulebook.choose((), ("atime-on",), (), followed).rules] == ["atime-on"]
 
 
 def test_a_rule_that_cannot_become_critical_any_more_counts_as_less() -> None:

@@ -112,7 +112,7 @@ def main(target: Path) -> None:
 def built() -> str:
     """The text of the file."""
     version = __version__
-    rules = rule.digest(rulebook.select((), (), ()))
+    rules = rule.digest(rulebook.choose((), (), ()).rules)
     tables = data.packed({"sources": "", **{name: data.table(name) for name in TABLES}})
     parts = [_part(f"auditor/data/{data.COMPILED}", tables)]
     for name, path in sorted(modules().items()):
