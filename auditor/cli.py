@@ -53,9 +53,8 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command = cast(click.Command, getattr(import_module(f"auditor.commands.{MODULES[cmd_name]}"), cmd_name))
-        command.context_settings |= (
-            CONTEXT  # click keeps the help option of the first context that a command was read in
-        )
+        # click keeps the help option of the first context that a command was read in
+        command.context_settings |= CONTEXT
         for parameter in command.params:
             if isinstance(parameter, click.Option) and parameter.name in SET_BY_ENVIRONMENT:
                 parameter.envvar = f"ZAUDIT_{parameter.name.upper()}"

@@ -193,13 +193,8 @@ VERIFY_PARTS: dict[str, Callable[[Verified], Statement]] = {
 # What a diagnosis says of a line: what the load that is there told while it was watched.
 
 OF_THE_LOG = ("slow-log-leg", "log-device-shared", "past-the-slog")  # causes that speak against log devices
-FAILS = (
-    "suspended",
-    "device-hung",
-    "device-fails",
-    "txg-hangs",
-    "fallback",
-)  # next to which no log block shows what a log does
+# next to which no log block shows what a log does
+FAILS = ("suspended", "device-hung", "device-fails", "txg-hangs", "fallback")
 PART = 0.05  # of the commits: a thread that makes fewer is not one of several sessions
 LONGER = " --seconds 300"
 

@@ -31,9 +31,8 @@ class Copies:
         dataset = self.host.datasets.get(name)
         pool = self.host.pools.get(dataset.pool) if dataset else None
         if dataset is None or pool is None:
-            certain = event.process and (
-                event.memory or not event.stops
-            )  # nothing is kept of what has not left the process
+            # nothing is kept of what has not left the process
+            certain = event.process and (event.memory or not event.stops)
             return all_of((unknown("dataset", name), left)) if certain else unknown("dataset", name)
         bases = [self.data(pool, event), self.key(dataset, event)]
         if dataset.claimed and (
@@ -116,15 +115,9 @@ class Copies:
         layers = {self.host.store(name).cache for vdev in pool.data for leg in vdev.legs for name in leg.layers}
         below = [self.host.datasets[name] for name in names if name in self.host.datasets]
         pools = {each.pool for each in below}
-        if (
-            len(below) < len(names)
-            or {each.sync for each in below} != {"disabled"}
-            or len(pools) > 1
-            or layers > {"none"}
-        ):
-            return kept
+        unsynced = len(below) == len(names) and {each.sync for each in below} == {"disabled"}
         lower = [self.host.pools[name] for name in pools if name in self.host.pools]
-        if not lower or pool.name in self.host.circles:
+        if not unsynced or len(pools) > 1 or layers > {"none"} or not lower or pool.name in self.host.circles:
             return kept
         return any_of(kept, all_of((self.data(lower[0], event), *(self.key(each, event) for each in below))))
 

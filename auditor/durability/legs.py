@@ -25,9 +25,8 @@ from auditor.durability.answers import (
 )
 from auditor.durability.host import WORKING, Event, Host, Leg, Store, Vdev
 
-Keeps = Callable[
-    [str, Event, Answer], Answer
-]  # what a dataset keeps of a leg that lies on it, with the request that arrives
+# what a dataset keeps of a leg that lies on it, with the request that arrives
+Keeps = Callable[[str, Event, Answer], Answer]
 Opens = Callable[[str, Event], Answer]  # whether it is there to be opened at the next import
 
 
@@ -155,11 +154,9 @@ class Legs:
         if store.name == event.device:
             if store.name not in self._host.stores:
                 return unknown("event", store.name)
-            return (
-                relies(store.party, store.name, "event")
-                if store.redundant is None
-                else holds(store.redundant, "event", store.name)
-            )
+            if store.redundant is None:
+                return relies(store.party, store.name, "event")
+            return holds(store.redundant, "event", store.name)
         if store.alone or self._host.store(event.device).alone:
             return SAFE
         if store.alone is None and store.party in ("hypervisor", "target"):

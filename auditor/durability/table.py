@@ -223,9 +223,8 @@ class Folded:
     Two, as a drive of one may share a physical drive with another."""
 
     def __init__(self, host: Host) -> None:
-        self._others: dict[
-            str, list[dict[str, str]]
-        ] = {}  # a name -> by it and its like, those of each that is left out
+        # a name -> by it and its like, those of each that is left out
+        self._others: dict[str, list[dict[str, str]]] = {}
         self._spread: dict[Relies, Relies] = {}
         every = [vdev for pool in host.pools.values() for vdev in pool.data + pool.log]
         used = Counter(name for vdev in every for leg in vdev.legs for name in (*leg.layers, *leg.drives))

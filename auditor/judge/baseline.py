@@ -343,26 +343,16 @@ def parse(data: bytes, path: str) -> Baseline:
 
 def text(baseline: Baseline) -> str:
     """The file; in ASCII, so that names that are no UTF-8 read back as they were."""
-    head = {
-        "schema": SCHEMA,
-        "host": baseline.host,
-        "targets": baseline.targets,
-        "pools": baseline.pools,
-        "made": baseline.made,
-    }
+    head = {"schema": SCHEMA, **{name: getattr(baseline, name) for name in ("host", "targets", "pools", "made")}}
     rows = ",\n".join(json.dumps(_row(each)) for _, each in sorted(baseline.entries.items()))
     return f'{json.dumps(head)[:-1]}, "known": [\n{rows}\n]}}\n'
 
 
 def must_fit(baseline: Baseline, host: str, targets: tuple[str, ...], path: str) -> None:
     """Raises BaselineError for the baseline of another host, or of other targets: nobody looks there for what it knows."""
+    renamed = f" (where the host was renamed: zaudit baseline accept --was {baseline.host})"
     for what, its, ours, way in (
-        (
-            "another host",
-            baseline.host,
-            host,
-            f" (where the host was renamed: zaudit baseline accept --was {baseline.host})",
-        ),
+        ("another host", baseline.host, host, renamed),
         ("other targets", baseline.targets, targets, ""),
     ):
         if its != ours:

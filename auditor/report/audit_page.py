@@ -3,7 +3,7 @@ next step. In brief, for a person at 02:13, it has 25 lines on an ordinary host;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack, get_args
 
 from auditor.facts import AGAIN, HOST, ROOT, Facts, Known, Subject, is_true
@@ -13,7 +13,7 @@ from auditor.judge.verdict import Verdict as Judged
 from auditor.report import document as doc
 from auditor.report import phrases, terminal
 from auditor.report.model import Report
-from auditor.text import few, lower_headline, utc
+from auditor.text import few, lower_headline, shortened, utc
 
 TONES: dict[str, doc.Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
 COSTS: dict[str, doc.Look] = {each: each for each in get_args(doc.Cost)}
@@ -122,11 +122,8 @@ def events(report: Report, most: int | None = None) -> Iterator[doc.Block]:
 
 def _costs(column: Column, report: Report) -> Iterator[tuple[str, doc.Line]]:
     for line in phrases.lines(column, report.events):
-        why = f"   {few(line.why, RULES_SHOWN)}" if line.why else ""
-        yield (
-            phrases.happening(line.events, report.events),
-            (doc.Run(line.text, line.cell.outcome), doc.Run(why, "dim")),
-        )
+        why = doc.Run(f"   {few(line.why, RULES_SHOWN)}" if line.why else "", "dim")
+        yield phrases.happening(line.events, report.events), (doc.Run(line.text, line.cell.outcome), why)
 
 
 def _pools(facts: Facts) -> Iterator[doc.Block]:
@@ -190,14 +187,9 @@ def _used(report: Report) -> Iterator[doc.Block]:
 def _brief(report: Report) -> Iterator[tuple[doc.Run | str, doc.Line]]:
     severe = phrases.worst_first(report)
     for finding in severe[:FAILURES_SHOWN]:
-        yield (
-            _severity(finding),
-            (
-                doc.Run(finding.rule.id, "strong"),
-                f"  {phrases.subjects_of(finding)}: {phrases.shortly(finding)}",
-                *_aside(phrases.at_least(finding), " "),
-            ),
-        )
+        said = f"  {phrases.subjects_of(finding)}: {phrases.shortly(finding)}"
+        least = _aside(phrases.at_least(finding), " ")
+        yield _severity(finding), (doc.Run(finding.rule.id, "strong"), said, *least)
         yield ("  Look" if phrases.looks(finding) else "  Fix"), (*_first_step(finding), *_then(finding))
     if rest := severe[FAILURES_SHOWN:]:
         yield doc.Run("MORE", "low"), _more(rest)
@@ -291,20 +283,15 @@ def _silenced(report: Report, *, waived: bool = True) -> Iterator[doc.Block]:
         yield doc.Say(words)
     yield from (doc.labelled([(doc.Run(word, "known"), text)]) for word, text in phrases.known(report))
     if waived and report.waived:
-        first = report.waived[0]
-        others = f" and {len(report.waived) - 1} more" if len(report.waived) > 1 else ""
-        yield doc.labelled(
-            [(doc.Run("WAIVED", "waived"), f"{first.rule.id} ({first.severity}){others}, {_waiver(first)}")]
-        )
+        names = few([f"{each.rule.id} ({each.severity})" for each in report.waived], 1)
+        yield doc.labelled([(doc.Run("WAIVED", "waived"), f"{names}, {_waiver(report.waived[0])}")])
     for rule, each in report.coverage.thresholds:
         values = f"{each.spell(each.value)}, default {each.spell(each.default)}"
         yield doc.Say(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
     for what, rules in phrases.left_out(report):
         yield doc.Say(f"{what}: {rules}.")
-    for dataset, why in [*report.brought.items()][:BROUGHT_SHOWN]:
-        yield doc.Say(f"Also audited: {dataset} ({why}).")
-    if len(report.brought) > BROUGHT_SHOWN:
-        yield doc.Say(f"And {len(report.brought) - BROUGHT_SHOWN} more (--format json names all).")
+    brought = (f"Also audited: {dataset} ({why})." for dataset, why in report.brought.items())
+    yield from map(doc.Say, shortened(brought, BROUGHT_SHOWN, "And {} more (--format json names all)."))
     if report.edited:
         yield doc.Say(f"Edited recording, not a real host: {report.edited}.", "word")
     if report.seen_from:
@@ -330,11 +317,12 @@ def failed(finding: Finding) -> doc.Finding:
     """A failure alone: what it puts at risk, what was seen, what fixes it."""
     rule = finding.rule
     seen = finding.verdicts[:1] if finding.bugs else finding.verdicts
+    lesser = (text for text, _ in phrases.lesser_bugs(finding))
     rows = [
         *_rows("Risk", [rule.impact] if finding.severity != "low" else []),
         *_rows("Seen", _evidence(seen)),
         *_rows("Bugs", phrases.bugs(finding)),
-        *_rows("Lesser", _lesser(finding)),
+        *_rows("Lesser", shortened(lesser, EVIDENCE_SHOWN, "and {} more (--format json has all)")),
         *_rows("Fix", _fix(finding)),
         *_rows("More", [doc.Run(f"zaudit explain {rule.id}", "command", rule.url)] if rule.page else []),
     ]
@@ -347,7 +335,7 @@ def _aside(text: str, before: str = "   ") -> tuple[str | doc.Run, ...]:
     return (doc.Run(f"{before}{text}", "dim"),) if text else ()
 
 
-def _rows(label: str, lines: Iterator[doc.Line] | Iterator[str] | Sequence[doc.Line]) -> Iterator[doc.Entry]:
+def _rows(label: str, lines: Iterable[doc.Line] | Iterable[str]) -> Iterator[doc.Entry]:
     """A label with the first of them."""
     return (doc.Entry(doc.Run("" if i else label, "dim"), line) for i, line in enumerate(lines))
 
@@ -408,13 +396,6 @@ def _evidence(verdicts: Sequence[Judged]) -> Iterator[doc.Line]:
         yield doc.Run(f"and {' and '.join(more)}", "dim")
 
 
-def _lesser(finding: Finding) -> Iterator[str]:
-    lesser = phrases.lesser_bugs(finding)
-    yield from (text for text, _ in lesser[:EVIDENCE_SHOWN])
-    if len(lesser) > EVIDENCE_SHOWN:
-        yield f"and {len(lesser) - EVIDENCE_SHOWN} more (--format json has all)"
-
-
 def _fix(finding: Finding) -> Iterator[doc.Line]:
     """The commands, what they cost, and what no command can say."""
     fix, commands = finding.fix, phrases.commands(finding)
@@ -427,13 +408,12 @@ def _fix(finding: Finding) -> Iterator[doc.Line]:
 
 def _waived(finding: Finding) -> doc.Finding:
     """What somebody answers for: as short as it can be said, with who and until when."""
-    where: doc.Line = (
-        phrases.subjects_of(finding),
-        *_aside(f"{finding.severity}{'' if finding.failed else ' if it fails'}"),
-    )
+    aside = _aside(f"{finding.severity}{'' if finding.failed else ' if it fails'}")
     rows = (*_rows("Risk", [finding.rule.impact]), *_rows("Waived", [_waiver(finding)]))
     says = phrases.statement(finding) if finding.failed else phrases.question(finding)
-    return doc.Finding(doc.Run("WAIVED", "waived"), finding.rule.id, where, says, rows, "open")
+    return doc.Finding(
+        doc.Run("WAIVED", "waived"), finding.rule.id, (phrases.subjects_of(finding), *aside), says, rows, "open"
+    )
 
 
 def _passed(report: Report) -> Iterator[doc.Block]:
@@ -454,18 +434,18 @@ def _pass(rule: str, verdicts: Sequence[Judged]) -> doc.Finding:
 # -- the end ---------------------------------------------------------------------------------------------------------------
 
 
-def _load(report: Report) -> str:
-    """What a measurement does to the pool."""
-    return (
-        "   (writes a test load to the pool: pick a quiet hour)" if report.next_step.startswith("zaudit verify") else ""
-    )
+def _next(report: Report, *more: str) -> doc.Say:
+    """With what a measurement does to the pool."""
+    writes = report.next_step.startswith("zaudit verify")
+    load = "   (writes a test load to the pool: pick a quiet hour)" if writes else ""
+    return doc.Say(("Next: ", doc.command(report.next_step), load, *more))
 
 
 def _last(report: Report) -> Iterator[doc.Block]:
     covered = report.coverage
     counts = f"{covered.passed} rules passed, {covered.not_applicable} do not apply"
     yield doc.Say(f"{counts}. Checked {utc(report.taken)}, exit code {report.exit_code}. -v shows the evidence", "dim")
-    yield doc.Say(("Next: ", doc.command(report.next_step), _load(report)))
+    yield _next(report)
 
 
 def _end(report: Report) -> Iterator[doc.Block]:
@@ -476,14 +456,7 @@ def _end(report: Report) -> Iterator[doc.Block]:
         line += f"; {covered.undecided} unknown{f': {needs}' if needs else ''}"
     yield doc.Say(f"{line}. Passed: {covered.passed}, not applicable here: {covered.not_applicable}.")
     yield doc.Say(f"{NEVER}; only a power cut can.", "dim")
-    yield doc.Say(
-        (
-            "Next: ",
-            doc.command(report.next_step),
-            _load(report),
-            f"   (checked {utc(report.taken)}, exit code {report.exit_code})",
-        )
-    )
+    yield _next(report, f"   (checked {utc(report.taken)}, exit code {report.exit_code})")
 
 
 def left_out(report: Report) -> doc.Section:

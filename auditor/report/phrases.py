@@ -28,7 +28,7 @@ from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.verdict import Verdict
 from auditor.model.write_cache import ENOUGH, bounds
-from auditor.text import few, harmless, quoted, unknown_headline
+from auditor.text import few, harmless, quoted, shortened, unknown_headline
 
 if TYPE_CHECKING:
     from auditor.report.model import Report
@@ -176,10 +176,8 @@ def _relied(words: Sequence[Word], events: Sequence[Event]) -> tuple[str, str]:
 
 def _all(words: Sequence[Word], spelt: Callable[[str], str], does: str = "") -> str:
     """does: what the hypervisor has to do."""
-    said = list(dict.fromkeys(_promised(word, spelt) + does * (word.party == "hypervisor") for word in words))
-    if len(said) > PROMISES_SHOWN:
-        said = [*said[:PROMISES_SHOWN], spelt(f"{len(said) - PROMISES_SHOWN} more")]
-    return _listed(said, spelt(" and "))
+    said = dict.fromkeys(_promised(word, spelt) + does * (word.party == "hypervisor") for word in words)
+    return _listed(shortened(said, PROMISES_SHOWN, spelt("{} more")), spelt(" and "))
 
 
 def _parted(word: Word, *, proven: bool) -> Iterator[Word]:
@@ -229,15 +227,12 @@ def _shown(found: Tried) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = [f"{len(names) - NAMES_SHOWN} more"] if len(names) > NAMES_SHOWN else []
-    return _listed([*names[:NAMES_SHOWN], *more], " and ")
+    return _listed(shortened(names, NAMES_SHOWN, "{} more"), " and ")
 
 
 def _promised(word: Word, spelt: Callable[[str], str]) -> str:
     """sda and sdb; either sda or sdb; 2 of sda, sdb and sdc; the hypervisor."""
-    shown = [harmless(name) for name in word.names[:NAMES_SHOWN]]
-    if len(word.names) > NAMES_SHOWN:
-        shown.append(spelt(f"{len(word.names) - NAMES_SHOWN} more"))
+    shown = shortened(map(harmless, word.names), NAMES_SHOWN, spelt("{} more"))
     either = word.needed == 1 and len(word.names) == 2
     names = spelt("either " if either else "") + _listed(shown, spelt(" or " if either else " and "))
     if word.needed and len(word.names) > word.needed and not either:
@@ -269,16 +264,12 @@ def _words(takes: Sequence[Take], commits: str, loses: str, corrupts: str) -> st
 
 def where(column: Column, users: Mapping[str, Sequence[str]] = NOBODY) -> str:
     """The datasets of it, with who uses them: tank/vm (guest db1)."""
-    names = [harmless(name) + used(users.get(name, ())) for name in column.names[:NAMES_SHOWN]]
-    return ", ".join(names) + (
-        f" and {len(column.names) - NAMES_SHOWN} more" if len(column.names) > NAMES_SHOWN else ""
-    )
+    return few([harmless(name) + used(users.get(name, ())) for name in column.names], NAMES_SHOWN)
 
 
 def used(by: Sequence[str], spelt: Callable[[str], str] = harmless) -> str:
     """Behind a name: the first of those who use it, and how many more there are."""
-    more = f" and {len(by) - USERS_SHOWN} more" if len(by) > USERS_SHOWN else ""
-    return f" ({', '.join(map(spelt, by[:USERS_SHOWN]))}{more})" if by else ""
+    return f" ({few([*map(spelt, by)], USERS_SHOWN)})" if by else ""
 
 
 HAPPENS: dict[Event, str] = {

@@ -21,7 +21,7 @@ from auditor.codec import plain
 from auditor.judge.event import EVENTS, Severity
 from auditor.report.formats import Format
 from auditor.report.report_reader import CELLS, STANDINGS, Finding, ReportDocument, brief, causes, worst
-from auditor.text import utc
+from auditor.text import shortened, utc
 
 NAME = 300
 
@@ -295,27 +295,24 @@ def state(report: ReportDocument) -> int:
 
 def line(report: ReportDocument) -> str:
     """The answer, and the worst of what counts; of what does not count how much there is."""
-    counting = causes(worst(report.counting))
-    named = [shortly(each) for each in counting[:NAMED]]
-    more = [f"and {len(counting) - NAMED} more"] if len(counting) > NAMED else []
+    named = shortened(map(shortly, causes(worst(report.counting))), NAMED)
     known = len(report.known)
     beside = len(report.findings) - len(report.counting) - known
     below = [f"{beside} below {report.threshold}"] if beside else []
     below += [f"{known} known"] if known else []
     waived = [f"{len(report.waived)} waived"] if report.waived else []
-    parts = ", ".join([*named, *more, *below, *waived])
+    parts = ", ".join([*named, *below, *waived])
     said = f"{report.headline.lower()}: {parts}" if parts else report.headline.lower()
     return f"ZAUDIT {WORDS[state(report)]} - {brief(one_line(said), LINE)}"
 
 
 def worst_rows(report: ReportDocument) -> list[str]:
     """A line for each of the worst."""
-    found = worst(report.all)
-    shown = [
+    rows = (
         one_line(f"{each.standing.upper()} {each.severity} {each.rule} {brief(each.where, 120)}: {each.title}")
-        for each in found[:ROWS]
-    ]
-    return shown + ([f"and {len(found) - ROWS} more"] if len(found) > ROWS else [])
+        for each in worst(report.all)
+    )
+    return shortened(rows, ROWS)
 
 
 def figures(report: ReportDocument) -> dict[str, int]:
@@ -406,8 +403,7 @@ def summary(report: ReportDocument) -> str:
         (len(report.left_out), "left out"),
     )
     counts = ", ".join(f"{count} {word}" for count, word in counted if count)
-    found = causes(worst(fresh))
-    named = [shortly(each) for each in found[:NAMED]] + ([f"and {len(found) - NAMED} more"] if found[NAMED:] else [])
+    named = shortened(map(shortly, causes(worst(fresh))), NAMED)
     nothing = "nothing new" if report.nightly else "nothing found"
     ahead = report.headline.lower() if report.cannot_tell else "" if fresh else nothing
     said = "; ".join(filter(None, [ahead, counts, ", ".join(named)]))

@@ -16,7 +16,7 @@ from auditor.report.audit_page import TONES
 from auditor.report.formats import Format
 from auditor.report.phrases import used
 from auditor.report.report_reader import Finding, ReportDocument, brief, worst
-from auditor.text import utc
+from auditor.text import few, utc
 
 if TYPE_CHECKING:
     from auditor.report.model import Report
@@ -64,13 +64,11 @@ def _events(report: ReportDocument) -> Iterator[doc.Block]:
     """Events that end alike in a line."""
     groups = []
     for names, cells in report.events:
-        shown = ", ".join(names[:NAMES]) or "databases of this host"
-        more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
         due = [event for event in EVENTS if event in cells]
         rows: list[tuple[str, doc.Line]] = []
         for (outcome, text), alike in groupby(due, cells.__getitem__):
             rows.append((phrases.happening(tuple(alike), due), doc.Run(text, LOOKS.get(outcome, ""))))
-        groups.append((f"{shown}{more}", tuple(rows)))
+        groups.append((few(names, NAMES) or "databases of this host", tuple(rows)))
     if groups:
         yield doc.Events(tuple(groups))
 
@@ -153,12 +151,8 @@ def _lines(report: ReportDocument) -> Iterator[str]:
 
 def _markdown_events(report: ReportDocument) -> Iterator[str]:
     for names, cells in report.events[:GROUPS]:
-        users = report.users
-        shown = (
-            ", ".join(code(each) + used(users.get(each, ()), code) for each in names[:4]) or "databases of this host"
-        )
-        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        yield f"{shown}{more}:\n\n| when | then |\n|---|---|"
+        shown = few([code(each) + used(report.users.get(each, ()), code) for each in names], NAMES)
+        yield f"{shown or 'databases of this host'}:\n\n| when | then |\n|---|---|"
         yield from (f"| {MEANS[event]} | {text(cells[event][1])} |" for event in EVENTS if event in cells)
         yield ""
     yield from _more(report.events, GROUPS, "groups of datasets")
