@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from auditor import Stop, codec, data
 from auditor.durability.host import QUESTIONS
-from auditor.facts import HOST, Facts, Kind, Known, Reason, Subject
+from auditor.facts import HOST, Facts, Kind, Reason, Subject
 from auditor.judge.event import EVENTS, MEANS, TAKEN
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule, Severity
@@ -262,8 +262,7 @@ def pools_of(facts: Facts) -> tuple[str, ...]:
 
 def host(facts: Facts) -> str:
     """The name of the host, or "unknown"."""
-    found = facts.get(HOST, "hostname")
-    return str(found.value) if isinstance(found, Known) else "unknown"
+    return facts.get(HOST, "hostname").word("unknown")
 
 
 def day(facts: Facts) -> str:

@@ -259,16 +259,12 @@ def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
     if fixed and len(fixed) < len(ranges):
         unfixed = ", ".join(spelt(last) for _, last in ranges if len(last) == 2)
         remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later; no release of {unfixed} fixes it."
-    remedy = entry.get("remedy", remedy)
+    remedy = entry.get("remedy", remedy)  # behind what can be done at all
+    text = f"{entry['until']} {remedy}" if remedy == NOWHERE else f"{remedy} Until then: {entry['until']}"
     return {
         **{key: entry[key] for key in ("impact", "why", "references", "unprovoked") if key in entry},
-        "fix": {"text": _advisory_fix(entry, remedy), "cost": "needs restart"},
+        "fix": {"text": text, "cost": "needs restart"},
     }
-
-
-def _advisory_fix(entry: Mapping[str, Any], remedy: str) -> str:
-    """What can be done comes first."""
-    return f"{entry['until']} {remedy}" if remedy == NOWHERE else f"{remedy} Until then: {entry['until']}"
 
 
 def _within(bounds: Range) -> str:

@@ -9,7 +9,7 @@ from auditor.data import drives
 from auditor.data.drives import Keeps
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known
 from auditor.judge.event import Event
-from auditor.judge.policy import Answer, Policy, Waiver, declared, matches
+from auditor.judge.policy import Answer, Declared, Policy, Waiver, declared, matches
 from auditor.judge.verdict import Identities, Verdict, Verdicts
 from auditor.model.derivation import catch_missing
 from auditor.model.disk import disks_behind
@@ -40,16 +40,14 @@ def facts_of(policy: Policy, facts: Facts) -> Iterator[Fact]:
         yield Fact(_subject(each), "expired", Known(over(each.expires, facts), (seen,)))
 
 
-def _declared(policy: Policy, entry: object) -> tuple[Known, Known]:
-    from auditor.judge.policy import Declared
-
-    if not isinstance(entry, Declared):
+def _declared(policy: Policy, entry: Declared | None) -> tuple[Known, Known]:
+    if entry is None:
         none = (Evidence(""),)  # nothing to show
         return Known(UNDECLARED, none), Known("", none)
     path, line = policy.place(entry.line)
     command = f"sed -n {line}p {argument(path)}"
-    role = Evidence(f"role of {entry.dataset}: {entry.role or UNDECLARED}" + (f" ({entry.reason})" if entry.reason else ""),
-                    command)  # fmt: skip
+    reason = f" ({entry.reason})" if entry.reason else ""
+    role = Evidence(f"role of {entry.dataset}: {entry.role or UNDECLARED}{reason}", command)
     database = Evidence(f"database of {entry.dataset}: {entry.database or UNDECLARED}", command)
     return Known(entry.role or UNDECLARED, (role,)), Known(entry.database, (database,))
 
@@ -118,7 +116,8 @@ class _Places:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._pools = {
-            pool: word_of(facts, pool, "guid") or word_of(facts, pool, "list_guid") for pool in facts.subjects("pool")
+            pool: facts.get(pool, "guid").word() or facts.get(pool, "list_guid").word()
+            for pool in facts.subjects("pool")
         }
         self._class = _class(facts)
         self._names = Identities(facts)
@@ -127,14 +126,14 @@ class _Places:
     def covers(self, waiver: Waiver, subject: Subject) -> bool:
         match waiver.scope:
             case "host":
-                return matches(word_of(self._facts, HOST, "hostname"), waiver.name)
+                return matches(self._facts.get(HOST, "hostname").word(), waiver.name)
             case "class":
                 return self._class == waiver.name
             case "database":
                 return subject.kind == "database" and self._is(subject, waiver.name)
             case "device":
                 disks = self._disks(subject)
-                return bool(disks) and all(word_of(self._facts, disk, "serial") == waiver.name for disk in disks)
+                return bool(disks) and all(self._facts.get(disk, "serial").word() == waiver.name for disk in disks)
             case "pool":
                 pools = self._pools_of(subject)
                 return bool(pools) and all(self._pools.get(pool) == waiver.name for pool in pools)
@@ -149,13 +148,15 @@ class _Places:
             return False
         match waiver.scope:
             case "host":  # a policy for many hosts has patterns that do not mean this one
-                return "*" not in waiver.name or matches(word_of(self._facts, HOST, "hostname"), waiver.name)
+                return "*" not in waiver.name or matches(self._facts.get(HOST, "hostname").word(), waiver.name)
             case "class":
                 return self._class == waiver.name
             case "database":
                 return any(self._is(each, waiver.name) for each in self._facts.linked(HOST, "databases"))
             case "device":
-                return any(word_of(self._facts, disk, "serial") == waiver.name for disk in self._facts.subjects("disk"))
+                return any(
+                    self._facts.get(disk, "serial").word() == waiver.name for disk in self._facts.subjects("disk")
+                )
             case "pool":
                 return any(self._pools.get(pool) == waiver.name for pool in self._audited)
             case "dataset":
@@ -164,7 +165,7 @@ class _Places:
 
     def _is(self, database: Subject, name: str) -> bool:
         """Whether a database has this engine, or this name in reports."""
-        return word_of(self._facts, database, "engine") == name or matches(self._names.of(database).label, name)
+        return self._facts.get(database, "engine").word() == name or matches(self._names.of(database).label, name)
 
     def _gone(self, dataset: str) -> bool:
         """Whether everything of its pool was looked at, and it was not there."""
@@ -207,9 +208,9 @@ def _within(name: str, above: str) -> bool:
 
 def _class(facts: Facts) -> str:
     """Of the host, or empty where nobody can tell: in a container that may run on either."""
-    if word_of(facts, HOST, "container") != "False":
+    if facts.get(HOST, "container").word() != "False":
         return ""
-    return {"": "", "none": "physical"}.get(word_of(facts, HOST, "virtualization"), "virtual machine")
+    return {"": "", "none": "physical"}.get(facts.get(HOST, "virtualization").word(), "virtual machine")
 
 
 # What a site answers for: that a drive, controller, hypervisor or target honours flushes, which nothing here can check.
@@ -237,7 +238,7 @@ class Answers:
 
     def __init__(self, policy: Policy, facts: Facts) -> None:
         self._facts = facts
-        here = word_of(facts, HOST, "hostname")
+        here = facts.get(HOST, "hostname").word()
         self._holding = [each for each in policy.answers if each.host in ("", here) and not over(each.expires, facts)]
 
     def of_disks(self, disks: Sequence[Subject]) -> Answer | None:
@@ -286,7 +287,7 @@ def as_waiver(answer: Answer, rule: str) -> Waiver:
 
 def applies(answer: Answer, facts: Facts) -> bool:
     """Is what it is about here? Of another host, or a drive that was not seen, it says nothing."""
-    if answer.host and answer.host != word_of(facts, HOST, "hostname"):
+    if answer.host and answer.host != facts.get(HOST, "hostname").word():
         return False
     if answer.provider:
         return any(answer.provider in facts.get(each, "providers").words() for each in facts.subjects("disk"))
@@ -295,14 +296,8 @@ def applies(answer: Answer, facts: Facts) -> bool:
 
 def _names(answer: Answer, disk: Subject, facts: Facts) -> bool:
     if answer.serial:
-        return word_of(facts, disk, "serial") == answer.serial
-    return bool(answer.model) and word_of(facts, disk, "model") == answer.model
-
-
-def word_of(facts: Facts, subject: Subject, name: str) -> str:
-    """A fact as text; empty where it is not known."""
-    seen = facts.get(subject, name)
-    return str(seen.value) if isinstance(seen, Known) else ""
+        return facts.get(disk, "serial").word() == answer.serial
+    return bool(answer.model) and facts.get(disk, "model").word() == answer.model
 
 
 def over(expires: date, facts: Facts) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import pkgutil
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from auditor.report import document as doc
@@ -111,14 +111,9 @@ def _run(run: doc.Run) -> Element | str:
 
 def _pairs(rows: Sequence[doc.Entry]) -> Element:
     """Words of one row after the other, without the blanks that a terminal divides them with."""
-    return element(
-        "dl",
-        *(
-            each
-            for row in rows
-            for each in (element("dt", _run(row.word)) if row.word.text else None, element("dd", _line(row.line)))
-        ),
-    )
+    words = (element("dt", _run(row.word)) if row.word.text else None for row in rows)
+    lines = (element("dd", _line(row.line)) for row in rows)
+    return element("dl", *chain.from_iterable(zip(words, lines, strict=True)))
 
 
 def _finding(block: doc.Finding) -> Element:

@@ -12,13 +12,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from auditor.codec import plain
-from auditor.facts import Evidence, Reason, Subject
+from auditor.facts import Evidence, Subject
 from auditor.judge.baseline import Entry, Night
 from auditor.judge.event import Cell, Event, Tried, Word
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
 from auditor.judge.known_bugs import Bug
-from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict, identities
 from auditor.model.write_cache import ENOUGH, bounds
 from auditor.report import phrases
@@ -27,6 +26,7 @@ from auditor.text import quoted, unknown_headline, valid_unicode
 
 SCHEMA = "zaudit-report/2"
 REASONS_SHOWN = 20
+COUNTED = ("rules", "decided", "undecided", "passed", "not_applicable")
 FIRST = "zaudit-report/1"  # each subject had a verdict of its own
 
 
@@ -52,11 +52,7 @@ def document(report: Report, passed: bool = False) -> dict[str, Any]:
         "exit_code": report.exit_code,
         "next": valid_unicode(report.next_step),
         "coverage": {
-            "rules": covered.rules,
-            "decided": covered.decided,
-            "undecided": covered.undecided,
-            "passed": covered.passed,
-            "not_applicable": covered.not_applicable,
+            **{name: getattr(covered, name) for name in COUNTED},
             "remedies": [{"remedy": remedy, "rules": count} for remedy, count in covered.remedies],
             "thresholds": [
                 {"rule": rule, "name": each.name, "value": each.value, "default": each.default, "unit": each.unit}
@@ -66,7 +62,7 @@ def document(report: Report, passed: bool = False) -> dict[str, Any]:
         "events": [_column(column, report.events) for column in report.columns],
         "findings": [_finding(finding, report, names) for finding in report.findings],
         "waived": [_waived(finding, report, names) for finding in report.waived],
-        "left_out": [_left_out(each) for each in report.left_out],
+        "left_out": [_present(**each._asdict()) for each in report.left_out],
     }
     recorded = report.unasked or report.edited  # else a replay says the same as the host
     whole_document |= _present(
@@ -144,15 +140,14 @@ def _tried(found: Tried) -> dict[str, Any]:
     return {"name": found.name, "held": found.held, **below, "units": found.units, "lost": found.lost}
 
 
-def _left_out(each: LeftOut) -> dict[str, str]:
-    return {
-        "rule": each.rule, "severity": each.severity, "by": valid_unicode(each.by), **_present(counts_as=each.counts_as)
-    }  # fmt: skip
-
-
 def _finding(finding: Finding, report: Report, names: dict[str, int]) -> dict[str, Any]:
     rule = finding.rule
-    verdicts = folded((_part(finding, each) for each in finding.verdicts), names)
+    parts = (
+        _verdict(each)
+        | ({"rule": each.rule.id, "severity": each.severity} if finding.bugs else {})  # each another entry
+        for each in finding.verdicts
+    )
+    verdicts = folded(parts, names)
     return {
         "id": finding.id,
         "rule": rule.id,
@@ -183,11 +178,6 @@ def _finding(finding: Finding, report: Report, names: dict[str, int]) -> dict[st
     }
 
 
-def _part(finding: Finding, verdict: Verdict) -> dict[str, Any]:
-    """Of known bugs each verdict is of another entry."""
-    return _verdict(verdict) | ({"rule": verdict.rule.id, "severity": verdict.severity} if finding.bugs else {})
-
-
 def _bug(bug: Bug) -> dict[str, Any]:
     return {
         "id": bug.id,
@@ -213,10 +203,7 @@ def _waived(finding: Finding, report: Report, names: dict[str, int]) -> dict[str
         "outcome": "waived",
         "was": shown["outcome"],
         "waiver": {
-            "scope": waiver.scope,
-            "name": valid_unicode(waiver.name),
-            "owner": valid_unicode(waiver.owner),
-            "reason": valid_unicode(waiver.reason),
+            **{name: valid_unicode(getattr(waiver, name)) for name in ("scope", "name", "owner", "reason")},
             "expires": waiver.expires.isoformat(),
         },
     }
@@ -231,7 +218,10 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         message=_unnamed(verdict.message, name),
         command=valid_unicode(verdict.command).replace(quoted(name), SUBJECT),
         evidence=[_evidence(each, name) for each in verdict.evidence if each.text],
-        reasons=[_reason(each, name) for each in verdict.reasons[:REASONS_SHOWN]],
+        reasons=[
+            {"text": _unnamed(each.text, name), **_present(remedy=each.remedy)}
+            for each in verdict.reasons[:REASONS_SHOWN]
+        ],
     )
     if (more := len(verdict.reasons) - REASONS_SHOWN) > 0:  # a pool of 10,000 datasets may have as many
         shown["reasons"].append({"text": f"and {more} more reasons"})
@@ -244,10 +234,6 @@ def _unnamed(text: str, name: str) -> str:
 
 def _evidence(evidence: Evidence, name: str) -> dict[str, str]:
     return {"text": _unnamed(evidence.text, name), **_present(command=evidence.command, origin=evidence.origin)}
-
-
-def _reason(reason: Reason, name: str) -> dict[str, str]:
-    return {"text": _unnamed(reason.text, name), **_present(remedy=reason.remedy)}
 
 
 # What reads alike is told once: the verdicts of 10,000 datasets in a report for programs, and how they are read again.

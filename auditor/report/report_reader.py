@@ -19,7 +19,7 @@ from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
 from auditor.judge.known_bugs import ID
 from auditor.judge.policy import PAGES
-from auditor.report.report_json import FIRST, SCHEMA, Room, runs, spread
+from auditor.report.report_json import COUNTED, FIRST, SCHEMA, Room, runs, spread
 from auditor.text import harmless, unknown_headline
 
 SUBJECTS = 20
@@ -217,8 +217,7 @@ def _report(document: Mapping[str, Any]) -> ReportDocument:
         threshold=one_of(document["threshold"], SEVERITIES),
         exit_code=code,
         next=text(document["next"]),
-        coverage={key: _count(document["coverage"][key]) for key in
-                  ("rules", "decided", "undecided", "passed", "not_applicable")},
+        coverage={key: _count(document["coverage"][key]) for key in COUNTED},
         findings=findings,
         waived=waived,
         left_out=tuple(
