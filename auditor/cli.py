@@ -92,7 +92,7 @@ def _once(command: click.Command, words: list[str], parent: click.Context) -> No
     for each in given:
         overridden = isinstance(each.type, (click.Choice, click.FloatRange)) or each.callback
         if given.count(each) > 1 and not overridden:
-            ctx.fail(f"{each.opts[0]} is given twice; it takes one value.")
+            ctx.fail(f"{each.opts[0]} appears more than once; it takes one value.")
     if isinstance(command, click.Group) and rest and (below := command.get_command(ctx, rest[0])):
         _once(below, rest[1:], ctx)
 

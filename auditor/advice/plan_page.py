@@ -108,7 +108,7 @@ def _markdown(plan: Plan) -> Iterator[str]:
 def _step(plan: Plan, step: Step) -> Iterator[str]:
     for each in step.findings:
         yield f"- {code(each.rule.id)} at {code(phrases.subjects_of(each))}: {text(phrases.shortly(each))}"
-    yield from (f"- First: {text(each)}" for each in _needs(step))
+    yield from (f"- {text(each)}:" for each in _needs(step))
     if person := _person(step):
         yield f"- By hand: {text(harmless(person))}"
     actions = (f"- Do: {code(harmless(each))}" for each in _action(step))

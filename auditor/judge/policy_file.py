@@ -45,7 +45,7 @@ from auditor import codec
 from auditor.data import drives
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Facts, Subject
-from auditor.judge.event import ANSWER, ANSWERING, Party
+from auditor.judge.event import ANSWER, ANSWERING, MEANS, Party
 from auditor.judge.finding import Finding
 from auditor.judge.policy import (
     CLASSES,
@@ -485,7 +485,8 @@ def _adoptable(party: str, facts: Facts) -> Iterator[str]:
     for id in dict.fromkeys(id for disk in disks for id in facts.get(disk, "providers").words()):
         each = drives.load_providers()[id]
         yield f"# {each.name} documents: {each.documents}"
-        yield f"# ({each.source}, read {each.read}; covers events: {', '.join(each.keeps)}). Adopt it if {each.terms}:"
+        covered = "; ".join(MEANS[event] for event in each.keeps)
+        yield f"# ({each.source}, read {each.read}; it covers: {covered}). Adopt it if {each.terms}:"
         yield from ("# [answers]", f"# {party} = {quoted(id)}", "#")
 
 

@@ -136,8 +136,9 @@ def _pools(facts: Facts) -> Iterator[doc.Block]:
 def _vdev(facts: Facts, vdev: Subject) -> doc.Item:
     role = facts.get(vdev, "allocation_class").word("unknown").replace("normal", "data")
     left = facts.get(vdev, "failures_left").word()
+    more = "no device may fail" if left == "0" else f"can lose {left} more"
     leaves = tuple(_leaf(facts, leaf) for leaf in facts.linked(vdev, "leaves"))
-    return doc.Item((doc.Run(role, "strong"), f" {vdev.name}{f', can lose {left} more' if left else ''}"), leaves)
+    return doc.Item((doc.Run(role, "strong"), f" {vdev.name}{f', {more}' if left else ''}"), leaves)
 
 
 def _leaf(facts: Facts, leaf: Subject) -> doc.Item:
@@ -263,7 +264,7 @@ def _undecided_line(report: Report) -> str:
     titles = list(dict.fromkeys(lower_headline(each.rule.title) for each in undecided if each.severity == gravest))
     shown = "; ".join([*titles[:1], *([f"{more} more"] if (more := len(titles) - 1) > 0 else [])])
     counted = f"{covered.undecided} of {covered.rules} rules have no answer{needs}"
-    return f"{counted}. If they fail, {gravest} at worst: {shown}. -v says why"
+    return f"{counted}. The worst, {gravest} if it fails: {shown}. -v says why"
 
 
 def _needs(count: int, remedy: str, what: str = "") -> str:

@@ -47,7 +47,7 @@ NOUNS: dict[Event, str] = {
 }
 ALONE = "a power cut of this machine alone"  # where a power cut below it ends otherwise
 LOSS_OF_THE_POOL = "loss of the pool"
-IMPORT = "the pool imports only with zpool import -m"
+IMPORT = "the pool needs zpool import -m"
 NAMES_SHOWN, USERS_SHOWN, PROMISES_SHOWN = 4, 2, 3
 CLAUSES = 2  # of a headline
 UNVERIFIED = " (not verified)"
@@ -249,11 +249,11 @@ def _listed(each: Sequence[str], last: str) -> str:
 
 
 def _harm(cell: Cell, loses: str, corrupts: str) -> str:
-    """LOSES up to 5.3 s of commits and the pool; LOSES commits, and the pool imports only with -m. Empty where only the import
+    """LOSES up to 5.3 s of commits and the pool; LOSES commits; the pool needs zpool import -m. Empty where only the import
     is in the way. Where one of the failures has no bound, no amount is named."""
     amounts = [] if "" in cell.amounts else [harmless(each) for each in cell.amounts]
     words = _words(cell.takes, " and ".join(amounts) or "commits", loses, corrupts)
-    return f"{words}, and the pool imports only with -m" if words and "import" in cell.takes else words
+    return f"{words}; {IMPORT}" if words and "import" in cell.takes else words
 
 
 def _words(takes: Sequence[Take], commits: str, loses: str, corrupts: str) -> str:
@@ -429,7 +429,7 @@ def statement(finding: Finding) -> str:
     if len(messages) == 1 and messages[0]:
         return harmless(messages[0])
     if messages[0] and any(case.message for case in finding.rule.cases):
-        return f"{harmless(messages[0])}; and {len(messages) - 1} more"
+        return f"{harmless(messages[0])}; and {len(messages) - 1} more like it"
     return finding.rule.title
 
 

@@ -236,7 +236,7 @@ def test_the_page_shows_what_comes_first_and_how_to_take_it_back(zaudit: Command
     assert (done.code, done.err) == (0, "")
     step = done.out.split("\n## Step ")[1]
     for line in (
-        "- First: If neither full\\_page\\_writes nor innodb\\_doublewrite is off",
+        "- If neither full\\_page\\_writes nor innodb\\_doublewrite is off:",
         "- Do: `zfs set sync=standard tank/db`",
         "- Watch: latency of commits: zpool iostat -l 5",
         "- Undo: `zfs set sync=disabled tank/db`",

@@ -106,5 +106,5 @@ def test_of_several_subjects_a_merged_rule_says_the_case_of_the_first() -> None:
     assert said.startswith(
         "log vdev nvme-QEMU_NVMe_Ctrl_LABNVME2 of pool tank is a single disk, and the log is striped"
     )
-    assert said.endswith("; and 1 more")
+    assert said.endswith("; and 1 more like it")
     assert phrases.statement(found["atime-on"]) == RULES["atime-on"].title
