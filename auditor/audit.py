@@ -65,8 +65,8 @@ class Options(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What was seen: the facts, and the datasets that the targets meant. recorder: the release that made the recording, or
-    empty; unasked: today's questions that it did not know; edited: what somebody has changed in it, or empty."""
+    """The facts, and the datasets that the targets meant. recorder: the release that made the recording, or empty;
+    unasked: today's questions that it lacks; edited: what was changed in it, or empty."""
 
     facts: Facts
     roots: tuple[Subject, ...]

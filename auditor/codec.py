@@ -1,10 +1,8 @@
-"""Named tuples as JSON and back, by their type hints: what a type gains, a file gains. Nothing is guessed, nothing converted.
+"""Named tuples as JSON and back, by their type hints: what a type gains, a file gains. Nothing is guessed or converted.
 
-A record is an object with a member for each field, a tuple is a list, None is null; a type may spell itself (to_plain(),
-from_plain(data, where)).
-Reading is strict, since a file may come from anywhere: a missing member,
-another type, or a number that is not finite or beyond 64 bits is one :class:`CodecError` that says where. Members that a
-later release has added are ignored.
+A record is an object with a member for each field, a tuple is a list, None is null; a type may spell itself
+(to_plain(), from_plain(data, where)). A missing member, another type, or a number beyond 64 bits or not finite is one
+:class:`CodecError` that says where. Members that a later release has added are ignored.
 """
 
 from __future__ import annotations

@@ -139,9 +139,8 @@ def outcomes(rules: Sequence[Rule], facts: Facts) -> Outcomes:
     return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(rules, facts)}
 
 
-# Answers that lost something and look whole: a line, a key, the rest after a line; or that are for another subject.
-#
-# Deterministic: of many lines and keys some are taken, evenly spread.
+# Answers that lost something and look whole: a line, a key, the rest after a line; or that are for another subject. Of
+# many lines and keys some are taken, evenly spread.
 
 # One look only, and no end mark: of a line that is lost from these nothing else tells. The kernel forgets its log; the others
 # are files that people write, which end where they end.

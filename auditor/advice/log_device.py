@@ -1,11 +1,11 @@
-"""What ``zaudit advise log`` says: whether a log device would help a pool, which kind, and how large, from counters that were
-read. Pure.
+"""What ``zaudit advise log`` says: whether a log device would help a pool, which kind, and how large, from counters.
+Pure.
 
-A commit waits for the drives on which the intent log lies: those of a log vdev; without one, from 2.4 on, those of a special
-vdev; else those of the data (model/intent_log.py). A commit that finds sync=disabled is not counted (zil_commit() returns
-first). A log block is free again when its transaction group is on disk; up to three of these are in the works, open, quiescing
-and syncing, so that the log holds at most what came in meanwhile. Writers are throttled when it approaches zfs_wrlog_data_max.
-(OpenZFS module/zfs/zil.c, include/sys/zil.h zil_stats_t, include/sys/txg.h TXG_CONCURRENT_STATES; man 4 zfs)
+A commit waits for the drives on which the intent log lies: of a log vdev; without one, from 2.4 on, of a special vdev;
+else of the data (model/intent_log.py). With sync=disabled it is not counted: zil_commit() returns first. A log block is
+free again when its transaction group is on disk. Up to three groups are in the works (open, quiescing, syncing), and
+the log holds at most what came in meanwhile. Writers are throttled near zfs_wrlog_data_max. (OpenZFS module/zfs/zil.c,
+include/sys/zil.h zil_stats_t, include/sys/txg.h TXG_CONCURRENT_STATES; man 4 zfs)
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ class NotMeasured(Exception):
 
 
 class Measured(NamedTuple):
-    """Of the datasets whose counters were read. rate: bytes of log blocks a second; seconds: the shortest time that was
-    counted; between: from an earlier look to this one; unsynced: those with sync=disabled, whose commits are not counted;
-    past: those with logbias=throughput."""
+    """Of the datasets whose counters were read. rate: bytes of log blocks a second. seconds: the shortest counted time.
+    between: since an earlier look. unsynced: with sync=disabled, not counted. past: with logbias=throughput."""
 
     commits: float
     rate: float

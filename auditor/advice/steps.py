@@ -1,10 +1,9 @@
 """The steps: what each fix that sets something would do, simulated one after the other.
 
-A fix that sets something is applied to the facts as a supposition, everything is derived and judged again, and the step is what
-that changes. First comes damage that is there, then what gains most at the worst cell of the table; where no single step gains
-anything there, two or three that do together are one step. What makes a cell or a finding worse waits until a step before it
-has made that good, or is left out with that reason. Steps that set nothing (hardware, a restart, a decision) are not simulated
-and stand where their severity puts them.
+Such a fix is applied to the facts as a supposition, and all is derived and judged again. First comes damage that is
+there, then what gains most at the worst cell of the table. Where no single step gains there, two or three that do
+together are one. What makes a cell or finding worse waits for the step that makes that good, or is left out with that
+reason. Steps that set nothing (hardware, a restart, a decision) are not simulated and come by severity.
 """
 
 from __future__ import annotations

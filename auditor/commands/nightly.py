@@ -204,11 +204,9 @@ def _not_accepted(report: Report, facts: Facts) -> Iterator[str]:
         yield f"{which} is not accepted: the host does not tell which one it is, so another could take its place"
 
 
-# ``zaudit alert``: what is new in the latest report is passed to a program of the site, once.
-#
-# The program runs with the rights of the caller, so it must be one that nobody else could have put there
-# (:mod:`auditor.host.trust`), and so must be the report and what was reported last. It is started without a shell, with one
-# argument, nothing of the caller's environment, and a time-out.
+# ``zaudit alert`` passes what is new in the latest report to a program of the site, once. It runs with the rights of
+# the caller, so only root or the caller may have written it (:mod:`auditor.host.trust`), the report, and what was
+# reported last. It gets no shell, one argument, nothing of the caller's environment, and a time-out.
 
 
 HOOK = Path("/etc/zaudit/alert")

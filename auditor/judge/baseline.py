@@ -1,12 +1,10 @@
-"""A baseline: what is accepted on a host and does not count any more, until it becomes worse. For runs of every night.
+"""A baseline: what is accepted on a host, and does not count until it becomes worse. For runs of every night.
 
-An entry is a rule on an element, which stays the same over restarts (:mod:`auditor.judge.verdict`). What is inherited is known
-at the dataset where it is set, so that a new dataset below it is no news, while a second drive with errors is. A known
-failure is
-worse when a cell of the event table that hangs on it is worse than when it was accepted; of a rule that names no element, when
-it is more severe. A known failure that nobody could see tonight counts as unknown, and is known again when it is seen
-again. What
-was looked at and is not there any more is gone, and would be new if it came back; a server that is stopped is not gone.
+An entry is a rule on an element that stays the same over restarts (:mod:`auditor.judge.verdict`). What is inherited is
+known where it is set: a new dataset below it is no news, a second drive with errors is. A known failure is worse when a
+cell of the event table that hangs on it is worse than at its acceptance; without elements, when it is more severe.
+While it is not visible it counts as unknown. What was looked at and is missing is gone, and new if it comes back; a
+stopped server is not gone.
 
 What is unknown is accepted where it will be so tomorrow, and counts as soon as it fails or an answer is lost.
 """
@@ -33,9 +31,9 @@ ANSWERS = ("no loss", "relies", "unknown", "lost")  # of a cell, from best to wo
 
 
 class Entry(NamedTuple):
-    """One rule on one element. subject: as it was called last. identity: what it is; empty in a file of zaudit 0.2, which knew
-    names alone. cells: that hung on it when it was accepted, or None where nobody noted them. number: how many subjects
-    shared the identity. first, last: days (UTC) on which it was seen."""
+    """One rule on one element. subject: its last name. identity: empty in a file of zaudit 0.2, which knew names alone.
+    cells: that hung on it at its acceptance, or None where not noted. number: how many subjects share the identity.
+    first, last: days (UTC)."""
 
     rule: str
     subject: Subject
@@ -72,9 +70,8 @@ class Baseline(NamedTuple):
 
 
 class Night(NamedTuple):
-    """What a run says of a baseline. seen: those that are there; worse: of these (entry, why it counts). unseen: failures that
-    could not be seen this time; gone: those that are not any more; kept: whose rule or whose server did not run; nameless:
-    of an older file, which does not tell of what they are."""
+    """What a run says of a baseline. worse: of those seen (entry, why it counts). unseen: failures that were not
+    visible. kept: whose rule or server did not run. nameless: of an older file, without an identity."""
 
     baseline: Baseline
     seen: tuple[Entry, ...]

@@ -19,8 +19,8 @@ ORDER: dict[Outcome, int] = {"kept": 0, "word": 1, "unknown": 2, "lost": 3}
 
 
 class Tried(NamedTuple):
-    """What power cuts have shown of a drive that is relied on. held: informative cuts of this very drive, none of which lost
-    anything. units: drives of its model that were tried, it included; lost: those of them that lost flushed data."""
+    """Power cuts of a drive that is relied on. held: informative cuts of this drive that lost nothing. units: tried
+    drives of its model, it included; lost: those that lost flushed data."""
 
     name: str
     held: int
@@ -29,9 +29,9 @@ class Tried(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A promise that is relied on. names: of drives and the like, needed of which must keep it; 0: all. owner, until: who
-    answers for it in the policy, if anybody does; documented: the owner is where a provider documents it, and the site has
-    adopted that. tried: of those drives that power cuts were tried with."""
+    """A promise that is relied on. names: of drives, needed of which must keep it; 0: all. owner, until: who answers
+    for it in the policy. documented: by a provider, and adopted by the site. tried: those drives that power cuts were
+    tried with."""
 
     party: Party
     names: tuple[str, ...] = ()
@@ -43,9 +43,9 @@ class Word(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """takes: what goes, of lost and unknown. parties: what is relied on. verdicts: of the rules that explain it. amounts: how
-    much of the commits goes, of each failure that takes some; an empty one knows no bound. unseen: what keeps it unknown and
-    no rule speaks of."""
+    """takes: what goes, of lost and unknown. parties: what is relied on. verdicts: of the rules that explain it.
+    amounts: how much of the commits goes by each failure; empty: no bound is known. unseen: what keeps it unknown
+    without a rule."""
 
     outcome: Outcome
     takes: tuple[Take, ...] = ()

@@ -1,9 +1,8 @@
 """What each event would cost each dataset: the durability model of this host, in the words of a report.
 
-The model decides (:mod:`auditor.durability`), from the same facts as the rules. A rule explains: it names the elements of the
-path that its failure breaks, stands behind the cells that hang on them, and is as severe as the worst of these.
-
-Nothing that somebody waives or answers for changes a cell: it says who answers, and until when.
+The model decides (:mod:`auditor.durability`), from the same facts as the rules. A rule explains the cells that hang on
+its elements, and is as severe as the worst of them. A waiver or an answer changes no cell: it says who answers, and
+until when.
 """
 
 from __future__ import annotations
@@ -58,10 +57,9 @@ IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name 
 
 
 class Column(NamedTuple):
-    """Datasets to which the same happens. names: of datasets, or of pools whose datasets nobody could list. next_boot: the
-    cells that differ from the next boot on, or from a restart of the database on. restart: which of them changes something.
-    gone: what goes with the pool and all that is on it, against which nothing on this host helps: it decides neither headline
-    nor severity."""
+    """Datasets to which the same happens. names: of datasets, or of pools whose datasets could not be listed.
+    next_boot: the cells that differ from the next start of the database or host on. restart: which of them changes
+    something. gone: the loss of the pool with all that is on it; it decides neither headline nor severity."""
 
     names: tuple[str, ...]
     cells: Mapping[Event, Cell]

@@ -1,16 +1,12 @@
-"""Rule expressions: Python's own grammar, cut down, with Kleene's third truth value.
+"""Rule expressions: a part of Python's grammar, with Kleene's third truth value.
 
-What an expression comes to is a fact like any other: Known with the evidence that decided it, or Unknown with the reasons.
+The result is a fact: Known with the evidence that decided it, or Unknown with the reasons. Over nothing ``all`` and
+``any`` are unknown; but ``any`` over links of which "there are none" is an answer (``none_tells``) is False.
 
-``all`` over nothing is unknown, not true as in Python: of what was not there nothing was seen. So is ``any``, but for
-links of which "there are none" is an answer (``none_tells``).
+Types are checked at load: a misspelt fact, or a word that a fact can never be, is an error there.
 
-Types are checked when a rule is loaded: a misspelt fact, or a word that a fact can never be, is an error there and then,
-never an eternal unknown.
-
-A rule may come from anybody (``--rules DIR``), so it is bounded: how long and how deeply nested an expression is, how large
-a number in it may become, and how often one rule may go through links. What goes beyond the first two is an error of the
-rule, beyond the others unknown.
+A rule may come from anybody (``--rules DIR``), so it is bounded. Too long or too deeply nested is an error of the rule;
+too large a number or too many steps through links is unknown.
 """
 
 from __future__ import annotations
@@ -311,10 +307,8 @@ def deferred(
     constants: Constants = NO_CONSTANTS,
     compile_: Callable[..., Expression] = compile_expression,
 ) -> Expression:
-    """A condition that is compiled when it is first asked for: most rules pass, and need neither words nor severities.
-
-    What is wrong with it comes out only then, so it is for rules that were compiled whole by their tests.
-    """
+    """An expression that is compiled when it is first asked for: most rules pass, and need neither words nor
+    severities. Only for rules that their tests have compiled whole: errors come out late."""
     compiled: list[Evaluate] = []
 
     def evaluate(scope: Scope) -> Judged:

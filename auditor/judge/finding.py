@@ -23,15 +23,12 @@ PARTS = ("vdev", "leaf", "disk", "database")  # kinds of which one can take the 
 
 
 class Finding(NamedTuple):
-    """What one rule found at one place: failed or could not be decided, for one or more subjects.
+    """What one rule found at one place: failed or unknown, for one or more subjects.
 
-    place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). waiver: with
-    which somebody answers for it, or None. id: the same from run to run, whatever the kernel calls its drives: the
-    severity is not
-    in it, unless the same rule has a worse finding at the same place (lesser). elements: what drives, vdevs and servers it
-    is about.
-    known: the day since which a baseline knows all of it, or empty. bugs: of the release, the worst first; message: all of
-    them in a sentence.
+    place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). id: the
+    same from run to run, without the severity unless the rule has a worse finding at the same place (lesser). elements:
+    what drives, vdevs and servers it is about. known: the day since which a baseline knows all of it, or empty. bugs:
+    of the release, the worst first; message: all of them in a sentence.
     """
 
     rule: Rule

@@ -195,11 +195,9 @@ def _spell(chosen: Sequence[tuple[int, Release]], of: int) -> str:
     return f"Upgrade to OpenZFS {first} or later and restart: it fixes {most} {of}{more}."
 
 
-# Advisories: bugs of releases, one entry of a table each, which the finding of rule known-bugs has as its parts.
-#
-# Each entry is judged as a rule, so that it has its own condition, severity, harm, examples, page and waiver. What they have in
-# common is here: which releases are affected, that the build of a distribution may have the fix, and the examples. What they
-# come to on a host together: ``known_bugs.py``.
+# Advisories: one entry of a table each, judged as a rule with its own condition, severity, harm, examples, page and
+# waiver. What they have in common is here: affected releases, builds of distributions that may have the fix, and
+# examples.
 
 NOWHERE = "No release is known to fix it."
 OUTSIDE = "The bug strikes while the host runs; no event causes it."

@@ -54,10 +54,9 @@ class Declared(NamedTuple):
 
 
 class Waiver(NamedTuple):
-    """One finding that somebody answers for. scope: what name names: a dataset (with those below it), the GUID of a pool,
-    the serial number of a device, a database by its engine or as
-    reports name it (with its data directory), or a host by its name, with all that is on it. expires: the last day on
-    which it holds."""
+    """One finding that somebody answers for. name: by scope a dataset (with those below it), the GUID of a pool, the
+    serial number of a device, a database by engine or as reports name it (with its data directory), or a host with all
+    that is on it. expires: the last day."""
 
     rule: str
     scope: Scope

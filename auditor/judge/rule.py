@@ -96,15 +96,14 @@ class Texts(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One rule. expect must hold where when holds. elements: of a commit's path, which its failure breaks; it is then as severe
-    as what the durability model says that they cost here. severity: of what the model does not know (latency, outages), or
-    where nothing hangs on its elements; cases: the first whose condition is true counts in place of it. answer: what a site
-    can say in its policy to what is relied on. outside: of a rule about commits or corruption without elements, why.
-    amount: how much goes: "up to 5.4 s of commits". damage: its failure is harm that is done already, no risk. next_boot: what
-    it finds is in force from the next boot or restart on: it explains those rows alone, and states its severity itself.
-    page: of our own rules, where in the repository more is said; url: where the site has it
-    published. said: by platform, in whose words its fix is; platform: of the host that is judged. head: of an entry of a
-    table, the rule that its finding is of. fixed: its severity is a policy's."""
+    """One rule. expect must hold where when holds. elements: of a commit's path, which its failure breaks: the
+    durability model says how severe that is here. severity: of what the model does not know, or where nothing hangs on
+    the elements; cases: the first that is true counts in its place. answer: what a policy can say to what is relied on.
+    outside: of a rule about commits or corruption without elements, why. amount: "up to 5.4 s of commits". damage: harm
+    that is done already. next_boot: in force from the next boot or restart on: it explains those rows alone, with its
+    own severity. page: of our own rules, in the repository; url: as the site has published it. said: by platform;
+    platform: of the host that is judged. head: of an entry of a table, the rule of its finding. fixed: a policy set its
+    severity."""
 
     id: str
     title: str
@@ -238,20 +237,15 @@ def merge(folders: Iterable[list[Rule]]) -> list[Rule]:
     return [merged[id] for id in sorted(merged)]
 
 
-# Thresholds: numbers in rules that a site may decide otherwise, by name, each within bounds that keep the rule one.
-#
-# In a rule file::
+# Thresholds: numbers in rules that a site may change within bounds. In a rule file, and in a policy::
 #
 #     thresholds.nearly_full = { default = 80, least = 50, most = 95, unit = "%", text = "this full is a finding" }
 #     expect = "pool.capacity_percent < nearly_full"
 #
-# and in a policy::
-#
 #     [thresholds]
 #     pool-nearly-full.nearly_full = 85
 #
-# They are constants when an expression is compiled. One that the policy decided carries evidence that says so, and therefore
-# stands in every verdict that rests on it.
+# They are constants of the compiler. A changed one has evidence that says so, in every verdict that rests on it.
 
 
 Number = int | float

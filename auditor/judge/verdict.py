@@ -1,7 +1,7 @@
-"""Rules on facts: one verdict for each rule and each subject of its kind, and a verdict for every hole.
+"""Rules on facts: one verdict for each rule and each subject of its kind, and one for every hole.
 
-A hole is a link that is not known: when nobody could list the leaves of a pool, no rule about leaves may fall silent, so
-each gives one verdict "unknown" on the pool itself.
+A hole is a link that is not known: where the leaves of a pool could not be listed, each rule about leaves is unknown on
+the pool.
 """
 
 from __future__ import annotations
@@ -152,12 +152,10 @@ class Carries(NamedTuple):
 class Verdict(NamedTuple):
     """What one rule says of one subject.
 
-    origin: the place where it is fixed (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
-    reasons: of an unknown. waiver: of one that is waived, and what it was before. least: how severe it is at least, where it is
-    not known which case holds. event: the mildest at which something may go by it, or empty; relies: the parties on whose
-    promise it depends that nothing does. amount: how much a failure takes.
-    known: the day since which a baseline knows it, or empty. case: of a failure, that of the rule's fix, if one holds.
-    cells: that hang on it, of a rule that names elements.
+    origin: the dataset where it is fixed; empty: at the subject. evidence: of a pass or fail; reasons: of an unknown.
+    was: the outcome without the waiver. least: how severe it is at least, where the case is unknown. event: the mildest
+    at which something may go; relies: the parties on whose promise all of that depends. amount: how much a failure
+    takes. known: the day since which a baseline knows it, or empty. case: of the rule's fix. cells: that hang on it.
     """
 
     rule: Rule

@@ -37,16 +37,14 @@ WAIVED = "WHAT A POWER CUT CAN LOSE IS WAIVED"
 
 
 class Report(NamedTuple):
-    """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
-    those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
-    left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
-    sentence, when it is not where the host stands; or empty. columns: what each event would cost each dataset; events: those
-    that can happen to this host. facts: what it rests on. used: dataset -> who uses it, by short names, and how that is known.
-    brought: dataset that is audited though nobody named it -> why.
-    rules: digest of those that judged. recorder: the release that made the recording which was judged, or empty; unasked:
-    today's questions that it did not know; edited: what somebody has changed in it, or empty. night: what a baseline knew
-    of it, or None. lead: the failure that comes before what an event would lose; unseen: severe damage
-    that could not be ruled out. hidden: how many findings below which severity the reader does not want to see."""
+    """One audit. taken: seconds since the epoch. release: of the kernel module. findings: those that count; waived:
+    those that somebody answers for. policy: its path, or empty. left_out: rules that the user chose not to judge, the
+    most severe first. seen_from: where zaudit ran, if not where the host is; or empty. columns: what each event would
+    cost each dataset; events: those that can happen here. used: dataset -> who uses it. brought: dataset that nobody
+    named -> why it is audited. rules: digest of those that judged. recorder: the release that made the recording, or
+    empty; unasked: today's questions that it lacks; edited: what was changed in it. night: what a baseline knew. lead:
+    the failure that comes before what an event would lose; unseen: severe damage that could not be ruled out. hidden:
+    how many findings below which severity are not shown."""
 
     facts: Facts
     zaudit: str

@@ -236,12 +236,10 @@ def _evidence(evidence: Evidence, name: str) -> dict[str, str]:
     return {"text": _unnamed(evidence.text, name), **_present(command=evidence.command, origin=evidence.origin)}
 
 
-# What reads alike is told once: the verdicts of 10,000 datasets in a report for programs, and how they are read again.
-#
-# A name stands once, in ``names`` of the report; verdicts that differ in nothing but their subject are one, whose ``names``
-# are places in that list, as the kernel writes lists of processors: ``0-3,7``. Where there are several, ``{subject}`` in a
-# text stands for the name, and in a command for the name as a shell needs it. :func:`unfolded` also reads the first edition,
-# in which each subject has a verdict of its own.
+# What reads alike is written once. ``names`` of the report has each name; verdicts that differ in nothing but their
+# subject are one, whose ``names`` are places in that list, as the kernel writes lists of processors: ``0-3,7``. In
+# their texts ``{subject}`` stands for the name, and in a command for the name quoted. :func:`unfolded` also reads the
+# first edition, a verdict for each subject.
 
 
 SUBJECT = "{subject}"

@@ -1,7 +1,7 @@
-"""A report as data, of this release or an older one, taken apart for those that write it in the words of others.
+"""A report as data, of this release or an older one, for those that write it in other words.
 
-A report that was kept is as untrusted as any file: what is missing or of another type is refused, every text is made harmless,
-and of a finding with ten thousand subjects the first few are told, and how many there are.
+A kept report is as untrusted as any file: what is missing or of another type is refused, every text is made harmless,
+and of ten thousand subjects the first few are named, with how many there are.
 """
 
 from __future__ import annotations
@@ -73,11 +73,10 @@ class SubjectName(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """As in the report. outcome: fail, unknown or waived; was: what a waived one is without its waiver, else the outcome.
-    title: of an unknown one says that it is not known. event: the mildest at which something acknowledged goes, may go or rests
-    on a word, or empty. says: of the first subjects what was found or why nobody could tell, each once. subjects: the first;
-    total: of all. known: the day since which a baseline knows it, or empty. page: of the rule, in the repository; empty of a
-    rule of a site. bugs: that it is about. url: where the site has published the page, or empty."""
+    """As in the report. was: the outcome without the waiver. title: of an unknown one says so. event: the mildest at
+    which something may go, or empty. says: of the first subjects what was found, or why it is unknown, each once.
+    subjects: the first; total: of all. known: the day since which a baseline knows it, or empty. page: of the rule, in
+    the repository; empty of a rule of a site. url: where the site has published the page, or empty."""
 
     id: str
     rule: str
@@ -112,8 +111,8 @@ class Finding(NamedTuple):
 
 
 class ReportDocument(NamedTuple):
-    """As in the report. document: the whole of it. taken: seconds since the epoch. left_out: (rule, severity, by). events: of
-    each group of datasets that fare alike (names, event -> (outcome, text)). users: of datasets, who uses them."""
+    """As in the report. taken: seconds since the epoch. left_out: (rule, severity, by). events: of each group of
+    datasets (names, event -> (outcome, text)). users: of datasets, who uses them."""
 
     document: Mapping[str, Any]
     zaudit: str

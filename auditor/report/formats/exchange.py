@@ -1,9 +1,7 @@
 """Formats for other programs: CI, code scanning, stores, monitors and mails.
 
-JUnit XML, for CI: a failed rule is a failure, an undecided one an error, a waived one is skipped; only what passed, passes.
-
-Written so that both schemas that are about accept it: Apache Ant's as it was written down by Windy Road, and that of Jenkins'
-xUnit plugin (no name of all suites; properties, system-out and system-err; no time zone).
+JUnit XML: a failed rule is a failure, an unknown one an error, a waived one is skipped. Apache Ant's schema (as Windy Road
+wrote it down) and that of Jenkins' xUnit plugin both accept it: no name of all suites, no time zone, system-out last.
 """
 
 from __future__ import annotations
@@ -79,14 +77,13 @@ def _coverage(report: ReportDocument) -> str:
     return "\n".join([report.headline, covered, *waived, *out])
 
 
-# SARIF (OASIS, Static Analysis Results Interchange Format 2.1.0), as it is specified and as GitHub reads it.
+# SARIF 2.1.0 (OASIS, Static Analysis Results Interchange Format), as specified and as GitHub reads it.
 #
-# What zaudit judges is no file. The location of each finding is the page of its host, ``hosts/HOST``, or the file that it
-# was named after (``--name hosts/db1.tar.gz``), line 1; which subjects they are is said as logical
-# locations. As specified, what is unknown is ``open`` with level ``none`` (3.27.9: "insufficient
-# information"), and what is waived is there with its suppression (3.35). GitHub's code scanning reads neither kinds nor
-# suppressions: there what is unknown has the level that its failure would have, and begins with "Unknown: "; what is
-# waived is left out. (docs.github.com, SARIF support for code scanning)
+# zaudit judges no file. The location of a finding is the page of its host, ``hosts/HOST``, or the file that it was
+# named after (``--name hosts/db1.tar.gz``), line 1; subjects are logical locations. As specified, unknown is ``open``
+# with level ``none`` (3.27.9), and waived has its suppression (3.35). GitHub's code scanning reads neither: there
+# unknown has the level of its failure and begins with "Unknown: "; what is waived is left out. (docs.github.com, SARIF
+# support for code scanning)
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -213,10 +210,9 @@ def _github_outcome(each: Finding) -> dict[str, Any]:
     return {"level": LEVELS[each.severity], "partialFingerprints": {"primaryLocationLineHash": f"{each.id}:1"}}
 
 
-# One JSON object a line, for a store of many hosts: first the report, then each finding, all with the host and the time.
-#
-# The first line is there when nothing was found, too, so that a host that found nothing is not one that was never asked. Its
-# schema is ``jsonl_schema.json`` next to this file; keys may be added, and readers ignore those that they do not know.
+# One JSON object a line, for a store of many hosts: the report, then each finding, all with the host and the time. A
+# host without findings has its first line, too. The schema is ``jsonl_schema.json``; keys may be added, and readers
+# ignore unknown ones.
 
 
 LINES = "zaudit-lines/1"
@@ -262,14 +258,12 @@ def _finding(each: Finding) -> dict[str, Any]:
     return {key: found[key] for key in KEYS} | {key: found[key] for key in PERHAPS if found[key]}
 
 
-# For monitors and mails: the state of a host in a line, the figures next to it, and the worst of what was found.
+# For monitors and mails: the state of a host in a line, its figures, and the worst findings.
 #
-# Nagios, Icinga and what else runs their plugins: a line with figures, more lines below it, and one of four exit codes
-# (nagios-plugins.org, Development Guidelines: plugin output, performance data; old versions of NRPE take 4 KiB). Checkmk: a
-# local check, one line, in which ``\n`` stands for the ends of lines; it does not look at the exit code (docs.checkmk.com,
-# Local checks). node-problem-detector: one line of at most 80 characters, and its exit codes: 0 fine, 1 a problem, all else
-# not known (pkg/custompluginmonitor/types: Status, max_output_length). A summary: one line a host, for a mail or a list of
-# hosts.
+# Nagios, Icinga: a line with figures, more lines, and one of four exit codes (nagios-plugins.org, Development
+# Guidelines; old NRPE takes 4 KiB). Checkmk: a local check, one line with ``\n`` for line ends, whatever the exit code
+# (docs.checkmk.com, Local checks). node-problem-detector: one line of at most 80 characters; 0 fine, 1 a problem, else
+# unknown (pkg/custompluginmonitor/types: Status, max_output_length). A summary: one line a host, for a mail.
 
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
@@ -412,10 +406,9 @@ def summary(report: ReportDocument) -> str:
 
 # For the textfile collector of node_exporter: one family of metrics for each question that an alert asks.
 #
-# The file is served until it is written again, so that the time of the last look is a metric of its own, and what an alert
-# must look at first. The number of series is bounded: at most FINDINGS findings one by one, the gravest first, and how many
-# there are beside them. No label has the serial number of a drive. (Format: prometheus.io, exposition formats, 0.0.4;
-# node_exporter refuses timestamps)
+# The file is served until it is written again: an alert looks at the time of the last run first. The number of series
+# is bounded: at most FINDINGS findings one by one, the most severe first. No label has a serial number. (prometheus.io,
+# exposition formats, 0.0.4; node_exporter refuses timestamps)
 
 
 FINDINGS, WAIVERS, LABEL = 200, 50, 200
