@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 from auditor import data
 from auditor.host import user_files
 from auditor.judge import known_bugs, policy, rule_file
-from auditor.judge.expression import LateRegistry, Registry
+from auditor.judge.expression import LateRegistry
 from auditor.judge.rule import Decided, Rule, RuleError, merge
 
 PAGE = "docs/rules/{}.md"  # among the documents, as make site builds them
@@ -45,13 +46,7 @@ def load(
     return merge([[*mine, *advisories(examples=examples)], *theirs])
 
 
-def _registry() -> Registry:
-    from auditor.registry import registry
-
-    return registry()
-
-
-FACTS = LateRegistry(_registry)
+FACTS = LateRegistry(lambda: import_module("auditor.registry").registry())
 
 
 def _one(id: str, *, examples: bool, decided: Mapping[str, Decided] = rule_file.NOTHING_DECIDED) -> Rule:

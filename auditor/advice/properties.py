@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 
 from auditor import data
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown, unknown
+from auditor.facts import HOST, Facts, Judged, Known, Missing, Subject, Unknown, unknown
+from auditor.model.derivation import catch_missing, numbers
 from auditor.report import document as doc
 from auditor.text import quoted
 
@@ -238,7 +239,6 @@ def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Comparis
 
 
 def _why_here(each: Advice, best: int, pool: Pool) -> str:
-    """Why another size than on mirrors."""
     assert isinstance(each.value, int)
     if pool.passes(each.value) and not pool.spread:
         return f"The server's pages are larger than {each.shown}: {spoken(best)} holds one."
@@ -349,9 +349,7 @@ def _origin(dataset: Subject, facts: Facts) -> Subject:
 # sizes. (OpenZFS module/zfs/vdev_raidz.c vdev_raidz_psize_to_asize, in 2.1 and 2.2 vdev_raidz_asize; vdev_draid.c
 # vdev_draid_psize_to_asize, before 2.4 vdev_draid_asize; zpoolconcepts.7)
 
-BLOCK_SIZES = tuple(
-    each << 10 for each in (16, 32, 64, 128)
-)  # without the feature large_blocks there are no larger ones
+BLOCK_SIZES = tuple(each << 10 for each in (16, 32, 64, 128))  # larger ones need the feature large_blocks
 SMALL = 16 << 10  # rule raidz-small-blocks: up to here
 ENOUGH = 0.8  # of the data that large blocks hold in the same space
 _DRAID = re.compile(r"draid([123]):(\d{1,3})d:\d+c")
@@ -411,68 +409,42 @@ class Pool(NamedTuple):
         return block > max(self.sector, self.captured, SMALL if self.spread else 0)
 
 
-def pool_of(dataset: Subject, facts: Facts) -> Pool | Unknown:
+@catch_missing
+def pool_of(dataset: Subject, facts: Facts) -> Pool:
     """The pool of a dataset, or why it is not known what it is made of."""
     pool = Subject("pool", dataset.name.partition("/")[0])
-    vdevs = facts.get(pool, "data_vdevs")
-    if isinstance(vdevs, Unknown):
-        return vdevs
-    spread = dict[tuple[bool, int, int, int], Layout]()
-    sectors = list[int]()
-    for vdev in facts.linked(pool, "data_vdevs"):
-        found = _layout(vdev, facts)
-        if isinstance(found, Unknown):
-            return found
-        if isinstance(found, Layout):
-            spread.setdefault((found.draid, found.data, found.parity, found.sector), found)
-        sectors.append(found if isinstance(found, int) else found.sector)
-    captured = _captured(dataset, pool, facts)
-    if not isinstance(captured, int):
-        return captured
-    return Pool(tuple(spread.values()), max(sectors, default=0), captured)
+    spread, sectors = dict[object, Layout](), list[int]()
+    for vdev in facts.need_linked(pool, "data_vdevs"):
+        sectors.append(1 << facts.need(vdev, "ashift").number())
+        if layout := _layout(vdev, sectors[-1], facts):
+            spread.setdefault(layout._replace(name=""), layout)
+    return Pool(tuple(spread.values()), max(sectors, default=0), _captured(dataset, pool, facts))
 
 
-def _layout(vdev: Subject, facts: Facts) -> Layout | int | Unknown:
-    """Of a mirror or disk the size of its sectors."""
-    kind, ashift = facts.get(vdev, "type"), facts.get(vdev, "ashift")
-    for each in (kind, ashift):
-        if isinstance(each, Unknown):
-            return each
-    sector = 1 << _number(ashift)
-    word = str(kind.value) if isinstance(kind, Known) else ""
-    if word == "draid":
-        compare = _DRAID.match(vdev.name)
-        if not compare or not int(compare[2]):
-            return unknown(f"{vdev}: its name does not say how many data disks a stripe has")
-        parity, data = int(compare[1]), int(compare[2])
+def _layout(vdev: Subject, sector: int, facts: Facts) -> Layout | None:
+    """None of a mirror or disk. Raises Missing."""
+    kind = facts.need(vdev, "type").word()
+    if kind == "draid":
+        found = _DRAID.match(vdev.name)
+        if not found or not int(found[2]):
+            raise Missing(unknown(f"{vdev}: its name does not say how many data disks a stripe has"))
+        parity, data = int(found[1]), int(found[2])
         return Layout(vdev.name, True, data + parity, data, parity, sector)
-    if not word.startswith("raidz"):
-        return sector
-    parity, width = int(word[-1]), facts.get(vdev, "width")
-    if isinstance(width, Unknown):
-        return width
-    disks = _number(width)
+    if not kind.startswith("raidz"):
+        return None
+    parity, disks = int(kind[-1]), facts.need(vdev, "width").number()
     if disks <= parity:
-        return unknown(f"{vdev}: {disks} disks are too few for {word}")
+        raise Missing(unknown(f"{vdev}: {disks} disks are too few for {kind}"))
     return Layout(vdev.name, False, disks, disks - parity, parity, sector)
 
 
-def _captured(dataset: Subject, pool: Subject, facts: Facts) -> int | Unknown:
-    """Up to which size blocks go to special vdevs. Blocks of volumes do so from 2.4 on."""
-    special, version = facts.get(pool, "special_vdevs"), facts.get(HOST, "zfs_version")
-    if isinstance(special, Unknown):
-        return special
+def _captured(dataset: Subject, pool: Subject, facts: Facts) -> int:
+    """Up to which size blocks go to special vdevs. Blocks of volumes do so from 2.4 on. Raises Missing."""
+    special, version = facts.need(pool, "special_vdevs"), facts.get(HOST, "zfs_version")
     volume = facts.get(dataset, "type").or_none() == "volume"
-    numbers = version.value if isinstance(version, Known) and isinstance(version.value, tuple) else ()
-    old = bool(numbers) and tuple(each for each in numbers if isinstance(each, int)) < (2, 4)
-    if not special.value or (volume and old):
+    if not special.value or (volume and isinstance(version, Known) and () < numbers(version) < (2, 4)):
         return 0
-    small = facts.get(dataset, "special_small_blocks")
-    return small if isinstance(small, Unknown) else _number(small)
-
-
-def _number(found: Judged) -> int:
-    return found.value if isinstance(found, Known) and isinstance(found.value, int) else 0
+    return facts.need(dataset, "special_small_blocks").number()
 
 
 def chosen(wanted: int, also: Iterable[int], page: int, pool: Pool) -> tuple[int, tuple[int, ...]]:

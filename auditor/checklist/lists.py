@@ -12,6 +12,7 @@ from auditor.judge.event import Severity
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
+from auditor.model.derivation import catch_missing
 from auditor.report import phrases
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
@@ -172,14 +173,11 @@ def by_rule(report: Report) -> dict[str, list[Verdict]]:
     return found
 
 
-def log_devices(facts: Facts) -> frozenset[Subject] | Unknown:
+@catch_missing
+def log_devices(facts: Facts) -> frozenset[Subject]:
     """The log vdevs, their leaves and the disks behind them; empty where no pool has any."""
-    found: set[Subject] = set()
-    for pool in facts.linked(HOST, "pools"):
-        for name in ("log_vdevs", "log_leaves"):
-            if isinstance(link := facts.get(pool, name), Unknown):
-                return link
-            found |= {*facts.linked(pool, name)}
+    links = ((pool, name) for pool in facts.linked(HOST, "pools") for name in ("log_vdevs", "log_leaves"))
+    found = {each for pool, name in links for each in facts.need_linked(pool, name)}
     return frozenset(found | {disk for leaf in found for disk in facts.linked(leaf, "disks")})
 
 
@@ -261,7 +259,6 @@ def _statement(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Statemen
 
 
 def _seen(verdicts: Sequence[Verdict], most: int = NAMED) -> str:
-    """What was seen, each once, of the first subjects."""
     pieces = dict.fromkeys(text for each in verdicts[:MOST] for text, _ in phrases.evidence(each))
     return ", ".join(list(pieces)[:most]) or ", ".join(harmless(str(each.subject)) for each in verdicts[:NAMED])
 
@@ -344,7 +341,6 @@ class List(NamedTuple):
 
 @cache
 def load() -> tuple[List, ...]:
-    """All lists, in the order of the file."""
     return tuple(
         List(each["id"], each["title"], each["about"], tuple(data.record(Line, line) for line in each["line"]))
         for each in data.table("checklists.toml")["list"]

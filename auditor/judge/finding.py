@@ -128,17 +128,17 @@ def findings(verdicts: Iterable[Verdict], facts: Facts) -> list[Finding]:
 
 def _finding(verdicts: Sequence[Verdict], may: int, facts: Facts, names: Identities) -> Finding:
     first, *others = known_bugs.worst_first(verdicts) if verdicts[0].rule.names[-1] == known_bugs.ID else verdicts
-    about = known_bugs.together((first, *others), may, facts)
+    rule, bugs, message = known_bugs.together((first, *others), may, facts)
     return Finding(
-        about.rule,
+        rule,
         _failed(first),
         max((each.severity for each in (first, *others)), key=SEVERITIES.index),
         _place(first, names),
         (first, *others),
         first.waiver,
         known=min(each.known for each in (first, *others)),
-        bugs=about.bugs,
-        message=about.message,
+        bugs=bugs,
+        message=message,
         elements=tuple(sorted({names.of(each.subject).text for each in verdicts if each.subject.kind in PARTS})),
     )
 

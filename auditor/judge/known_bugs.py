@@ -60,14 +60,6 @@ class Bug(NamedTuple):
         return tuple(map(releases.spelt, releases.first_fixed(self.affected)))
 
 
-class Together(NamedTuple):
-    """The rule of a finding with the words for this host, its bugs, and a sentence about them."""
-
-    rule: Rule
-    bugs: tuple[Bug, ...] = ()
-    message: str = ""
-
-
 def counts(rule: Rule) -> bool:
     """Whether it is an entry of the table and a bug; that a line has no maintainer is none."""
     return rule.head is not None and rule.harm in DOES
@@ -83,12 +75,12 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=order)
 
 
-def together(verdicts: Sequence[Verdict], may: int, facts: Facts) -> Together:
-    """What one finding says. verdicts: of one outcome, the worst first; may: of failures, how many other bugs could not be
-    decided."""
+def together(verdicts: Sequence[Verdict], may: int, facts: Facts) -> tuple[Rule, tuple[Bug, ...], str]:
+    """The rule of a finding with the words for this host, its bugs, and a sentence about them. verdicts: of one outcome,
+    the worst first; may: of failures, how many other bugs could not be decided."""
     first = verdicts[0].rule
     if first.head is None:
-        return Together(first)
+        return first, (), ""
     rule = first.head._replace(platform=first.platform, harm=first.harm)
     bugs = tuple(_bug(each, facts) for each in verdicts if each.rule.head)
     words = rule.said(rule.platform)._replace(
@@ -97,7 +89,7 @@ def together(verdicts: Sequence[Verdict], may: int, facts: Facts) -> Together:
         references=tuple(dict.fromkeys(each for bug in bugs for each in bug.references)),
     )
     lesser = len(facts.get(HOST, "bugs_fixed_later").words()) if verdicts[-1].rule.head is None else 0
-    return Together(rule._replace(said=lambda _: words), bugs, _sentence(bugs, may, lesser, facts))
+    return rule._replace(said=lambda _: words), bugs, _sentence(bugs, may, lesser, facts)
 
 
 def _bug(verdict: Verdict, facts: Facts) -> Bug:
