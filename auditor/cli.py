@@ -41,7 +41,6 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """By when one needs them."""
         every = {name: command for name in COMMANDS if (command := self.get_command(ctx, name))}
         limit = formatter.width - 6 - max(map(len, every))
         for title, (_, names) in GROUPS.items():
@@ -49,7 +48,6 @@ class Commands(click.Group):
                 formatter.write_dl([(name, every[name].get_short_help_str(limit)) for name in names], col_max=30)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, or None when there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
         command = cast(click.Command, getattr(import_module(f"auditor.commands.{MODULES[cmd_name]}"), cmd_name))

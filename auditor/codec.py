@@ -64,7 +64,6 @@ def load(kind: type[T], data: Any, where: str = "", how: Reading = EXACT) -> T:
 
 
 def to_member(schema: str, value: Any) -> str:
-    """A record as the text of a recording's member."""
     return json.dumps({"schema": schema, **plain(value)}, indent=1, ensure_ascii=True) + "\n"
 
 

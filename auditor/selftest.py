@@ -392,7 +392,6 @@ class Row(NamedTuple):
 
 
 def host() -> Recording:
-    """The recorded host that is part of zaudit."""
     return recording.parse(FILE, archive.unpacked(io.BytesIO(data.read(FILE)), Path(FILE)))
 
 
@@ -492,7 +491,6 @@ def _without(given: Any, path: str = "") -> Iterator[tuple[Any, str]]:
 
 
 def passed(rows: Sequence[Row]) -> bool:
-    """Whether no rule passed where it must not."""
     return not any(cell.wrong for row in rows for cell in row.cells.values())
 
 

@@ -177,7 +177,6 @@ def _whether(pool: Subject, found: Measured, facts: Facts) -> tuple[bool, str]:
 
 
 def _waiting(pool: Subject, place: str, facts: Facts) -> tuple[bool, str]:
-    """By what its commits wait for now."""
     kind = drives(pool, facts)
     special = place == "special"
     where = (

@@ -183,7 +183,6 @@ def write(
 
 
 def built(found: Checklist, zaudit: str, verbose: bool) -> doc.Document:
-    """What is no, what would answer the open lines, and what is yes."""
     facts = (
         f"{found.target} on {found.hostname}",
         f"OpenZFS {found.release}",

@@ -133,7 +133,6 @@ def timeout(words: str = "Give up on a command after this time.", default: float
 
 
 def _looking(words: str) -> Option:
-    """words: of --deadline."""
     consistent = "Read dataset properties in one transaction group (root, pyzfs)."
     return together(timeout(), deadline(words), click.option("--consistent", is_flag=True, help=consistent))
 

@@ -49,7 +49,6 @@ SUPPOSED = {
 
 
 def verification() -> dict[str, Any]:
-    """Of zaudit verify."""
     defs: dict[str, Any] = {}
     whole = describe(Verification, defs)
     swept = {
@@ -64,14 +63,12 @@ def verification() -> dict[str, Any]:
 
 
 def checklist() -> dict[str, Any]:
-    """Of zaudit checklist."""
     defs: dict[str, Any] = {}
     properties = {**ZAUDIT, "checklist": describe(Checklist, defs)}
     return _document("checklist", checklist_page.SCHEMA, [*properties], properties, defs)
 
 
 def diagnosis() -> dict[str, Any]:
-    """Of zaudit diagnose."""
     defs: dict[str, Any] = {}
     properties = {**ZAUDIT, "diagnosis": describe(Diagnosis, defs)}
     for kind in (Diagnosis, Committer):
@@ -81,7 +78,6 @@ def diagnosis() -> dict[str, Any]:
 
 
 def plan() -> dict[str, Any]:
-    """Of zaudit plan."""
     whole = _kept("schema.json")
     of_report = {name: whole["properties"][name] for name in (*plan_page.HEAD_OF_REPORT, *plan_page.STATE)}
     state = {

@@ -273,7 +273,6 @@ def _drive_document(
 
 
 def _all(entries: tuple[Drive, ...], format_: str) -> None:
-    """The table, in the order in which it is tried."""
     rows = [(each.plp, each.confidence, each.family, each.examples[0]) for each in entries]
     if format_ == "json":
         names = ("class", "confidence", "family", "example")

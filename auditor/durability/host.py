@@ -260,7 +260,6 @@ class Host:
         )
 
     def pools_of(self, program: Program) -> list[Pool]:
-        """Those on which it lies."""
         names = dict.fromkeys(self.datasets[use.dataset].pool for use in program.uses if use.dataset in self.datasets)
         return [self.pools[name] for name in names if name in self.pools]
 
@@ -312,7 +311,6 @@ class Host:
         return host, {number: name for name, number in numbers.items()}
 
     def _next(self, pool: Pool) -> list[Pool]:
-        """Pools with datasets on which its legs lie."""
         on = dict.fromkeys(leg.on for vdev in pool.data + pool.log for leg in vdev.legs)
         names = dict.fromkeys(self.datasets[name].pool for name in on if name in self.datasets)
         return [self.pools[name] for name in names if name in self.pools]

@@ -126,18 +126,15 @@ def _concerns(element: Element, part: Part) -> bool:
 
 
 def _bad(element: Element, part: Part) -> list[object]:
-    """The values that are not good."""
     values = ((name, getattr(part, name), good) for name, good in element.repair.items())
     return [found for name, found, good in values if found != good and found not in element.also.get(name, ())]
 
 
 def _name(part: Part) -> str:
-    """What an answer calls it."""
     return part.dataset if isinstance(part, Use) else part.name
 
 
 def _parts(host: Host, program: Program) -> Iterator[tuple[Part, str]]:
-    """What the path goes through."""
     yield program, program.name
     pools = host.pools_below(program)
     for use in program.uses:

@@ -258,7 +258,6 @@ def pools_of(facts: Facts) -> tuple[str, ...]:
 
 
 def host(facts: Facts) -> str:
-    """The name of the host, or "unknown"."""
     return facts.get(HOST, "hostname").word("unknown")
 
 

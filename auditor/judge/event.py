@@ -69,7 +69,6 @@ KEPT = Cell("kept")
 
 
 def joined(cells: Iterable[Cell]) -> Cell:
-    """The worst of several datasets."""
     return reduce(both, cells, KEPT)
 
 

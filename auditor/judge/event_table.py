@@ -69,7 +69,6 @@ class Column(NamedTuple):
 
     @property
     def worst(self) -> int:
-        """For an order."""
         return max(ORDER[cell.outcome] for cell in self.cells.values())
 
 

@@ -120,7 +120,6 @@ def connective(operands: Iterable[Judged], decisive: bool) -> Judged:
 
 
 def negation(operand: Judged) -> Judged:
-    """``not``: an unknown stays one."""
     return operand if isinstance(operand, Unknown) else Known(not operand.value, operand.evidence)
 
 

@@ -27,7 +27,6 @@ DAY: Schema = {"type": "string", "format": "date", "description": "the last day 
 
 
 def rule() -> Schema:
-    """Of a rule file."""
     condition = {**TEXT, "description": "an expression over facts: pool.capacity_percent < 80"}
     severity, message = _one_of(SEVERITIES), {**TEXT, "description": "of a finding; {expression} is filled in"}
     case = _table(rule_file.CASE, {"when": condition, "severity": severity, "message": message})
@@ -81,7 +80,6 @@ def rule() -> Schema:
 
 
 def policy() -> Schema:
-    """Of ``zaudit.toml``."""
     named = {"owner": TEXT, "reason": TEXT, "expires": DAY}
     dataset = _table(policy_file.DATASET, {"role": _one_of(ROLES), "database": _one_of(ENGINES), "reason": TEXT}) | {
         "if": {"required": ["role"], "properties": {"role": {"const": "rebuildable"}}},

@@ -168,7 +168,6 @@ def matches(name: str, pattern: str) -> bool:
 
 
 def named(rule: Rule, patterns: Iterable[str]) -> bool:
-    """Whether one of them means it."""
     return any(matches(id, pattern) for pattern in patterns for id in rule.names)
 
 
@@ -181,7 +180,6 @@ def setting_of(rule: Rule, policy: Policy) -> Setting:
 
 
 def _must_be(pattern: str, ids: Sequence[str], where: str = "") -> None:
-    """Raises PolicyError for what means no rule."""
     if not any(matches(id, pattern) for id in ids):
         why = (
             "; ".join(retired_by(pattern, ids)) or f"no rule {pattern!r}{near(pattern, ids)} (zaudit rules lists them)"

@@ -372,7 +372,6 @@ def _parts(text: str, path: str) -> Iterator[tuple[str, int, str]]:
 
 
 def _once(whole: Policy, what: str, entries: Iterable[tuple[str, int]]) -> None:
-    """Raises PolicyError where two entries (name, line) are about the same."""
     first: dict[str, int] = {}
     for name, line in entries:
         if name in first:

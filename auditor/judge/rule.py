@@ -143,12 +143,10 @@ class Rule(NamedTuple):
 
     @property
     def severities(self) -> tuple[Severity, ...]:
-        """All that it may count by itself."""
         return (*(case.severity for case in self.cases if case.severity), self.severity)
 
     @property
     def gravest(self) -> Severity:
-        """The most that it may count."""
         by_model = map(gravest_of, self.elements) if self.by_model else ()
         return max((*self.severities, *by_model), key=SEVERITIES.index)
 
@@ -163,12 +161,10 @@ class Rule(NamedTuple):
 
     @property
     def impact(self) -> str:
-        """What is at stake, in words that a manager reads."""
         return self.said(self.platform).impact
 
     @property
     def why(self) -> str:
-        """What OpenZFS, the kernel or the database does; paragraphs are kept."""
         return self.said(self.platform).why
 
     @property
@@ -177,12 +173,10 @@ class Rule(NamedTuple):
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Where it is written; at least one."""
         return self.said(self.platform).references
 
     @property
     def conflicts(self) -> tuple[str, ...]:
-        """Where respected sources disagree, and when each holds."""
         return self.said(self.platform).conflicts
 
 
@@ -283,7 +277,6 @@ class Threshold(NamedTuple):
 
     @property
     def changed(self) -> bool:
-        """Whether the site has another value than the rule."""
         return self.value != self.default
 
     @property

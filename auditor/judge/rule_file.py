@@ -241,7 +241,6 @@ def _headline(table: Mapping[str, Any]) -> str:
 
 
 def _elements(table: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a failure breaks, of the path of a commit."""
     found = _texts(table, "elements", least=1) if "elements" in table else ()
     if stray := sorted(set(found) - ROWS.keys()):
         raise RuleError(f"elements: {stray[0]!r} is none of {', '.join(ROWS)}")

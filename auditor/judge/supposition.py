@@ -175,7 +175,6 @@ def _settings(engine: str) -> dict[str, Setting]:
 
 
 def properties(kind: Kind) -> tuple[str, ...]:
-    """What can be supposed of a kind of subject."""
     of: dict[Kind, tuple[str, ...]] = {"dataset": (*INHERITED, *OWN), "pool": POOL, "disk": DISK}
     return tuple(releases.load_tunables()) if kind == "host" else of.get(kind, ())
 
@@ -505,7 +504,6 @@ class _Host:
 
 
 def _names_of(subject: Subject) -> tuple[str, ...]:
-    """The names by which a user may mean it."""
     return (subject.name, f"/dev/{subject.name}") if subject.kind == "disk" else (subject.name,)
 
 

@@ -281,7 +281,6 @@ class _Reached:
 
 
 def judge(rules: Sequence[Rule], facts: Facts) -> Verdicts:
-    """All verdicts."""
     reached = {kind: _Reached(kind, facts) for kind in ROUTES}
     return Verdicts(_judge_rule(rule, facts, reached[rule.subject]) for rule in rules)
 

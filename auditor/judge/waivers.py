@@ -164,7 +164,6 @@ class _Places:
                 return any(_within(each.name, waiver.name) for each in inside) or self._gone(waiver.name)
 
     def _is(self, database: Subject, name: str) -> bool:
-        """Whether a database has this engine, or this name in reports."""
         return self._facts.get(database, "engine").word() == name or matches(self._names.of(database).label, name)
 
     def _gone(self, dataset: str) -> bool:
@@ -199,7 +198,6 @@ class _Places:
 
 
 def _within(name: str, above: str) -> bool:
-    """Whether a dataset is the one that is meant, or below it."""
     if "*" not in above:
         return name == above or name.startswith(above + "/")
     parts, wanted = name.split("/"), above.split("/")

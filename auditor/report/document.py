@@ -219,7 +219,6 @@ Block = Say | Entries | Finding | Table | Events | Tree | Chain | Code | Picture
 
 
 def section(title: str, blocks: Iterable[Block]) -> Section:
-    """Of what an iterator yields."""
     return Section(title, tuple(blocks))
 
 

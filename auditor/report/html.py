@@ -157,7 +157,6 @@ def _item(item: doc.Item) -> Element:
 
 
 def _chain(links: Sequence[doc.Link]) -> Element:
-    """One below the other; what lies side by side in the pool, side by side."""
     items = []
     for side, group in groupby(links, key=lambda each: each.side):
         shown = [_link(each) for each in group]

@@ -132,7 +132,6 @@ class Report(NamedTuple):
 
     @property
     def fresh(self) -> tuple[Finding, ...]:
-        """The findings that no baseline knows."""
         return tuple(each for each in self.findings if not each.known)
 
     @property

@@ -369,7 +369,6 @@ def of_a_cut(columns: Sequence[Column]) -> Cell:
 
 
 def _lost(columns: Sequence[Column], event: Event) -> tuple[Take, ...]:
-    """What certainly goes."""
     cell = worst(columns, event)
     return cell.takes if cell.outcome == "lost" else ()
 
@@ -381,7 +380,6 @@ def _capital(takes: Sequence[Take]) -> str:
 
 
 def worst(columns: Sequence[Column], event: Event = "power") -> Cell:
-    """Of all datasets, at one event."""
     if not columns:
         return Cell("unknown", ("commits",))
     return joined(column.cells.get(event, KEPT) for column in columns)
@@ -408,7 +406,6 @@ BAR_RESTART = ("pool-degraded", "pool-suspended", "kernel-without-zfs", "running
 
 
 def subjects_of(*findings: Finding) -> str:
-    """The subjects, or the place that they inherit it from and who they are."""
     subjects = dict.fromkeys(verdict.subject for finding in findings for verdict in finding.verdicts)
     names = [harmless(str(subject)) for subject in subjects]
     if findings[0].failed and findings[0].rule.origin and names != [place := harmless(findings[0].place)]:
@@ -517,7 +514,6 @@ def shortly(finding: Finding) -> str:
 
 
 def question(finding: Finding) -> str:
-    """Of one that is unknown: what is not known."""
     return harmless(finding.message) or unknown_headline(finding.rule.title)
 
 

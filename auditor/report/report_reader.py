@@ -152,7 +152,6 @@ class ReportDocument(NamedTuple):
 
     @property
     def known(self) -> tuple[Finding, ...]:
-        """To the baseline."""
         return self._standing("known")
 
     @property
@@ -256,7 +255,6 @@ def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], 
 
 
 def _total(verdicts: Sequence[Mapping[str, Any]], names: Any) -> int:
-    """How many subjects they are of."""
     return sum(
         sum(last - first + 1 for first, last in runs(one["names"], len(names))) if "names" in one else 1
         for one in verdicts

@@ -143,7 +143,6 @@ def fields(rule: Rule) -> Iterator[Field]:
 
 
 def event_page(event: Event, rules: Sequence[Rule], width: int) -> str:
-    """What an event is, and which rules decide what it would cost."""
     return "\n".join(_event_page(event, rules, min(width, 100))) + "\n"
 
 
@@ -356,6 +355,5 @@ def load_synonyms() -> dict[str, tuple[str, ...]]:
 
 @cache
 def load_questions() -> tuple[Question, ...]:
-    """All questions, in the order of the page."""
     found = data.entries("questions.toml", "question", Question)
     return tuple(each._replace(answer=" ".join(each.answer.split())) for each in found)

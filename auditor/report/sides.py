@@ -107,7 +107,6 @@ def _rules(document: Mapping[str, Any]) -> dict[str, Side]:
 
 
 def _level(severity: Severity) -> int:
-    """Raises CompareError."""
     if severity not in SEVERITIES:
         raise CompareError(f"{severity!r} is not a severity")
     return RANK[severity] + 1

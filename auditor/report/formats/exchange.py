@@ -301,7 +301,6 @@ def line(report: ReportDocument) -> str:
 
 
 def worst_rows(report: ReportDocument) -> list[str]:
-    """A line for each of the worst."""
     rows = (
         one_line(f"{each.standing.upper()} {each.severity} {each.rule} {brief(each.where, 120)}: {each.title}")
         for each in worst(report.all)
