@@ -295,6 +295,7 @@ def _plain(text: str) -> str:
     return " ".join(re.sub("[-=]", " ", text.lower()).split())
 
 
+@cache
 def _phrases(asked: str) -> tuple[str, ...]:
     plain = _plain(asked)
     means = {_plain(word): means for word, means in load_synonyms().items()}
