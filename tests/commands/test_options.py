@@ -53,7 +53,10 @@ READERS = {"environ", "environb", "getenv", "getenvb", "expanduser", "expandvars
 
 def variables(path: Path) -> Iterator[str]:
     """Those that a module reads, as far as they stand there as words; "all of them" where it goes through them."""
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    if not any(name in text for name in READERS):
+        return
+    tree = ast.parse(text)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):

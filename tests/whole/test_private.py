@@ -41,15 +41,17 @@ def private(name: str) -> bool:
     )
 
 
+def paths() -> Iterator[Path]:
+    """Of all our Python, that without a suffix too."""
+    files = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
+    for path in [ROOT / "setup.py", *files]:
+        if path.suffix == ".py" or (not path.suffix and re.match(rb"#!.*python", path.read_bytes()[:40])):
+            yield path
+
+
 @cache
 def modules() -> dict[Path, ast.Module]:
-    """All our Python, that without a suffix too."""
-    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
-    found: dict[Path, ast.Module] = {}
-    for path in [ROOT / "setup.py", *paths]:
-        if path.suffix == ".py" or (not path.suffix and re.match(rb"#!.*python", path.read_bytes()[:40])):
-            found[path] = ast.parse(path.read_bytes())
-    return found
+    return {path: ast.parse(path.read_bytes()) for path in paths()}
 
 
 @cache
@@ -174,7 +176,7 @@ def test_what_is_private(text: str, found: bool) -> None:
 
 
 def test_all_our_python_is_looked_at() -> None:
-    names = {str(path.relative_to(ROOT)) for path in modules()}
+    names = {str(path.relative_to(ROOT)) for path in paths()}
     assert {"setup.py", "auditor/cli.py", "tests/conftest.py"} <= names
     assert any(name.startswith("contrib/") for name in names)
     assert any("." not in name for name in names)
