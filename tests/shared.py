@@ -5,10 +5,11 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -22,6 +23,8 @@ from auditor.report.model import Report
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
+Case = TypeVar("Case")
+USUAL = 100  # examples of a property; fewer in make quick (tests/conftest.py)
 
 
 class Hosts(NamedTuple):
@@ -131,7 +134,12 @@ def briefly(cases: Iterable[tuple[Any, ...]], quick: int) -> list[Any]:
     return [pytest.param(*case, marks=() if number < quick else pytest.mark.slow) for number, case in enumerate(cases)]
 
 
+def some(cases: Iterable[Case], each: int) -> Iterator[Case]:
+    """Of a test that goes through everything: before each commit one of so many, all in make test."""
+    return islice(cases, 0, None, each if settings().max_examples < USUAL else 1)
+
+
 def examples(most: int, **how: Any) -> settings:
     """Of a property that says itself how many examples it takes: before each commit no more than any other."""
-    usual = settings().max_examples  # 100, and fewer in make quick (tests/conftest.py)
-    return settings(max_examples=most if usual >= 100 else min(most, usual), **how)
+    now = settings().max_examples
+    return settings(max_examples=most if now >= USUAL else min(most, now), **how)

@@ -19,7 +19,10 @@ from tests.fuzz.target import Case, Flaw, Target, Texts, smallest, tried
 
 EVERYTHING = everything()
 TARGETS = {each.name: each for each in EVERYTHING}
-KEPT = [pytest.param(kept, id=f"{kept.target}-{number}") for number, kept in enumerate(found.all_kept())]
+KEPT = [
+    pytest.param(kept, id=f"{kept.target}-{number}", marks=pytest.mark.slow if "hang" in kept.sign else ())
+    for number, kept in enumerate(found.all_kept())
+]
 
 
 @pytest.mark.parametrize("kept", KEPT)

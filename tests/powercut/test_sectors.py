@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import pytest
@@ -31,6 +32,7 @@ from auditor.powercut.target import CONTROL, PROFILES, RAW, layout_of
 RUN = bytes(range(16))
 MARK = mark_of(RUN, 1)
 LAYOUTS = {name: layout_of(each, MARK, 3)._replace(slots=16 * each.each) for name, each in PROFILES.items()}
+made = cache(unit)
 
 
 class Disk:
@@ -38,13 +40,13 @@ class Disk:
 
     def __init__(self, layout: Layout, commits: int, mark: str = "") -> None:
         self.layout = layout._replace(mark=mark or layout.mark)
-        self.slots: list[bytes | OSError] = [unit(self.layout, slot, 0, 0) for slot in range(layout.slots)]
+        self.slots: list[bytes | OSError] = [made(self.layout, slot, 0, 0) for slot in range(layout.slots)]
         for generation in range(1, commits + 1):
             self.write(generation)
 
     def write(self, generation: int, previous: int | None = None) -> None:
         for slot in slots_of(self.layout, generation):
-            self.slots[slot] = unit(self.layout, slot, generation, generation - 1 if previous is None else previous)
+            self.slots[slot] = made(self.layout, slot, generation, generation - 1 if previous is None else previous)
 
     def patch(self, slot: int, at: int, data: bytes) -> None:
         old = self.slots[slot]

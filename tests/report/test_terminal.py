@@ -28,7 +28,7 @@ def test_a_part_is_not_divided_where_it_fits_a_line() -> None:
 
 def test_the_first_lines_of_a_report_keep_numbers_with_their_words() -> None:
     report = report_of(HOSTS / "2.3-drives-that-warn")
-    for width in range(40, 140):
+    for width in shared.some(range(40, 140), 7):
         for verbose in (False, True):
             said = audit_page.write_text(report, width=width, verbose=verbose)
             assert not re.search(r" \d+$\n(?:high|medium|low|undecided)", said, re.MULTILINE), (width, verbose)
