@@ -325,7 +325,6 @@ WAITS = {
 
 
 def not_durable(seen: DatabaseFindings | None) -> Iterator[Cause]:
-    """A server that syncs nothing."""
     if seen and seen.said and seen.here and seen.said.settings.get("fsync") == "off":
         yield cause("database-fsync-off", engine=seen.view.engine)
 

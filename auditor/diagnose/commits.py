@@ -392,7 +392,7 @@ def _opened(host: Host, pids: Iterable[int]) -> Files:
 
 
 def _unseen(files: Files) -> list[str]:
-    """Why descriptors of somebody were not seen, but for those that were closed meanwhile."""
+    """Why descriptors were not seen, but for those that were closed meanwhile."""
     return [
         f"{path}: {why}"
         for path, why in sorted(files.errors.items())
@@ -414,7 +414,6 @@ def _written(files: Files) -> Iterator[tuple[str, mounts.Mount | None, str]]:
 
 
 def _table(text: str) -> dict[int, mounts.Mount]:
-    """By number; nothing where it is no table."""
     try:
         return {each.number: each for each in mounts.mounts(text)}
     except ValueError:

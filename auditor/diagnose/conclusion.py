@@ -349,7 +349,6 @@ def second(
 
 
 def _counted(before: Moment, after: Moment, wanted: Scope) -> Counters:
-    """Raises ValueError."""
     seen = Observation("", wanted.pool, before.reading, after.reading, None, "", (), None, UNLOGGED)
     return observation.counted(seen, wanted.facts)
 

@@ -66,7 +66,7 @@ class CounterSnapshot(NamedTuple):
         return later - earlier if earlier is not None and later is not None and not self.why(table, column) else None
 
     def why(self, table: str, column: str) -> str:
-        """Why it is not known how a counter grew that is there, or an empty string."""
+        """Why the growth of a counter is unknown, or an empty string."""
         if not self.has(table, column):
             return ""
         if not self.after:
@@ -84,7 +84,6 @@ class CounterSnapshot(NamedTuple):
 
 
 def number(text: str | None) -> float | None:
-    """None for what is none."""
     if text is None or not _NUMBER.fullmatch(text):
         return None
     value = float(text)
@@ -236,7 +235,7 @@ class DatabaseFindings(NamedTuple):
 
 
 def compare_database(observed: Observation, facts: Facts, trace: Trace) -> DatabaseFindings | None:
-    """None where no database was named."""
+    """None without --db."""
     asked = observed.database
     if asked is None:
         return None
@@ -286,7 +285,7 @@ def compare_database(observed: Observation, facts: Facts, trace: Trace) -> Datab
 
 
 def elsewhere(facts: Facts, pool: str) -> str:
-    """Why the database is not one of this pool, or an empty string where it is, or may be."""
+    """Why the database is not one of this pool, or an empty string."""
     for database in facts.linked(HOST, "connected_database"):
         found = facts.get(database, "datasets")
         if isinstance(found, Known) and not _inside(facts, database, "datasets", pool):

@@ -80,7 +80,6 @@ def process_lines(found: Diagnosis) -> list[str]:
 
 
 def took(ns: float | None) -> str:
-    """A duration, or a dash where it is not known."""
     return "-" if ns is None else duration(ns)
 
 
@@ -301,7 +300,6 @@ def _beside(found: Diagnosis, report: Report | None, most: int) -> Iterator[doc.
 
 
 def _database(view: View | None) -> Iterator[doc.Section]:
-    """Nothing without a view."""
     if view is None:
         return
     blocks: list[doc.Block] = [doc.Say(f"{view.first}.")] if view.first else []

@@ -68,7 +68,7 @@ def wait(until: float, over: Callable[[], bool]) -> None:
 
 @contextlib.contextmanager
 def asking(wanted: Connection | None, seconds: float) -> Iterator[Callable[[], DatabaseAnswer | None]]:
-    """What gives its answers once the time is over; None where no database was named."""
+    """Gives what returns its answer at the end; None without --db."""
     if wanted is None:
         yield lambda: None
     elif not wanted.dsn:
@@ -330,7 +330,7 @@ class CannotDiagnose(Stop):
 
 
 def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: Progress | None) -> DiagnosisResult:
-    """Diagnose on this host. Raises what the parts raise."""
+    """Diagnose on this host."""
     if wanted.record:
         archive.possible(wanted.record)
     options, asked = wanted.options, None

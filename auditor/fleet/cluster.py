@@ -165,7 +165,6 @@ class Cluster(NamedTuple):
         yield from self._alone("gone", [each.gone for each in self.members], [True] * len(self.members))
 
     def _alone(self, event: Happening, struck: Sequence[Answer], happens: Sequence[bool]) -> Iterator[Row]:
-        """Hosts with one answer together."""
         alike: dict[Answer, list[str]] = {}
         for member, own, can in zip(self.members, struck, happens, strict=True):
             if can:
@@ -174,7 +173,6 @@ class Cluster(NamedTuple):
         yield from (Row("one host", event, tuple(names), found) for found, names in alike.items())
 
     def _shared(self) -> Iterator[Row]:
-        """A drive or a target below several members goes."""
         for event, taken in TAKES.items():
             users: dict[str, list[Member]] = {}
             for member in self.members:

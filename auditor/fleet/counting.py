@@ -227,7 +227,6 @@ def undated(recording: str) -> str:
 
 
 def names(every: Iterable[str], most: int = NAMES) -> str:
-    """The first few, and how many more there are."""
     return few(sorted(every), most)
 
 
@@ -322,14 +321,13 @@ class Fleet:
 
     @property
     def standings(self) -> dict[str, int]:
-        """How many hosts stand how, the worst first; those of which nothing is known cannot be told."""
+        """How many hosts have which standing, the worst first; those not judged count as unknown."""
         found = Counter(host.seen.standing for host in self.hosts)
         found["cannot tell"] += len(self.absent)
         return {standing: found[standing] for standing in STANDINGS if found[standing]}
 
     @property
     def total(self) -> int:
-        """Hosts, as far as anybody knows."""
         return len(self.hosts) + len(self.absent)
 
     @property

@@ -39,7 +39,6 @@ def kind(fleet: Fleet) -> doc.Tone:
 
 
 def headline(fleet: Fleet) -> str:
-    """The answer: of how many hosts the worst is so."""
     if not fleet.total:
         return "NO HOST"
     standing, count = next(iter(fleet.standings.items()))
@@ -57,7 +56,6 @@ def looked_at(fleet: Fleet) -> str:
 
 
 def notes(fleet: Fleet) -> Iterator[str]:
-    """What is not new, and what nobody can tell of it."""
     if fleet.stale:
         yield f"{hosts(len(fleet.stale))} more than 7 days before the newest: {names(host.seen.name for host in fleet.stale)}"
     if fleet.older:
@@ -135,7 +133,6 @@ def on(line: Line) -> str:
 
 
 def remedies(fleet: Fleet) -> list[tuple[str, Line]]:
-    """What would decide the most, first."""
     return sorted(fleet.remedies.items(), key=lambda each: (-len(each[1].open), -RANK[each[1].severity], each[0]))
 
 

@@ -205,7 +205,6 @@ class Journal:
         return str(json.loads(self._file.read(size))[2])
 
     def remove(self) -> None:
-        """Once everything has been written elsewhere."""
         with complaining(self.path), held(os.path.dirname(self.path) or ".") as folder:
             os.unlink(self.path.name, dir_fd=folder)
 
@@ -399,7 +398,7 @@ class Account:
         return EXIT_USAGE if self.unjudged else EXIT_UNDECIDED if self.expected - self.seen else 0
 
     def summary(self, asked: int, beside: int, too_deep: Iterable[str]) -> Iterator[str]:
-        """The sum, in sentences. asked: how many recordings there were."""
+        """asked: how many recordings there were."""
         yield (
             f"{counted(asked, 'recording')}: {self.judged:,} judged, {self.unjudged:,} could not be judged, "
             f"{self.twice:,} given twice; {counted(self.rows, 'row')}"

@@ -139,7 +139,7 @@ def _system(url: str) -> tuple[Any, str]:
 
 
 def _forget(file: Any) -> None:
-    """What was written of it, and what it would still write when it is collected."""
+    """Discards what was written of it, and what it would still write when it is collected."""
     for step in (file.discard, partial(setattr, file, "closed", True), file.close):
         with suppress(Exception):
             step()

@@ -132,7 +132,6 @@ def _judged(name: str, how: How) -> list[Row]:
 
 
 def _members(name: str) -> Mapping[str, bytes]:
-    """Raises RecordingError or OSError."""
     if is_url(name):
         return archive.unpacked(io.BytesIO(store.content(name)), Path(name))
     return archive.read(Path(name))

@@ -141,7 +141,6 @@ def command_line(argv: Sequence[str]) -> str:
 
 
 def decode(data: bytes) -> str:
-    """What a command printed."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -424,7 +423,6 @@ def _words(request: Run) -> tuple[str, ...]:
 
 
 def _named(request: Run) -> Callable[[str], bool]:
-    """Whether a question is about a dataset."""
     names = request.argv[len(_words(request)) :]
     if RECURSIVE in request.argv:
         return lambda name: name == names[0] or name.startswith(names[0] + "/")

@@ -254,7 +254,6 @@ class RecordingHost:
     def recording(
         self, targets: tuple[str, ...], options: Mapping[str, str], zaudit: str, rules: str = ""
     ) -> Recording:
-        """What was seen so far."""
         return Recording(
             self.now, self.euid, targets, options, zaudit, self.commands, self.files, self.paths, rules=rules
         )
@@ -353,13 +352,11 @@ class _Members:
         self._values = 0
 
     def answer(self, name: Any) -> bytes:
-        """Raises KeyError or ValueError."""
         if name in self._content and name not in self._left:
             raise ValueError("a member is named twice")
         return self._left.pop(name)
 
     def document(self, name: Any) -> Any:
-        """Raises KeyError or ValueError."""
         document = self.answer(name).decode("utf-8", "surrogatepass")
         self._values = text.values(document, self._values)
         if self._values > text.VALUES:

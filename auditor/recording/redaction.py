@@ -189,7 +189,7 @@ def _is_table(argv: tuple[str, ...]) -> bool:
 
 
 def _cut(recording: Recording) -> Recording:
-    """Without what no rule reads of it, and nobody can tell what it names."""
+    """Without what no rule reads, and what may name anything."""
     return replace(
         recording,
         commands=_without_names(recording.commands),

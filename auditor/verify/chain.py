@@ -92,7 +92,6 @@ def _counted(logged: KernelLines, disks: Sequence[str], facts: Facts) -> dict[tu
 
 
 def _failed(counted: Mapping[tuple[str, str], Judged]) -> Iterator[Failure]:
-    """Each kind of failure that was logged of each of them."""
     for (disk, kind), judged in counted.items():
         match judged:
             case Known(int(times), evidence) if times:

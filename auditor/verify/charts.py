@@ -403,7 +403,6 @@ def _path(name: str, way: str) -> Element:
 
 
 def _bar_row(i: int, left: float, label: str, x: float, wide: float, says: str = "") -> Iterable[Element]:
-    """A label, the bar next to it, and what stands behind that."""
     y = TOP + STEP * i
     yield _text(left - 10, y + 16, label, "end")
     yield element("rect", class_="bar", x=f"{x}", y=f"{y + 3}", width=f"{wide:.1f}", height="18")

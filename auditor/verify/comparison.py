@@ -217,7 +217,6 @@ def _called(verification: Verification) -> str:
 
 
 def _pairs(before: Verification, after: Verification) -> list[tuple[Run, Run]]:
-    """The runs that are in both, by name."""
     later = {run.name: run for run in reversed(after.runs)}
     return [(run, later[run.name]) for run in before.runs if run.name in later]
 
@@ -429,7 +428,6 @@ def _where(between: tuple[int, int | None], steps: Sequence[Step]) -> str:
 def _worth(
     amount: int, end: Step, steps: Sequence[Step], at: int | None, sync_ms: float | None, worth: float
 ) -> list[str]:
-    """What group commit is worth, in words."""
     longest, shortest = steps[0].every or 0, steps[-1].every or 0
     if sync_ms is None:
         return [

@@ -170,7 +170,6 @@ class Leg(NamedTuple):
 
 
 def _tops(classes: Sequence[str], run: Run, facts: Facts, pool: Subject) -> Tops:
-    """The legs of the top-level vdevs of some classes."""
     legs: dict[tuple[str, tuple[str, ...]], list[Device]] = {}
     for device in run.devices:
         if device.allocation_class in classes and not _shared(device, facts, pool):
@@ -240,7 +239,6 @@ def _elsewhere(device: Device, facts: Facts, pool: Subject) -> Link | None:
 
 
 def _link(device: Device, status: Status, text: str) -> Link:
-    """What is said of a device, with its counts."""
     counted: Sequence[tuple[str, int | None]] = (("writes", device.writes), ("flushes", device.flushes))
     figures = tuple((name, count) for name, count in counted if count is not None)
     text = f"{device.allocation_class} {harmless(device.top)}: {text}"

@@ -60,7 +60,6 @@ class Interrupted(Stop):
 
 
 def preloads() -> tuple[str, ...]:
-    """What fio is to have in its environment for that, as NAME=value."""
     return tuple(f"{name}={os.environ[name]}" for name in PRELOADS if name in os.environ)
 
 
@@ -417,7 +416,7 @@ def _scan(host: Host, pool: Subject) -> str | None:
 
 
 def _scanned(before: str | None, after: str | None) -> str:
-    """scrub or resilver, when one was under way at some time between; else empty, or UNSEEN."""
+    """scrub or resilver, when one ran at some time between; else empty, or UNSEEN."""
     if before is None or after is None:
         return UNSEEN
     if before == after and "in progress" not in after:

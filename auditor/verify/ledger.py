@@ -60,7 +60,6 @@ ANSWER_S = 60  # for all but fio
 
 
 def find(name: str) -> tuple[str, str]:
-    """(the absolute path of a program, empty) or (empty, why there is none)."""
     return find_in((name,), PATH)
 
 
@@ -126,7 +125,6 @@ class Place(NamedTuple):
 
 
 def new(kind: str, path: str, dataset: str, id: str, actor: Actor) -> Place:
-    """A place that this process is about to make."""
     uid, gid = (int(actor.uid), int(actor.gid)) if actor.uid else (os.geteuid(), os.getegid())
     return Place(id, kind, path, dataset, os.getpid(), started(os.getpid()), boot_id(), time.time(), uid, gid)
 
@@ -267,7 +265,6 @@ def guid(place: Place, began: float, zfs: Command) -> str:
 
 
 def there(place: Place, zfs: Command) -> bool:
-    """Whether its name is its own now."""
     code, said = zfs(("zfs", "get", "-Hp", "-o", "value", "guid", place.dataset))
     return code == 0 and said.strip() == place.guid
 

@@ -108,7 +108,7 @@ def opened(path: str) -> int:
 
 
 def rest(folder: int) -> str:
-    """The name of something that lies in it, or nothing."""
+    """The name of something in it, or nothing."""
     with os.scandir(folder) as entries:
         return next((entry.name for entry in entries), "")
 

@@ -65,7 +65,6 @@ class Histogram(NamedTuple):
         return self.percentile_ns(q) if self.beyond(q) >= LEAST_BEYOND else None
 
     def share_above(self, ns: int) -> float:
-        """Share of the samples that took longer."""
         return sum(count for bucket, count in self.counts if bucket > ns) / self.samples if self.counts else 0.0
 
     def minus(self, earlier: Histogram) -> Histogram:
@@ -238,7 +237,6 @@ class Chain(NamedTuple):
 
 
 def percentile_name(q: float) -> str:
-    """p99, p99.9."""
     return f"p{q * 100:.4f}".rstrip("0").rstrip(".")
 
 

@@ -227,7 +227,7 @@ def _floor(pool: Subject, facts: Facts) -> Judged:
 
 
 def _floor_of(disk: Subject, facts: Facts) -> tuple[float, str] | Unknown:
-    """Of one disk, and why. What stands behind a virtual one, nobody can see from here."""
+    """Of one disk, and why. What is behind a virtual one is not visible from here."""
     protected = " has power-loss protection: it may answer a flush at once, and truthfully"
     for name, value, floor, text in (
         ("virtual", True, 0.0, " is virtual: what kind of device answers cannot be seen from here"),
@@ -384,7 +384,7 @@ def _why_not(run: str, followed: Chain, findings: Sequence[Finding]) -> str:
 def live(
     request: VerifyRequest, progress: Callable[..., None] | None, steps: execution.Progress | None
 ) -> VerifyResult | None:
-    """Verify on this host; None after a dry run. Raises what the parts raise."""
+    """Verify on this host; None after a dry run."""
     asked = profile.load(request.profile)
     if request.slo:
         profile.objectives(request.slo)
@@ -426,7 +426,6 @@ def live(
 def replayed(
     path: Path, fail_on: Any, compared: Path | None, policy: Policy | None = None, *, failed_only: bool = False
 ) -> VerifyResult:
-    """A recorded verification, judged again. policy: instead of its own."""
     past, text = load(path, "verification")
     seen = audit.replay(past, policy)
     done = trial.from_text(text)
@@ -454,7 +453,6 @@ def rendered(found: VerifyResult, format_: str, screen: Mapping[str, Any]) -> st
 
 
 def summary(found: VerifyResult) -> str:
-    """One line, when the report goes to a file."""
     return f"{found.verification.chain.outcome} (exit code {found.report.exit_code})"
 
 
