@@ -14,22 +14,17 @@ from threading import Thread, main_thread
 from types import FrameType, TracebackType
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Python hears a signal between two steps of its main thread. One that hangs in a system call (a report on a file system that
+# does not answer) never comes to its next step.
 HEARD_S = 3.0
-"""In which the program hears a signal. Python hears it between two steps of its main thread; one that hangs in a system call
-(a report that is written to a file system that does not answer) never comes to its next step."""
+# The main thread gets the signal again and again: it ends a call that waits, but not one that begins a moment later.
 NUDGED_S = 0.2
-"""After which the main thread is signalled again, and again. A signal ends a system call that waits; one that comes in the
-moment before the call begins, or to another thread, is noted and ends none."""
+# The watching thread looks for a signal that no thread took. One for the process goes to the main thread, and stays there where
+# a file system does not answer (FUSE, a dead NFS server): such a call ends only with the process (TASK_KILLABLE), and until
+# then no handler runs, not even the one in C that wakes others.
 LOOKED_S = 0.5
-"""After which the watching thread looks, again and again, for a signal that the kernel has given to no thread. One that is for
-the process goes to the main thread, and stays there where a file system does not answer (FUSE, a dead NFS server): such a call
-ends only with the process (TASK_KILLABLE), and until then no handler runs, not even the one in C that wakes others."""
-TOLD_S = 1.0
-"""In which standard error takes the last line; it may be on the file system that does not answer."""
-
-
-AGAIN_S = 1.0
-"""After which the end of a block's time is reported again: an error that comes while Python calls a __del__ is lost."""
+TOLD_S = 1.0  # for the last line on standard error, which may be on the file system that does not answer
+AGAIN_S = 1.0  # the end of a block's time is reported again: an error while Python calls a __del__ is lost
 
 
 class TooLate(BaseException):

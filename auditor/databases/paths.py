@@ -25,7 +25,8 @@ from typing import NamedTuple
 from auditor.databases import ENGINES
 from auditor.databases.configuration import ELSEWHERE, Tree, failed, folders, plain, root_of
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, known, unknown
-from auditor.host.request import BARRED, Files, Read, Skip
+from auditor.host.children.reader import BARRED
+from auditor.host.request import Files, Read, Skip
 from auditor.sources import mounts
 from auditor.sources.block_tree import Holders, Place
 from auditor.sources.source import source

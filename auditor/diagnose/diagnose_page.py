@@ -27,6 +27,8 @@ TONES: dict[Outcome, doc.Tone] = {
     "INCONCLUSIVE": "open",
 }
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
+SINCE = "Counters in these files run since boot, import or mount: what counts is what grows between two looks."
+OWN = "* "
 BY_POWERS = (
     "Latencies are counted in powers of two: a percentile is at most the figure given, and more than half of it."
 )
@@ -49,12 +51,6 @@ def percentiles(latency: Histogram) -> list[tuple[str, str]]:
     return [
         (f"p{q * 100:g}", f"needs {enough:,} commits" if ns is None else f"≤ {duration(ns)}") for q, ns, enough in told
     ]
-
-
-SINCE = "Counters in these files run since boot, import or mount: what counts is what grows between two looks."
-
-
-OWN = "* "
 
 
 def groups(found: Diagnosis) -> str:

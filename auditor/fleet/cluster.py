@@ -433,10 +433,11 @@ def _plain(found: Cluster) -> dict[str, Any]:
         headline(found),
         found.exit_code,
         tuple(MemberDocument(each.name, each.report.headline, each.report.exit_code) for each in found.members),
-        tuple(map(_event, found.rows)),
+        tuple(
+            EventDocument(
+                each.scope, each.event, each.hosts, each.drive, WORDS[each.answer.rank], sentence(each.answer)
+            )
+            for each in found.rows
+        ),
     )
     return {"schema": SCHEMA, **codec.plain(whole, harmless)}
-
-
-def _event(row: Row) -> EventDocument:
-    return EventDocument(row.scope, row.event, row.hosts, row.drive, WORDS[row.answer.rank], sentence(row.answer))

@@ -107,21 +107,16 @@ def _row(table: Mapping[str, Any]) -> Row | None:
 
 
 def _found(table: Mapping[str, Any]) -> FindingRow:
-    commands, title = _texts(table["fix"]["commands"]), text(table["title"])
+    commands, needs = _texts(table["fix"]["commands"]), text(table["fix"].get("needs", ""))
+    title = text(table["title"])
     follows = {
         "key": [*_key(table)],
         "counts": table["outcome"] != "waived" and not table.get("known"),
         "title": unknown_headline(title) if "unknown" in (table["outcome"], table.get("was")) else title,
-        "command": _step(table["fix"], commands)[0] if commands else "",
+        "command": f"{needs}: {commands[0]}" if needs and commands else next(iter(commands), ""),
         **{name: table[name][:LISTED] for name in ("models", "remedies", "bugs") if name in table},
     }
     return codec.load(FindingRow, {**table, **follows}, "finding", codec.OF_ANY_RELEASE)
-
-
-def _step(fix: Mapping[str, Any], commands: tuple[str, ...]) -> tuple[str, ...]:
-    """The commands, the first behind what it needs."""
-    needs = text(fix.get("needs", ""))
-    return (f"{needs}: {commands[0]}", *commands[1:]) if needs and commands else commands
 
 
 def _key(table: Mapping[str, Any]) -> Key:

@@ -189,20 +189,13 @@ Link = Callable[[str], str]  # the name of a host -> where its page is, from thi
 Row = tuple[doc.Run, doc.Line]
 
 
-class Most(NamedTuple):
-    """How many lines of a section a page shows: of most sections, and of those that are long and dull."""
-
-    lines: int
-    few: int
-
-
 def nowhere(host: str) -> str:
     return ""
 
 
 def write_text(fleet: Fleet, **screen: Unpack[terminal.Screen]) -> str:
     """For a terminal: one screen, the worst first; what does not fit on it is counted."""
-    blocks = _blocks(fleet, nowhere, Most(8, 5))
+    blocks = _blocks(fleet, nowhere, most=8, few=5)
     step = next((line for host in fleet.hosts if (line := replay(host))), "")
     last = [doc.section("", [doc.Say(("Next: ", doc.command(step)))])] if step and kind(fleet) != "good" else []
     return terminal.write(_document(fleet, [*blocks, *last]), **screen)
@@ -210,7 +203,7 @@ def write_text(fleet: Fleet, **screen: Unpack[terminal.Screen]) -> str:
 
 def write_html(fleet: Fleet, link: Link = nowhere) -> str:
     """For a browser. Each of the worst hosts opens to its own findings."""
-    blocks = [*_blocks(fleet, link, Most(25, 25), opened(fleet)), doc.section("All hosts", _all(fleet, link))]
+    blocks = [*_blocks(fleet, link, opened(fleet), most=25, few=25), doc.section("All hosts", _all(fleet, link))]
     return html.write(_document(fleet, blocks))
 
 
@@ -229,27 +222,28 @@ def opened(fleet: Fleet) -> list[Host]:
     return [host for host in fleet.hosts if host.seen.name in chosen]
 
 
-def _blocks(fleet: Fleet, link: Link, most: Most, shown: Sequence[Host] = ()) -> Iterator[doc.Section]:
+def _blocks(fleet: Fleet, link: Link, shown: Sequence[Host] = (), *, most: int, few: int) -> Iterator[doc.Section]:
+    """most: lines of a section, few: of one that is long and dull."""
     stand = [(doc.Run(f"{count:,}", _look(name)), SAYS[name]) for name, count in fleet.standings.items()]
     yield _list("Hosts by state", stand, len(SAYS))
-    yield _list("Not judged, or missing", list(_absent(fleet, link)), most.few)
+    yield _list("Not judged, or missing", list(_absent(fleet, link)), few)
     bad = sum(host.seen.standing != "kept" for host in fleet.hosts)
     of_these = f"{len(shown):,} of these {hosts(bad)}, with what was found there"
     more = [doc.Details(of_these, tuple(_host(host, link(host.seen.name)) for host in shown))] if shown else []
-    yield _list(WORST, [_alike(group, link) for group in alike(fleet)], most.lines, more=more)
+    yield _list(WORST, [_alike(group, link) for group in alike(fleet)], most, more=more)
     new = [
         (doc.Run(each.severity, each.severity), (f"{each.rule}  {hosts(len(named))}: ", *_names(named, link)))
         for each, named in fresh(fleet)
     ]
-    yield _list("New since then", new, most.lines, ahead=map(doc.Say, news(fleet)))
+    yield _list("New since then", new, most, ahead=map(doc.Say, news(fleet)))
     rules = [(_word(line), f"{rule}  {on(line)}: {line.title}") for rule, line in ranked(fleet.rules)]
-    yield _list("Rules by hosts", rules, most.lines)
+    yield _list("Rules by hosts", rules, most)
     models = [(_word(line), f"{model}  {rule}: {on(line)}") for (model, rule), line in ranked(fleet.models)]
-    yield _list("Drive models by finding", models, most.few)
+    yield _list("Drive models by finding", models, few)
     releases = [(_word(line), f"OpenZFS {one}  {rule}: {on(line)}") for (one, rule), line in ranked(fleet.advisories)]
-    yield _list("Releases by advisory", releases, most.few)
+    yield _list("Releases by advisory", releases, few)
     wanted = [(doc.Run(hosts(len(line.open)), "strong"), needs(remedy, line)) for remedy, line in remedies(fleet)]
-    yield _list("What would decide the rest", wanted, most.lines)
+    yield _list("What would decide the rest", wanted, most)
 
 
 def _list(
@@ -291,15 +285,16 @@ def _names(every: Sequence[str], link: Link) -> Iterator[doc.Run | str]:
 
 
 def _host(host: Host, where: str) -> doc.Details:
-    found = doc.Tree(tuple(doc.Item(finding_line(each), _steps(each.command)) for each in host.worst))
+    found = doc.Tree(
+        tuple(
+            doc.Item(finding_line(each), (doc.Item(doc.command(each.command)),) if each.command else ())
+            for each in host.worst
+        )
+    )
     all_of = [doc.Say(doc.Run(f"all of {host.seen.name}", link=where))] if where else []
     again = [doc.Say(doc.command(replay(host)))] if replay(host) else []
     standing = doc.Run(f" {host.seen.standing} ", _look(host.seen.standing))
     return doc.Details((doc.Run(host.seen.name, "strong"), standing, counts(host)), (found, *all_of, *again))
-
-
-def _steps(step: str) -> tuple[doc.Item, ...]:
-    return (doc.Item(doc.command(step)),) if step else ()
 
 
 def _all(fleet: Fleet, link: Link) -> Iterator[doc.Block]:

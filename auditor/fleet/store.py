@@ -38,15 +38,10 @@ def write(file: BinaryIO, blocks: Iterable[str]) -> None:
     columns = [(name, arrow.string()) for name in TEXTS] + [(name, arrow.int64()) for name in NUMBERS]
     columns += [(name, arrow.list_(arrow.string())) for name in LISTS] + [("row", arrow.string())]
     table = arrow.schema(columns)
-    lines = (line for block in blocks for line in block.splitlines())
+    rows = (_row(line) for block in blocks for line in block.splitlines())
     with parquet.ParquetWriter(file, table, compression="zstd") as writer:
-        for rows in _batches(lines):
-            writer.write_table(arrow.Table.from_pylist(rows, schema=table))
-
-
-def _batches(lines: Iterator[str]) -> Iterator[list[dict[str, Any]]]:
-    while batch := list(islice(lines, AT_ONCE)):
-        yield [_row(line) for line in batch]
+        while batch := list(islice(rows, AT_ONCE)):
+            writer.write_table(arrow.Table.from_pylist(batch, schema=table))
 
 
 def _row(line: str) -> dict[str, Any]:

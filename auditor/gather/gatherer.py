@@ -60,10 +60,6 @@ class Gatherer:
                     self._open[key] = time.monotonic()
                     self._put(key, request)
 
-    def withhold(self, programs: Iterable[str], why: str) -> None:
-        """Run none of these programs from now on, for this reason."""
-        self.withheld = dict.fromkeys(programs, why)
-
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
         """Wait for the answers of these sources (all, when None) and store them by source and subject: the first that gives
         a fact counts."""

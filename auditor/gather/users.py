@@ -275,14 +275,13 @@ class _Users:
         for dataset in self.facts.subjects("dataset"):
             point = self.facts.get(dataset, "mountpoint")
             if found := SUBVOL.fullmatch(dataset.name):
-                seen = Evidence(f"container {found[1]}, by the name of the dataset", f"pct config {found[1]}")
-                self.by[dataset.name][seen] = _called("container", found[1])
+                how, command = "the name of the dataset", f"pct config {found[1]}"
             elif isinstance(point, Known) and (found := CONTAINER.fullmatch(str(point.value))):
-                seen = Evidence(
-                    harmless(f"container {found[1]}, by its mount point"),
-                    f"zfs get mountpoint {argument(dataset.name)}",
-                )
-                self.by[dataset.name][seen] = _called("container", found[1])
+                how, command = "its mount point", f"zfs get mountpoint {argument(dataset.name)}"
+            else:
+                continue
+            seen = Evidence(harmless(f"container {found[1]}, by {how}"), command)
+            self.by[dataset.name][seen] = _called("container", found[1])
 
     def at_start(self) -> Mapping[str, Mapping[Evidence, str]] | Unknown:
         """By dataset; unknown where one of their disks cannot be followed, or the guests of the host are not seen from a

@@ -109,7 +109,7 @@ def gather(
         if why:
             if names:
                 raise NothingToAudit(why)
-            gatherer.withhold(LOADERS, why)
+            gatherer.withheld = dict.fromkeys(LOADERS, why)
         for name in of(sources, "host"):  # all commands that are run once
             gatherer.ask(name, [HOST], facts)
         roots, imported = _roots(gatherer, facts, inventory, host, names)

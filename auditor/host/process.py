@@ -20,18 +20,9 @@ from queue import Empty, SimpleQueue
 from threading import Lock, get_ident
 from typing import Generic, NamedTuple, NoReturn, TypeVar
 
-from auditor.host import trust
+from auditor.host import request, trust
 from auditor.host.children.reader import Closing
-from auditor.host.request import (
-    AFTER_KILL_S,
-    ANSWERS_BYTES,
-    HALF_BYTES,
-    HISTORY_BYTES,
-    LINE_BYTES,
-    OUTPUT_BYTES,
-    PART_BYTES,
-    Capture,
-)
+from auditor.host.request import Capture
 
 # What may take long: waits that count only real waiting, calls that are given up when they hang in the kernel, and parallel
 # calls. Threads do not keep the program alive: it ends by os._exit().
@@ -197,7 +188,7 @@ def branches(pattern: str) -> list[str]:
 class Total:
     """Bytes of the answers of one run. Many threads add to it."""
 
-    def __init__(self, limit: int = ANSWERS_BYTES) -> None:
+    def __init__(self, limit: int = request.ANSWERS_BYTES) -> None:
         self.late = f"more than {limit >> 20} MiB of answers in all"
         self._left = limit
         self._lock = Lock()
@@ -221,8 +212,8 @@ class Lines:
     def of(self, data: bytes) -> bytes:
         """What is kept of this and of the part of a line before it. Raises ValueError where a line has no end."""
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > LINE_BYTES:
-            raise ValueError(f"a line of more than {LINE_BYTES >> 10} KiB")
+        if len(self._rest) > request.LINE_BYTES:
+            raise ValueError(f"a line of more than {request.LINE_BYTES >> 10} KiB")
         return b"".join(kept + b"\n" for line in lines if (kept := self._of_line(line)) is not None)
 
     def end(self) -> bytes:
@@ -245,13 +236,13 @@ class Output:
     def __init__(self, keep: str, first: str, total: Total, *, part: bool = False) -> None:
         self.out, self.err = io.BytesIO(), io.BytesIO()
         self._lines = Lines(keep, first) if keep else None
-        self._total, self._most = total, PART_BYTES if part else HALF_BYTES
+        self._total, self._most = total, request.PART_BYTES if part else request.HALF_BYTES
         self._printed = 0
 
     def take(self, stream: io.BytesIO, data: bytes) -> str:
         """Keep what came; why no more is taken, or an empty string."""
         self._printed += len(data)
-        if self._printed > (limit := HISTORY_BYTES if self._lines else OUTPUT_BYTES):
+        if self._printed > (limit := request.HISTORY_BYTES if self._lines else request.OUTPUT_BYTES):
             return f"more than {limit >> 20} MiB of output"
         if self._lines and stream is self.out:
             try:
@@ -364,7 +355,7 @@ def kill_all() -> None:
     """Nothing that was started outlives the program, and nothing more is started."""
     global _ended
     _ended = True
-    for _ in slices(AFTER_KILL_S):
+    for _ in slices(request.AFTER_KILL_S):
         if not _STARTING:
             break
         time.sleep(0.01)
@@ -418,7 +409,7 @@ def listen(process: subprocess.Popen[bytes], allowed: Time, output: Output) -> s
 def end(process: subprocess.Popen[bytes], mark: str) -> None:
     """Kill it with all that it started, and wait for it, but not for ever."""
     _kill(process)
-    for wait in slices(AFTER_KILL_S):
+    for wait in slices(request.AFTER_KILL_S):
         with suppress(subprocess.TimeoutExpired):
             process.wait(wait)
             break
@@ -443,13 +434,13 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _kill_marked(mark: str) -> None:
     """Kill the children of this process that have it in their environment, and then those that become children by that."""
     # to read the environment of a process may hang where that process does
-    within(Time.of(AFTER_KILL_S), lambda: _kill_children(mark), lambda why: None)
+    within(Time.of(request.AFTER_KILL_S), lambda: _kill_children(mark), lambda why: None)
 
 
 def _kill_children(mark: str) -> None:
     """Until nothing is found twice: what the first look saw ending has left its children by the second."""
     none_before = False
-    for wait in slices(AFTER_KILL_S):
+    for wait in slices(request.AFTER_KILL_S):
         said = {pid: _environment(pid) for pid in _children()}
         found = [pid for pid, each in said.items() if f"\0{mark}".encode() in each]
         none = not found and all(said.values())

@@ -8,13 +8,6 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
-from auditor.host.children.reader import BARRED as BARRED
-from auditor.host.children.reader import BLOCK as BLOCK
-from auditor.host.children.reader import FILE as FILE
-from auditor.host.children.reader import GENERIC as GENERIC
-from auditor.host.children.reader import NEITHER as NEITHER
-from auditor.host.children.reader import UNMOUNTED as UNMOUNTED
-
 NOTHING: Mapping[str, str] = MappingProxyType({})
 _FILESYSTEMS = re.compile(r"(?:(?:nodev)?\t[\w.-]{1,64}\n)+")  # fs/filesystems.c filesystems_proc_show
 UNANSWERED = ("no answer within ", "not read: ")  # how an error begins of a file of a process that lets its reader wait

@@ -149,10 +149,6 @@ def _keep(found: Campaign, layer: str, tried: Sequence[DriveTrial]) -> None:
 # -- the host -----------------------------------------------------------------------------------------------------
 
 
-def boot() -> str:
-    return ledger.boot_id()
-
-
 def machine() -> str:
     """A hash that tells this host from others, and nothing more."""
     try:
@@ -269,7 +265,9 @@ def write(state: State, key: bytes, host: Host, say: Callable[[str], object]) ->
             raise TargetError(f"{harmless(state.raw)} is another partition than before: its PARTUUID is {raw.uuid}")
         state = state._replace(uuid=raw.uuid if raw else "")
         folder = stack.enter_context(place.hold(_place(state))) if state.target else None
-        link = Link((state.host, state.port), key, bytes.fromhex(state.run), {"boot": boot(), "machine": machine()})
+        link = Link(
+            (state.host, state.port), key, bytes.fromhex(state.run), {"boot": ledger.boot_id(), "machine": machine()}
+        )
         stack.callback(link.close)
         if link.known.get("session", 0) != state.session:
             raise Refused("the witness knows another session than this host as the last one: begin a new run")
@@ -410,7 +408,7 @@ def examine(state: State, key: bytes, host: Host, *, gone: bool = False) -> Camp
     come back. Raises Stop."""
     if not state.session:
         raise NoRun("this run has not written yet: zaudit powercut start")
-    hello = {"boot": boot(), "machine": machine(), "checks": True}
+    hello = {"boot": ledger.boot_id(), "machine": machine(), "checks": True}
     link = Link((state.host, state.port), key, bytes.fromhex(state.run), hello)
     try:
         known = link.known
@@ -427,7 +425,7 @@ def examine(state: State, key: bytes, host: Host, *, gone: bool = False) -> Camp
         drives = list(look_at(host, there, key))
         found = {
             "session": state.session,
-            "boot": boot(),
+            "boot": ledger.boot_id(),
             "gone": lack,
             "drives": [codec.plain(each) for each, _ in drives],
             "streams": [_summary(each) for each in left],
@@ -507,16 +505,16 @@ def calibrate(host: Host) -> str:
     now = {each.name: each for each, _ in look_at(host, disks(), NO_RUN) if each.cycles is not None}
     if not now:
         raise Refused("no drive of this host shows a count of power cycles (smartctl, as root)")
-    if before.get("boot") in (None, boot()) or "counters" not in before:
+    if before.get("boot") in (None, ledger.boot_id()) or "counters" not in before:
         noted = {name: [each.identity, each.cycles, each.unsafe or 0] for name, each in now.items()}
-        user_files.replace(path, json.dumps({"boot": boot(), "counters": noted}).encode())
+        user_files.replace(path, json.dumps({"boot": ledger.boot_id(), "counters": noted}).encode())
         return f"noted {len(noted)} drives: reboot this host in order now, then run zaudit powercut calibrate again"
     moved = {}
     for name, each in now.items():
         match before["counters"].get(name):
             case [identity, int(cycles), int(unsafe)] if identity == each.identity:
                 moved[name] = [(each.cycles or 0) - cycles, (each.unsafe or 0) - unsafe]
-    user_files.replace(path, json.dumps({"boot": boot(), "moved": moved}).encode())
+    user_files.replace(path, json.dumps({"boot": ledger.boot_id(), "moved": moved}).encode())
     words = ", ".join(
         f"{name} {cycles} power cycles and {unsafe} unsafe shutdowns" for name, (cycles, unsafe) in moved.items()
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import string
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from auditor.recording.recording import Recording
 
@@ -464,3 +464,62 @@ def made_with(
         for each in found - taken
         if word.search(each) and each not in ways and not _WORD.fullmatch(each)
     }
+
+
+# -- the whole replacement ----------------------------------------------------------------------------------------------
+
+_BUILDER = re.compile(rb"(Linux version \S+) .*")  # who built the kernel, and on which host
+# names of devices in which a short serial may stand
+_ID = re.compile(rb"\b(?:ata|nvme|scsi|usb|mmc)-[^\s\"'/=,]+|\bID_SERIAL=[^\n]+")
+# people call volumes of pods, containers and backstores of targets as what they are for; as parts of a path
+_USER = re.compile(
+    rb"(/pods/[0-9a-f-]{36}/(?:volumes|volumeDevices)/[^/\s]+/|/pods/[0-9a-f-]{36}/volume-subpaths/"
+    rb"|/kubernetes\.io/csi/volumeDevices/(?:publish|staging)/|/(?:lxd|incus)/storage-pools/[^/\s]+/(?:containers|virtual-machines|custom)(?:-snapshots)?/"
+    rb"|/kubernetes\.io/csi/pv/|/kubernetes\.io/local-volume/mounts/|/docker/volumes/|/containers/storage/volumes/"
+    rb"|/sys/kernel/config/target/core/[^/\s]+/|/sys/kernel/scst_tgt/devices/|/sys/kernel/config/nvmet/subsystems/)([^/\s*]+)"
+)
+LONG = 8  # from here on an identity is known again inside of a word
+
+
+def replacement(
+    recording: Recording, texts: Sequence[tuple[tuple[str, ...], bytes]], key: bytes
+) -> Callable[[bytes], bytes]:
+    """What replaces all identities of this recording in a text. texts: all in it, once; (command or nothing, text)."""
+    found, short, patterns = identities(texts)
+    named, taken = hosts(recording, texts), datasets(recording)
+    common = ordinary(named, taken, recording, texts)
+    found -= taken | named
+    stand_ins = StandIns(key, taken | named | found | short)
+    names = words(named - common, stand_ins)
+    names |= made_with(named & common, taken, texts, stand_ins)
+    parts: dict[bytes, bytes] = {}
+    for each in found:
+        (parts if len(each) >= LONG else names).update(zip(ways(each), ways(stand_ins.of(each)), strict=True))
+    in_words = replacer(names, parts)
+    long_enough = {each for each in short if len(each) > 1}
+    in_ids = re.compile(rb"(?<![0-9A-Za-z])%s(?![0-9A-Za-z])" % any_of(long_enough)) if long_enough else None
+
+    def local(match: re.Match[bytes]) -> bytes:
+        value = match["id"]
+        if value.strip() not in short:
+            return match[0]
+        start, end = (each - match.start() for each in match.span("id"))
+        return match[0][:start] + stand_ins.of(value) + match[0][end:]
+
+    def replace_all(data: bytes) -> bytes:
+        data = _USER.sub(lambda found: found[1] + stand_ins.of(found[2]), data)
+        data = _BUILDER.sub(rb"\1 (redacted)", data)
+        if b'"oui"' in data:
+            data = with_parts(data, stand_ins.of)
+        for pattern in patterns:
+            data = pattern.sub(local, data)
+        if in_ids:
+            data = _ID.sub(lambda each: in_ids.sub(lambda part: stand_ins.of(part[0]), each[0]), data)
+        # once more where only a host is meant: there its name is replaced although it is a common word, and the result of
+        # the other pass is not touched
+        parts = HOSTNAME.split(data)
+        spelt = HOSTNAME.findall(data)
+        made = [in_words(part) for part in parts]
+        return made[0] + b"".join(stand_ins.name(name) + rest for name, rest in zip(spelt, made[1:], strict=True))
+
+    return replace_all

@@ -16,23 +16,7 @@ from auditor.databases.engine import WITHHELD
 from auditor.host import sql
 from auditor.host.live import allowed_part
 from auditor.host.request import Capture, Files
-from auditor.recording.identities import (
-    FILES,
-    HOST_FILE,
-    HOSTNAME,
-    StandIns,
-    any_of,
-    datasets,
-    hosts,
-    identities,
-    is_short,
-    made_with,
-    ordinary,
-    replacer,
-    ways,
-    with_parts,
-    words,
-)
+from auditor.recording.identities import FILES, HOST_FILE, is_short, replacement
 from auditor.recording.recording import Recording
 from auditor.sources import commands, guests
 
@@ -47,24 +31,13 @@ _SMB_LINE = re.compile(r"\s*(?:\[|(?i:path|strict\s*sync|include|config|copy|reg
 _HOSTID, _PARAMETER = "/etc/hostid", "/sys/module/spl/parameters/spl_hostid"
 _GIVEN = re.compile(r'(?<!\S)"?((?:[\w-]+\.)?spl[-_]hostid)="?([^\s"]+)"?')
 _OWN, _ZERO, _OTHER = ("01020304", "04030201"), "00" * 4, "0a0b0c0d"
-_BUILDER = re.compile(rb"(Linux version \S+) .*")  # who built the kernel, and on which host
 _CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs\.|spl\.|spl_hostid=)[^\s"]+"?')
 _ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
 _ENVIRON = re.compile(r"/proc/\d+/environ")
 _OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:cmdline|maps|root/.+)")
 _CELLS = re.compile(rb"([\t\n])")
-# names of devices in which a short serial may stand
-_ID = re.compile(rb"\b(?:ata|nvme|scsi|usb|mmc)-[^\s\"'/=,]+|\bID_SERIAL=[^\n]+")
-# people call volumes of pods, containers and backstores of targets as what they are for; as parts of a path
-_USER = re.compile(
-    rb"(/pods/[0-9a-f-]{36}/(?:volumes|volumeDevices)/[^/\s]+/|/pods/[0-9a-f-]{36}/volume-subpaths/"
-    rb"|/kubernetes\.io/csi/volumeDevices/(?:publish|staging)/|/(?:lxd|incus)/storage-pools/[^/\s]+/(?:containers|virtual-machines|custom)(?:-snapshots)?/"
-    rb"|/kubernetes\.io/csi/pv/|/kubernetes\.io/local-volume/mounts/|/docker/volumes/|/containers/storage/volumes/"
-    rb"|/sys/kernel/config/target/core/[^/\s]+/|/sys/kernel/scst_tgt/devices/|/sys/kernel/config/nvmet/subsystems/)([^/\s*]+)"
-)
 _PATHS = ("paths",)
 _ALL, _SERIAL = "hostname: '", "Serial Number: "  # all that follows is a name, or a serial number
-LONG = 8  # from here on an identity is known again inside of a word
 
 
 def redact(recording: Recording, key: bytes = b"") -> Recording:
@@ -74,7 +47,7 @@ def redact(recording: Recording, key: bytes = b"") -> Recording:
     import secrets
 
     recording = _cut(_with_other_hostids(recording))
-    replace_all = _replacement(recording, key or secrets.token_bytes(32))
+    replace_all = replacement(recording, list(dict.fromkeys(_texts(recording))), key or secrets.token_bytes(32))
 
     @cache  # paths, targets of links and errors stand there again and again
     def text(value: str) -> str:
@@ -116,49 +89,6 @@ def redact(recording: Recording, key: bytes = b"") -> Recording:
         paths={text(path): text(real) for path, real in recording.paths.items()},
         trial=replace_all(recording.trial),
     )
-
-
-def _replacement(recording: Recording, key: bytes) -> Callable[[bytes], bytes]:
-    """What replaces all identities of this recording in a text."""
-    texts = list(dict.fromkeys(_texts(recording)))
-    found, short, patterns = identities(texts)
-    named, taken = hosts(recording, texts), datasets(recording)
-    common = ordinary(named, taken, recording, texts)
-    found -= taken | named
-    stand_ins = StandIns(key, taken | named | found | short)
-    names = words(named - common, stand_ins)
-    names |= made_with(named & common, taken, texts, stand_ins)
-    parts: dict[bytes, bytes] = {}
-    for each in found:
-        (parts if len(each) >= LONG else names).update(zip(ways(each), ways(stand_ins.of(each)), strict=True))
-    in_words = replacer(names, parts)
-    long_enough = {each for each in short if len(each) > 1}
-    in_ids = re.compile(rb"(?<![0-9A-Za-z])%s(?![0-9A-Za-z])" % any_of(long_enough)) if long_enough else None
-
-    def local(match: re.Match[bytes]) -> bytes:
-        value = match["id"]
-        if value.strip() not in short:
-            return match[0]
-        start, end = (each - match.start() for each in match.span("id"))
-        return match[0][:start] + stand_ins.of(value) + match[0][end:]
-
-    def replace_all(data: bytes) -> bytes:
-        data = _USER.sub(lambda found: found[1] + stand_ins.of(found[2]), data)
-        data = _BUILDER.sub(rb"\1 (redacted)", data)
-        if b'"oui"' in data:
-            data = with_parts(data, stand_ins.of)
-        for pattern in patterns:
-            data = pattern.sub(local, data)
-        if in_ids:
-            data = _ID.sub(lambda each: in_ids.sub(lambda part: stand_ins.of(part[0]), each[0]), data)
-        # once more where only a host is meant: there its name is replaced although it is a common word, and the result of
-        # the other pass is not touched
-        parts = HOSTNAME.split(data)
-        spelt = HOSTNAME.findall(data)
-        made = [in_words(part) for part in parts]
-        return made[0] + b"".join(stand_ins.name(name) + rest for name, rest in zip(spelt, made[1:], strict=True))
-
-    return replace_all
 
 
 def _texts(recording: Recording) -> Iterator[tuple[tuple[str, ...], bytes]]:

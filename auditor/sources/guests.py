@@ -9,19 +9,8 @@ from typing import Any, NamedTuple
 
 from auditor.databases.engine import WITHHELD, place
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Spec, Subject, Unknown, known
-from auditor.host.request import (
-    BLOCK,
-    FILE,
-    GENERIC,
-    NEITHER,
-    UNANSWERED,
-    UNASKED,
-    UNMOUNTED,
-    WITNESS,
-    Files,
-    Read,
-    Skip,
-)
+from auditor.host.children.reader import BLOCK, FILE, GENERIC, NEITHER, UNMOUNTED
+from auditor.host.request import UNANSWERED, UNASKED, WITNESS, Files, Read, Skip
 from auditor.sources.source import Keep, keep_nothing, source
 
 

@@ -172,7 +172,8 @@ def _watch(
             progress(what.name, now - started, what.seconds)
         if not limited and not within_limit(process.pid, what.limit):
             limited = True
-            _signal(process, signal.SIGINT)  # fio ends in order and prints what it has
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGINT)  # fio ends in order and prints what it has
         if any(os.fstat(each.fileno()).st_size > MOST for each in printed):
             return limited, f"fio printed more than {MOST >> 20} MiB"
         if now - started > what.seconds + SLACK_S:
@@ -211,11 +212,6 @@ def _job(text: str) -> Iterator[IO[bytes]]:
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read(MOST).decode("utf-8", "replace")
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
 
 
 def within_limit(pid: int, limit: int) -> bool:

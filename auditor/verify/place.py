@@ -42,7 +42,9 @@ class OpenPlace(NamedTuple):
 
     @property
     def actor(self) -> Actor:
-        return actor_of(self.place)
+        if os.geteuid():
+            return CALLER
+        return ROOT if self.place.uid < 1 else Actor(str(self.place.uid), str(self.place.gid))
 
     @property
     def name(self) -> str:
@@ -138,12 +140,6 @@ def _group(uid: int) -> int:
         return pwd.getpwuid(uid).pw_gid
     except KeyError:
         return NOGROUP
-
-
-def actor_of(place: Place) -> Actor:
-    if os.geteuid():
-        return CALLER
-    return ROOT if place.uid < 1 else Actor(str(place.uid), str(place.gid))
 
 
 def enter(place: Place, parent: int) -> int:

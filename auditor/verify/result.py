@@ -246,11 +246,6 @@ class Slo(NamedTuple):
     q: float
     limit_ns: int
 
-    @property
-    def name(self) -> str:
-        """p99, p99.9."""
-        return percentile_name(self.q)
-
 
 class Percentile(NamedTuple):
     """One percentile of the sync latency of a run. ns: None with too few samples beyond it (beyond < 10). limit_ns: of the

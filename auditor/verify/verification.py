@@ -26,7 +26,7 @@ from auditor.verify import chain, comparison, execution, fio, ledger, place, pro
 from auditor.verify.comparison import Comparison, Sweep, compare
 from auditor.verify.ledger import Actor
 from auditor.verify.profile import Profile, Section, size_bytes
-from auditor.verify.result import FOREIGN_LOAD, JOB_FILE, Chain, Device, Latency, Run, Slo, Verification
+from auditor.verify.result import FOREIGN_LOAD, JOB_FILE, Chain, Device, Latency, Run, Verification
 from auditor.verify.trial import UNSEEN, Trial
 
 # Whether flushes reach the disks of each leaf. The counters since boot are often too young to tell; a run of thousands of
@@ -202,7 +202,7 @@ def _latency(run: Run, profile: Profile, pool: Subject, facts: Facts) -> Iterato
     yield "floor_us", _floor(pool, facts)
     highest = max((slo.q for slo in profile.slo), default=0.99)
     beyond = latency.beyond(highest)
-    text = f"{latency.samples} samples, {beyond} beyond {Slo(highest, 0).name}"
+    text = f"{latency.samples} samples, {beyond} beyond {result.percentile_name(highest)}"
     yield "samples_beyond", known(beyond, text)
 
 

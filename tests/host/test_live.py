@@ -289,7 +289,7 @@ def test_what_was_said_before_the_time_out_is_kept_apart_from_an_answer() -> Non
 
 @pytest.mark.parametrize("where", ["", " >&2"])
 def test_output_is_bounded(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(request, "OUTPUT_BYTES", 1 << 20)
     started = time.monotonic()
     capture = run(("/bin/sh", "-c", f"while :; do echo 0123456789012345678901234567890123456789{where}; done"), 30)
     assert capture.fault == "more than 1 MiB of output"
@@ -442,8 +442,8 @@ def test_a_history_without_an_end_takes_no_memory(
 ) -> None:
     line = "2026-01-01.00:00:00 zfs snapshot tank@x"
     tools("zpool", f"echo 'History for tank:'; yes '{line}'")
-    monkeypatch.setattr(process, "OUTPUT_BYTES", 1 << 20)  # the ring of a history holds more than any other answer
-    monkeypatch.setattr(process, "HISTORY_BYTES", 4 << 20)
+    monkeypatch.setattr(request, "OUTPUT_BYTES", 1 << 20)  # the ring of a history holds more than any other answer
+    monkeypatch.setattr(request, "HISTORY_BYTES", 4 << 20)
     total = process.Total()
     monkeypatch.setattr(seam, "Total", lambda: total)
     capture = LiveHost(20).run(Run(("zpool", "history", "tank"), keep=zpool_history.KEEP))

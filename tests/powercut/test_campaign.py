@@ -679,10 +679,10 @@ def test_a_calibration_is_of_an_orderly_reboot(state: Path, monkeypatch: pytest.
         return FakeHost({("smartctl",): Capture(0, told.encode())})
 
     monkeypatch.setattr(campaign, "disks", lambda: ["sda"])
-    monkeypatch.setattr(campaign, "boot", lambda: "b1")
+    monkeypatch.setattr(ledger, "boot_id", lambda: "b1")
     assert "reboot this host in order" in campaign.calibrate(host(3))
     assert "reboot this host in order" in campaign.calibrate(host(3))
-    monkeypatch.setattr(campaign, "boot", lambda: "b2")
+    monkeypatch.setattr(ledger, "boot_id", lambda: "b2")
     assert campaign.calibrate(host(4)) == "an orderly reboot moves: sda 1 power cycles and 0 unsafe shutdowns"
     assert campaign._orderly() == {"sda": [1, 0]}
     monkeypatch.setattr(campaign, "disks", list)

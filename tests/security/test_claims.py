@@ -14,8 +14,9 @@ import pytest
 from auditor.databases import paths
 from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.gather import witnesses
+from auditor.host.children.reader import BARRED
 from auditor.host.live import LiveHost
-from auditor.host.request import BARRED, Files, Read
+from auditor.host.request import Files, Read
 from tests.security.fakes import USER, Refused, folder, server
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: files of two users")

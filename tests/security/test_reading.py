@@ -25,8 +25,9 @@ from auditor.facts import Facts, Subject
 from auditor.host import owner, request
 from auditor.host.children import others
 from auditor.host.children import reader as children_reader
+from auditor.host.children.reader import BARRED
 from auditor.host.live import LiveHost, read_files
-from auditor.host.request import BARRED, Files, Read
+from auditor.host.request import Files, Read
 from tests.security.fakes import USER, Refused, folder, server, started
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: files of two users")

@@ -422,7 +422,7 @@ def test_a_record_of_an_older_zaudit_is_read_and_removed(state: Path, tank: Path
 
 def test_what_acts_for_an_owner_is_his_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """He may trace a process that has his rights, and make it print without end."""
-    monkeypatch.setattr("auditor.host.process.OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr("auditor.host.request.OUTPUT_BYTES", 1 << 20)
     code, said = ledger.call(("yes",))
     assert (code, said) == (124, "yes: more than 1 MiB of output")
 

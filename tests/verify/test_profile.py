@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from auditor.verify import fio, profile
 from auditor.verify.ledger import Actor
 from auditor.verify.profile import Profile, ProfileError, nanoseconds, share, size_bytes
-from auditor.verify.result import Slo
+from auditor.verify.result import Slo, percentile_name
 
 FORMAT = "filename_format=zaudit.$jobname.$jobnum.$filenum\n"
 SECTIONS = [(name, each.name) for name in profile.names() for each in profile.load(name).sections]
@@ -263,7 +263,11 @@ def test_any_lines_are_a_profile_or_a_profile_error(lines: list[str]) -> None:
 def test_objectives() -> None:
     assert profile.objectives("p99.9=25ms, p50=800us") == (Slo(0.5, 800_000), Slo(0.999, 25_000_000))
     assert profile.objectives("99=1s") == (Slo(0.99, 1_000_000_000),)
-    assert [slo.name for slo in profile.objectives("p99.9=1s p99=1s p99.99=1s")] == ["p99", "p99.9", "p99.99"]
+    assert [percentile_name(each.q) for each in profile.objectives("p99.9=1s p99=1s p99.99=1s")] == [
+        "p99",
+        "p99.9",
+        "p99.99",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ],
     # what was found in a recording, escaped, between two ends
     ("auditor.recording.identities", "any_of(ways)"): [{"ways": VALUES}],
-    ("auditor.recording.redaction", "any_of(long_enough)"): [{"long_enough": VALUES}],
+    ("auditor.recording.identities", "any_of(long_enough)"): [{"long_enough": VALUES}],
     ("auditor.recording.identities", "each.replace"): [{"each": each, "word": b"db1"} for each in identities._ORDINARY],
     ("auditor.recording.identities", "any_of(each)"): [{"frame": b"(?<!%s)%%s" % rb"\d", "each": VALUES}],
     ("auditor.recording.identities", "for each in passes"): [{"passes": [re.compile(b"LAB|NVME")]}],
