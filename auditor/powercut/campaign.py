@@ -210,18 +210,19 @@ def describe(state: State, host: Host, production: Sequence[str]) -> tuple[str, 
         why = "no cut shows that the drive's cache held anything, so none counts as a trial"
         lines.append(f"no control stream (--raw): {why}")
     lines += [
-        *(f"stands against it: {each.text}" for each in found),
-        "put the witness on another circuit; set the firmware to power on after AC loss; have a way in without this host",
-        "a drive may die of it: of fifteen tried in 2013 one was dead after 136 cuts (Zheng and others, FAST '13)",
+        *(f"hazard: {each.text}" for each in found),
+        "before the first cut: put the witness on another circuit, and have a way in without this host",
+        "set the firmware to power on after AC loss",
+        "a cut can kill a drive: in a test of 2013 one of fifteen died after 136 cuts (Zheng and others, FAST '13)",
         *(
-            f"{proof.cuts_for(share)} informative cuts without a loss: fewer than {share:.0%} of such cuts lose (95 %)"
+            f"{proof.cuts_for(share)} informative cuts without a loss prove: fewer than {share:.0%} of such cuts lose (95 %)"
             for share in (0.1, 0.05, 0.01)
         ),
     ]
     for rate in (10, 100, 1000):
-        words = ", ".join(f"{ms} ms {proof.window(rate, ms / 1000):.0%}" for ms in (1, 10, 50))
+        words = ", ".join(f"{proof.window(rate, ms / 1000):.0%} at {ms} ms" for ms in (1, 10, 50))
         lines.append(
-            f"at {rate} commits a second a cut catches a drive that ignores flushes and writes back within {words}"
+            f"chance to expose a drive that ignores flushes, at {rate} commits/s, by its write-back time: {words}"
         )
     return "\n".join(lines) + "\n", found
 
