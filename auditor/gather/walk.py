@@ -205,7 +205,7 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     ]
     for name in first:
         gatherer.ask(name, [HOST], facts)
-    gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.sources[name])])
+    gatherer.settle(facts, [name for name in first if gatherer.sources[name].subject != "disk"])
     gatherer.settle(inventory, first)
     witnesses.check_mount_namespace(facts)
     facts.put(platform := _platform(facts))
@@ -223,10 +223,6 @@ def _platform(facts: Facts) -> Fact:
         return Fact(HOST, "platform", ids)
     evidence = tuple(piece for each in (ids, kernel) if isinstance(each, Known) for piece in each.evidence)
     return Fact(HOST, "platform", Known(name, evidence))
-
-
-def _about_disks(source: Source) -> bool:
-    return source.subject == "disk"
 
 
 def look_at_pools(
@@ -291,7 +287,9 @@ def _holders(gatherer: Gatherer, facts: Facts, inventory: Facts) -> Holders:
 
 
 def _settle_disks(gatherer: Gatherer, inventory: Facts) -> None:
-    gatherer.settle(inventory, [name for name in of(gatherer.sources, "host") if _about_disks(gatherer.sources[name])])
+    gatherer.settle(
+        inventory, [each for each in of(gatherer.sources, "host") if gatherer.sources[each].subject == "disk"]
+    )
 
 
 def _look_into(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> None:

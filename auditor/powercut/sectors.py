@@ -162,12 +162,6 @@ class Remains(NamedTuple):
     newest: int
     damage: tuple[Damage, ...]
 
-    @property
-    def worst(self) -> Class | None:
-        """The most severe kind of damage."""
-        kinds = {each.kind for each in self.damage}
-        return next((kind for kind in CLASSES if kind in kinds), None)
-
 
 def expected(layout: Layout, acknowledged: Receipts) -> list[int]:
     wanted = [0] * layout.slots

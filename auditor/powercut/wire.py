@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from auditor import EXIT_BROKE, Stop, codec
 from auditor.host import user_files
-from auditor.powercut.sectors import Layout, Receipts, mark_of
+from auditor.powercut.sectors import Layout, mark_of
 from auditor.text import harmless
 
 PROTOCOL = 1
@@ -70,18 +70,13 @@ class Frame(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """The object in its body. Raises WireError."""
-        return document(self.body)
-
-
-def document(body: bytes) -> dict[str, Any]:
-    """The object that bytes are. Raises WireError."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise WireError("no JSON object")
-    return found
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise WireError("no JSON object")
+        return found
 
 
 def encoded(values: Mapping[str, Any]) -> bytes:
@@ -213,11 +208,6 @@ class Stream:
                 raise WireError(f"more than {FAILURES} flushes that failed")
             self.failed.add(generation)
         self.newest = generation
-
-    @property
-    def acknowledged(self) -> Receipts:
-        """As the checker wants it."""
-        return Receipts(self.newest, frozenset(self.failed))
 
 
 @dataclass

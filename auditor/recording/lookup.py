@@ -177,16 +177,11 @@ class Answers:
         if pattern not in self._patterns:
             alike = self._wide.get(pattern.count("/"), [])
             self._left -= sum(map(len, alike))
-            wide = [each for each in alike if covers(each, pattern)] if self._left >= 0 else []
+            wide = [each for each in alike if meant(pattern, each)] if self._left >= 0 else []
         found = [(each, answer) for each in wide for answer in self._patterns[each]]
         self._left -= len(found)
         found.sort(key=lambda each: each[0] in each[1].errors)
         return found[0] if found else (pattern, Files({}, errors={pattern: UNASKED}))
-
-
-def covers(wide: str, narrow: str) -> bool:
-    """Whether a pattern means all paths that another one means."""
-    return GLOB in wide and meant(narrow, wide)
 
 
 def meant(path: str, pattern: str) -> bool:

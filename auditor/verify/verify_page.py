@@ -332,10 +332,6 @@ def _limits(verification: Verification) -> Iterator[doc.Block]:
 # -- before and after ------------------------------------------------------------------------------------------------------
 
 
-COMPARISON_TITLE = "Before and after"
-COMPARISON_HEADS = ("run", "", "before", "after", "ratio", "between", "")
-
-
 def comparison_summary(comparison: Comparison) -> str:
     """The answer: what became slower, what faster, or that it cannot be told."""
     if comparison.differs:
@@ -368,8 +364,8 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
 
 
 def compared(comparison: Comparison) -> doc.Section:
-    heads = ("before", "after", "ratio")
-    columns = [doc.Column(head, number=head in heads, most=14 if head == "run" else None) for head in COMPARISON_HEADS]
+    heads, titles = ("before", "after", "ratio"), ("run", "", "before", "after", "ratio", "between", "")
+    columns = [doc.Column(head, number=head in heads, most=14 if head == "run" else None) for head in titles]
     rows, last = list[Sequence[doc.Line]](), None
     for row in comparison.rows:
         between = ""
@@ -382,7 +378,7 @@ def compared(comparison: Comparison) -> doc.Section:
         )
         last = row.run
     return doc.Section(
-        COMPARISON_TITLE,
+        "Before and after",
         (
             doc.Say(comparison_summary(comparison), "strong"),
             doc.Say(f"{comparison.before} -> {comparison.after}", "dim"),
@@ -395,7 +391,6 @@ def compared(comparison: Comparison) -> doc.Section:
 # -- ``--sweep`` -----------------------------------------------------------------------------------------------------------
 
 
-SWEEP_TITLE = "What a sync costs"
 DOUBLING, LONGEST = 4, 40  # cells of a bar
 
 
@@ -421,7 +416,7 @@ def swept(sweep: Sweep) -> doc.Section:
     columns = ("", "", doc.Column("times", number=True), doc.Column("", aside=True))
     rows = ((named(step.every), spread(step), *_bar(step, end)) for step in sweep.steps)
     return doc.Section(
-        SWEEP_TITLE,
+        "What a sync costs",
         (
             doc.Say(first, "strong"),
             doc.Say(f"{size(sweep.amount)} written with a sync …", "dim"),

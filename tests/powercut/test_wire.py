@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from auditor import codec
 from auditor.powercut import wire
-from auditor.powercut.sectors import Receipts, mark_of
+from auditor.powercut.sectors import mark_of
 from auditor.powercut.target import CONTROL, PROFILES, layout_of
 from auditor.powercut.wire import (
     COMMIT,
@@ -184,7 +184,7 @@ def test_acknowledgements_follow_each_other() -> None:
             run.add(Frame(Kind.ACK, RUN, 1, 2, body))
     run.add(Frame(Kind.ACK, RUN, 1, 2, COMMIT.pack(0, 1)))
     run.add(Frame(Kind.FAIL, RUN, 1, 3, FAILED.pack(0, 2, 5)))
-    assert run.sessions[0].streams[0].acknowledged == Receipts(2, frozenset({2}))
+    assert (run.sessions[0].streams[0].newest, run.sessions[0].streams[0].failed) == (2, {2})
     with pytest.raises(WireError):
         run.add(Frame(Kind.ACK, RUN, 1, 4, COMMIT.pack(0, 1)))
 
@@ -258,7 +258,7 @@ def frames_of_log() -> list[Frame]:
 def state(run: Run | None) -> list[object]:
     """All that a log says."""
     return [] if run is None else [
-        (each.number, each.hello, each.stopped, {n: one.acknowledged for n, one in each.streams.items()})
+        (each.number, each.hello, each.stopped, {n: (one.newest, {*one.failed}) for n, one in each.streams.items()})
         for each in run.sessions
     ]  # fmt: skip
 

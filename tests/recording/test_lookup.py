@@ -202,12 +202,12 @@ def test_a_recording_of_many_patterns_is_not_searched_without_end(monkeypatch: p
     """It is from anybody, and says itself how many processes are asked about."""
     compared = 0
 
-    def covers(wide: str, narrow: str) -> bool:
+    def meant(path: str, pattern: str) -> bool:
         nonlocal compared
         compared += 1
         return False
 
-    monkeypatch.setattr(lookup, "covers", covers)
+    monkeypatch.setattr(lookup, "meant", meant)
     monkeypatch.setattr(lookup, "COMPARED", 10_000)
     past = lookup.Answers({}, {(f"/proc/{at}/s*",): Files({}) for at in range(500)}, frozenset())
     found = past.read(Read(tuple(f"/proc/{at}/exe" for at in range(500))))
