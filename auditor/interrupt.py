@@ -106,8 +106,7 @@ def ignore() -> None:
 
 
 def heard(number: int) -> None:
-    """For another handler, which continues after the signal and restores the one before: the main thread gets it no
-    more."""
+    """For another handler, which continues after the signal: the main thread gets it no more."""
     _heard.append(number)
 
 
@@ -180,8 +179,7 @@ PATIENCE_S = 2.0  # before seconds are counted
 
 
 def open_streams() -> None:
-    """The null device in place of each closed standard stream: else the next opened file takes its number, and Python has
-    no stream there."""
+    """The null device in place of each closed standard stream: else the next opened file takes its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (the lowest free number, which is its own)

@@ -91,8 +91,8 @@ def _keeps(failure: Failure, facts: Facts) -> bool:
 
 
 def failing(seen: CauseContext) -> Iterator[Cause]:
-    """Devices that completed nothing although they had work all the time; and all but failed flushes in the kernel's log of
-    a disk of the pool."""
+    """Devices with work that completed nothing; and what else but failed flushes the kernel logged of a disk of the
+    pool."""
     for leg in seen.counted.legs:
         if leg.stuck and seen.counted.seconds >= LONG_S:
             many = "one I/O" if leg.stuck == 1 else f"{leg.stuck} I/Os"

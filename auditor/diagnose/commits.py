@@ -108,8 +108,7 @@ MOST_LATE = 0.5  # share of the time; a trace that ends before that says nothing
 
 
 class Trace(NamedTuple):
-    """What the histograms come to. faults: why they are not believed. whole: the threads account for every traced
-    commit."""
+    """What the histograms come to. faults: why they are not believed. whole: the threads account for every commit."""
 
     threads: tuple[Thread, ...] = ()
     latency: Histogram = Histogram()
@@ -232,8 +231,7 @@ def mixed(counted: Counters, pool: Subject, facts: Facts) -> str:
 
 
 def disagree(counted: Counters, trace: Trace, lost: Sequence[Cause], late: float) -> tuple[str, ...]:
-    """Where the ZIL counted something else than the trace. It does not count syncs that do nothing. late: seconds by which
-    it was read later, at most."""
+    """Where the ZIL counted other than the trace. late: seconds by which it was read later, at most."""
     commits = counted.zil.commits
     if not trace.whole or commits is None or lost:
         return ()

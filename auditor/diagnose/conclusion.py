@@ -79,8 +79,7 @@ def _sentence(found: diagnosis.Diagnosis, shares: diagnosis.Shares, alone: bool)
 
 
 def _most(committers: Sequence[diagnosis.Committer]) -> str:
-    """Who spends most of the time in commits: a thread, or those of one name in one place with half of it; else how
-    many."""
+    """Who spends most time in commits: a thread, or those of one name and place with half of it; else how many."""
     alike: dict[tuple[str, str, str], list[diagnosis.Committer]] = {}
     for each in committers:
         alike.setdefault((label(each), each.within, each.dataset), []).append(each)
@@ -105,8 +104,7 @@ def label(committer: diagnosis.Committer) -> str:
 
 
 def diagnose(seen: Observation, facts: Facts) -> diagnosis.Diagnosis:
-    """Everything that follows from an observation. facts: of the audit of the same pool. Raises ValueError where a kstat is
-    not understood."""
+    """Everything that follows from an observation. facts: of the audit of the pool. Raises ValueError for a bad kstat."""
     counted = observation.counted(seen, facts)
     pool = Subject("pool", seen.pool)
     trace = traced(seen.traced, seen.before.at) if seen.traced else Trace()
@@ -203,8 +201,7 @@ def _parts(trace: Trace, counted: Counters, kind: str, seen: Observation) -> dia
 
 
 def _means(legs: Sequence[Leg]) -> tuple[float | None, float | None, float | None]:
-    """Nanoseconds of a write, of a flush, and of both where they are counted together: of each vdev its slowest leg,
-    weighted by its writes."""
+    """Nanoseconds of a write, a flush, and both together: of each vdev its slowest leg, weighted by its writes."""
     tops: dict[str, list[Leg]] = {}
     for leg in legs:
         if leg.writes:
@@ -313,8 +310,7 @@ class Scope(NamedTuple):
 def second(
     first: Moment, before: Moment, after: Moment, wanted: Scope, threads: Collection[int] | None
 ) -> diagnosis.Second:
-    """From one moment to the next. first: the one at the beginning. threads: of a process to which it is narrowed. None:
-    unknown."""
+    """From one moment to the next. first: at the beginning. threads: of a process. None: unknown."""
     taken = max(after.reading.at - before.reading.at, 0.0)
     try:
         counted = _counted(before, after, wanted)
@@ -397,8 +393,8 @@ def _own(
     wanted: Scope,
     threads: Collection[int] | None,
 ) -> tuple[int | None, float | None]:
-    """Commits of the process, or to the dataset, and their mean. The counts since the beginning show which ZIL a dataset
-    has."""
+    """Commits of the process, or to the dataset, and their mean. The counts since the beginning show the ZIL of a
+    dataset."""
     if threads is not None:
         if not is_true(
             wanted.facts.get(HOST, "all_processes")

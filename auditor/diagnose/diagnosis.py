@@ -11,8 +11,7 @@ from auditor.verify.result import Histogram, Slice, Txg
 
 
 class Row(NamedTuple):
-    """Something that was counted. counted: None where unknown. mean_ns: None where not timed. why: why either is missing,
-    or empty."""
+    """Something that was counted. counted, mean_ns: None where unknown, or not timed. why: the reason, or empty."""
 
     what: str
     counted: int | None
@@ -69,8 +68,7 @@ class Parts(NamedTuple):
 
 
 class Share(NamedTuple):
-    """what: queue, pipeline, data write, log write, flush, log write and flush, wake-up or unexplained. part: of the commit, 0
-    to 1."""
+    """what: queue, pipeline, data write, log write, flush, log write and flush, wake-up, unexplained. part: 0 to 1."""
 
     what: str
     ns: float
@@ -78,7 +76,7 @@ class Share(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """shares: they add up to the commit. overlap: by how much the parts exceed it. why_not: why they explain nothing, or
+    """shares: add up to the commit. overlap: by how much the parts exceed it. why_not: why they explain nothing, or
     empty."""
 
     shares: tuple[Share, ...]

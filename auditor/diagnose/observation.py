@@ -59,8 +59,8 @@ class Process(NamedTuple):
 
 
 class DatabaseAnswer(NamedTuple):
-    """What the database of --db said. engine: its word. said: JSON of :mod:`auditor.host.sql_watch`. fault: why it said
-    nothing, or empty."""
+    """The answer of the database of --db. said: JSON of :mod:`auditor.host.sql_watch`. fault: why there is none, or
+    empty."""
 
     engine: str
     said: str
@@ -162,8 +162,7 @@ class Leg(NamedTuple):
 
     @property
     def block_ns(self) -> float | None:
-        """The cost of one log block: its write, and the flush after it; with fewer flushes than writes its share of
-        them."""
+        """One log block: its write, and the flush after it; with fewer flushes than writes its share of them."""
         if self.both_ns is not None:
             return self.both_ns
         each = min((self.flushes or 0) / self.writes, 1.0) if self.writes else 0.0

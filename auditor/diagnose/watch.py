@@ -60,8 +60,7 @@ def ending() -> Iterator[Callable[[], bool]]:
 
 
 def wait(until: float, over: Callable[[], bool]) -> None:
-    """Until this time of the monotonic clock, or until it is over. A sleep continues after a signal, so it is cut into
-    slices."""
+    """Until this time of the monotonic clock, or until over. In slices: a sleep continues after a signal."""
     while (left := until - time.monotonic()) > 0 and not over():
         time.sleep(min(left, SLICE_S))
 
@@ -199,8 +198,7 @@ def _tracing(wanted: bool) -> Iterator[tuple[tracing.Look | None, Callable[[list
 def _ticks(
     seconds: float, look: Callable[[], Tick | None], over: Callable[[], bool], progress: Progress | None
 ) -> Iterator[Tick]:
-    """One look a second, until it is over. After a long one the next comes later: looking takes a quarter of the time at
-    most."""
+    """One look a second, until over; later after a long one: looking takes a quarter of the time at most."""
     started = time.monotonic()
     next_, took = 0, 0.0
     while (done := time.monotonic() - started) < seconds and not over():

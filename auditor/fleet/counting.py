@@ -198,8 +198,8 @@ def named(recording: str) -> Iterator[str]:
 
 
 def place(recording: str, host: str) -> str:
-    """Where a recording comes from: empty for all that are called like the host; else its path without dates. A name that
-    is a place means no other."""
+    """Where a recording comes from: empty if it is called like the host (no name is a place of another); else without
+    dates."""
     if not recording or host in named(recording) or f"/{undated(recording)}".endswith(f"/{host}"):
         return ""
     return re.sub(_DATE, "", recording)
@@ -212,8 +212,7 @@ def folder_of(recording: str, host: str) -> str:
 
 
 def undated(recording: str) -> str:
-    """The path of a recording without dates and ending: the same for each recording of one host. Of a file that is only a
-    date: its folder."""
+    """The path of a recording without dates and ending, alike for each of one host; of a mere date its folder."""
     path = PurePosixPath(recording)
     parts = (
         _DATED.sub("", re.sub(rf"^{_DATE}$", "", each)) for each in (*path.parent.parts, _ARCHIVE.sub("", path.name))
@@ -260,8 +259,8 @@ class Host:
 
 @dataclass(slots=True)
 class Line:
-    """One line of a table: the hosts where it fails, and where it is unknown. severity: the most severe. title: of a
-    failure, if any."""
+    """One line of a table: hosts where it fails, where it is unknown. severity: the most severe. title: of a failure, if
+    any."""
 
     severity: Severity = "low"
     title: str = ""
@@ -337,8 +336,7 @@ class Fleet:
         return [host for host in self.hosts if newest - host.seen.taken > OLD]
 
     def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
-        """As of a check; a host that was not judged may be as bad as any. EXIT_USAGE where more places were left aside than
-        count."""
+        """As of a check; an unjudged host may be as bad as any. EXIT_USAGE where more places were left aside than count."""
         if self.aside > len(self.hosts):
             return EXIT_USAGE
         every: list[tuple[Severity, bool]] = [("critical", False)] * bool(self.absent)
@@ -348,8 +346,7 @@ class Fleet:
 
 
 def fleet(read: Read, before: Read | None, now: float) -> Fleet:
-    """What the rows come to. read, before: give the lines, from the beginning; before: of an earlier time. now: seconds
-    since the epoch. Raises BadRows."""
+    """What the rows come to. read, before (of an earlier time): give the lines from the beginning. Raises BadRows."""
     seen = looks(rows(read()), now)
     hosts = {name: Host(look) for name, look in seen.newest.items()}
     absent = [each for each in seen.absent if each.kind != "duplicate"]

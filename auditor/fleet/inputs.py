@@ -55,8 +55,7 @@ class Inputs(NamedTuple):
 
 
 def find(words: Iterable[str]) -> Inputs:
-    """A word that means no recording is an input too: the report says why it cannot be judged. Raises TooMany, NoStore or
-    OSError."""
+    """A word that means no recording is an input too, which cannot be judged. Raises TooMany, NoStore or OSError."""
     walk = _Walk()
     every: dict[str, Input] = {}
     for word in words:

@@ -233,8 +233,7 @@ class Child:
 
 
 def run(number: int) -> None:
-    """In the process: names come through this descriptor, lines go back, until the other end closes or is idle: a worker of
-    a cluster outlives its clients."""
+    """In the process: names come through this descriptor, lines go back, until the other end closes or is idle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal means the parent, which ends us
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     least = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)

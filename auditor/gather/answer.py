@@ -286,8 +286,7 @@ BEFORE_DEADLINE = f"{LATE} before"
 
 
 class ByName:
-    """One question that is asked again. of: how many datasets there are, 0 while unknown; put: how many of them were asked
-    about."""
+    """One question that is asked again. of: number of datasets, 0 while unknown; put: how many were asked about."""
 
     def __init__(self, request: Run, reply: Capture) -> None:
         self._request = request
@@ -378,8 +377,7 @@ class ByName:
             self._why = harmless(reply.stderr.decode("utf-8", "replace").strip().partition("\n")[0])[:200]
 
     def _believed(self, reply: Capture, named: Callable[[str], bool]) -> Capture:
-        """The rows that nothing in it contradicts. Without values of several lines: next to those of other answers they
-        could look like rows."""
+        """The rows that nothing in it contradicts, without values of several lines: they could look like rows."""
         if not self._request.free_text:
             return reply
         every, contradicted = _records(reply, named)

@@ -61,8 +61,7 @@ class Gatherer:
                     self._put(key, request)
 
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
-        """Wait for the answers of these sources (all, when None) and store them by source and subject: the first that gives
-        a fact counts."""
+        """Wait for the answers of these sources (all, when None) and store them; the first that gives a fact counts."""
         wanted = (key for key in self._questions if names is None or key[0] in names)
         keys = sorted(wanted, key=lambda key: (self._order[key[0]], key[1]))
         for key in keys:
@@ -184,8 +183,7 @@ def question_text(title: str, request: Run | Read, subject: Subject, datasets: i
 
 
 def fill(gatherer: Gatherer, facts: Facts) -> None:
-    """Every missing fact of a source becomes Unknown, with that source's reason: of several sources the first that applies
-    to the subject."""
+    """Every missing fact becomes Unknown, with the reason of the first of its sources that applies to the subject."""
     roots: dict[Subject, dict[Subject, None]] = {}  # by pool: of many pools no dataset is compared with all roots
     for name, subject in gatherer.answers:
         if gatherer.sources[name].per == "target":

@@ -97,8 +97,7 @@ def _called(what: str, name: str) -> str:
 
 
 def _in_turns(disks: Iterable[GuestDisk], held: Mapping[str, object]) -> list[tuple[int, GuestDisk]]:
-    """(its place among the disks of its guest, a disk): the first of each, then the second, so that a guest with many
-    delays no other."""
+    """(its place among the disks of its guest, a disk): first disks first, so that a guest with many delays no other."""
     counted, found = Counter[str](), list[tuple[int, GuestDisk]]()
     for disk in disks:
         if disk.process in held:
@@ -284,8 +283,7 @@ class _Users:
             self.by[dataset.name][seen] = _called("container", found[1])
 
     def at_start(self) -> Mapping[str, Mapping[Evidence, str]] | Unknown:
-        """By dataset; unknown where one of their disks cannot be followed, or the guests of the host are not seen from a
-        container."""
+        """By dataset; unknown where a disk cannot be followed, or guests are not seen from a container."""
         every, disks = self.facts.get(HOST, "all_processes"), self.facts.get(HOST, "guests_set_to_drop")
         if unseen := [each for each in (every, disks) if isinstance(each, Unknown)]:
             return unseen[0]
@@ -365,8 +363,7 @@ def more(count: int) -> Sequence[Evidence]:
 
 
 def mapped_in_volumes(holders: Holders) -> Mapping[str, Sequence[str]] | Unknown:
-    """By dataset; unknown where a device of LVM or multipath does not lead to its disks. (man 8 dmsetup: the UUID begins
-    with the subsystem)"""
+    """By dataset; unknown where a device does not lead to its disks. (man 8 dmsetup: how the UUID begins)"""
     inventory = holders.inventory
     found: dict[str, list[str]] = defaultdict(list)
     if not layers.are_devices_read(inventory):

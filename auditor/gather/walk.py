@@ -143,8 +143,7 @@ def _option_facts(wanted: LookOptions) -> list[Fact]:
 def _roots(
     gatherer: Gatherer, facts: Facts, inventory: Facts, host: Host, names: Sequence[str]
 ) -> tuple[tuple[Subject, ...], Sequence[str]]:
-    """The datasets that the names mean, or the root dataset of every imported pool; and all imported pools, as far as they
-    can be listed."""
+    """The datasets that the names mean, or the roots of all imported pools; and these pools, as far as they are listed."""
     gatherer.settle(facts, ["zpool_list", "zfs_version", "zfs_userland"])
     pools = witnesses.pool_names(facts)
     if not names:
@@ -213,8 +212,7 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
 
 
 def _platform(facts: Facts) -> Fact:
-    """Which platform it is, by its kernel where that tells, else by what os-release says: TrueNAS and Proxmox VE call
-    themselves Debian there."""
+    """Its platform, by the kernel where that tells, else by os-release: TrueNAS and Proxmox VE say Debian there."""
     ids, kernel = facts.get(HOST, "os_ids"), facts.get(HOST, "kernel_release")
     name = platforms.here(ids.words(), kernel.word())
     if isinstance(kernel, Unknown):

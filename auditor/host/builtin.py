@@ -195,8 +195,7 @@ _ESCAPED = re.compile(rb"\\x(5c|[89a-f][0-9a-f])")
 
 
 class Record(NamedTuple):
-    """number: counts all records since the start, also those of programs. us: microseconds since the start. text: the first
-    line."""
+    """number: of all records since the start. us: microseconds since the start. text: the first line."""
 
     number: int
     us: int

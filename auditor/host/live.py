@@ -413,8 +413,8 @@ _PROCESS = re.compile(r"/proc/(?:\d+|self)/(environ|maps|cmdline|status|stat)")
 
 
 def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
-    """The part of a file that is kept, or None. name: its path. wide: one of many that a pattern means. Lines of a
-    configuration keep their number."""
+    """The part of a file that is kept, or None. wide: one of many of a pattern. Lines of a configuration keep their
+    number."""
     if PROCESS_ROOT.match(name):
         last = name.rpartition("/")[2]
         if "*" in last:  # sizes of blocks, and how many files have them; a question mark for any other line

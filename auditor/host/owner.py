@@ -46,8 +46,7 @@ class Accounts:
         self._here = _namespace("self")
 
     def of(self, number: str) -> int:
-        """0 for root's; the higher, the more users may be one: who can choose among many uids comes last. ENDED for a
-        process that has."""
+        """0 for root's; higher for who can choose among more uids, and so comes later. ENDED for an ended process."""
         if (uid := user(number)) is None:
             return ENDED
         for first, count in self._ranges:
@@ -107,8 +106,7 @@ class Others:
         self._lock = threading.Lock()
 
     def process(self, number: str) -> int:
-        """A descriptor of /proc/NUMBER, always the same: where the number goes to another process, it leads nowhere. Raises
-        OSError."""
+        """A descriptor of /proc/NUMBER, always the same: it never leads to another process. Raises OSError."""
         with self._lock:
             if number not in self._held:
                 self._held[number] = os.open(f"/proc/{number}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -394,8 +392,7 @@ class _Look:
         return [each for _, each in sorted(rest, key=lambda each: each[0])]
 
     def _had_enough(self, path: str, seconds: float, size: int, count: int) -> bool:
-        """Whether the user of this process, with so much time and text, had his whole share. That it takes long is never
-        root's fault."""
+        """Whether the user of this process had his whole share. That it takes long is never root's fault."""
         if seconds <= SLOW_S and size <= SHORT and count <= 1:
             return False
         if (account := self._accounts.of(_number(path))) == ENDED:

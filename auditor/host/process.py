@@ -282,8 +282,7 @@ def find_program(names: Iterable[str], path: tuple[str, ...] = PATH) -> tuple[st
 
 
 def refusal(program: str) -> str:
-    """Why a program is not run, or empty. It starts by its own name, links and all: many programs look at what they are
-    called."""
+    """Why a program is not run, or empty. It starts by its own name: many programs look at what they are called."""
     try:
         node, _ = trust.locate(program)
     except OSError as error:

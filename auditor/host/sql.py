@@ -311,9 +311,8 @@ def fault(engine: str, dsn: str) -> str:
 
 
 def answer(engine: str, dsn: str) -> str:
-    """JSON: engine, version, the settings, and "process" (a number) with its "name", or "unseen" (why there is none).
-
-    Raises what the driver raises; no error shows more than the driver's own words."""
+    """JSON: engine, version, settings, and "process" (a number) with its "name", or "unseen" (why). Raises as the
+    driver."""
     import json
 
     return json.dumps((postgres if engine == "postgres" else mysql)(dsn), indent=1, sort_keys=True) + "\n"

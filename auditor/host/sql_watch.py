@@ -48,8 +48,7 @@ class Answer(NamedTuple):
 
 @contextlib.contextmanager
 def watching(wanted: Connection, seconds: float) -> Iterator[Callable[[], Answer]]:
-    """Once it has begun (or could not) the server is asked; gives what ends it and returns its answer. Nothing of it
-    remains."""
+    """Asks the server within the block; gives what ends it and returns its answer. Nothing of it remains."""
     own = sql.importable(wanted.engine)
     tool, fault = (sys.executable, "") if own else process.find_program(("python3",))
     if fault:
@@ -107,8 +106,7 @@ def script_of() -> str:
 
 
 def watch(engine: str, dsn: str, seconds: float) -> str:
-    """Raises what the driver raises where the server could not be asked at all; once it was, an error ends the look, and is
-    told as ``ended``."""
+    """Raises what the driver raises where the server could not be asked; later errors end the look (``ended``)."""
     import json
     import os
     import signal
@@ -145,8 +143,7 @@ def watch(engine: str, dsn: str, seconds: float) -> str:
 
 
 def kind(error: Exception) -> str:
-    """What kind of error it is, without its words: OperationalError 08006, or ProgrammingError 1142. Those of zaudit itself
-    are told."""
+    """The kind of an error without its words: OperationalError 08006, ProgrammingError 1142. zaudit's own keep theirs."""
     import re
 
     if isinstance(error, UntrustedServer):

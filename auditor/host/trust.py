@@ -98,7 +98,7 @@ def resolve(path: str) -> str:
 
 
 def locate(path: str) -> tuple[int, str]:
-    """(descriptor that opens nothing, path without links) of what no one else can have put there or can change. Raises as
+    """(descriptor that opens nothing, path without links) of what only root and this user control. Raises as
     :func:`resolve`."""
     node, real = walk(_absolute(path), strict=True)
     try:
@@ -319,8 +319,7 @@ class NoPlace(Stop):
 
 @contextmanager
 def held(path: str, *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder, for the length of the block. make: missing folders, for their owner alone. Raises
-    NoPlace."""
+    """A descriptor of the folder within the block. make: missing folders, for their owner alone. Raises NoPlace."""
     try:
         node, _ = walk(path, strict=False, make=make_folder if make else None)
         with Closing(node):

@@ -405,8 +405,7 @@ def begin(state: State) -> State:
 
 
 def examine(state: State, key: bytes, host: Host, *, gone: bool = False) -> Campaign:
-    """Check what is left of the last session, tell the witness, keep the record. gone: a pool that is not imported did not
-    come back. Raises Stop."""
+    """Check the last session, tell the witness, keep the record. gone: an absent pool did not come back. Raises Stop."""
     if not state.session:
         raise NoRun("this run has not written yet: zaudit powercut start")
     hello = {"boot": ledger.boot_id(), "machine": machine(), "checks": True}

@@ -194,8 +194,7 @@ def _refuse_contents(found: Partition) -> None:
 
 
 def raw_layouts(found: Partition, mark: str, writers: int, *, control_only: bool) -> list[tuple[Layout, Profile]]:
-    """The streams on a partition, one behind the other, from the first MiB on: writers that flush, and the control. Raises
-    TargetError where they do not fit."""
+    """The streams on a partition, from the first MiB on: writers that flush, and the control. Raises TargetError."""
     profiles = [*([] if control_only else [RAW] * writers), CONTROL]
     layouts, base = [], MARGIN
     for number, profile in enumerate(profiles):

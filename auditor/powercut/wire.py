@@ -212,8 +212,7 @@ class Stream:
 
 @dataclass
 class Session:
-    """From HELLO on. A session that opens streams ends with STOP, or by a power cut; one that does not reports what it
-    found."""
+    """From HELLO on. A session with streams ends with STOP, or by a power cut; one without reports what it found."""
 
     number: int
     hello: dict[str, Any]

@@ -526,8 +526,7 @@ def _members_of(manifest: bytes) -> Iterator[str]:
 
 
 def _move(new: int, names: list[str], path: Path, folder: int, old: set[str]) -> None:
-    """The members of a folder into another, in place of these old ones; without a manifest meanwhile, so that a mixture is
-    no recording."""
+    """The members of a folder into another, in place of the old ones; without a manifest meanwhile."""
     with Closing(inside(path.name, folder)) as within:
         there = set(user_files.names(within, ENTRY_LIMIT))
         if foreign := sorted(there.intersection(names) - old):

@@ -98,9 +98,8 @@ COMMON = frozenset(
 
 
 def identities(texts: Iterable[tuple[tuple[str, ...], bytes]]) -> tuple[set[bytes], set[bytes], set[re.Pattern[bytes]]]:
-    """What is to be replaced wherever it stands; what only where it is spelt; and the patterns that found the latter.
-
-    texts: (command or nothing, text)."""
+    """What to replace anywhere; what only where spelt; and the patterns of the latter. texts: (command or nothing,
+    text)."""
     found: set[bytes] = set()
     short: set[bytes] = set()
     guesses: set[bytes] = set()
@@ -245,8 +244,7 @@ def _made(value: bytes, key: bytes, attempt: int) -> bytes:
 
 
 def replacer(words: Mapping[bytes, bytes], parts: Mapping[bytes, bytes]) -> Callable[[bytes], bytes]:
-    """Replaces by the mappings, the longest first. words: only where no letter or digit touches them. parts: anywhere, but
-    a number is no part of a longer number."""
+    """Replaces, the longest first. words: where no letter or digit touches them. parts: anywhere, numbers whole."""
     numbers = {each for each in parts if each.isdigit()}
     kinds = (
         (rb"%s", parts.keys() - numbers),
@@ -263,8 +261,7 @@ def replacer(words: Mapping[bytes, bytes], parts: Mapping[bytes, bytes]) -> Call
 
 
 def any_of(words: Iterable[bytes]) -> bytes:
-    """A regular expression for any of the words, the longest first: a tree of their beginnings, so that its speed does not
-    depend on their number."""
+    """A regular expression for any of the words, the longest first: a tree of their beginnings, fast for many words."""
     root: _Tree = {}
     for word in words:
         here = root

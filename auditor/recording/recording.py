@@ -343,8 +343,7 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
 
 
 class _Members:
-    """The manifest, and the answers, each to one question: a small archive could have one parsed 100,000 times. The values
-    of all together are bounded."""
+    """The manifest, and the answers, each to one question: else a small archive could be parsed 100,000 times."""
 
     def __init__(self, content: Mapping[str, bytes]) -> None:
         self._left = dict(content)

@@ -68,8 +68,7 @@ class Failure(NamedTuple):
 
 
 def logged_of(logged: KernelLines, disks: Sequence[str], facts: Facts) -> tuple[tuple[Failure, ...], str]:
-    """What failed on these disks; where nothing did, why it still may have. Raises ValueError for lines that are not
-    understood."""
+    """What failed on these disks; else why something may have. Raises ValueError for lines that are not understood."""
     counted = _counted(logged, disks, facts)
     failed = tuple(_failed(counted))
     return failed, "" if failed else "; ".join((*_doubts(counted), *filter(None, [logged.missing])))
@@ -125,8 +124,7 @@ def of_pool(runs: Sequence[FioRun], pool: Subject) -> Iterator[str]:
 
 
 def away(runs: Sequence[FioRun], pool: Subject) -> dict[str, str]:
-    """Vdevs that OpenZFS did not write to before or after the runs (zpool status), with a sentence: the other legs answer
-    for what they missed."""
+    """Vdevs that were not written to before or after the runs, with a sentence: the other legs answer for them."""
     before, after = _states(runs, pool)
     return {
         name: f"it was {harmless(before[name].state)} before the runs and {harmless(row.state)} after them"

@@ -32,8 +32,7 @@ class HeatMap(NamedTuple):
 
 
 def heat_map(run: Run, columns: int, rows: int, *, fine: bool = False) -> HeatMap | None:
-    """A run in at most so many columns (whole slices together) and rows; None without a timeline. fine: rows of equal
-    height, for a drawing with its own axis."""
+    """A run in at most so many columns (whole slices) and rows; None without a timeline. fine: rows of equal height."""
     slices = sorted((each for each in run.timeline if each.to_s > each.at_s), key=lambda each: each.at_s)
     merged = together(each.syncs for each in slices)
     if not merged.counts or columns < 1:
@@ -96,8 +95,7 @@ def row_of(ns: float, levels: Sequence[float]) -> int:
 
 
 class Point(NamedTuple):
-    """A point of the percentile curve. x: log10 of 1/(1-q): 90 % is 1, 99.9 % is 3. judged: enough samples lie beyond
-    it."""
+    """Of the percentile curve. x: log10 of 1/(1-q): 90 % is 1, 99.9 % is 3. judged: enough samples lie beyond."""
 
     x: float
     ns: int
@@ -139,8 +137,7 @@ SHADES_SAY = "░ some ▒ over 2 % ▓ over 10 % █ over 30 % of the syncs in 
 
 
 def heat_map_lines(run: Run, width: int, rows: int = 14) -> Drawing | None:
-    """Time from left to right, latency upwards on a log axis; below, when transaction groups synced. None without a
-    timeline."""
+    """Time to the right, latency upwards on a log axis; below, transaction groups. None without a timeline."""
     room = max(width - LABEL - 2, 10)
     drawn = heat_map(run, room, rows)
     if drawn is None:

@@ -328,8 +328,8 @@ INTERVALS = tuple(size << 10 for size in (100 * 1024, 10 * 1024, 1024, 256, 64, 
 
 
 class Step(NamedTuple):
-    """The amount written once a trial. every: bytes between two fdatasyncs; 0: one at the end; None: never. seconds: of
-    each trial."""
+    """The amount once a trial. every: bytes between two fdatasyncs; 0: one at the end; None: never. seconds: of each
+    trial."""
 
     every: int | None
     seconds: tuple[float, ...]
@@ -396,8 +396,7 @@ def _unfit_sweep(sweep: Sweep, ends: Sequence[Step], steps: Sequence[Step]) -> s
 
 
 def _crossing(end: Step, steps: Sequence[Step]) -> int | None:
-    """Where the syncs, by the medians, take as long as the writing; None when no two steps enclose it. Interpolates log
-    interval against log time added."""
+    """Where the syncs, by the medians, take as long as the writing, interpolated in logarithms; None when not enclosed."""
     limit = (TIMES - 1) * end.median_s
     for large, small in pairwise(steps):
         below, above = large.median_s - end.median_s, small.median_s - end.median_s

@@ -215,8 +215,7 @@ def _text(file: IO[bytes]) -> str:
 
 
 def within_limit(pid: int, limit: int) -> bool:
-    """Whether a process wrote no more bytes. The owner of the place owns fio too, and can make the question hang: that
-    counts as more."""
+    """Whether a process wrote no more bytes. The owner of the place can make the question hang: that counts as more."""
     return within(Time.of(WRITTEN_S), lambda: written(pid) <= limit, lambda why: False)
 
 

@@ -46,8 +46,7 @@ def version(text: str) -> tuple[int, int]:
 
 
 def documents(text: str) -> list[dict[str, Any]]:
-    """All documents, in the order of printing; fio prints warnings between them. Raises FioError when there is none, or one
-    is cut off."""
+    """All documents in order; fio prints warnings between them. Raises FioError for none, or one that is cut off."""
     decoder, found, at = json.JSONDecoder(), [], 0
     while (start := _next_document(text, at)) >= 0:
         try:
@@ -149,8 +148,8 @@ FAILED = re.compile(r"\) += -1 E[A-Z0-9]++ \([^()]*+\)$")
 
 
 def parse(text: str, marks: Iterable[str]) -> Syscalls:
-    """Counts of successful calls on files whose path holds one of the marks. Raises ValueError when strace traced no
-    call."""
+    """Counts of successful calls on files with one of the marks in their path. Raises ValueError for a trace without
+    calls."""
     wanted = tuple(marks)
     counts = {"write": 0, "fsync": 0, "fdatasync": 0}
     opened: list[tuple[str, ...]] = []
@@ -477,8 +476,7 @@ def sweep_steps(amount: int, limit: int) -> Iterator[Step]:
 
 
 def sweep_of(runs: Iterable[FioRun]) -> Sweep | None:
-    """What the runs of a sweep took, None when there are none. Raises FioError when one failed, or when they wrote
-    different amounts."""
+    """What the runs of a sweep took, None for none. Raises FioError when one failed, or the amounts differ."""
     seconds: dict[str, list[float]] = {}
     amounts: set[int] = set()
     for ran in runs:

@@ -143,8 +143,7 @@ def _group(uid: int) -> int:
 
 
 def enter(place: Place, parent: int) -> int:
-    """A descriptor of the folder of a place, in a held one. Raises FileNotFoundError where nothing has its name,
-    ReplacedPlace where something else has."""
+    """A descriptor of the folder of a place, in a held one. Raises FileNotFoundError or ReplacedPlace."""
     try:
         folder = os.open(os.path.basename(place.path), FOLDER, dir_fd=parent)
     except FileNotFoundError:
@@ -310,8 +309,7 @@ def _device(here: OpenPlace) -> Iterator[int]:
 
 
 def remove(place: Place, zfs: Command) -> None:
-    """Remove only files of ours, and only the zvol that was made; what is gone is no error. Raises PlaceError, and then
-    keeps the record."""
+    """Remove files of ours and the zvol; what is gone is no error. Raises PlaceError, and then keeps the record."""
     names = {"directory": f"{PREFIX}{place.id}", "zvol": f"link-{place.id}"}
     if not ID.fullmatch(place.id) or os.path.basename(place.path) != names.get(place.kind):
         raise PlaceError(f"{place.path} is not a place that zaudit uses: the record is damaged")

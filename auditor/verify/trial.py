@@ -165,8 +165,8 @@ def grown(before: Counts, after: Counts) -> Counts:
 
 
 def zil(before: Reading, after: Reading, dataset: str) -> tuple[Zil | None, dict[str, int] | None]:
-    """(the ZIL counters of the dataset, commits of the other datasets of the pool). Where datasets are not counted apart
-    (2.1): those of all pools, and None."""
+    """(the ZIL counters of the dataset, commits of the pool's others); where not counted apart (2.1) all pools', and
+    None."""
     earlier, later, row = objsets(before), objsets(after), ROWS["commits"]
     if not any(row in counts for counts in (*earlier.values(), *later.values())):
         together = grown(table(before, ZIL_PATH), table(after, ZIL_PATH))

@@ -136,8 +136,7 @@ def _facts(
 
 
 def _chain_facts(run: Run, seen: Chain, platform: str) -> Iterator[tuple[str, Judged]]:
-    """Whether it was followed, and the devices that lacked flushes: their writes survive a crash of the host, which leaves
-    the drives their power."""
+    """Whether it was followed, and the devices that lacked flushes: a crash of the host leaves the drives their power."""
     if run.purpose != "log":
         for name in ("followed", "unflushed"):
             yield name, unknown(f"run {run.name}: only the log run is followed")
@@ -313,8 +312,7 @@ def judge(
     *,
     failed_only: bool = False,
 ) -> VerifyResult:
-    """Everything that follows from a trial. Adds the facts of the runs to seen. failed_only: as in
-    :func:`auditor.audit.judge`. Raises ProfileError."""
+    """Everything that follows from a trial; seen gets the facts of the runs. Raises ProfileError."""
     asked, runs, followed = _read(seen.facts, trial)
     seen.facts.put_all(run_facts(trial, runs, asked, followed, seen.facts))
     pool = Subject("pool", trial.dataset.partition("/")[0])
@@ -552,8 +550,7 @@ def _wear(planned: fio.Plan, seen: audit.Look) -> list[str]:
 def keep(
     host: Host, path: Path | None, targets: tuple[str, ...], options: audit.Options, rules: Iterable[Rule], text: str
 ) -> Exception | None:
-    """Write the answers of a recording host, and the text; the error, to be raised after the report. Nothing where nothing
-    is to be recorded."""
+    """Write the answers of a recording host, and the text. Returns the error, to be raised after the report."""
     if not isinstance(host, recording.RecordingHost) or not path:
         return None
     taken = host.recording(targets, options.words(), __version__, digest(rules))

@@ -46,8 +46,7 @@ def answer(chain: result.Chain) -> tuple[str, str]:
 
 
 def left_to_believe(chain: result.Chain, report: Report | None) -> str:
-    """What a power cut still relies on where every sync was followed. Empty where it was not, or where the table shows a
-    loss."""
+    """What a power cut still relies on where every sync was followed. Empty where it was not, or a loss is shown."""
     if chain.outcome != "TRACED" or report is None:
         return ""
     power = phrases.of_a_cut(report.columns)

@@ -91,8 +91,7 @@ class Reader:
         os.close(self._descriptors)
 
     def read(self, pattern: str, content: bool) -> None:
-        """Say what there is of a pattern: ``*`` for any part of a name. content: whether text is wanted, else links and the
-        devices of folders."""
+        """Say what there is of a pattern (``*``: any part of a name). content: text, else links and devices of folders."""
         several, there = "*" in pattern, False
         try:
             paths, unlisted = self._expand(pattern) if several else ([pattern], {})
@@ -144,8 +143,7 @@ class Reader:
             self._said(ERROR, pattern, NONE)
 
     def _block(self, path: str) -> int | None:
-        """The size of a file's blocks, 0 where it has no more than one; None for what is no file. Raises OSError for a
-        link."""
+        """The size of a file's blocks, 0 where it has one at most; None for no file. Raises OSError for a link."""
         try:
             file = self._opened(path, os.O_NOFOLLOW)
         except (FileNotFoundError, NotADirectoryError):
