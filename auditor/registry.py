@@ -6,39 +6,21 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Literal, cast, get_args
 
+from auditor import data
 from auditor.databases import paths
 from auditor.facts import Kind, Spec
 from auditor.gather import layers, users, walk
-from auditor.model import (
-    database,
-    dataset,
-    disk,
-    fault_log,
-    flushes,
-    intent_log,
-    kernels,
-    next_boot,
-    pool,
-    release,
-    vdev,
-    write_cache,
-)
 from auditor.model.derivation import Derivation
 from auditor.sources import block_tree
 from auditor.sources import sources as sources
 from auditor.sources.source import Source
 
-# all of auditor/model that derive facts
-MODULES = (
-    *(database, dataset, disk, flushes, intent_log, fault_log, kernels),
-    *(next_boot, pool, release, vdev, write_cache),
-)
-
 
 @cache
 def derivations() -> tuple[Derivation, ...]:
-    found = (each for module in MODULES for each in vars(module).values() if isinstance(each, Derivation))
-    return tuple(dict.fromkeys(found))
+    """Of all modules of auditor/model."""
+    values = (each for module in data.modules("auditor.model") for each in vars(module).values())
+    return tuple(dict.fromkeys(each for each in values if isinstance(each, Derivation)))
 
 
 def specs(source: Source) -> list[tuple[tuple[Kind, str], Spec]]:

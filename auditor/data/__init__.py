@@ -12,7 +12,9 @@ import json
 import pkgutil
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 Document = Mapping[str, Any]  # of TOML
@@ -27,6 +29,12 @@ TOLD = frozenset({"impact", "why", "fix", "references", "conflicts", "unprovoked
 
 class TableError(ValueError):
     """A table that cannot be used; the text says which entry and why."""
+
+
+def modules(package: str, *others: str) -> tuple[ModuleType, ...]:
+    """The modules of a package, by name, without these others."""
+    found = pkgutil.iter_modules(import_module(package).__path__)
+    return tuple(import_module(f"{package}.{each[1]}") for each in found if each[1] not in others)
 
 
 def read(name: str) -> bytes:

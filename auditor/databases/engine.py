@@ -125,9 +125,10 @@ class InForce(Protocol):
 class Engine(ABC):
     """All that zaudit knows of one database engine. One that lacks what has no default here cannot be made.
 
-    name: the word that --db takes. title: as people write it. page_bytes: default page of its data files, 0 where they have
-    none. processes: names of its server. starters: other programs of its packages that
-    start it. before: regular expressions of programs that its service runs first, and that look at no mount.
+    name: the word that --db takes. title: as people write it. place: in lists for people; without one the last, by name.
+    page_bytes: default page of its data files, 0 where they have none. processes: names of its server. starters: other
+    programs of its packages that start it. before: regular expressions of programs that its service runs first, and that look
+    at no mount.
 
     settings: that are asked for. files: name (a pattern, as fnmatch has it) and form of its files. taken_over: how what a file
     says can come into force while the server runs; empty where it reads its files when it starts and never again. persists: a
@@ -146,6 +147,7 @@ class Engine(ABC):
 
     name: str
     title: str
+    place: int = 9
     page_bytes: int
     processes: tuple[str, ...]
     starters: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from auditor.facts import Spec
 
 class Etcd(Engine):
     name = "etcd"
+    place = 6
     title = "etcd bbolt"
     page_bytes = 4096  # etcd-io/bbolt: that of the operating system, on x86-64
     processes = ("etcd",)

@@ -29,6 +29,7 @@ _SAME = {
 
 class MongoDB(Engine):
     name = "mongodb"
+    place = 5
     title = "MongoDB WiredTiger"
     page_bytes = 32768  # WiredTiger manual: leaf_page_max
     processes = ("mongod",)

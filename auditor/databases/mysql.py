@@ -430,6 +430,7 @@ class InnoDB(Engine):
 
 class MySQL(InnoDB):
     name = "mysql"
+    place = 2
     title = "MySQL InnoDB"
     processes = ("mysqld",)
     maria = False
@@ -439,6 +440,7 @@ class MySQL(InnoDB):
 
 class MariaDB(InnoDB):
     name = "mariadb"
+    place = 3
     title = "MariaDB InnoDB"
     processes = ("mariadbd",)
     maria = True

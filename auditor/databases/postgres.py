@@ -104,6 +104,7 @@ def task(text: str) -> str:
 
 class PostgreSQL(Engine):
     name = "postgres"
+    place = 1
     title = "PostgreSQL"
     page_bytes = 8192  # PostgreSQL manual, Preset Options: block_size, unless it was built otherwise
     processes = ("postgres",)

@@ -62,6 +62,7 @@ class Redis(Engine):
     client = "redis-cli"
 
     name = "redis"
+    place = 7
     title = "Redis"
     page_bytes = 0  # its files are written from end to end (Redis manual, Persistence)
     processes = ("redis-server",)
@@ -128,6 +129,7 @@ class Valkey(Redis):
 
     client = "valkey-cli"
     name = "valkey"
+    place = 8
     title = "Valkey"
     processes = ("valkey-server",)
     default_file = "/etc/valkey/valkey.conf"

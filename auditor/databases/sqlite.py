@@ -27,6 +27,7 @@ class SQLite(Engine):
     """Of its servers there is nothing to say."""
 
     name = "sqlite"
+    place = 4
     title = "SQLite"
     page_bytes = 4096  # SQLite manual: PRAGMA page_size, since 3.12.0
     processes = ()

@@ -6,47 +6,18 @@ import re
 from collections.abc import Mapping
 from fnmatch import translate
 from functools import cache
-from types import ModuleType
 
+from auditor import data
 from auditor.host.request import Command, Read
 from auditor.sources.source import Keep, Source
-
-
-@cache
-def modules() -> tuple[ModuleType, ...]:
-    """Each with its SOURCES. They import this package, and are imported when somebody asks for all."""
-    from auditor.databases import paths, redis, servers, settings, sqlite
-    from auditor.sources import (
-        block_devices,
-        guests,
-        kernel_log,
-        kernel_module,
-        kstat,
-        machine,
-        mounts,
-        nvme,
-        raid,
-        shares,
-        smartctl,
-        udev,
-        units,
-        zfs,
-        zpool,
-        zpool_history,
-        zpool_status,
-    )
-
-    return (
-        *(block_devices, guests, kernel_log, kernel_module, kstat, machine, mounts, nvme, paths, raid, redis),
-        *(servers, settings, shares, smartctl, sqlite, udev, units, zfs, zpool, zpool_history, zpool_status),
-    )
 
 
 @cache
 def sources() -> Mapping[str, Source]:
     """Name -> source, those first whose word counts where several know a fact. Raises TypeError for a name given twice."""
     found: dict[str, Source] = {}
-    for each in (each for module in modules() for each in module.SOURCES):
+    modules = (*data.modules("auditor.databases"), *data.modules(__name__))
+    for each in (each for module in modules for each in getattr(module, "SOURCES", ())):
         if each.name in found:
             raise TypeError(f"there are two sources {each.name}")
         found[each.name] = each

@@ -18,7 +18,9 @@ from tests.make_zipapp import sums
 from tests.recorder.lower import lowered, older
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+AUDITOR = ROOT / "auditor"
 ENTRY = "auditor.recorder"
+LISTED = ("databases", "sources")  # packages whose modules are found by name
 ALONE = {"auditor.host.children.reader", "auditor.host.children.others"}  # of the process that reads for others
 TABLES = ("builds.toml", "drives.toml", "platforms.toml", "tunables.toml")  # that collectors read
 HEAD = '''\
@@ -131,7 +133,11 @@ def _part(name: str, text: str) -> str:
 def modules() -> dict[str, Path]:
     """Name -> file of the entry and of all that it imports."""
     found: dict[str, Path] = {}
-    todo = [ENTRY, *ALONE]
+    todo = [
+        ENTRY,
+        *ALONE,
+        *(f"auditor.{folder}.{each.stem}" for folder in LISTED for each in AUDITOR.glob(f"{folder}/*.py")),
+    ]
     while todo:
         name = todo.pop()
         path = _path(name)

@@ -8,8 +8,6 @@ from types import ModuleType
 from typing import Any
 
 import auditor
-from auditor import registry
-from auditor import sources as catalog
 
 AUDITOR = Path(__file__).parents[2] / "auditor"
 LAYERS = (  # the lowest first: a module knows those of its own room, and of the layers below; a room, or modules of one
@@ -133,19 +131,6 @@ def test_every_module_imports_only_what_is_below_it() -> None:
         module = ".".join(path.relative_to(AUDITOR).with_suffix("").parts)
         wrong += [f"{module} imports {name}" for name in forbidden(module, imports(path))]
     assert wrong == []
-
-
-def test_no_module_with_sources_or_derivations_is_left_out() -> None:
-    """They are listed, and their folders are not searched when zaudit starts."""
-    marks = {"sources": "\nSOURCES", "databases": "\nSOURCES", "model": "\n@derivation("}
-    there = {
-        f"auditor.{folder}.{path.stem}"
-        for folder, mark in marks.items()
-        for path in (AUDITOR / folder).glob("*.py")
-        if mark in path.read_text()
-    }
-    listed = [module.__name__ for module in (*catalog.modules(), *registry.MODULES)]
-    assert sorted(listed) == sorted(there)
 
 
 def test_a_report_knows_nothing_of_the_features_that_build_pages() -> None:
