@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import NamedTuple
 
 from auditor import data
 from auditor.data import releases
 from auditor.databases import ENGINES
 from auditor.databases.engine import Promise
-from auditor.durability.answers import Reason
 from auditor.durability.host import Dataset, Host, Key, Leg, Pool, Program, Store, Sync, Use, Vdev
-from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown
+from auditor.facts import HOST, Facts, Kind, Known, Subject, Unknown
 from auditor.model.stores import Pools, Reading, both, opposite, virtual_machine, zero
 
 SYNCS: Mapping[str, Sync] = {"standard": "standard", "always": "always", "disabled": "disabled"}
@@ -27,16 +25,6 @@ class Observation(NamedTuple):
     host: Host
     programs: Mapping[str, tuple[str, ...]]
     about: Mapping[str, tuple[Subject, ...]]
-
-
-def observe(facts: Facts) -> Host:
-    """What is in force."""
-    return read(Reading(facts)).host
-
-
-def next_boot(facts: Facts) -> Host:
-    """What the next boot puts in force: module parameters, files of databases, settings of guests."""
-    return read(Reading(facts, next_boot=True)).host
 
 
 class Storage:
@@ -382,34 +370,8 @@ class Databases:
         return what
 
 
-# The facts behind a reason of the model, whose evidence or remedy is shown.
-
-
-FILE = "grounds.toml"
 CALLED: tuple[Kind, ...] = ("pool", "dataset", "database")
 INSIDE: tuple[Kind, ...] = ("vdev", "leaf")
-
-
-@cache
-def facts_of() -> Mapping[str, tuple[str, ...]]:
-    """KIND.NAME of the facts of each element."""
-    table = data.table(FILE)
-    groups = {f"@{name}": names for name, names in table["groups"].items()}
-    return {
-        element: tuple(name for each in names for name in groups.get(each, [each]))
-        for element, names in table["elements"].items()
-    }
-
-
-def because(facts: Facts, observation: Observation, reason: Reason) -> tuple[Fact, ...]:
-    """The facts of its subject that were looked at; none where the reason is the event itself."""
-    wanted = facts_of().get(reason.element, ())
-    found = list[Fact]()
-    for subject in dict.fromkeys((HOST, *subjects(facts, observation, reason.subject))):
-        own = facts.of(subject)
-        names = (each.partition(".")[2] for each in wanted if each.startswith(f"{subject.kind}."))
-        found += (Fact(subject, name, own[name]) for name in names if name in own)
-    return tuple(found)
 
 
 def subjects(facts: Facts, observation: Observation, name: str) -> Iterator[Subject]:

@@ -33,7 +33,6 @@ def keep_module_list(text: str) -> str:
 TEXTS = ("zfs_deadman_failmode",)
 COMPUTED = {  # without a default that a release has: not in tunables.toml
     "zfs_vdev_disk_classic": "1: the old way to submit I/O to disks",
-    "zfs_initialize_value": "what free space is filled with",
     "spl_hostid": "the host id when set by hand",
     "zfs_wrlog_data_max": "most log data of unwritten TXGs, bytes",
     "zfs_dirty_data_max": "most dirty data, bytes",

@@ -99,7 +99,6 @@ SCHEMAS = {
         "bug": TEXT, "does": one_of(*releases.DOES), "uses": many(one_of(*USES)), "affected": TEXT, "subject": TEXT,
         "issues": NUMBERS}, panic=CODES, fault=CODES, hung=many(TEXTS, 1), unreleased=FLAG,
         until={"type": "string", "pattern": r"^[^(]+$"})),
-    "grounds.toml": table({}, groups=by_name(LINES), elements=by_name(LINES)),
     "platforms.toml": table({"platform": {
         "type": "object", "required": ["name"], "additionalProperties": LINE, "properties": {
             "ids": LINES, "kernel": LINES, "packages": many({"type": "string", "pattern": "^[^=]+=[^=]+$"})}}}),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from auditor import registry
 from auditor.durability.host import EventName, Host, Question
-from auditor.durability.repairs import ELEMENTS
 from auditor.durability.table import Judge
 from auditor.facts import HOST, Fact, Facts, Subject, Value, unknown
 from auditor.model.stores import Reading
-from auditor.model.whole_host import because, facts_of, next_boot, observe, read
+from auditor.model.whole_host import read
 from tests.model.whole_hosts import PROPERTIES, Made
 
 KERNEL = {"crash", "power", "power+drive", "power+log"}
@@ -42,6 +38,14 @@ INNODB: dict[str, Value] = {
     "page_within_block": True,
     "log_splits_page": True,
 }
+
+
+def observe(facts: Facts, next_boot: bool = False) -> Host:
+    return read(Reading(facts, next_boot)).host
+
+
+def next_boot(facts: Facts) -> Host:
+    return observe(facts, next_boot=True)
 
 
 def healthy(**host: Value) -> Made:
@@ -532,34 +536,6 @@ def test_guest_that_is_set_to_drop_flushes() -> None:
     made.dataset("tank/db", type="volume", flushes_dropped_at_start=("guest 101",))
     assert of(observe(made.facts), "crash") != "LOST"
     assert of(next_boot(made.facts), "crash") == "LOST"
-
-
-# -- the facts behind an answer -----------------------------------------------------------------------------------------
-
-
-def test_each_element_has_its_facts() -> None:
-    known = registry.registry()
-    assert ELEMENTS.keys() <= facts_of().keys()
-    assert [name for names in facts_of().values() for name in names if tuple(name.split(".")) not in known] == []
-
-
-@pytest.mark.parametrize(
-    ("subject", "change", "element", "fact"),
-    [
-        (DB, {"sync": "disabled"}, "commit", "sync"),
-        (L1, {"state": "OFFLINE"}, "present", "state"),
-        (D0, {"plp_failed": True, "volatile_cache": False}, "drive", "plp_failed"),
-        (PG, {"fsync": False}, "ask", "fsync"),
-        (HOST, {"zil_replay_disable_boot": 1}, "replay", "zil_replay_disable_boot"),
-    ],
-)
-def test_facts_behind_a_reason(subject: Subject, change: dict[str, Any], element: str, fact: str) -> None:
-    made = postgres(healthy())
-    made.put(subject, **change)
-    found = read(Reading(made.facts))
-    cells = Judge(found.host).table(found.host.programs["postgres 1"])
-    reasons = {each for cell in cells.values() for each in cell.why if each.element == element}
-    assert fact in {each.name for reason in reasons for each in because(made.facts, found, reason)}
 
 
 # -- growth -------------------------------------------------------------------------------------------------------------
