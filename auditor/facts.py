@@ -17,11 +17,8 @@ KINDS: tuple[Kind, ...] = ("host", "pool", "vdev", "leaf", "disk", "dataset", "d
 class Subject(NamedTuple):
     """What a fact is about.
 
-    kind: host, pool, vdev (a top-level vdev), leaf, disk (the whole physical device behind a leaf), dataset (file system
-    or zvol), database (a server and its files), run (of fio, in a verification) or waiver (of a policy). name: as the
-    source spells it (a pool or dataset name, ``mirror-0``, the leaf's name in ``zpool status``, the kernel name of a disk).
-    within: the pool of a vdev or leaf, otherwise empty; two pools may both have a ``mirror-0``.
-    """
+    kind: vdev is a top-level vdev, disk the physical device behind a leaf, dataset a file system or zvol, run one of fio,
+    waiver one of a policy. name: as the source spells it. within: the pool of a vdev or leaf, otherwise empty."""
 
     kind: Kind
     name: str
@@ -42,10 +39,9 @@ Value = Scalar | Subject | tuple[Scalar, ...] | tuple[Subject, ...] | tuple[Row,
 class Evidence(NamedTuple):
     """How a value is known.
 
-    text: the value as a reader recognises it ("sync=disabled, inherited from tank"). command: what repeats the
-    observation; ``{subject}`` in it stands for the subject's shell-quoted name, so that thousands of datasets can share
-    one Evidence. origin: the dataset at which a property is set, when the source names one.
-    """
+    text: the value as a reader recognises it ("sync=disabled, inherited from tank"). command: repeats the observation;
+    ``{subject}`` stands for the quoted name, so that thousands of datasets share one Evidence. origin: the dataset that
+    sets a property."""
 
     text: str
     command: str = ""
@@ -60,9 +56,8 @@ _RETRY = frozenset({AGAIN, ROOT, "--timeout", "--deadline"})
 class Reason(NamedTuple):
     """Why something is not known.
 
-    text: one sentence that names the command or path. remedy: the shortest thing that lets zaudit see it
-    ("run as root", "apt install nvme-cli"), or empty when there is none. lost: there is an answer, and it did not arrive.
-    """
+    text: one sentence that names the command or path. remedy: what lets zaudit see it ("run as root"), or empty. lost: an
+    answer exists, and did not arrive."""
 
     text: str
     remedy: str = ""
@@ -70,8 +65,7 @@ class Reason(NamedTuple):
 
     @property
     def transient(self) -> bool:
-        """The same question may have an answer tomorrow: it timed out, was refused or was not asked. What the host itself does
-        not tell is stable."""
+        """The next run may have an answer: the question timed out, was refused or was not asked."""
         return self.lost or self.remedy in _RETRY
 
 
@@ -193,7 +187,6 @@ def every(judged: Iterable[Judged]) -> list[Known]:
 
 
 def is_true(found: Judged) -> TypeGuard[Known]:
-    """Known, and true."""
     return isinstance(found, Known) and found.value is True
 
 
@@ -201,14 +194,11 @@ def is_true(found: Judged) -> TypeGuard[Known]:
 
 
 class Spec(NamedTuple):
-    """What a fact is: its type, its meaning, and where it is a closed set, its values.
+    """What a fact is: its type, its meaning, and the values of a closed set.
 
-    type: bool, int, float, str, tuple (of scalars) or Subject (a link). kind: of the subjects that a link leads to.
-    many: a link to several subjects. nonempty: a link that leads nowhere is a hole in what was seen, not a fact.
-    none_tells: that there are none is an answer to any(); of all other links nothing is said of nothing.
-    tallied: the texts are NAME=TIMES, and a reader is told "NAME (3 times)". row: of a table, the class of its rows: rules
-    can ask whether there are any, and derivations read them.
-    """
+    type: bool, int, float, str, tuple (of scalars) or Subject (a link). kind: of the subjects that a link leads to. many: a
+    link to several. nonempty: a link to nothing is a hole in what was seen. none_tells: any() of no subjects is an answer.
+    tallied: texts NAME=TIMES, shown as "NAME (3 times)". row: the class of the rows of a table."""
 
     type: type
     text: str
@@ -222,7 +212,6 @@ class Spec(NamedTuple):
 
     @classmethod
     def flag(cls, text: str) -> Spec:
-        """A boolean."""
         return cls(bool, text)
 
     @classmethod
@@ -232,7 +221,6 @@ class Spec(NamedTuple):
 
     @classmethod
     def real(cls, text: str) -> Spec:
-        """A floating-point number."""
         return cls(float, text)
 
     @classmethod
@@ -247,7 +235,6 @@ class Spec(NamedTuple):
 
     @classmethod
     def tally(cls, text: str) -> Spec:
-        """A tuple of NAME=TIMES."""
         return cls(tuple, text, tallied=True)
 
     @classmethod
@@ -257,12 +244,10 @@ class Spec(NamedTuple):
 
     @classmethod
     def link(cls, kind: Kind, text: str) -> Spec:
-        """Leads to one subject."""
         return cls(Subject, text, kind=kind)
 
     @classmethod
     def links(cls, kind: Kind, text: str, *, nonempty: bool = False, none_tells: bool = False) -> Spec:
-        """Leads to a tuple of subjects."""
         return cls(Subject, text, kind=kind, many=True, nonempty=nonempty, none_tells=none_tells)
 
 
@@ -282,7 +267,6 @@ class Facts:
         return (Fact(subject, name, value) for subject, own in self._facts.items() for name, value in own.items())
 
     def add(self, subject: Subject) -> None:
-        """Make a subject exist, though nothing is known of it yet."""
         self._facts.setdefault(subject, {})
 
     def put(self, fact: Fact) -> None:
@@ -299,7 +283,6 @@ class Facts:
                 own[name] = value
 
     def put_of(self, subject: Subject, values: Mapping[str, Judged]) -> None:
-        """Store many facts of one subject."""
         own = self._facts.setdefault(subject, {})
         own |= (
             {name: value for name, value in values.items() if not isinstance(own.get(name), Known)} if own else values
@@ -315,7 +298,6 @@ class Facts:
                 own |= {name: value for name, value in facts.items() if not isinstance(own.get(name), Known)}
 
     def replace(self, fact: Fact) -> None:
-        """Store a fact in place of what was there."""
         self._facts.setdefault(fact.subject, {})[fact.name] = fact.value
 
     def get(self, subject: Subject, name: str) -> Judged:
@@ -342,7 +324,6 @@ class Facts:
         return self.linked(subject, name)
 
     def of(self, subject: Subject) -> Mapping[str, Judged]:
-        """All facts of one subject by name."""
         return self._facts.get(subject, {})
 
     def subjects(self, kind: Kind) -> Iterator[Subject]:

@@ -43,7 +43,6 @@ def near(word: str, there: Iterable[str]) -> str:
 
 
 def few(names: Sequence[str], most: int) -> str:
-    """a, b and 3 more"""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -109,7 +108,6 @@ def harmless(text: str) -> str:
 
 
 def _hidden(text: str) -> set[int]:
-    """Where the characters are that are not seen as themselves."""
     if text.isascii() and text.isprintable() and "##" not in text:
         return set()
     return {
@@ -206,7 +204,6 @@ def starred(path: str) -> str:
 
 
 def _as_bytes(char: str) -> str:
-    """``\\xe2\\x80\\x8b``: the bytes that stand in the name, whatever the locale of the shell is."""
     return "".join(f"\\x{byte:02x}" for byte in octets(char))
 
 

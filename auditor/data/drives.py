@@ -115,7 +115,6 @@ class FirmwareBug(NamedTuple):
 
 @cache
 def load_firmware() -> tuple[FirmwareBug, ...]:
-    """All entries, in the order in which they are tried."""
     return data.entries("firmware.toml", "firmware", FirmwareBug)
 
 
@@ -138,7 +137,6 @@ class Shingled(NamedTuple):
 
 @cache
 def load_shingled() -> tuple[Shingled, ...]:
-    """All entries, in the order in which they are tried."""
     return data.entries("shingled.toml", "shingled", Shingled)
 
 

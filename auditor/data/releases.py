@@ -54,11 +54,8 @@ def candidate(version: tuple[object, ...]) -> bool:
 
 
 def untold(one: tuple[object, ...], other: tuple[object, ...]) -> str:
-    """Why the order of two versions says nothing of which has what the other has, or nothing where it does.
-
-    Each is a release or a line (two numbers), or the numbers of a build and its mark. Features of a line are there when it is
-    branched off, which is when X.Y.99 begins; what its releases fix may come to the branch of development later.
-    """
+    """Why the order of two versions does not say which fixes they share; empty where it does. Each is a release, a line
+    (two numbers), or a build with its mark. X.Y.99 begins with the features of line X.Y; fixes may come later."""
     for build, beside in ((one, other), (other, one)):
         if (why := nature(build)) and not _far(build, tuple(each for each in beside if isinstance(each, int))):
             return why
@@ -130,7 +127,6 @@ def after(last: Release) -> Release:
 
 
 def spelt(release: Release) -> str:
-    """``2.2.4``."""
     return ".".join(map(str, release))
 
 
@@ -181,7 +177,6 @@ def build_fact(bug: str) -> str:
 
 @cache
 def load_builds() -> dict[str, Build]:
-    """Version -> build."""
     return parse_builds(data.table(BUILDS))
 
 
@@ -292,7 +287,6 @@ class Tunable(NamedTuple):
 
 @cache
 def load_tunables() -> dict[str, Tunable]:
-    """All, by name."""
     return {name: _tunable(name, **entry) for name, entry in data.table(TUNABLES).items()}
 
 
@@ -355,7 +349,6 @@ def find_torn_pages(version: tuple[object, ...]) -> TornPages | None:
 
 @cache
 def load_torn_pages() -> dict[str, TornPages]:
-    """By line."""
     return parse_torn_pages(data.table(TORN_PAGES))
 
 

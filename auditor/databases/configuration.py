@@ -169,7 +169,6 @@ class Tree:
         return [each.removeprefix(self._root) for each in paths if each.startswith(f"{self._root}/")]
 
     def error(self, path: str) -> str:
-        """Why one of these was not read, or an empty string."""
         return "" if self._root + path in self.reply.text else self.reply.errors.get(self._root + path, "")
 
     def whole(self, path: str) -> str:
@@ -253,7 +252,6 @@ class Tree:
 
 
 def _backwards(path: str) -> list[str]:
-    """Its parts, the last one first."""
     return [part for part in reversed(path.split("/")) if part]
 
 

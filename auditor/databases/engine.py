@@ -64,10 +64,9 @@ T = TypeVar("T")
 
 
 class Launch(NamedTuple):
-    """How a server was started. place: its process, or the folder of its data where it does not run. given: what its command
-    line sets; others: it has more words. variables: of its environment, None where they could not be read. program: the path
-    of its executable; folder: its working directory; config: the file that its service names. Each is empty where it is not
-    known."""
+    """How a server was started. place: its process, or its data directory where it does not run. given: what its command
+    line sets; others: the line has more words. variables: None where they could not be read. program: path of its
+    executable; folder: its working directory; config: the file that its service names; each empty where it is not known."""
 
     place: str
     given: Settings
@@ -85,10 +84,9 @@ Asks = Literal[
 
 
 class Promise(NamedTuple):
-    """What a server has done when it acknowledges a commit; None: not known. leaves: it has called write(2). log, pages: when
-    it asks for these to be made durable. elsewhere: a copy is on other hosts. standby: it is on one that can take over, while
-    this host would go on without it. recovers: it has a log to recover from.
-    """
+    """What a server has done when it acknowledges a commit; None: not known. leaves: it has called write(2). log, pages:
+    when it asks for durability. elsewhere: another host has a copy. standby: so has one that can take over. recovers: it
+    has a log."""
 
     leaves: bool | None = True
     log: Asks | None = "before"
@@ -99,10 +97,9 @@ class Promise(NamedTuple):
 
 
 class Confirms(NamedTuple):
-    """Who has confirmed a commit of a cluster before its client hears of it. flushed: so many members have it on stable
-    storage; received: so many more have it in memory. first: the primary is one of those that flushed. waits: for a flush,
-    also where the settings of one member alone do not ask for it. relies: on what the settings do not show. named: members
-    that the settings name, 0 where they name none."""
+    """Who confirms a commit of a cluster before the client hears of it. flushed: members with it on stable storage;
+    received: further members with it in memory. first: the primary is one of those that flushed. waits: for a flush,
+    whatever the settings of one member say. relies: on what no setting shows. named: members that the settings name."""
 
     flushed: int
     received: int = 0
@@ -123,27 +120,23 @@ class InForce(Protocol):
 
 
 class Engine(ABC):
-    """All that zaudit knows of one database engine. One that lacks what has no default here cannot be made.
+    """All that zaudit knows of one database engine. A class without one of the fields that have no default cannot be made.
 
-    name: the word that --db takes. title: as people write it. place: in lists for people; without one the last, by name.
-    page_bytes: default page of its data files, 0 where they have none. processes: names of its server. starters: other
-    programs of its packages that start it. before: regular expressions of programs that its service runs first, and that look
-    at no mount.
+    name: the word that --db takes. title: as people write it. place: in lists for people; the others come last, by name.
+    page_bytes: default page of its data files; 0: none. processes: names of its server. starters: other programs that start
+    it. before: regular expressions of programs that its service runs first and that look at no mount.
 
-    settings: that are asked for. files: name (a pattern, as fnmatch has it) and form of its files. taken_over: how what a file
-    says can come into force while the server runs; empty where it reads its files when it starts and never again. persists: a
-    file in which it writes what is changed while it runs, and which counts before its command line. units: a pattern of its
-    services, which are asked for its command line where it may write a title over it; empty where it does not.
+    settings: those that are asked for. files: (pattern of fnmatch, form). taken_over: how a running server takes over its
+    files; empty: only at its start. persists: the file that the server writes, which counts before its command line. units:
+    pattern of its services, asked for its command line where a title hides it.
 
-    variables: of its environment, each the path of a folder or file, or a word. data_options, data_variable: which of these
-    say where its data lies. at_home: its working directory is its data directory. passing: folders below its data that hold
-    nothing which it needs after a crash (messages, statistics, sorts). tablespaces: a folder of links to more data. in_place:
-    patterns of the data files in which it overwrites pages where they lie; guard: the setting that keeps such pages whole.
+    variables: of its environment: paths or words. data_options, data_variable: which of them name its data directory.
+    at_home: its working directory is its data directory. passing: folders below its data that a crash may empty.
+    tablespaces: a folder of links to more data. in_place: patterns of data files whose pages it overwrites; guard: the
+    setting that keeps these pages whole.
 
-    compared: facts that decide about durability, which a server that is asked says, too. omitting: of these, the values with
-    which it leaves out flushes. new_on_empty: why it begins a new database on an empty folder; empty where it refuses to
-    start. profile: of a verification, empty where there is none.
-    """
+    compared: facts that decide about durability. omitting: of these, values that leave out flushes. new_on_empty: why it
+    begins a new database in an empty folder; empty: it refuses. profile: of a verification."""
 
     name: str
     title: str
@@ -208,7 +201,6 @@ class Engine(ABC):
 
 
 def asks(value: bool | None, otherwise: Asks) -> Asks | None:
-    """When it asks, by whether it syncs."""
     return None if value is None else "before" if value else otherwise
 
 
@@ -224,12 +216,10 @@ def path(value: str) -> bool:
 
 
 def place(value: str) -> bool:
-    """An absolute path."""
     return value.startswith("/") and path(value)
 
 
 def word(value: str) -> bool:
-    """A word or a number."""
     return len(value) <= 64 and value.isascii() and all(each.isalnum() or each in "_-." for each in value)
 
 
@@ -288,7 +278,6 @@ def set_at_start(value: Known) -> bool:
 
 
 def setting_facts(engine: Engine, settings: Settings) -> Found:
-    """The facts that are settings of their own."""
     for each in engine.settings:
         if each.fact:
             value, seen = setting(settings, each.name, each.default)
@@ -296,7 +285,6 @@ def setting_facts(engine: Engine, settings: Settings) -> Found:
 
 
 def parse_setting(parse: Callable[[str], T], name: str, value: str) -> T:
-    """Raises ValueError with the name of the setting."""
     try:
         return parse(value)
     except ValueError as error:
@@ -304,12 +292,10 @@ def parse_setting(parse: Callable[[str], T], name: str, value: str) -> T:
 
 
 def is_on(value: str, name: str) -> bool:
-    """Whether a setting is on. Raises ValueError."""
     return parse_setting(boolean, name, value)
 
 
 def from_server(value: Known, command: str) -> Known:
-    """The same, shown by a command that asks the server."""
     return Known(value.value, tuple(each._replace(command=command) for each in value.evidence))
 
 
@@ -498,7 +484,6 @@ class _Reader:
 
 
 def _pair(body: str) -> tuple[str, str] | None:
-    """Key and value of a line, None where it is more than that."""
     quote = body[0] if body[0] in "'\"" else ""
     key, colon, value = body[1:].partition(quote) if quote else (body, ":", "")
     if quote:

@@ -93,7 +93,6 @@ def _unquoted(value: str) -> str:
 
 
 def cnf(text: str, known: Mapping[str, Shape]) -> list[Line]:
-    """my.cnf and the files that it includes."""
 
     def read(line: str) -> Line:
         if line[0] in "#;":
@@ -114,7 +113,6 @@ def cnf(text: str, known: Mapping[str, Shape]) -> list[Line]:
 
 
 def _uncommented(line: str) -> str:
-    """Without a comment at its end: # outside of quotes, in which a backslash keeps what follows from ending them."""
     if "#" not in line:
         return line
     quote, escaped = "", False
@@ -255,7 +253,6 @@ class InnoDB(Engine):
         )
 
     def _server_files(self, launch: Launch) -> Iterator[str]:
-        """The files of this one server, in their order."""
         variables = launch.variables or {}
         home = (variables.get("MARIADB_HOME") if self.maria else None) or variables.get("MYSQL_HOME")
         if home:

@@ -112,12 +112,10 @@ def on_devices(devices: Mapping[str, str], database: Subject, which: str = "") -
 
 
 def links_below(links: Mapping[str, str], root: str) -> tuple[SymbolicLink, ...]:
-    """Each link below the root directory of a process, by path."""
     return tuple(SymbolicLink(path.removeprefix(root), links[path]) for path in sorted(links))
 
 
 def arrows(links: Iterable[SymbolicLink]) -> str:
-    """For a reader."""
     return ", ".join(f"{path} -> {target}" for path, target in links)
 
 
@@ -127,10 +125,8 @@ def unseen(
     table: Sequence[str],
     more: Sequence[SymbolicLink] | None = None,
 ) -> list[str]:
-    """The folders on the way to where its links lead that were not looked at, after the first look or, with more, the second.
-
-    The way to a mount point has no link: the kernel names it as it is. Raises ValueError where they are too many or no plain
-    paths."""
+    """The folders on the way to the targets of its links that were not looked at: after the first look or, with more, after
+    the second. Mount points have no links on their way. Raises ValueError where there are too many, or no plain paths."""
     starts = [path for _, path in folders(directories)]
     if len(symlinks) > MOST:
         raise ValueError(f"{len(symlinks):,} of its folders are links")
@@ -149,9 +145,8 @@ def unseen(
 def mounted_below(
     database: Subject, named: Iterable[tuple[str, str]], table: Sequence[mounts.Mount]
 ) -> tuple[list[tuple[str, str]], bool]:
-    """(log or data and the mount point of what is mounted inside of its directories and may hold what it needs after a crash,
-    whether there are more than MOUNTS): not memory, not a snapshot, none of the folders for what is temporary, nothing that
-    another mount hides. named: its directories with their real paths."""
+    """(kind and mount point of each visible mount inside its directories, whether there are more than MOUNTS), without
+    memory, snapshots and folders for temporary files. kind: log or data. named: its directories with their real paths."""
     found = list(islice(_below(database, list(named), table), MOUNTS + 1))
     seen = [
         (kind, point)
@@ -266,25 +261,22 @@ def database_paths(reply: Files, database: Subject) -> Iterator[Fact]:
 
 
 def _is_tablespace(path: str) -> bool:
-    """Whether it is a link to more data."""
     return any(each.tablespaces in path for each in ENGINES.values() if each.tablespaces)
 
 
 def tables(facts: Facts) -> Iterator[list[mounts.Mount]]:
-    """The mounts that each database sees, of those whose table was read."""
     for database in facts.subjects("database"):
         yield table_of(facts.get(database, "mountinfo").words())
 
 
 def table_of(lines: Sequence[str]) -> list[mounts.Mount]:
-    """A table of mounts from its lines."""
     return mounts.mounts("".join(f"{line}\n" for line in lines))
 
 
 class Folders(NamedTuple):
-    """What was seen of the folders of a database. folders: that were looked at; None in a recording from before their devices
-    were told, since when that of the root is told with any. barred: in which the process may not write. gone: links of
-    tablespaces that lead to nothing. failed: why the second look failed, or an empty string."""
+    """What was seen of the folders of a database. folders: those that were looked at; None in a recording without their
+    devices. barred: the process may not write there. gone: broken links of tablespaces. failed: why the second look failed,
+    or empty."""
 
     folders: Container[str] | None
     barred: Container[str]

@@ -71,7 +71,6 @@ STANDBYS = re.compile(r"(?:(?:FIRST|ANY)\s+)?(\d{1,4})\s*\((.*)\)", re.IGNORECAS
 
 
 def _standbys(value: str) -> bool:
-    """A list of names of standbys."""
     return (
         len(value) <= base.LONGEST
         and value.isprintable()

@@ -160,7 +160,6 @@ def _start(engine: Redis) -> str:
 
 
 def unit_lines(engine: Redis) -> str:
-    """The lines that are kept of what systemctl says."""
     return rf"^(?:|MainPID=\d+|{_start(engine)})$"
 
 

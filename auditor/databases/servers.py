@@ -109,7 +109,6 @@ PROCESS_FACTS = {
 
 
 def request_process(database: Subject, facts: Facts) -> Read | Skip:
-    """What the kernel says of the process."""
     process = database.name.partition(" ")[2]
     if process == ELSEWHERE:
         return Skip("it is not one of the processes that are seen here")
@@ -212,7 +211,6 @@ def choose(facts: Facts, read: Callable[[Read], Files]) -> Mapping[Subject, Unkn
 
 
 def _servers(processes: list[list[str]], read: Callable[[Read], Files]) -> list[Server]:
-    """With who runs them, and what."""
     said = read(Read(tuple(f"/proc/{process}/{file}" for process, _, _ in processes for file in ("status", "exe"))))
     found = []
     for process, name, start in processes:
@@ -533,7 +531,6 @@ def unit_conditions(reply: Output, database: Subject) -> Iterator[Fact]:
 
 
 def _meant(found: re.Match[str]) -> str:
-    """The byte for which an escape stands."""
     return chr(int(found[1], 8) & 0xFF) if len(found[1]) == 3 else _LETTERS.get(found[1], found[1])
 
 

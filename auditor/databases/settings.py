@@ -214,7 +214,6 @@ SQL_FACTS = {
 
 
 def request_sql(host: Subject, facts: Facts) -> Run | Skip:
-    """Asked only where the user named a connection."""
     named, dsn = (facts.get(HOST, name) for name in ("connected_engine", "database_connection"))
     if not (isinstance(named, Known) and isinstance(dsn, Known) and dsn.value):
         return Skip("no connection was named", "--db NAME=DSN", applies=False)

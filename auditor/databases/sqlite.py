@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 class SQLite(Engine):
-    """Of its servers there is nothing to say."""
-
     name = "sqlite"
     place = 4
     title = "SQLite"

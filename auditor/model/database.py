@@ -159,7 +159,6 @@ def database_seen(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def _expected(facts: Facts) -> Iterator[tuple[str, str]]:
-    """(the word for a database, what names it)."""
     asked = [(HOST, "database"), (HOST, "connected_engine")]
     for subject, fact in (*asked, *((each, "database") for each in facts.subjects("dataset"))):
         match facts.get(subject, fact):
@@ -203,13 +202,11 @@ def placement(database: Subject, facts: Facts) -> Iterator[Fact]:
     "host", **{"dataset.db_temporary": Spec.flag("the databases here keep nothing on it that they need after a crash")}
 )
 def temporary(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether what a database keeps on a dataset is temporary: removed at each of its starts, so that a crash may take it.
+    """Whether a database keeps nothing on a dataset that it needs after a crash. False or unknown, never true.
 
-    PostgreSQL removes the files of sorts and of temporary tables in all tablespaces when it starts, and writes none of them to
-    its log. But nothing keeps lasting tables out of a tablespace that temp_tablespaces names, and which folder belongs to which
-    name only the server knows: of a dataset with nothing but tablespaces that is not told. (postgres/postgres
-    src/backend/storage/file/fd.c RemovePgTempFiles, src/backend/catalog/storage.c smgrGetPendingDeletes) False, or unknown;
-    never true. Several databases may keep files on one dataset."""
+    PostgreSQL removes temporary files in all tablespaces when it starts. But temp_tablespaces does not keep lasting tables
+    out, and only the server knows which folder has which name. (postgres/postgres src/backend/storage/file/fd.c
+    RemovePgTempFiles, src/backend/catalog/storage.c smgrGetPendingDeletes)"""
     databases = list(facts.subjects("database"))
     found: dict[Subject, list[Judged]] = {}
     for database in databases:
@@ -272,7 +269,6 @@ _SPELT = {
 
 
 def _spelt(names: tuple[str, ...]) -> tuple[str, ...]:
-    """As the servers spell them."""
     return tuple(spelling for name in names for spelling in _SPELT.get(name, (name,)))
 
 
@@ -294,12 +290,11 @@ BINARY_LOG = "sync_binlog"  # any value but 1
     "host", **{"dataset.flushes_omitted": Spec.words("DATABASE: SETTING of the databases on it that leave out flushes")}
 )
 def flushes_omitted(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Which databases on a dataset leave out flushes of what they have written: then sync=always is what keeps their commits.
+    """Which databases on a dataset leave out flushes of what they have written: then sync=always keeps their commits, as
+    each write is in the log before write(2) returns. It does not help where a server acknowledges before it writes
+    (synchronous_commit off, innodb_flush_log_at_trx_commit 0).
 
-    With sync=always each write is in the log before write(2) returns, and these servers write before they acknowledge. It does
-    not help where a server acknowledges what it has not written (synchronous_commit off, innodb_flush_log_at_trx_commit 0).
-
-    Unknown where a database, its place or its settings were not seen and none that was seen leaves them out. (OpenZFS
+    Unknown where a database, its place or its settings were not seen, unless one that was seen leaves flushes out. (OpenZFS
     module/zfs/zfs_vnops.c zfs_write: zil_commit with ZFS_SYNC_ALWAYS, 2.1.11, 2.3.9, 2.4.4)"""
     databases = facts.linked(HOST, "databases")
     unseen = gaps((facts.get(HOST, "databases"), *(facts.get(each, "datasets") for each in databases)))
@@ -355,15 +350,13 @@ def whole_write(version: tuple[object, ...]) -> int:
     log_splits_page=Spec.flag("the intent log may write a page in two parts"),
 )
 def whole_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether a crash may leave a page of a database half old, half new, where nothing but ZFS keeps it whole.
+    """Whether a crash may leave a page half old, half new, where only ZFS keeps it whole.
 
-    A transaction group writes a block as a whole, so that it keeps a page which lies within one. The intent log is another
-    matter: what is fsynced is copied into log blocks, a write that does not fit into the rest of one is split, and replay
-    applies the first part alone where the second never reached the device. Which pages come apart was tried
-    (data/releases.toml); of what was not, nothing is said.
-
-    Of one whose pages have no known size both are unknown. (OpenZFS module/zfs/zil.c zil_lwb_commit of 2.1, zil_lwb_assign
-    since 2.2, zil_max_waste_space; zfs_log.c zfs_log_write, zil_write_state of 2.4; tests/lab/points/README.md)"""
+    A transaction group writes whole blocks, so a page within one block stays whole. The intent log splits a write that does
+    not fit into the rest of a log block, and replay applies the first part alone where the second is lost. Which pages come
+    apart was tried (data/releases.toml); the rest is unknown, as are pages without a known size. (OpenZFS module/zfs/zil.c
+    zil_lwb_commit of 2.1, zil_lwb_assign since 2.2, zil_max_waste_space; zfs_log.c zfs_log_write, zil_write_state of 2.4;
+    tests/lab/points/README.md)"""
     page, blocks = facts.need(database, "page_bytes").number(), facts.get(database, "data_blocks")
     small = any(_bytes(each) < page for each in blocks.words())
     yield Fact(database, "page_within_block", blocks._replace(value=not small) if isinstance(blocks, Known) else blocks)
@@ -371,7 +364,6 @@ def whole_pages(database: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def _bytes(line: str) -> int:
-    """The size of a block, of BYTES FILES."""
     return int(line.partition(" ")[0])
 
 

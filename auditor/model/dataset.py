@@ -58,12 +58,12 @@ VOLUMES = ("/var/lib/docker/volumes/", "/var/lib/containers/storage/volumes/", "
     },
 )
 def mount_differs(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """How the next boot mounts what is mounted now. ``zfs mount -a`` mounts a file system with canmount=on at its mountpoint,
-    fstab one with mountpoint=legacy; what was mounted otherwise is by hand, by a program, or from before a change (zfs set -u).
+    """How the next boot mounts a file system otherwise than it is mounted now, by the mounts of the host's first process.
+    ``zfs mount -a`` mounts those with canmount=on, fstab those with mountpoint=legacy. The rest was mounted by hand, by a
+    program, or before a change (zfs set -u).
 
-    Of two with one mount point the last one covers the other. Where a manager of containers has a volume on a mount point, it
-    makes the folder and starts without it. By the mounts of the first process of the host. (man 7 zfsprops, canmount,
-    mountpoint; man 8 zfs-set -u)"""
+    Of two with one mount point the last covers the other. A manager of containers makes the folder of a volume and starts
+    without the mount. (man 7 zfsprops, canmount, mountpoint; man 8 zfs-set -u)"""
     subjects = tuple(facts.subjects("dataset"))
     claims: dict[str, list[str]] = {}
     for dataset in subjects:
@@ -160,13 +160,12 @@ _NO = known(False, "no boot environment")
     of_the_system=Spec.flag("its name is that of (a part of) a boot environment, and no database was seen on it"),
 )
 def of_the_system(dataset: Subject, facts: Facts) -> Judged:
-    """Datasets on which installers put the system: what is usual there (a root that the initramfs mounts, parts that take no
-    writes) would be a fault where a database lies.
+    """Datasets on which installers put the system, by their names: what is usual there would be a fault where a database
+    lies.
 
-    Boot environments are POOL/ROOT/NAME and what is below it; of two pools all is of the system. (OpenZFS documentation,
-    Getting Started, Debian, Root on ZFS; truenas/scale-build truenas_install/fhs.py, whose datasets conf, opt and usr are
-    read-only; truenas/middleware boot.pool_name; ubuntu's zsys-setup, which makes bpool for /boot) From the name; a database
-    that lies there is what counts."""
+    Boot environments are POOL/ROOT/NAME and below; of boot-pool and bpool it is all. A database that was seen there counts
+    more. (OpenZFS documentation, Getting Started, Debian, Root on ZFS; truenas/scale-build truenas_install/fhs.py;
+    truenas/middleware boot.pool_name; ubuntu's zsys-setup)"""
     if not _NAME.fullmatch(dataset.name):
         return _NO
     databases = facts.linked(HOST, "databases")
@@ -184,12 +183,10 @@ COMMAND = "cat /etc/fstab"
     **{"dataset.fstab_too_early": Spec.words("mount points of fstab that need it mounted, and do not wait for that")},
 )
 def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Which mounts of fstab come before the file system of ZFS that they need: systemd orders those of fstab by their paths,
-    and does not know those that ``zfs mount -a`` mounts. Of a pool with a list for zfs-mount-generator it does. (man 5
-    systemd.mount, man 8 zfs-mount-generator; OpenZFS etc/systemd/system/zfs-mount.service.in)
-
-    The root file system, and what lies below it by its name, is mounted by the initramfs before all of them. A line of fstab
-    needs the nearest file system alone."""
+    """Which mounts of fstab come before the file system of ZFS that they need. systemd orders mounts by path and does not
+    know those of ``zfs mount -a``, unless zfs-mount-generator has a list of the pool. The initramfs mounts the root file
+    system, and what is below it by name, before all. (man 5 systemd.mount, man 8 zfs-mount-generator; OpenZFS
+    etc/systemd/system/zfs-mount.service.in)"""
     needs, systemd, *_ = facts.values(HOST, "fstab_needs", "systemd", "generated_pools", "mount_table")
     if not systemd.value:
         raise Missing(unknown(f"{systemd.evidence[0].text}: in which order it mounts is not looked at"))
@@ -234,11 +231,10 @@ def _nearest(path: str, places: Mapping[str, str]) -> str:
 def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
     """Whether something loads the key of an encryption root when the host starts.
 
-    zfs-mount.service mounts without -l, so that it loads no key. The initramfs loads that of the root file system; where
-    /etc/zfs/zfs-list.cache has a list of a pool, zfs-mount-generator makes a unit for each key; a site may have a unit of its
-    own, which is found by its name (zfs...key...): what it loads is not read, so that then it is not known. (OpenZFS
-    etc/systemd/system-generators/zfs-mount-generator.c, etc/systemd/system/zfs-mount.service.in, contrib/initramfs/scripts/zfs)
-    Unknown of datasets that are not encrypted, or have no keylocation of their own."""
+    zfs-mount.service loads none. The initramfs loads that of the root file system, zfs-mount-generator makes a unit for
+    each key of the pools in /etc/zfs/zfs-list.cache. A site's own unit (zfs...key...) is not read: then it is unknown, as
+    it is of datasets without a key of their own. (OpenZFS etc/systemd/system-generators/zfs-mount-generator.c,
+    etc/systemd/system/zfs-mount.service.in, contrib/initramfs/scripts/zfs)"""
     cipher, location = facts.values(dataset, "encryption", "keylocation")
     if cipher.value == "off" or location.value == "none":
         return unknown(f"{dataset.name} has no separate key")
@@ -258,11 +254,11 @@ def key_loaded_at_boot(dataset: Subject, facts: Facts) -> Judged:
     "dataset", key_inside=Spec.flag("the file of its key lies on a dataset that cannot be mounted without this key")
 )
 def key_inside(dataset: Subject, facts: Facts) -> Judged:
-    """Whether the file of a dataset's key lies where only that key leads: after a restart nobody can load it.
+    """Whether the file of a dataset's key lies where only that key leads: then it cannot be loaded after a restart.
 
-    The key of a dataset is that of its encryption root: of the nearest one from it upwards that has a keylocation (those below
-    an encryption root say "none"). (man 7 zfsprops, encryptionroot, keylocation; man 8 zfs-load-key) False where the way from
-    the file to the next key ends: not on ZFS, not encrypted, a key that somebody types."""
+    The key belongs to the nearest dataset upwards with a keylocation. False where the way from the file to the next key
+    ends: not on ZFS, not encrypted, or a key that is typed. (man 7 zfsprops, encryptionroot, keylocation; man 8
+    zfs-load-key)"""
     return _leads_to(dataset, dataset, facts, set())
 
 
@@ -289,7 +285,6 @@ def _leads_to(root: Subject, wanted: Subject, facts: Facts, passed: set[Subject]
 
 @lru_cache(maxsize=256)
 def _no(evidence: tuple[Evidence, ...]) -> Known:
-    """Shared, for thousands of datasets."""
     return Known(False, evidence)
 
 
@@ -383,17 +378,14 @@ def _decide(hit: Known | None, by_property: bool, setting: Judged, otherwise: Ju
 
 
 def _false(table: Judged) -> Judged:
-    """Not in the table, where it is known."""
     return table._replace(value=False) if isinstance(table, Known) else table
 
 
 def _last(options: list[str], *words: str) -> str:
-    """Which of them counts: the last one; the first word is the default."""
     return next((each for each in reversed(options) if each in words), words[0])
 
 
 def _async(exports: Judged) -> Iterator[Share]:
-    """The exports with async that can be written to."""
     for path, client in exports.rows(NfsExport):
         options = client.partition("(")[2].removesuffix(")").split(",")
         if _last(options, "sync", "async") == "async" and _last(options, "rw", "ro") == "rw":
@@ -408,7 +400,6 @@ def _reads_only(sharenfs: str) -> bool:
 
 
 def _hit(datasets: list[Subject], shares: Iterable[Share], facts: Facts) -> dict[Subject, Known]:
-    """The datasets that the shares reach."""
     found: dict[Subject, Known] = {}
     wanted = list(shares)
     mounted = {facts.get(each, "mountpoint").word(): each for each in datasets} if wanted else {}

@@ -22,11 +22,9 @@ Function = Callable[[Subject, Facts], Judged | Iterable[Fact]]
 class Derivation:
     """Facts about one kind of subject that follow from other facts, without I/O.
 
-    subject: the kind that it is asked about, one subject after the other; host: all subjects at once. facts: what it
-    gives, qualified ("leaf.path") where they are about another kind. function: returns the value of its only fact, or
-    yields all of them: Known with the evidence of everything that it rests on, or Unknown with the reasons of what it
-    lacks. What it needs and is missing makes all those unknown that it has not yielded.
-    """
+    subject: the kind that it is asked about; host: all subjects at once. facts: what it gives, qualified ("leaf.path")
+    where they are about another kind. function: returns the value of its only fact, or yields all. Where it raises Missing,
+    all facts are unknown that it has not yielded."""
 
     subject: Kind
     facts: Mapping[str, Spec]
@@ -34,12 +32,10 @@ class Derivation:
 
     @cached_property
     def specs(self) -> dict[tuple[Kind, str], Spec]:
-        """(kind, fact) -> spec."""
         names = {name: name.rpartition(".") for name in self.facts}
         return {(cast(Kind, names[name][0] or self.subject), names[name][2]): spec for name, spec in self.facts.items()}
 
     def derive(self, subject: Subject, facts: Facts) -> list[Fact]:
-        """All its facts about a subject."""
         found = list[Fact]()
         try:
             answer = self.function(subject, facts)
@@ -58,12 +54,10 @@ class Derivation:
                 yield Fact(each, name, why)
 
     def subjects(self, facts: Facts) -> Iterable[Subject]:
-        """All that it is asked about."""
         return (HOST,) if self.subject == "host" else facts.subjects(self.subject)
 
 
 def derivation(subject: Kind, **facts: Spec) -> Callable[[Function], Derivation]:
-    """Makes a derivation of a function."""
     return lambda function: Derivation(subject, facts, function)
 
 
@@ -85,7 +79,6 @@ class Lazy:
         self._done: dict[Derivation, dict[Subject, bool]] = {each: {} for each in self._provider.values()}
 
     def __call__(self, subject: Subject, name: str) -> None:
-        """Derive this fact, if something can."""
         if (provider := self._provider.get((subject.kind, name))) is None:
             return
         found = self.of(provider, HOST if provider.subject == "host" else subject)
@@ -121,7 +114,6 @@ def catch_missing(function: Callable[P, R]) -> Callable[P, R | Unknown]:
 
 
 def gaps(judged: Iterable[object]) -> list[Unknown]:
-    """Those of them that are not known."""
     return [each for each in judged if isinstance(each, Unknown)]
 
 

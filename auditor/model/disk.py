@@ -51,9 +51,9 @@ SAYS = {
 def identity(disk: Subject, facts: Facts) -> Iterator[Fact]:
     """What a disk is: model, serial number, whether it is a drive at all, and what drives.toml says of it.
 
-    A virtual disk is one whose write cache and power-loss protection are decided elsewhere: by a hypervisor, a cloud, a storage
-    network or a RAID controller. A drive that is passed through into a virtual machine is not: the table knows its model. A
-    model that the table does not know proves nothing in a virtual machine (QEMU lets a SATA disk have any name)."""
+    Of a virtual disk a hypervisor, cloud, storage network or RAID controller decides about cache and power-loss protection.
+    A drive that is passed through is none: the table knows its model. In a virtual machine an unknown model proves nothing:
+    QEMU lets a SATA disk have any name."""
     model = _model(disk, facts)
     drive = drives.match(str(model.value)) if isinstance(model, Known) else None
     table = _table(model, drive, disk, facts)
@@ -71,7 +71,6 @@ def identity(disk: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def _first(disk: Subject, facts: Facts, names: tuple[str, ...]) -> Judged:
-    """The first that is known and not blank; otherwise the reasons of those that were looked at."""
     missing = []
     for name in names:
         match facts.get(disk, name):
@@ -505,7 +504,6 @@ def shower(disk: Subject, facts: Facts) -> str:
 
 
 def _host_drive(disk: Subject, facts: Facts) -> Known | None:
-    """How it is known that it is a drive of this host, or made by its kernel."""
     virtual, transport = facts.get(disk, "virtual"), facts.get(disk, "transport")
     if isinstance(virtual, Known) and virtual.value is False:
         return virtual

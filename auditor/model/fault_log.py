@@ -87,13 +87,11 @@ def logged_faults(host: Subject, facts: Facts) -> Iterator[Fact]:
     """What the kernel logged of each disk since it booted: faults of it, its link and its controller, failed flushes, and a
     cache that it guessed.
 
-    What is there counts even where the beginning of the log is gone; that nothing is there counts only where it is whole. The
-    log names a disk by its name, its ATA port, its NVMe controller, the path of a leaf, its SCSI address or a PCI function on
-    the way to it. A name may have gone to another drive since: what is logged is of whatever had it then. mpt3sas gives
-    controllers numbers that stand in no path: what they log is of every SCSI disk that libata, USB, iSCSI, Fibre Channel or
-    virtio does not attach. A flush that fails on one path of dm-multipath is repeated on another, unless the error is the
-    target's own (dm-mpath.c multipath_end_io); where no path is left, the request of the dm device fails, and that is logged
-    under its name."""
+    What is there counts even where the beginning of the log is gone; silence counts only where the log is whole. The log
+    names a disk by its name, ATA port, NVMe controller, leaf path, SCSI address or a PCI function on the way; a name may
+    have gone to another drive since. Faults of mpt3sas count for every SCSI disk that libata, USB, iSCSI, Fibre Channel or
+    virtio does not attach. dm-multipath repeats a failed flush on another path, unless the error is the target's own
+    (dm-mpath.c multipath_end_io); the last failure is logged under the dm device."""
     counted: dict[Subject, dict[Source, Judged]] = {}
     for disk, source, times in of_disks((*FAULTS, FLUSHES, ASSUMED), facts):
         counted.setdefault(disk, {})[source] = times
@@ -235,7 +233,6 @@ def _names(
 def _of_block_layer(
     disk: Subject, log: Log, place: Judged, on_port: Mapping[str, Sequence[Subject]], facts: Facts
 ) -> tuple[frozenset[str], Unknown | None]:
-    """Its own name, the paths of its leaves, its controller, its port without other disks."""
     names, doubts = {disk.name}, list[Unknown]()
     if log.paths:
         if isinstance(used := facts.get(disk, "used_by"), Unknown):

@@ -36,11 +36,11 @@ CACHES = frozenset({"bcache", "bcache-writeback", "cache", "cache-writeback", "w
     stack_caches=Spec.flag("one of them may keep the only copy of what was flushed"),
 )
 def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether what lies between a leaf and its disks only passes writes and flushes on, or moves them about or keeps them.
+    """Whether the layers between a leaf and its disks only pass writes and flushes on, or move or keep them.
 
-    Layers come from sysfs; what an LVM or other device-mapper device does stands in its table, which only root may read. A
-    layer that only its name is known of ("dm", "lvm") is therefore unknown without the table. A cache that writes through, or
-    around itself, holds no write that its disk has not; one whose mode is not known is taken for one that writes back."""
+    Layers come from sysfs; what a device-mapper device does is in its table, which only root may read: without it "dm" and
+    "lvm" are unknown. A cache that writes through or around holds no write that its disk lacks; one of unknown mode counts
+    as write-back."""
     layers, targets = facts.need(leaf, "layers"), facts.get(leaf, "dm_targets")
     named, made_of = layers.words(), targets.words()
     others = [each for each in (*named, *made_of) if each not in LAYERS | TARGETS | TOLD_BY_TARGETS]
@@ -64,11 +64,10 @@ def stack(leaf: Subject, facts: Facts) -> Iterator[Fact]:
 def flush_path(leaf: Subject, facts: Facts) -> Judged:
     """Whether a device-mapper or md device above the disks keeps flushes from them.
 
-    The kernel drops a flush where ``queue/write_cache`` says "write through" (kernel:
-    Documentation/block/writeback_cache_control.rst): such a device ends an empty flush itself then (submit_bio_noacct() in
-    block/blk-core.c). Before Linux 6.11 a device-mapper device took the word of the disks over when its table was loaded
-    (dm_table_set_restrictions() in drivers/md/dm-table.c), and keeps it. Unknown where a disk or its cache could not be
-    seen."""
+    A device whose ``queue/write_cache`` says "write through" ends an empty flush itself
+    (Documentation/block/writeback_cache_control.rst; submit_bio_noacct() in block/blk-core.c). Before Linux 6.11 a
+    device-mapper device kept what the disks said when its table was loaded (dm_table_set_restrictions() in
+    drivers/md/dm-table.c). Unknown where a disk or its cache could not be seen."""
     disks = facts.need_linked(leaf, "disks")
     caches = facts.need(leaf, "stack_write_cache")
     through = [name for name in caches.words() if name.endswith("=write through")]
@@ -113,15 +112,15 @@ MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
 def flushes_reach_disk(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     """Has the kernel counted the flushes that OpenZFS must have sent since boot?
 
-    OpenZFS sends at least one flush to every leaf that it wrote to in a transaction group (vdev_config_sync() in
-    module/zfs/vdev_label.c), and one to a log device after each block of commits (zil_lwb_write_done() in module/zfs/zil.c). A
-    leaf with thousands of writes and next to no flushes has lost them on the way, whatever the settings say now: OpenZFS 2.3
-    and later can remember that a device needs no flush (``vdev_nowritecache`` in module/os/linux/zfs/vdev_disk.c), after a
-    flush that was refused as unsupported, and on kernels before 6.11 also when the queue said "write through" at vdev open. On
-    6.12 setting the queue back was measured to bring the flushes back; what was written meanwhile had not been flushed.
+    OpenZFS sends each leaf at least one flush for a transaction group that wrote to it (vdev_config_sync() in
+    module/zfs/vdev_label.c), and a log device one after each block of commits (zil_lwb_write_done() in module/zfs/zil.c). A
+    leaf with thousands of writes and next to no flushes has lost them, whatever the settings say now: OpenZFS 2.3 and later
+    may remember that a device needs no flush (``vdev_nowritecache`` in module/os/linux/zfs/vdev_disk.c), after an
+    unsupported flush, and before Linux 6.11 where the queue said "write through" at vdev open. On 6.12 setting the queue
+    back brought the flushes back (measured).
 
-    Counters since boot refute; they prove little. They say "yes" only where the flushes are as many as all writes since boot
-    need and nobody else flushes the disk. Unknown where a disk or its counters could not be seen, or count something else."""
+    Counters since boot refute more than they prove: "yes" only where the flushes suffice for all writes since boot and
+    nothing else flushes the disk."""
     results = [_disk(leaf, disk, facts) for disk in facts.need_linked(leaf, "disks")]
     found = _all(results) if results else unknown(f"leaf {leaf}: no disks are known")
     yield Fact(leaf, "flushes_reach_disk", found)
@@ -142,12 +141,11 @@ def _silent(why: str) -> _Silent:
 
 
 def counted_elsewhere(leaf: Subject, disk: Subject, facts: Facts) -> str:
-    """The files in which the kernel counts the flushes of a disk, as a pattern; empty where that is the file of the disk.
+    """The files in which the kernel counts the flushes of a disk, as a pattern; empty: that of the disk.
 
-    NVMe multipath: the head has no request queue. nvme_mpath_start_request() counts its writes (Linux 6.3 and later; none
-    before), and blk_account_io_flush() counts flushes at the hidden paths (drivers/nvme/host/multipath.c, block/blk-flush.c).
-    dm-multipath gives clones to its paths, past their flush machinery: flushes are counted at the map (drivers/md/dm-rq.c), or
-    at the paths with queue_mode bio."""
+    NVMe multipath: nvme_mpath_start_request() counts writes at the head (Linux 6.3 and later), blk_account_io_flush()
+    flushes at the hidden paths (drivers/nvme/host/multipath.c, block/blk-flush.c). dm-multipath: at the map
+    (drivers/md/dm-rq.c), or at the paths with queue_mode bio."""
     match facts.get(disk, "sysfs_path"):
         case Known(str(path)) if path.startswith(MULTIPATH_HEADS):
             head, _, namespace = disk.name.rpartition("n")
@@ -225,7 +223,6 @@ def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evid
 
 
 def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
-    """Known(True) where nobody else flushes the disk; else unknown: their flushes would hide those that are lost."""
     others = _others(leaf, disk, facts, SILENT)
     if names := ", ".join(others.words()):
         return _silent(f"{disk.name} also holds {names}, and the kernel counts all flushes of a disk together")

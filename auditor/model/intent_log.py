@@ -133,12 +133,12 @@ AROUND = ("zil_itx_indirect_count", "zil_itx_metaslab_normal_count")
     "pool", commit_leaves=Spec.links("leaf", "the leaves to which its commits write, or have written", nonempty=True)
 )
 def commit_leaves(pool: Subject, facts: Facts) -> Judged:
-    """The leaves that must keep what a commit wrote before fsync returns: those of the log blocks, and often those of the data.
+    """The leaves that must keep what a commit wrote before fsync returns: those of the log blocks, and often those of the
+    data.
 
-    With a log vdev (2.4: or a special one in its place) a commit still writes to the data vdevs where its data goes around the
-    log (``logbias=throughput``, Direct I/O from 2.3 on: the log holds a pointer), and where the log has no room for its blocks.
-    (OpenZFS module/zfs/zfs_log.c zfs_log_write, zil.c zil_lwb_add_block, zio.c zio_alloc_zil) The leaves of the data vdevs too
-    where a counter or logbias shows that commits go there."""
+    With a log vdev (2.4: or a special one) a commit still writes to the data vdevs where its data goes around the log
+    (``logbias=throughput``, Direct I/O from 2.3 on) or the log has no room. These count where a counter or logbias shows
+    it. (OpenZFS module/zfs/zfs_log.c zfs_log_write, zil.c zil_lwb_add_block, zio.c zio_alloc_zil)"""
     log, chosen = facts.get(pool, "zil_leaves"), facts.get(pool, "zil_class")
     if isinstance(log, Unknown) or isinstance(chosen, Unknown) or chosen.value == "normal":
         return log
@@ -185,22 +185,18 @@ def _around(pool: Subject, facts: Facts) -> Judged:
     **{"pool.loss_window": Spec.word("how far back a crash reaches without a log: up to 7.3 s, by its TXGs")},
 )
 def loss_window(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """How far back a crash reaches where no log keeps what was written: to the opening of the oldest TXG that is not synced.
+    """How far back a crash reaches where no log keeps what was written: to the opening of the oldest unsynced TXG.
 
-    A sync starts zfs_txg_timeout after the start of the one before, or at its end where that took longer. So a write waits at
-    most the timeout for its sync to start, and then for the sync: a TXG lives that long, from its opening to the end of its
-    sync. At rest that is the timeout, with syncs as long as the timeout it is twice as much, and under load more. Snapshots and
-    scrubs force TXGs and shorten their lives, so the timeout and the longest sync count at least.
-
-    Of each pool, and of the host for what concerns all of them. (OpenZFS module/zfs/txg.c txg_sync_thread: "delta =
-    ddi_get_lbolt() - start", the same in 2.1.11, 2.3.9 and 2.4.4)"""
+    A sync starts zfs_txg_timeout after the start of the one before, or at its end where that took longer. At rest a TXG
+    lives for the timeout; with long syncs or under load for twice as long and more. Snapshots and scrubs shorten lives, so
+    the timeout and the longest sync count at least. Of each pool, and of the host. (OpenZFS module/zfs/txg.c
+    txg_sync_thread, the same in 2.1.11, 2.3.9 and 2.4.4)"""
     for subject, pools in ((host, facts.linked(host, "pools")), *((pool, (pool,)) for pool in facts.subjects("pool"))):
         yield Fact(subject, "loss_window", _window(pools, facts))
 
 
 @catch_missing
 def _window(pools: tuple[Subject, ...], facts: Facts) -> Judged:
-    """By the TXGs of these pools, where each has a history."""
     timeout = facts.need(HOST, "zfs_txg_timeout")
     lives = every(facts.get(pool, "txg_life_ms_max") for pool in pools)
     syncs = every(facts.get(pool, "txg_sync_ms_max") for pool in pools)
@@ -252,13 +248,12 @@ class _Wait(NamedTuple):
     commit_took=Spec.word("how long that took, as a quantile or of flushes on average, and since when it was counted"),
 )
 def commit_latency(pool: Subject, facts: Facts) -> Iterator[Fact]:
-    """How long commits waited for the devices that have the log, as OpenZFS timed it since the import.
+    """How long commits waited for the devices of the log, as OpenZFS timed it since the import.
 
-    A commit writes its log blocks, waits in the queue of each leg (syncq_wait: synchronous writes alone), for the drive
-    (disk_wait: all writes), and then for a flush, which OpenZFS does not time: for that the kernel's counters of the drive
-    since boot tell the mean. The slowest leg decides. Each transaction group writes labels synchronously, too; where these, or
-    other writes, are most of what a device was timed for, it says little of commits. A leg that is away or was replaced lately
-    was timed too little to be judged, and does not keep the others from it."""
+    A commit waits in the queue of each leg (syncq_wait: synchronous writes alone), for the drive (disk_wait: all writes),
+    and for a flush, of which the kernel's counters since boot tell the mean. The slowest leg decides. Transaction groups
+    write labels synchronously, too: a device that was timed mostly for other writes says little of commits. A leg that was
+    timed too little is left out."""
     leaves = [leaf for leaf in facts.need_linked(pool, "zil_leaves") if facts.get(leaf, "type").or_none() != "dspare"]
     timed = dict(zip(leaves, every(facts.get(leaf, "sync_writes_timed") for leaf in leaves), strict=True))
     leaves = [leaf for leaf in leaves if timed[leaf].number() >= ENOUGH] or leaves
@@ -296,7 +291,6 @@ def _commits(pool: Subject, facts: Facts) -> Judged:
 
 
 def _waits(leaf: Subject, commits: int, facts: Facts) -> Iterator[_Wait]:
-    """For its queue, its drive and its flushes."""
     writes, synced = map(Known.number, facts.values(leaf, "writes_timed", "sync_writes_timed"))
     if synced:
         least, most, queued, queued_most = facts.values(
@@ -336,10 +330,9 @@ def _none(counted: tuple[Evidence, ...]) -> Known:
 
 @derivation("dataset", commits_directly=Spec.flag("its commits are of Direct I/O, which goes past the log device"))
 def commits_directly(dataset: Subject, facts: Facts) -> Judged:
-    """Does anybody commit with Direct I/O?
-
-    No where the pool counted no such write, or the dataset no write at all. With logbias=latency and a log device only Direct
-    I/O makes commits of which the log holds a pointer (zfs_log.c zfs_log_write() of 2.3.9): yes where both were counted."""
+    """Does anything commit with Direct I/O? No where the pool counted no such write, or the dataset no write at all. With
+    logbias=latency and a log device only Direct I/O logs pointers (zfs_log.c zfs_log_write() of 2.3.9): yes where both were
+    counted."""
     pool = Subject("pool", dataset.name.partition("/")[0])
     direct, own = facts.get(pool, "direct_write_count"), facts.get(dataset, "writes")
     for each in (direct, own):

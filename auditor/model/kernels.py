@@ -130,7 +130,6 @@ def newer(kernel: str, than: str) -> bool:
 
 
 def _parts(kernel: str) -> list[str]:
-    """Numbers without zeros in front, and words."""
     return [each.lstrip("0") or "0" if each.isdecimal() else each for each in _PART.findall(kernel)[:12]]
 
 
@@ -140,10 +139,8 @@ def _parts(kernel: str) -> list[str]:
     older_zfs_ahead=Spec.word("how much older the oldest of them is", "none", "patch", "line"),
 )
 def older_modules(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Whether the zfs module of a kernel that may start next is of an older release than the loaded one.
-
-    Where dkms could not build the release that runs, the one that comes with a kernel is loaded instead, whatever that is. Of
-    kernels that are older than the one that runs nothing is said."""
+    """Whether the zfs module of a newer kernel is of an older release than the loaded one: where dkms could not build the
+    release that runs, the module that comes with the kernel is loaded instead."""
     loaded = facts.need(HOST, "zfs_version")
     running, at, versions = facts.values(HOST, "kernel_release", "zfs_modules", "zfs_module_versions")
     version_of = {path: version for path, version, _ in (row.split(" ") for row in versions.words())}
@@ -206,11 +203,11 @@ Check = Callable[[Facts], "_Untested | Unknown"]
     untested_gap=Spec.word("how far the furthest of that is from what is tested", *GAPS),
 )
 def untested(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """What nobody tests together: a module that is of no release, a kernel outside those that META of its release names, a
-    kernel with PREEMPT_RT, a module that is not the one of its file on disk, commands of another line.
+    """Combinations that nothing tests: a module of no release, a kernel outside of META's range, PREEMPT_RT, a module that
+    is not that of its file on disk, commands of another line.
 
-    Where a distribution built the module as a part of the kernel (it lies in none of the folders for additions), or is a system
-    of one piece (NixOS, TrueNAS), it has tested the two together: this relies on it. Known as soon as one is found."""
+    Relies on the distribution where it built the module as a part of the kernel, or is a system of one piece (NixOS,
+    TrueNAS). Known as soon as one is found."""
     found = [check(facts) for check in (_no_release, _of_kernel, _realtime, _on_disk, _commands)]
     bad = [each for each in found if isinstance(each, _Untested) and each.text]
     seen = tuple(piece for each in found if isinstance(each, _Untested) for piece in each.seen)

@@ -52,15 +52,14 @@ PLAIN = re.compile(
 def pool_at_boot(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether a pool comes back by itself when the host starts: imported, and its file systems mounted.
 
-    The initramfs imports the pool of the root file system. Of the others those of the cache file are imported by
-    zfs-import-cache.service; where that file is empty or missing, whatever is found by zfs-import-scan.service; and one by a
-    unit of its own, as Proxmox VE, NixOS and the guides for a boot pool have it. zfs-mount.service mounts, or the generator of
-    mounts. What else a site has written to do so is not seen. (OpenZFS etc/systemd/system/zfs-import-cache.service.in,
-    zfs-import-scan.service.in: ConditionFileNotEmpty; zfs-mount.service.in)
+    The initramfs imports the pool of the root file system; zfs-import-cache.service those of the cache file; where that is
+    empty or missing, zfs-import-scan.service all that it finds; or a unit for the pool (Proxmox VE, NixOS, guides for a
+    boot pool). zfs-mount.service or the generator mounts. Other ways of a site are not seen. (OpenZFS
+    etc/systemd/system/zfs-import-cache.service.in, zfs-import-scan.service.in: ConditionFileNotEmpty; zfs-mount.service.in)
 
-    Since 0.7.4 zfs-mount.service comes after zfs-import.target, and no longer after the units that import: where nothing starts
-    that target, it does not wait for them, and finds no pool yet. Hosts whose links are of before, or made by hand, have it so.
-    (OpenZFS commits 1c4f5e7d92, 5c2552c564: systemd zfs-import.target and documentation; systemd.unit.5 After=)"""
+    Since 0.7.4 zfs-mount.service comes after zfs-import.target and not after the units that import: where nothing starts
+    that target it does not wait for them. Hosts with older or handmade links are so. (OpenZFS commits 1c4f5e7d92,
+    5c2552c564: systemd zfs-import.target and documentation; systemd.unit.5 After=)"""
     units = reached(facts)
     yield Fact(pool, "scanned_at_boot", _scanned(units, facts))
     yield Fact(pool, "imported_at_boot", _root(pool, facts) or _imported(pool, units, facts))
@@ -88,7 +87,6 @@ def root_source(facts: Facts) -> Known | None:
 
 
 def _root(pool: Subject, facts: Facts) -> Known | None:
-    """That the root file system lies on it."""
     found = root_source(facts)
     return Known(True, found.evidence) if found and str(found.value).partition("/")[0] == pool.name else None
 
@@ -175,9 +173,8 @@ class Times(NamedTuple):
 def initrd(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the initrd that starts next, where the root file system is on ZFS, holds what was installed and set since.
 
-    There the zfs module is loaded from the initrd, with the copies in it of modprobe.d and of /etc/hostid. Which files it holds
-    is not looked at, only when it was written: what is newer cannot be in it. Judged of the newest kernels with a zfs module:
-    one of them starts next, unless somebody chooses another. (mkinitramfs(8), dracut(8); OpenZFS
+    It holds copies of the zfs module, modprobe.d and /etc/hostid. Only its time is looked at: what is newer cannot be in
+    it. Of the newest kernels with a zfs module, one of which starts next by default. (mkinitramfs(8), dracut(8); OpenZFS
     contrib/initramfs/hooks/zfs.in)"""
     yield Fact(HOST, "root_on_zfs", _root_on_zfs(facts))
     yield Fact(HOST, "initrd_outdated", _outdated(facts))
@@ -346,7 +343,6 @@ def _as_number(found: Judged) -> Judged:
 
 
 def _same(a: object, b: object) -> bool:
-    """0x10 is 16."""
     try:
         return int(str(a), 0) == int(str(b), 0)
     except ValueError:
@@ -540,7 +536,6 @@ def _path(condition: str) -> str:
 
 
 def _says_nothing(unit: str) -> bool:
-    """Of one mount alone."""
     if unit.endswith(".target"):
         return unit.removesuffix(".target") in _TARGETS
     return unit in _OF_ZFS or unit.startswith(("zfs-import@", "zfs-import-", "zfs-mount@", "zfs-load-key@"))

@@ -63,11 +63,9 @@ COUNTS = ("read_errors", "write_errors", "checksum_errors")
     unexplained_status=Spec.word("the status: paragraph, where no rule is about it; else empty"),
 )
 def status_paragraph(pool: Subject, facts: Facts) -> Iterator[Fact]:
-    """What the status: paragraph of ``zpool status`` says of a pool beyond its devices.
-
-    It tells one thing at a time, the first of a fixed order: where it tells of something earlier, what comes later is not known
-    to be absent. (lib/libzfs/libzfs_status.c check_status(), the texts from cmd/zpool/zpool_main.c, the same in 2.1.11 and
-    2.4.4)"""
+    """What the status: paragraph of ``zpool status`` says beyond the devices. It tells the first of a fixed order, so what
+    comes later is not known to be absent. (lib/libzfs/libzfs_status.c check_status(), texts of cmd/zpool/zpool_main.c, the
+    same in 2.1.11 and 2.4.4)"""
     status = facts.need(pool, "status_text")
     text = str(status.value)
     yield Fact(pool, "sequential_unverified", _first_says(SEQUENTIAL, (RESILVERING,), status))
@@ -154,10 +152,8 @@ def suspensions(pool: Subject, facts: Facts) -> Judged:
     txg_unfinished_ms=Spec.real("for how long its oldest unfinished TXG is quiescing or syncing; 0 where none is"),
 )
 def txg_unfinished(pool: Subject, facts: Facts) -> Judged:
-    """For how long the oldest TXG of a pool that is not committed has been quiescing or syncing.
-
-    Both times are of one clock, gethrtime(). That of the look is read before the list of TXGs, so what comes out is rather too
-    short than too long, by milliseconds. Unknown where there is such a TXG and no clock."""
+    """For how long the oldest uncommitted TXG has been quiescing or syncing. Both times are of gethrtime(); the clock is
+    read before the list, so the answer is too short by milliseconds. Unknown where there is such a TXG and no clock."""
     since = facts.need(pool, "txg_unfinished_since_ns")
     if since.value == 0:
         return Known(0.0, since.evidence)
@@ -179,13 +175,12 @@ LEAST = 1 << 20  # bytes: of a dataset without a snapshot it is not quite zero
     **{"dataset.snapshots_bytes": Spec.number("what its own snapshots hold at least, bytes")},
 )
 def snapshot_space(pool: Subject, facts: Facts) -> Iterator[Fact]:
-    """How much of a pool snapshots hold, at least, and on which datasets.
+    """How much of a pool snapshots hold, at least, and on which datasets; unknown unless the whole pool was looked at.
 
-    OpenZFS tells it in one property each (usedbysnapshots); it follows from those that are read anyway: what a dataset uses
-    beyond what it refers to and beyond what its children use or have reserved is held by its snapshots, or reserved for itself,
-    as of a volume: so much less they hold at least. Of a clone, which refers to what it shares with its origin and does not use
-    it, it is all that can be told. (man 7 zfsprops: used, referenced, refreservation; module/zfs/dsl_dir.c dd_used_breakdown)
-    Unknown unless the whole pool was looked at."""
+    It follows from what is read anyway: what a dataset uses beyond what it refers to and beyond what its children use or
+    have reserved is held by its snapshots, or reserved for itself. Of a clone, which does not use what it shares with its
+    origin, only an upper bound follows. (man 7 zfsprops: used, referenced, refreservation; module/zfs/dsl_dir.c
+    dd_used_breakdown)"""
     found = _held(pool, facts)
     root = Subject("dataset", pool.name)
     space = _bytes(facts, root, "used") + _bytes(facts, root, "available")
@@ -245,11 +240,10 @@ def thin_volumes(pool: Subject, facts: Facts) -> Judged:
     snapshot_takes_most=Spec.number("the same at most, bytes"),
 )
 def next_snapshot(dataset: Subject, facts: Facts) -> Iterator[Fact]:
-    """What a snapshot takes from all others: the smaller of what the dataset alone holds and its refreservation.
-    (module/zfs/dsl_dataset.c dsl_dataset_snapshot_reserve_space)
-
-    AVAIL of the dataset includes what is reserved for it and not yet written (dsl_dataset_space). What it alone holds is what
-    it refers to, unless snapshots or a clone's origin hold part of it: then it uses more than that, or less."""
+    """What a snapshot takes from all others: the smaller of what the dataset alone holds and its refreservation
+    (module/zfs/dsl_dataset.c dsl_dataset_snapshot_reserve_space). AVAIL includes what is reserved and not yet written
+    (dsl_dataset_space). A dataset alone holds what it refers to, unless snapshots or a clone's origin share it: then it
+    uses more, or less."""
     names = ("used", "available", "referenced", "refreservation")
     found = facts.values(dataset, *names, "origin")
     used, available, referenced, reserved = (int(each.number()) for each in found[:4])
@@ -401,7 +395,6 @@ def since(facts: Facts, subject: Subject, name: str, what: str) -> Judged:
 
 
 def _ago(days: float) -> str:
-    """today, 1 day ago, 6 days ago."""
     whole = round(max(days, 0.0))
     return "today" if not whole else f"{whole} day{'s' if whole > 1 else ''} ago"
 
@@ -440,9 +433,8 @@ def past(pool: Subject, facts: Facts) -> Iterator[Fact]:
 
 @catch_missing
 def _returns(pool: Subject, facts: Facts) -> Judged:
-    """Of the host that came back most often, whichever it is: somebody who may have a line of his own logged (zpool_history)
-    may bring a return about, and take none away. A pool that moved for good, or a host that was given another name, does not
-    come back."""
+    """Of the host that came back most often: a forged line of the history can add a return, and take none away. A pool that
+    moved for good, or a host with a new name, does not come back."""
     found = facts.need(pool, "taken_up")
     times = [(int(seconds), host) for seconds, host in found.pairs()]
     if not times:
@@ -507,7 +499,6 @@ def _timer(pool: Subject, facts: Facts) -> Judged:
 
 
 def _nixos(facts: Facts) -> list[Judged]:
-    """The timer of NixOS, which is for all pools; of no other system."""
     ids = facts.get(HOST, "os_ids")
     if isinstance(ids, Unknown):
         return [ids]
@@ -551,8 +542,8 @@ def _by_hand(pool: Subject, facts: Facts) -> Judged:
     "dataset", copied_s=Spec.number("of the newest snapshot that a bookmark marks as sent, or archived WAL; 0: none")
 )
 def copied(dataset: Subject, facts: Facts) -> Judged:
-    """Up to which moment a copy elsewhere may have it: no proof of one. Who may make bookmarks may make any (man 8 zfs-allow),
-    an archive may lie on this pool, and a copy that leaves no trace is not seen: what is lost is at least what came later."""
+    """Up to which moment a copy elsewhere may have it; no proof of one. Bookmarks may be made by hand (man 8 zfs-allow), an
+    archive may lie on this pool, and some copies leave no trace: what is lost is at least what came later."""
     seen = facts.need(Subject("pool", dataset.name.partition("/")[0]), "bookmarks")
     own = [each for each in seen.words() if each.rpartition(" ")[0].partition("#")[0] == dataset.name]
     newest = max(own, key=lambda each: int(each.rpartition(" ")[2]), default="")

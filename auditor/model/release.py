@@ -188,7 +188,6 @@ class Changelog(NamedTuple):
         return ""
 
     def pulls(self, number: str) -> str:
-        """The same of a pull request."""
         for change in self.changes:
             if number in change and re.search(rf"(?:#|pull/){number}\b", rest := _TRACKED.sub("", change)):
                 return "" if _UNDONE.search(rest) or not _DONE.search(rest) else change
@@ -266,18 +265,16 @@ _USES = {
     bugs_in_the_log=Spec.words("the bugs of this release, fixed later or not, whose mark is in the kernel's log"),
 )
 def known_bugs(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Which bugs a release has that a later one of its line fixes (``auditor/data/fixes.toml``), which none of it fixes, and
-    the mark of which is in the kernel's log.
+    """Which bugs of this release a later one of its line fixes (``auditor/data/fixes.toml``), which none fixes, and which
+    left their mark in the kernel's log.
 
-    The newest release of a line that is maintained lacks nothing: who runs it does what can be done without another line. What
-    only another line fixes is named where that line is supposed (``check --suppose 'host release=...'``).
+    The newest release of a maintained line lacks nothing. What only another line fixes is named where that line is supposed
+    (``check --suppose 'host release=...'``).
 
-    What a bug needs to strike counts as used where it is of a kind that zaudit never sees (sends, clones), and where only a
-    part of the host was looked at: the rest may use it. A build of a distribution may carry a fix without a new number:
-    builds.toml or the changelog of the package tells which; of the others nothing is said here, but a mark in the log is named
-    all the same: there it has happened. What has an advisory is left to it, but no advisory speaks of lines that have ended. Of
-    those the bugs of the release as it was published are named, whoever built it, and what was not seen counts as used. Of a
-    version that is no release none is named."""
+    A bug counts where what it needs may be in use: kinds that zaudit never sees (sends, clones), and everything where only
+    a part of the host was looked at. builds.toml or the changelog of the package tells which fixes a distribution's build
+    carries; of other builds only marks in the log are named. A bug with an advisory is left to it, but on ended lines all
+    bugs of the release as published are named. Of a version that is no release none is named."""
     text = facts.need(HOST, "zfs_version_text")
     if (release := releases.of(str(text.value))) is None:
         raise Missing(unknown(f"{text.value} is not a release"))
@@ -359,7 +356,6 @@ def _tells(how: _Use, found: Known) -> bool:
 
 
 def _spelt(fix: Fix, release: Release) -> str:
-    """With the next release that has it not, or that there is none."""
     if fix.unreleased:
         until = f"; until then: {fix.until}" if fix.until else ""
         return f"{fix.bug} ({NONE} {releases.spelt(releases.NEWEST[-1])} fixes it{until})"

@@ -123,7 +123,6 @@ class Stores:
         return opposite(self._reading.flag(disk, "lost_flushed"))
 
     def _flushed(self, disk: Subject) -> bool | None:
-        """Does the kernel send flushes to it?"""
         found = self._reading.word(disk, "sysfs_write_cache")
         return None if found is None else found == "write back"
 
@@ -148,8 +147,8 @@ class Stores:
     # -- what lies between ------------------------------------------------------------------------------------------
 
     def above(self, leaf: Subject) -> tuple[str, ...]:
-        """Layers between OpenZFS and the disks of a leaf: OpenZFS itself, which may have learned that a device needs no flush,
-        and device-mapper, md, bcache and the like, as one."""
+        """Layers between OpenZFS and the disks of a leaf: OpenZFS itself, which may remember that a device needs no flush,
+        then all of device-mapper, md, bcache as one."""
         reading = self._reading
         layers = reading.words(leaf, "layers")
         arrive, uncounted = reading.flag(leaf, "flushes_reach_disk"), reading.flag(leaf, "flushes_not_counted")
@@ -176,8 +175,8 @@ class Stores:
     def memory(
         self, leaf: Subject, disk: Subject | None, below: str | None, on: str
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """A file, loop device or zvol: the queue, and what is below where that is no dataset. Its file system keeps what it
-        gets in memory of this host until it is flushed; a dataset does, too, but has its own place."""
+        """A file, loop device or zvol: its queue, and what is below it where that is no dataset. Host memory keeps what it
+        gets until it is flushed."""
         name, passes = (disk.name, self._flushed(disk)) if disk else (leaf.name, True)
         about = (disk, leaf) if disk else (leaf,)
         if on:
@@ -230,12 +229,10 @@ class Reading(NamedTuple):
         return self.facts.linked(subject, name) if isinstance(found, Known) else None
 
     def none(self, subject: Subject, name: str) -> bool | None:
-        """Is nothing in this list?"""
         found = self.words(subject, name)
         return None if found is None else not found
 
     def parameter(self, name: str) -> int | None:
-        """Of the zfs module."""
         return self.number(HOST, f"{name}_boot" if self.next_boot else name)
 
     def line(self) -> tuple[int, int] | None:
@@ -251,7 +248,6 @@ def opposite(value: bool | None) -> bool | None:
 
 
 def both(first: bool | None, second: bool | None) -> bool | None:
-    """Kleene's *and*."""
     if first is False or second is False:
         return False
     return None if first is None or second is None else True

@@ -36,11 +36,11 @@ PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
 
 @derivation("vdev", failures_tolerated=Spec.number("devices that it can lose without losing data"))
 def failures_tolerated(vdev: Subject, facts: Facts) -> Judged:
-    """How many devices a top-level vdev can lose before its data is gone. (zpoolconcepts.7, Virtual Devices)
+    """How many devices a top-level vdev can lose before its data is gone, as it is built. (zpoolconcepts.7, Virtual
+    Devices)
 
-    As it is built, not as it is now: a degraded mirror is still a mirror, and ``pool-degraded`` says that it is degraded. A hot
-    spare that stands in for a disk adds no leg, and a raidz survives no more failures with one than without.
-    vdev.failures_tolerated; unknown for a vdev without data (indirect, hole)."""
+    A degraded mirror is still a mirror, and a hot spare in use adds no leg. Unknown for a vdev without data (indirect,
+    hole)."""
     found = facts.values(vdev, "type", "leaves")
     kind, leaves = found
     tolerated = _tolerated(str(kind.value), vdev, facts)
@@ -70,13 +70,12 @@ THERE = ("ONLINE", "DEGRADED")
     failures_left=Spec.number("devices that it can lose from now on without losing data; 0 where too many are gone"),
 )
 def failures_left(vdev: Subject, facts: Facts) -> Iterator[Fact]:
-    """How many more devices a top-level vdev can lose, and whether more are gone than it can do without: then its pool cannot
-    work, whatever its state says.
+    """How many more devices a vdev can lose, and whether more are gone than it can do without: then its pool cannot work,
+    whatever its state says.
 
-    OpenZFS learns that a device is gone from an I/O error or from zed. Until then leaf and pool stay ONLINE while writers hang
-    (seen for minutes with failmode=wait). A disk that is being replaced, or that a spare stands in for, is not missed. A leg
-    that is still resilvered lacks what is older than its absence, though it is ONLINE: without it a mirror has one copy of
-    that. Known where those that are seen decide it; else unknown, with why the others were not seen."""
+    OpenZFS learns of a lost device from an I/O error or from zed; until then leaf and pool stay ONLINE while writers hang
+    (seen for minutes with failmode=wait). A disk that is replaced or has a spare is not missed. A leg that resilvers lacks
+    older data, though it is ONLINE. Known where those that are seen decide it."""
     known = facts.values(vdev, "leaves", "failures_tolerated")
     leaves = facts.linked(vdev, "leaves")
     spare = int(known[1].value) if isinstance(known[1].value, int) else 0
@@ -166,10 +165,8 @@ def outlives_memory(vdev: Subject, facts: Facts) -> Judged:
     least_ashift=Spec.number("the same as far as its disks report it: a virtual disk of 512-byte blocks is 9"),
 )
 def native_ashift(vdev: Subject, facts: Facts) -> Iterator[Fact]:
-    """The block size that the disks of a vdev are built for, to compare its ashift with.
-
-    As OpenZFS reports it of a leaf, else as the kernel does of the disks. A virtual disk of 512-byte blocks says nothing of the
-    device below it: native_ashift is unknown there."""
+    """The block size that the disks of a vdev are built for: as OpenZFS reports it of a leaf, else as the kernel does of
+    the disks. native_ashift is unknown of a virtual disk of 512-byte blocks, which says nothing of the device below."""
     facts.need(vdev, "leaves")
     for name in ("least_ashift", "native_ashift"):
         found = every(_leaf(leaf, facts, name == "least_ashift") for leaf in facts.linked(vdev, "leaves"))
@@ -209,11 +206,9 @@ _FUNCTION = re.compile(r"/([0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/)")
     shared_controller=Spec.word("that PCI device, or empty"),
 )
 def shared_controller(vdev: Subject, facts: Facts) -> Iterator[Fact]:
-    """What all legs of a mirror are attached to: a controller, a carrier card or a PCIe switch.
-
-    The kernel's device tree names every PCI function on the way to a disk
-    (``/devices/pci0000:00/0000:00:1c.0/0000:02:00.0/nvme/nvme0/nvme0n1``). What the paths of all legs share below the host
-    bridge is a single point of failure. Unknown for a virtual disk, and for a vdev of one disk, which has no legs."""
+    """What all legs of a mirror are attached to: the last PCI function that the sysfs paths of all disks share
+    (``/devices/pci0000:00/0000:00:1c.0/0000:02:00.0/nvme/nvme0/nvme0n1``), a single point of failure. Unknown for a virtual
+    disk, and for a vdev of one disk."""
     leaves = facts.linked(vdev, "leaves")
     every([facts.get(vdev, "leaves"), *(facts.get(leaf, "disks") for leaf in leaves)])
     disks = sorted({disk for leaf in leaves for disk in facts.linked(leaf, "disks")})
@@ -238,7 +233,6 @@ def _way(disk: Subject, facts: Facts) -> Judged:
 
 
 def _common(ways: list[list[str]]) -> str:
-    """The last PCI function that all ways pass, or empty."""
     last = ""
     for step in zip(*ways, strict=False):
         if len(set(step)) > 1:
@@ -268,14 +262,13 @@ class Leg(NamedTuple):
     slowest_leg_times=Spec.real("how many times longer than the fastest leg"),
 )
 def slow_leg(vdev: Subject, facts: Facts) -> Iterator[Fact]:
-    """How much longer one leg of a mirror, raidz or draid takes for its writes and flushes than the fastest, by the kernel's
-    counters since boot.
+    """How much longer one leg of a mirror, raidz or draid takes for its writes and flushes than the fastest, by the
+    kernel's counters since boot.
 
-    All legs of a vdev get as many writes and flushes, and a commit returns when all have answered, so that one slow leg decides
-    for all. The counters are those of the whole disk: legs whose numbers of writes differ much do not do the same work, and are
-    not compared. (Linux Documentation/block/stat.rst: write I/Os, write ticks, flush I/Os, flush ticks; OpenZFS
-    module/zfs/vdev_mirror.c vdev_mirror_io_start, vdev_raidz.c vdev_raidz_io_start) Of a vdev of one leg, or whose legs did too
-    little, only that is known."""
+    A commit returns when all legs have answered, so one slow leg decides. The counters are of the whole disk: legs whose
+    numbers of writes differ much are not compared. (Linux Documentation/block/stat.rst: write I/Os, write ticks, flush
+    I/Os, flush ticks; OpenZFS module/zfs/vdev_mirror.c vdev_mirror_io_start, vdev_raidz.c vdev_raidz_io_start) Of one leg,
+    or legs that did too little, only that is known."""
     legs = _legs(vdev, facts)
     worked = len(legs) > 1 and all(leg.writes >= ENOUGH for leg in legs)
     counts = ", ".join(f"{leg.disk} {leg.writes:,}" for leg in legs) or "it has one leg"
@@ -297,7 +290,6 @@ def slow_leg(vdev: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def _legs(vdev: Subject, facts: Facts) -> list[Leg]:
-    """Empty where it has one leg."""
     if facts.need(vdev, "type").value not in ("mirror", "draid", *PARITY):
         return []
     leaves = facts.linked(vdev, "leaves")

@@ -18,9 +18,8 @@ SYNCS: Mapping[str, Sync] = {"standard": "standard", "always": "always", "disabl
 
 
 class Observation(NamedTuple):
-    """programs: by dataset (or pool, where nobody could list its datasets), those whose commits lie there. Of thousands of
-    datasets that are alike the host has one, with one program that stands for whatever writes to them. about: by name of a
-    store, the disks and leaves that it is made from."""
+    """programs: by dataset (or pool, where its datasets could not be listed), those whose commits lie there; one program
+    stands for all datasets that are alike. about: by name of a store, the disks and leaves that it is made from."""
 
     host: Host
     programs: Mapping[str, tuple[str, ...]]
@@ -94,7 +93,6 @@ class Kinds:
         self._found: dict[str, tuple[object, ...]] = {}
 
     def of(self, name: str) -> tuple[object, ...]:
-        """The same for datasets that are alike."""
         if name not in self._found:
             dataset = Subject("dataset", name)
             own = self._facts.of(dataset)
@@ -119,7 +117,6 @@ class Datasets:
         self.found: dict[str, Dataset] = {}
 
     def keep(self, name: str) -> None:
-        """This very dataset, where it is known."""
         if name not in self.found and self._reading.facts.of(Subject("dataset", name)):
             self.found[name] = self._dataset(name)
 
@@ -375,7 +372,6 @@ INSIDE: tuple[Kind, ...] = ("vdev", "leaf")
 
 
 def subjects(facts: Facts, observation: Observation, name: str) -> Iterator[Subject]:
-    """Whatever the model calls so."""
     yield from observation.about.get(name, ())
     words = name.split(" ")  # a name of a pool may have blanks
     parts = ((" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words)))

@@ -24,15 +24,15 @@ def volatile_cache(disk: Subject, facts: Facts) -> Judged:
     """Whether a disk has a volatile write cache that is on: what it acknowledged can be lost until it is flushed.
 
     The drive's own word decides (NVMe: VWC and Feature 6; SATA: IDENTIFY DEVICE through hdparm and smartctl). The kernel's
-    ``write_cache`` counts only when it says "write back": "write through" can be written there by anyone, and is what the
-    kernel assumes of a SCSI disk without a caching mode page. What a virtual disk denies proves nothing: its host may cache. So
-    True needs one witness, False needs the word of a drive that can be seen, and a drive that contradicts itself is unknown.
-    (Linux Documentation/ABI/stable/sysfs-block; drivers/scsi/sd.c; NVM Express Base Specification, VWC)
+    ``write_cache`` counts only as "write back": anyone can write "write through" there, and it is the kernel's guess
+    without a caching mode page. True needs one witness, False the word of a drive that can be seen, and a contradiction is
+    unknown; what a virtual disk denies proves nothing. (Linux Documentation/ABI/stable/sysfs-block; drivers/scsi/sd.c; NVM
+    Express Base Specification, VWC)
 
-    A zvol and a loop device keep what they get in memory until they are flushed, whatever their queue says: unless what is
-    below them has sync=always. (OpenZFS module/os/linux/zfs/zvol_os.c zvol_write; Linux drivers/block/loop.c) Held by a
-    property test: with fewer facts a known answer stays, becomes unknown, or turns from False to True, never from True to
-    False; an unknown becomes False only where the fact that went was half of a contradiction."""
+    A zvol and a loop device keep what they get in memory, whatever their queue says, unless the dataset below has
+    sync=always. (OpenZFS module/os/linux/zfs/zvol_os.c zvol_write; Linux drivers/block/loop.c) Held by a property test:
+    with fewer facts an answer stays, becomes unknown, or turns from False to True; an unknown becomes False only where half
+    of a contradiction went."""
     match facts.get(disk, "transport"):
         case Known(str(kind)) as made if kind in IN_MEMORY:
             return _in_memory(disk, made, facts)
@@ -67,7 +67,6 @@ def _unless_virtual(disk: Subject, facts: Facts, said: Judged) -> Judged:
 
 
 def _report(disk: Subject, facts: Facts) -> Judged:
-    """What the drive and the kernel say."""
     nvme = disk.name.startswith("nvme")  # not by which facts there are: one fact less must not change who is asked
     said = _nvme(disk, facts) if nvme else _scsi(disk, facts)
     if isinstance(said, Known) or (not nvme and all(isinstance(facts.get(disk, name), Known) for name in SCSI)):
@@ -171,7 +170,6 @@ def plp_grade(disk: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def _backup(disk: Subject, facts: Facts) -> list[tuple[bool, Known]]:
-    """(bit 4 is set, fact) of every look at the critical warning."""
     found = []
     for name in (*WARNINGS, *BACKUPS):
         match facts.get(disk, name):
@@ -183,7 +181,6 @@ def _backup(disk: Subject, facts: Facts) -> list[tuple[bool, Known]]:
 
 
 def _capacitors(disk: Subject, facts: Facts) -> list[Known]:
-    """What each source says of the capacitors: good or not."""
     attribute = facts.get(disk, "capacitor_ok")
     found = [attribute] if isinstance(attribute, Known) else []
     match facts.get(disk, OCP[0]), facts.get(disk, OCP[1]):
@@ -267,7 +264,6 @@ def _full(disk: Subject, facts: Facts, table: Known, absent: Known | None, healt
 
 
 def _if(disk: Subject, facts: Facts, name: str, value: bool | str) -> Known | None:
-    """The fact, when it is known and has this value."""
     fact = facts.get(disk, name)
     return fact if isinstance(fact, Known) and fact.value == value else None
 
@@ -425,7 +421,6 @@ def _model(model: str) -> str:
 
 
 def _of(disk: Subject, facts: Facts, models: dict[str, list[DriveCuts]], read: Judged) -> tuple[Judged, ...]:
-    """In the order of NAMES."""
     model, virtual = facts.get(disk, "model"), facts.get(disk, "virtual")
     if is_true(virtual):
         return _nothing(virtual)
@@ -519,7 +514,6 @@ def _solve(rising: Callable[[float], float], value: float) -> float:
 
 
 def _at_most(count: int, n: int, share: float) -> float:
-    """The chance of no more than count of n."""
     if not 0 < share < 1:
         return float(share <= 0)
     logs = math.log(share), math.log1p(-share)

@@ -200,7 +200,6 @@ def sysfs(reply: Files, host: Subject) -> Iterator[Fact]:
 
 
 def _values(own: Mapping[str, str]) -> Iterator[tuple[str, str, Scalar, str]]:
-    """(fact, file, value, text) of everything that one device's own files say; what is no sane value is left out."""
     cache = own.get("queue/write_cache", "")
     if cache in ("write back", "write through"):
         yield "sysfs_write_cache", "queue/write_cache", cache, cache
@@ -283,7 +282,6 @@ def _node(name: str) -> str:
 
 
 def _number(text: str) -> int | None:
-    """A counter or size of the kernel: unsigned 64 bits; one that underflowed is none."""
     return int(text) if text.isdecimal() and text.isascii() and len(text) <= 19 and int(text) < 1 << 63 else None
 
 
@@ -328,7 +326,6 @@ def stacked(reply: Files, host: Subject) -> Iterator[Fact]:
 
 
 def _fact(file: str, text: str) -> tuple[str, Scalar] | None:
-    """(fact, value) of one file."""
     if file == "md/degraded" and re.fullmatch(r"[0-9]{1,6}", text):
         return "md_degraded", int(text)
     if file == "bcache/cache_mode" and (mode := _MODE.fullmatch(text)) and mode[1] in MODES:
@@ -428,7 +425,6 @@ def _target(name: str, words: list[str]) -> str:
 
 
 def _parts(text: str, mark: str) -> list[str]:
-    """Split at marks that no backslash stands before."""
     parts, start = [], 0
     for found in _SPLIT[mark].finditer(text):
         parts.append(text[start : found.end() - 1])

@@ -56,7 +56,6 @@ class Way(NamedTuple):
 
 
 def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
-    """The facts of PROVIDES for every leaf, from the block devices of the inventory."""
     there = nodes(facts, inventory)
     for leaf in list(facts.subjects("leaf")):
         match facts.get(leaf, "type"), facts.get(leaf, "path"):
@@ -144,7 +143,6 @@ def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: Nodes) -> Iterator[
 
 
 def _together(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
-    """The words of all devices."""
     if unknowns := [each for each in parts if isinstance(each, Unknown)]:
         return Unknown.join(unknowns)
     found = [each for each in parts if isinstance(each, Known)]
@@ -163,7 +161,6 @@ def _any(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
 
 
 def _down(disk: str, layers: tuple[str, ...], inventory: Facts, nodes: Nodes, depth: int = 0) -> Way | Unknown:
-    """Follow what a block device is made of until there is nothing below."""
     subject = Subject("disk", disk)
     transport, slaves = inventory.get(subject, "transport"), inventory.get(subject, "slaves")
     stacked = isinstance(transport, Known) and transport.value in STACKED

@@ -49,7 +49,6 @@ class Line(NamedTuple):
 
     @property
     def part(self) -> str:
-        """The first group that matched, or nothing."""
         return next((each for each in self.match.groups() if each), "")
 
     @property
@@ -198,7 +197,6 @@ def log(reply: Output, host: Subject) -> Iterator[Fact]:
 
 
 def counts(lines: Sequence[str]) -> Iterator[Fact]:
-    """What these lines say. Raises ValueError for one that was not asked for."""
     return _counts([_line(each, _LINES) for each in lines])
 
 

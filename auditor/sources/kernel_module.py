@@ -139,7 +139,6 @@ def _in_order(paths: Iterable[str]) -> list[str]:
 
 
 def _commands(text: str, path: str) -> Iterator[list[str]]:
-    """The words of each line that is no comment; a backslash at its end goes on in the next line."""
     if text and not text.endswith("\n"):
         raise ValueError(f"{path} ends within a line")
     for line in text.replace("\\\n", " ").splitlines():

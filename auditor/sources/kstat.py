@@ -41,13 +41,11 @@ def clocks(text: str, path: str) -> tuple[Known, Known]:
 
 
 def _nanoseconds(text: str) -> tuple[int, int]:
-    """The same of a text that has its lines, of gethrtime(): since boot and without sleep."""
     made, now = text.split(None, 7)[5:7]
     return integer(made), integer(now)
 
 
 def row_of(line: str, path: str) -> tuple[str, str, str]:
-    """(name, type, value); raises ValueError when it is no row."""
     fields = line.split(None, 2)
     if len(fields) != 3:
         raise ValueError(f"{path}: a row without a value")
@@ -72,13 +70,11 @@ def counts(reply: Files, path: str, subject: Subject, names: Mapping[str, str]) 
 
 
 def only(reply: Files, path: str) -> Iterator[str]:
-    """The text of the one file that was asked for, if it was there."""
     if path in reply.text:
         yield reply.text[path]
 
 
 def count_of(kind: str, value: str) -> int | None:
-    """The value of a row; None when it is no sane count."""
     digits = value.removeprefix("-") if kind == INT64 else value
     if not (digits.isascii() and digits.isdigit()):
         return None

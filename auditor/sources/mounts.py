@@ -78,7 +78,6 @@ class Table(list[Mount]):
 
     @cached_property
     def at(self) -> dict[str, list[Mount]]:
-        """By mount point."""
         found: dict[str, list[Mount]] = {}
         for each in self:
             found.setdefault(each.mount_point, []).append(each)
@@ -275,7 +274,6 @@ def _needs(source: str, point: str, kind: str, options: str) -> Iterator[FstabNe
 
 
 def _requires(options: list[str]) -> Iterator[str]:
-    """Of what is mounted when the host starts."""
     if not {"noauto", "x-systemd.automount"} & {*options}:
         names = [each.removeprefix(REQUIRES) for each in options if each.startswith(REQUIRES)]
         yield from (each for each in names if each.startswith("zfs"))

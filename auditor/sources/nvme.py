@@ -19,7 +19,6 @@ def _command(verb: str, options: str = "-o json", others: re.Pattern[str] = DEVI
 
 
 def _ask(verb: str) -> Ask:
-    """A question about one disk."""
     words = ("nvme", *verb.split())
     return lambda disk, facts: (
         only_nvme(disk, facts) or Run((*words, f"/dev/{disk.name}", "-o", "json"), package="nvme-cli")
@@ -68,7 +67,6 @@ def devices(reply: Output, host: Subject) -> Iterator[Fact]:
 
 
 def _objects(parent: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    """The list of objects under a key; raises ValueError when there is none."""
     listed = parent.get(key)
     if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
         raise ValueError(f"no list of {key} in it")
@@ -343,7 +341,6 @@ def ocp_smart_log(reply: Output, disk: Subject) -> Iterator[Fact]:
 
 
 def _names(text: str) -> Iterator[tuple[str, str]]:
-    """Name and number of each whole line, with blanks or a colon between them."""
     for line in text.split("\n")[:-1]:
         name = line.rstrip("0123456789")
         key = name.strip(" \t:")

@@ -76,12 +76,10 @@ class LeafRow(NamedTuple):
     allocation: str = ""
 
     def line(self) -> str:
-        """As one string, for a fact."""
         return "\t".join(each.replace("\t", " ") for each in self)
 
     @classmethod
     def of_line(cls, line: str) -> LeafRow:
-        """The reverse."""
         return cls(*line.split("\t"))
 
 
@@ -150,7 +148,6 @@ def parity(name: str, kind: str) -> int:
 
 
 def leaf_type(name: str) -> str:
-    """disk, file or dspare from the name: only files keep a path that is not below /dev."""
     if re.fullmatch(r"draid[123]-\d+-\d+", name):
         return "dspare"
     return "file" if name.startswith("/") and not name.startswith("/dev/") else "disk"
@@ -209,7 +206,6 @@ def _pair(version: tuple[object, ...]) -> tuple[int, int]:
 
 
 def zpool(*argv: str) -> Run:
-    """A zpool command."""
     return Run(("zpool", *argv), package="zfsutils-linux")
 
 

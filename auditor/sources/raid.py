@@ -256,7 +256,6 @@ def _policy(controller: Section, volume: Section) -> str:
 
 
 def _controllers(text: str) -> Iterator[tuple[Section, list[Section]]]:
-    """(pairs of the controller, pairs of each of its logical drives)."""
     here: tuple[Section, list[Section]] | None = None
     section: Section = {}
     for line in text.split("\n"):

@@ -62,7 +62,6 @@ def nfs(reply: Files, host: Subject) -> Iterator[Fact]:
 
 
 def exports(text: str) -> Iterator[NfsExport]:
-    """The exports of one file, a client each."""
     if (text and not text.endswith("\n")) or has_surrogates(text):
         raise ValueError("a table of exports is cut off, or no text")
     for line in re.sub(r"\\\n", " ", text).split("\n"):
@@ -139,7 +138,6 @@ def _yes(value: str) -> bool:
 
 
 def _sections(text: str) -> dict[str, dict[str, str]]:
-    """Section -> parameter -> value; the last one counts."""
     if (text and not text.endswith("\n")) or has_surrogates(text):
         raise ValueError(f"{PATH} is cut off, or no text")
     found: dict[str, dict[str, str]] = {}

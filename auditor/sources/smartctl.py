@@ -14,7 +14,6 @@ Attribute = Mapping[str, object]
 
 
 def describe(name: str, attribute: Attribute) -> str:
-    """One attribute as a reader recognises it."""
     failed = f", failed {attribute['when_failed']}" if attribute.get("when_failed") else ""
     value, threshold = attribute.get("value", "-"), attribute.get("thresh", "-")
     return f"{name} {value} (threshold {threshold}{failed}), raw {_raw_text(attribute) or '-'}"
@@ -253,7 +252,6 @@ def _refuse(root: Document) -> None:
 
 
 def _at(root: Document, place: str) -> object:
-    """What stands at "a.b.c", or None."""
     found: object = root
     for key in place.split("."):
         found = found.get(key) if isinstance(found, Mapping) else None

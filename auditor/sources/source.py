@@ -65,7 +65,6 @@ class Source:
     title: str
 
     def request(self, subject: Subject, facts: Facts) -> Request:
-        """What to ask about a subject."""
         return self.ask(subject, facts) if callable(self.ask) else self.ask
 
 
@@ -120,7 +119,6 @@ def integer(text: str) -> int:
 
 
 def document(text: str) -> dict[str, Any]:
-    """The object that a whole text is."""
     try:
         found = json.loads(text)
     except RecursionError:
@@ -129,7 +127,6 @@ def document(text: str) -> dict[str, Any]:
 
 
 def text_of(value: dict[str, Any], key: str) -> str:
-    """A text."""
     found: str = _of_type(value.get(key), str, key)
     return found
 

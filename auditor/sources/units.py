@@ -169,7 +169,6 @@ def listed(state: str, *names: str) -> Command:
 
 
 def asked(*names: str) -> Run:
-    """The question for failed units of these names."""
     return Run(("systemctl", "list-units", "--state=failed", "--plain", "--no-legend", *names), package="systemd")
 
 
@@ -260,7 +259,6 @@ _ACTIVE = re.compile(r"(\S{1,300}) +loaded +active +\w+( .*)?", re.ASCII)
 
 
 def _ask_keys(host: Subject, facts: Facts) -> Run | Skip:
-    """Only where a mount is bound to such a unit."""
     bound = facts.get(HOST, "keys_bound")
     if isinstance(bound, Unknown):
         return Skip("which mounts are bound to the units of keys is not known")
@@ -432,7 +430,6 @@ TIMER = "/etc/systemd/system/timers.target.wants/zpool-trim.timer"
 
 
 def _ask_trim_nixos(host: Subject, facts: Facts) -> Read | Skip:
-    """Only of NixOS."""
     ids = facts.get(HOST, "os_ids")
     if isinstance(ids, Unknown):
         return Skip("whether this is NixOS is not known")

@@ -82,7 +82,6 @@ def known_to(facts: Facts, version: str) -> tuple[str, ...]:
 
 
 def above(dataset: str) -> tuple[str, ...]:
-    """The names of all ancestors, nearest first."""
     parts = dataset.split("/")
     return tuple("/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1))
 
@@ -288,7 +287,6 @@ def consistent(facts: Facts) -> bool:
 
 
 def question(target: Subject, names: Iterable[str], facts: Facts) -> Run:
-    """These properties of the target, and of what is below it."""
     deep = below(target, facts)
     words = ("zfs", "get", "-Hp", *deep, "-t", "filesystem,volume", "-o", COLUMNS, ",".join(names), target.name)
     return Run(words, package="zfsutils-linux", halved=bool(deep))
@@ -318,13 +316,11 @@ def properties(reply: Output, target: Subject) -> Facts:
 
 
 def of_subtree(reply: Output, target: Subject, wanted: Container[str]) -> Facts:
-    """The same, of these properties."""
     top, below = target.name, target.name + "/"
     return parse(reply.text, lambda name: name == top or name.startswith(below), wanted)
 
 
 def _ask_datasets(target: Subject, facts: Facts) -> Request:
-    """target: the dataset at the top of the subtree."""
     form = ("-t", "filesystem,volume", "-o", "name", "-s", "name")
     return Run(("zfs", "list", "-H", *below(target, facts), *form, target.name), package="zfsutils-linux")
 

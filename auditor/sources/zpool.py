@@ -106,7 +106,6 @@ CACHED = ("default", "none", "other")
 
 
 def _ask_properties(pool: Subject, facts: Facts) -> Request:
-    """Only properties that this release knows."""
     names = [name for name in (*_PROPERTIES, *_PLAIN) if name not in _SINCE_2_2 or pool_tree.speaks(facts, 2, 2)]
     return pool_tree.zpool("get", "-Hp", "-o", "name,property,value,source", ",".join(names), pool.name)
 
@@ -384,13 +383,11 @@ class Node(NamedTuple):
     lists: dict[str, list[Node]]
 
     def number(self, name: str) -> int:
-        """An unsigned number; -1 when it is not there."""
         text = self.values.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and int(text) < 1 << 63 else -1
 
     @property
     def children(self) -> list[Node]:
-        """The vdevs below."""
         return self.lists.get("children", [])
 
 

@@ -95,7 +95,6 @@ def lines(text: str, pool: Subject) -> tuple[str, ...]:
 
 
 def seconds(stamp: str) -> int:
-    """Since the epoch. Raises ValueError."""
     return timegm(strptime(stamp.strip(), "%Y-%m-%d.%H:%M:%S"))
 
 

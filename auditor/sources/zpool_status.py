@@ -28,14 +28,12 @@ _STATUS = command("zpool status", "-j --json-int -p -s -P", NAME, apart="-P -L -
 
 
 def _ask_status(pool: Subject, facts: Facts) -> Request:
-    """JSON where both the module and the command have it."""
     return pool_tree.zpool(
         "status", *(("-j", "--json-int") if pool_tree.speaks(facts, 2, 3) else ("-p", "-s")), pool.name
     )
 
 
 def pools(text: str) -> list[PoolStatus]:
-    """All pools of one output, JSON or text."""
     return pool_tree.pools(text) if text.lstrip().startswith("{") else pools_of_text(text)
 
 
@@ -492,7 +490,6 @@ def _row(line: str, at: int, extra: int, slow: bool, spare: bool) -> Row:
 
 
 def _tree(rows: list[tuple[int, Row]]) -> tuple[Row, ...]:
-    """The forest that the depths make."""
     if rows and any(depth < rows[0][0] for depth, _ in rows):
         raise ValueError("zpool status: the indentation of the table is not a tree")
     return tuple(_forest(rows, 0))
@@ -550,7 +547,6 @@ def _moved(text: str) -> int:
 
 
 def _ctime(text: str) -> int:
-    """ctime(3) carries no time zone: read as UTC."""
     try:
         return calendar.timegm(time.strptime(text, "%a %b %d %H:%M:%S %Y"))
     except ValueError:
