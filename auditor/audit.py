@@ -127,8 +127,7 @@ def _no_empty_links(facts: Facts) -> None:
 
 
 def alone(host: Facts, rules: Sequence[Rule]) -> tuple[Finding, ...]:
-    """What fails on a host without a pool, the gravest first and from medium on: it may tell why there is none. No verdict on
-    anything else."""
+    """What fails of a host without a pool, from medium on: it may tell why there is none."""
     about = [rule for rule in _spoken(rules, host) if rule.subject == "host"]
     found = finding.findings(verdict.judge(about, host), host)
     return tuple(each for each in found if each.failed and each.severity != "low")

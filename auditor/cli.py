@@ -59,8 +59,7 @@ class Commands(click.Group):
         return command
 
     def main(self, *words: Any, **options: Any) -> Any:
-        """No variable makes of a check something else, which ends with 0: ``zaudit completion`` is asked by name. click looks
-        for one, and none can have this name."""
+        """No variable turns a check into a completion, which ends with 0: click looks for one of an impossible name."""
         return super().main(*words, **{**options, "complete_var": "="})
 
     def resolve_command(

@@ -47,8 +47,7 @@ def plain(value: Any, spelt: Callable[[str], str] = str) -> Any:
 
 
 class Reading(NamedTuple):
-    """How a document is read. lenient: fields with a default may be missing, as in those of older releases. text: what becomes
-    of each text."""
+    """lenient: fields with a default may be missing, as in older releases. text: what becomes of each text."""
 
     lenient: bool = False
     text: Callable[[str], str] = str

@@ -24,8 +24,7 @@ _OURS = re.compile(r"(\n|\x1b\[[0-9;]{0,20}m)")
 
 
 def width() -> int:
-    """Columns of the terminal, 40 to 140; 100 in a pipe or file, and on a terminal that does not know. COLUMNS decides when
-    it is a number."""
+    """Columns of the terminal, 40 to 140; 100 in a pipe or where unknown. COLUMNS decides if it is a number."""
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdigit():
         columns = int(said.lstrip("0")[:9] or 0)  # int() itself refuses thousands of digits
@@ -108,8 +107,7 @@ def _out(text: str | bytes) -> None:
 
 
 def note(text: str) -> None:
-    """A line on standard error. Where none can be written the work is done all the same, and the exit code says what came
-    of it."""
+    """A line on standard error. Where none can be written, the work goes on and the exit code tells."""
     with suppress(OSError):
         click.echo(_shown(text), err=True, nl=not text.endswith("\n"))
 

@@ -294,8 +294,7 @@ class Noted:
 
 @dataclass
 class Trials:
-    """One recorded host, judged again and again with one collector's answers at fault. What comes of two faults in the same
-    way is judged once."""
+    """One recorded host, judged with one collector's answers at fault. Faults of equal effect are judged once."""
 
     rules: Sequence[Rule]
     past: Recording

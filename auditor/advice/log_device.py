@@ -89,8 +89,7 @@ def measured(pool: Subject, facts: Facts, before: Facts | None = None) -> Measur
 
 
 def _between(now: Sequence[float], then: Sequence[float], elapsed: float) -> list[float]:
-    """What was counted in so many seconds; nothing where it was mounted anew: then less is counted than before, or not over
-    the time that has gone by."""
+    """What was counted in so many seconds; nothing where a remount has set the counters back."""
     found = [each - before for each, before in zip(now, then, strict=False)]
     same = len(then) == len(now) and min(found) >= 0 and abs(found[0] - elapsed) <= APART_S
     return found if same else []

@@ -20,8 +20,7 @@ SIZES = frozenset({"recordsize", "volblocksize"})
 
 
 class Advice(NamedTuple):
-    """One entry of advice.toml, whose head says what its words mean. value and also: of a size in bytes, else as the property
-    spells it."""
+    """One entry of advice.toml. value and also: of a size in bytes, else as the property spells it."""
 
     engines: tuple[str, ...]
     parts: tuple[str, ...]
@@ -396,8 +395,7 @@ class Pool(NamedTuple):
     captured: int
 
     def suits(self, block: int) -> bool:
-        """Blocks of this size are larger than a sector, no rule objects to them here (raidz-small-blocks,
-        special-small-blocks-captures-data), and they waste little."""
+        """They are larger than a sector, no rule objects (see passes), and they waste little."""
         return self.passes(block) and all(each.share(block) >= ENOUGH * each.best for each in self.spread)
 
     @property

@@ -94,8 +94,7 @@ class Left(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """now: the report that it begins with; after: that after all steps that were simulated. pools: (name, GUID) of those that a
-    script must find, empty where one is not known."""
+    """after: the report after all simulated steps. pools: (name, GUID) of those that a script must find."""
 
     now: Report
     after: Report
@@ -298,8 +297,7 @@ def _candidates(state: Side, done: Mapping[tuple[str, str], str]) -> Iterator[_C
 
 
 def _ordered(simulated: list[Step], by_hand: list[Step], now: Report) -> Iterator[Step]:
-    """Damage first, then what gains something, then the rest by severity; nothing that restarts the host before what bars
-    it."""
+    """Damage, then what gains something, then the rest by severity; a restart of the host after what bars it."""
     damage = [each for each in by_hand if each.findings[0].rule.damage]
     rest = [each for each in by_hand if each not in damage]
     bars = any(each.rule.id in phrases.BAR_RESTART for each in _failed(now))

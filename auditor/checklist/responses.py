@@ -402,8 +402,7 @@ class CannotList(Stop):
 
 
 class ChecklistOptions(NamedTuple):
-    """What the command line says. options: of a live audit. policy: instead of those of recordings, or None. made: seconds
-    since the epoch at which the list is drawn up."""
+    """policy: instead of those of recordings, or None. made: seconds since the epoch."""
 
     target: str | None
     replays: tuple[Path, ...]
@@ -415,8 +414,7 @@ class ChecklistOptions(NamedTuple):
 
 
 class _View(NamedTuple):
-    """An audit, and what was measured or watched after it. of: where it is from. report: by the rules that are about it. text:
-    what it was, in a few words."""
+    """An audit, and what was measured or watched after it. of: where it is from. text: what it was, in brief."""
 
     by: Source
     of: str

@@ -44,8 +44,7 @@ FILES = 100  # of a policy
 
 
 class Request(NamedTuple):
-    """What the command line of an audit says; an option that a command does not have is as by default. record: the answers are
-    kept."""
+    """The command line of an audit, with defaults for options that a command lacks. record: keep the answers."""
 
     targets: tuple[str, ...] = ()
     replay: Path | None = None

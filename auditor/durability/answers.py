@@ -83,8 +83,7 @@ def promises(relies: Relies) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """relies: the promises that must all be kept. why: of an answer that is not SAFE, every reason at least one of which must
-    change before it can improve."""
+    """relies: promises, all to be kept. why: of what is not SAFE, reasons of which one must change before it improves."""
 
     rank: Rank
     relies: Relies = NOTHING

@@ -26,8 +26,7 @@ class Copies:
         self._touched: dict[tuple[str, Class], dict[str, list[Vdev]]] = {}
 
     def keeps(self, name: str, event: Event, left: Answer, asked: Answer, reaches: Answer) -> Answer:
-        """Does this dataset keep what a program relies on? left: it has called write(2); asked: its request arrives here;
-        reaches: write(2) does."""
+        """left: the program has called write(2); asked: its request arrives here; reaches: write(2) does."""
         dataset = self.host.datasets.get(name)
         pool = self.host.pools.get(dataset.pool) if dataset else None
         if dataset is None or pool is None:
@@ -102,8 +101,7 @@ class Copies:
         return lost("key", dataset.name) if dataset.key else unknown("key", dataset.name)
 
     def data(self, pool: Pool, event: Event) -> Answer:
-        """Does the pool keep what its transaction groups wrote? While one works that goes on, no event but those that stop the
-        kernel or take a device changes that."""
+        """Does the pool keep its transaction groups? One that works does, unless the kernel stops or a device goes."""
         if pool.works and not event.stops and not event.device:
             return SAFE
         return self._class(pool, "data", event, old=True)
@@ -122,8 +120,7 @@ class Copies:
         return any_of(kept, all_of((self.data(lower[0], event), *(self.key(each, event) for each in below))))
 
     def _class(self, pool: Pool, which: Class, event: Event, old: bool) -> Answer:
-        """A block may lie on any of its vdevs, so each must keep it. Where a drive goes, only its vdevs are evaluated again:
-        none becomes better for it."""
+        """Each vdev must keep it. Where a drive goes, only its vdevs are evaluated again: none becomes better for it."""
         if pool.name in self.host.circles:
             return unknown("circle", pool.name) if event.stops or event.device else SAFE
         if not self._struck(pool, which, event.device):
@@ -169,8 +166,7 @@ class Copies:
         return self._filled(pool, pool.log, pool.log_room, normal, event)
 
     def _filled(self, pool: Pool, vdevs: Iterable[Vdev], room: bool | None, after: Answer, event: Event) -> Answer:
-        """Blocks on these vdevs, and after them. A class that can fill adds the next one as a promise; a vdev that accepts no
-        writes gets none."""
+        """A class that can fill adds the next one as a promise; a vdev that accepts no writes gets none."""
         certain, possible = list[Answer](), list[Answer]()
         for vdev in vdevs:
             writes = self.legs.vdev_writes(vdev)

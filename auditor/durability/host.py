@@ -289,8 +289,7 @@ class Host:
         return hash((*(tuple(each.values()) for each in parts), self.virtual))
 
     def numbered(self) -> tuple[Host, Mapping[str, str]]:
-        """The same with numbers for the names, and the name of each number: hosts that are equal but for their names become
-        one. That a field names nothing stays."""
+        """With numbers for the names, and the name of each number: hosts that differ in names alone become one."""
         numbers: dict[str, str] = {"": ""}
 
         def number(value: str | tuple[str, ...]) -> object:

@@ -44,8 +44,7 @@ from auditor.durability.host import (
 
 
 def answer(copies: Copies, program: Program, event: Event, question: Question) -> Answer | None:
-    """None: the question does not arise. When the pools are gone with all that is on them, only commits are asked about, and
-    only another host can have them."""
+    """None: the question does not arise. Where the pools are gone, only another host can have the commits."""
     if event.everything:
         gone = lost("copy", program.name)
         replicas = relies("replicas", program.name, "elsewhere")
@@ -306,8 +305,7 @@ def _renamed(each: Promise | Choice, names: Mapping[str, str]) -> Promise | Choi
 
 
 class Judge:
-    """One host with what was found of it already; of several programs the pools are evaluated once, and so are vdevs that
-    are alike."""
+    """One host and what was found of it: pools, and vdevs that are alike, are evaluated once for all programs."""
 
     def __init__(self, host: Host) -> None:
         self.folded = Folded(host)

@@ -166,8 +166,7 @@ class EventTable:
         )
 
     def copies(self, names: Sequence[str]) -> str:
-        """What goes with the pool, behind "LOSES": by the oldest of the newest marks of these datasets, or of those
-        with files of a database."""
+        """What goes with the pool, by the oldest of the newest marks of the datasets, or of those with a database."""
         every = {each: self._facts.linked(each, "datasets") for each in self._facts.linked(HOST, "databases")}
         servers = [each for each, own in every.items() if any(place.name in names for place in own)]
         bases = {place.name for own in every.values() for place in own}

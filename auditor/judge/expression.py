@@ -105,8 +105,7 @@ def bind(found: Known, subject: Subject) -> Known:
 
 
 def connective(operands: Iterable[Judged], decisive: bool) -> Judged:
-    """``or`` (decisive True) and ``and`` (decisive False): one decisive operand settles it whatever the others are, so
-    those after it are not asked for."""
+    """``or`` (decisive True), ``and`` (decisive False): what follows a decisive operand is not evaluated."""
     unknowns: list[Unknown] = []
     evidence: list[Evidence] = []
     for operand in operands:

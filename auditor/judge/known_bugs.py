@@ -196,8 +196,7 @@ OUTSIDE = "The bug strikes while the host runs; no event causes it."
 
 
 def load(path: str, tables: Mapping[str, Any], registry: Registry, *, examples: bool) -> list[Rule]:
-    """The rules of the table of bugs, by id; its tests have compiled them. examples: with theirs. Raises RuleError with the
-    file and the entry."""
+    """The rules of the table of bugs, by id; their tests have compiled them. Raises RuleError with file and entry."""
     rules = []
     for name, entry in sorted(tables.items()):
         try:

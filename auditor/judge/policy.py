@@ -126,8 +126,7 @@ NONE = Policy("", "")
 
 
 class LeftOut(NamedTuple):
-    """A rule that was not judged, or counts as less grave than it is written (counts_as, else empty). by: what the user
-    said so with."""
+    """A rule that was not judged, or counts as less severe than written (counts_as). by: the option or policy."""
 
     rule: str
     severity: Severity
@@ -211,8 +210,7 @@ def _excused(skip: Sequence[str], policy: Policy) -> Iterator[tuple[str, str]]:
 
 
 def vain(policy: Policy, rules: Sequence[Rule]) -> Iterator[str]:
-    """A sentence for each waiver that can never cover anything: its rules are about what its scope does not mean, or no host
-    has what it names."""
+    """A sentence for each waiver that can never cover anything: another kind of subject, or an impossible name."""
     for waiver in policy.waivers:
         mine = [rule for rule in rules if any(matches(id, waiver.rule) for id in rule.names)]
         kinds = {rule.subject for rule in mine}

@@ -83,8 +83,7 @@ Fail = Callable[[str, str], PolicyError]
 
 
 def _parse(text: str, path: str, above: int) -> Policy:
-    """That of one file; raises PolicyError with path, line and cause. above: lines of other files before it, which are counted
-    in the lines of its entries."""
+    """One file. above: lines of the files before it, counted in those of its entries. Raises PolicyError."""
     try:
         table = codec.loads_toml(text)
     except codec.TomlError as error:

@@ -150,8 +150,7 @@ def check(template: str, kind: Kind, registry: Registry) -> None:
 def suppose(
     facts: Facts, changes: Iterable[Change], registry: Registry, derived: Collection[tuple[Kind, str]]
 ) -> Facts:
-    """A copy of the facts that were collected, with these changes from left to right. derived: what is not copied, as it is to
-    be derived again. Raises SuppositionError."""
+    """A copy of the facts with these changes, from left to right. derived: not copied. Raises SuppositionError."""
     host = _Host(_copy(facts), registry)
     for each in changes:
         host.change(each)

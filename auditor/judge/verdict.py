@@ -459,8 +459,7 @@ def _origin(rule: Rule, subject: Subject, facts: Facts) -> str:
 
 
 def fill(template: Template, subject: Subject, origin: str, facts: Facts, *, shell: bool) -> str:
-    """The template with its values; what is not known is spelt "(unknown)", in a command "UNKNOWN", and of a list without
-    entries a reader is told "none"."""
+    """With its values: unknown is "(unknown)", in a command "UNKNOWN"; an empty list is "none" for a reader."""
     scope = Scope(facts, subject)
     words = []
     for part in template.parts:

@@ -53,8 +53,7 @@ def _declared(policy: Policy, entry: Declared | None) -> tuple[Known, Known]:
 
 
 def apply(policy: Policy, facts: Facts, verdicts: Iterable[Verdict], answers: Answers) -> Verdicts:
-    """The same verdicts; what a waiver covers that holds, or somebody answers for, has the outcome "waived". Puts waiver.used
-    and waiver.in_view."""
+    """What a waiver or an answer covers has the outcome "waived". Puts waiver.used and waiver.in_view."""
     verdicts = Verdicts.of(verdicts)
     if not policy.waivers and not policy.answers:
         return verdicts

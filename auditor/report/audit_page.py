@@ -214,8 +214,7 @@ def _more(rest: list[Finding]) -> str:
 
 
 def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
-    """``sync=disabled (sync-disabled, 56 datasets: tank04/db, tank05/db and 54 more)``. named: say where, not only how many
-    places. Of known bugs which they are."""
+    """``sync=disabled (sync-disabled, 56 datasets: tank04/db and 55 more)``. named: with places, or bugs."""
     for id in dict.fromkeys(each.rule.id for each in findings):
         found = [verdict.subject for each in findings if each.rule.id == id for verdict in each.verdicts]
         subjects = list(dict.fromkeys(found))

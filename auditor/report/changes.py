@@ -138,8 +138,7 @@ def _compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
 
 
 def _of_one(before: Outcome | None, after: Outcome | None, then: set[str], now: set[str]) -> Change | None:
-    """Where only one of the two could see it; its subject may not have been listed in the other. then, now: the rules that
-    wanted what was not asked."""
+    """Where only one of the two could see it. then, now: the rules that wanted what was not asked."""
     if after and not after.unasked and (before.unasked if before else after.rule in then):
         return "only now"
     if (after.unasked and not (before and before.unasked)) if after else (before and before.rule in now):
@@ -225,8 +224,7 @@ class Identities(NamedTuple):
     names: Mapping[str, str]
 
     def shared(self, other: Identities) -> dict[Element, Element]:
-        """Subjects that are compared by what they are: where both reports tell, of one host. A pool that was made again, and
-        what it is of, is compared by name."""
+        """Subjects compared by identity: where both reports of one host have it, except in a pool made again."""
         there, again = set(other.elements.values()), self.other_pools(other)
         return {
             subject: (subject[0], "", id)
@@ -401,8 +399,7 @@ def _quiet_then(each: Difference) -> bool:
 
 
 def _causes(found: list[Difference]) -> tuple[list[Difference], list[list[Difference]]]:
-    """Those that stand alone, and those that have one cause: what several rules cannot tell any more, or can tell again, for
-    the same reasons."""
+    """Those that stand alone, and those of several rules with the same reasons, which are one cause."""
     groups: dict[tuple[bool, tuple[str, ...]], list[Difference]] = {}
     for each in found:
         if each.after and each.after.outcome == "unknown":

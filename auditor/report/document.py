@@ -93,8 +93,7 @@ class Finding(NamedTuple):
 
 
 class Column(NamedTuple):
-    """Of a table. number: ends at the right; aside: below the first column where there is little room, if it
-    has a head; most: its width."""
+    """number: ends at the right; aside: below the first column where there is little room; most: its width."""
 
     head: str = ""
     number: bool = False
@@ -174,8 +173,7 @@ class Picture(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A line of a checklist. sign, letter: what is in its box, on a page and on a terminal; list: that it is on, where the
-    list is not said above."""
+    """A line of a checklist. sign, letter: in its box, on a page and a terminal; list: its title, if needed."""
 
     answer: str
     tone: Tone | Literal["dim"]

@@ -136,8 +136,7 @@ class Report(NamedTuple):
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """("critical", 1), ..., ("unknown", 7), ("waived", 1): failures by severity, worst first, rules that are unknown,
-        what a baseline knows, and what somebody answers for."""
+        """("critical", 1), ..., ("unknown", 7), ("waived", 1): failures by severity, then rules that do not count as one."""
         failed = Counter(finding.severity for finding in self.fresh if finding.failed)
         counted = [(severity, failed[severity]) for severity in reversed(SEVERITIES) if failed[severity]]
         undecided = len({finding.rule.id for finding in self.fresh if not finding.failed})

@@ -420,8 +420,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def statement(finding: Finding) -> str:
-    """The rule's message when there is one subject, its title when there are several or no message. Where its cases have
-    messages, that of the first subject, which says the case."""
+    """The message where there is one; where cases have messages, that of the first subject; else the title."""
     messages = [finding.message] if finding.message else list(dict.fromkeys(each.message for each in finding.verdicts))
     if len(messages) == 1 and messages[0]:
         return harmless(messages[0])

@@ -279,8 +279,7 @@ def runs(text: str, count: int) -> Iterator[tuple[int, int]]:
 
 
 def folded(verdicts: Iterable[Mapping[str, Any]], names: dict[str, int]) -> list[Group]:
-    """Equal verdicts as one, in the order of the first of each. verdicts: with name, and {subject} for it. names: of the
-    report, each with its place."""
+    """Equal verdicts as one, in the order of the first of each. names: of the report, each with its place."""
     groups: dict[object, tuple[Mapping[str, Any], list[str]]] = {}
     for each in verdicts:
         key = _frozen({name: value for name, value in each.items() if name != "name"})
@@ -317,8 +316,7 @@ def _set_in(key: str, value: Any, name: str, in_shell: str) -> Any:
 
 
 def unfolded(document: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """(finding, a verdict of it) for each subject of what was found or is waived. Raises KeyError, TypeError, AttributeError or
-    ValueError for what is no report."""
+    """(finding, a verdict of it) for each subject. Raises what malformed reports raise (changes.refusing)."""
     names = document.get("names", [])
     told, room = 0, Room()
     for finding in (*document["findings"], *document.get("waived", ())):

@@ -232,8 +232,7 @@ class Weighed(NamedTuple):
 
 
 def find(rules: Iterable[Rule], words: Sequence[str]) -> list[Rule]:
-    """The rules that speak of all words, or of them as one phrase, best first. What rules merely mention counts only where no
-    rule is about it."""
+    """The rules that speak of the words, best first. Mere mentions count only where no rule is about them."""
     scored = [(rule, texts_of(rule)) for rule in rules]
     for least in (STRONG, 1):
         found = [

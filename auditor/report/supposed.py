@@ -48,8 +48,7 @@ class Entry(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """gone, new, open: entries that fail no longer, that fail now, and that can no longer be decided; stays: that fail in both.
-    better, worse: cells."""
+    """gone, new: fail no longer, or now; open: became unknown; stays: fail in both. better, worse: cells."""
 
     gone: tuple[Entry, ...]
     new: tuple[Entry, ...]
