@@ -179,8 +179,7 @@ def judge(
     failed_only: bool = False,
     known: Baseline | None = None,
 ) -> Report:
-    """Judge what was seen and say what it comes to. left_out: rules that somebody chose not to run; failed_only: what is
-    undecided does not count for the exit code as what it may be; known: findings that do not count."""
+    """left_out: rules that the user chose not to run. known: findings that do not count. failed_only: as of exit_code()."""
     rules = _spoken(rules, seen.facts)
     about_waivers = [rule for rule in rules if rule.subject == "waiver"]
     verdicts = verdict.judge([rule for rule in rules if rule.subject != "waiver"], seen.facts)

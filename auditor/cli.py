@@ -75,9 +75,8 @@ class Commands(click.Group):
 
 
 def _once(command: click.Command, words: list[str], parent: click.Context) -> None:
-    """click takes the last of two values for an option that has one, and says nothing of the other: of two recordings,
-    databases or policies nobody would know which. Raises UsageError; not for choices and times, of which a wrapper script may
-    give one and its caller another."""
+    """click takes the last of two values of an option and drops the other in silence. Raises UsageError; not for choices
+    and times, which a wrapper script and its caller may both give."""
     ctx = click.Context(command, parent, command.name, **command.context_settings)
     try:
         _, rest, order = command.make_parser(ctx).parse_args(list(words))

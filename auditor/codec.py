@@ -67,8 +67,7 @@ def to_member(schema: str, value: Any) -> str:
 
 
 def from_member(kind: type[T], schema: str, text: str, what: str) -> T:
-    """The record in a recording's member. what: "diagnosis". What an earlier release did not write is the default of its
-    field. Raises CodecError for anything that is not of this schema."""
+    """The record in a recording's member. what: "diagnosis". Missing fields get their default. Raises CodecError."""
     try:
         if crowded(text):
             raise ValueError(f"more than {VALUES:,} values")

@@ -32,11 +32,8 @@ def load(
     examples: bool = True,
     decided: Mapping[str, Mapping[str, Decided]] = policy.NONE.thresholds,
 ) -> list[Rule]:
-    """Our rules and those of the folders, by id. Raises RuleError.
-
-    examples: False leaves out those of our rules. Other rules are compiled at once, with their examples; ours the tests have.
-    decided: the thresholds of a policy, which :func:`choose` has yet to check.
-    """
+    """Our rules and those of the folders, by id; of folders always with examples. decided: thresholds of a policy, which
+    :func:`choose` has yet to check. Raises RuleError."""
     mine = [
         _one(id, examples=examples, decided=decided[id]) if id in decided else _as_written(id, examples=examples)
         for id in _heads()
@@ -88,10 +85,8 @@ def choose(
     *,
     runs: bool = False,
 ) -> Chosen:
-    """The rules of one audit, which needs no examples. Raises RuleError or PolicyError.
-
-    runs: also those that judge runs of fio, which there are in a verification only. Those on waivers need a policy with some.
-    """
+    """The rules of one audit. runs: also those that judge runs of fio. Rules on waivers need a policy with some. Raises
+    RuleError or PolicyError."""
     everything = load(folders, examples=False, decided=followed.thresholds)
 
     def is_asked(rule: Rule) -> bool:

@@ -67,11 +67,8 @@ def look(output: Path | None) -> dict[str, Any]:
 
 
 def write(text: str, output: Path | None, summary: str, *, encoded: bool = False, mode: int = 0o600) -> None:
-    """To a file, with a line on standard error that says what is in it, or to standard output.
-
-    encoded: as UTF-8, which the text reports, whatever standard output is. mode: of the file. Raises
-    writing.CannotWrite.
-    """
+    """To a file, with a line on standard error about it, or to standard output. encoded: as UTF-8 anyway. Raises
+    writing.CannotWrite."""
     shown = _shown(text, styled=output is None and color())
     if output:
         from auditor.host import user_files

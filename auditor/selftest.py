@@ -433,10 +433,7 @@ def _steps(trials: Trials) -> Iterator[tuple[str, Callable[[], dict[str, Cell]]]
 
 
 def _whole(rules: Sequence[Rule], past: Recording, fault: Fault, release: set[tuple[str, ...]]) -> dict[str, Cell]:
-    """With every answer at fault each rule is unknown.
-
-    Where zaudit refuses to judge because OpenZFS is not loaded, the release is refused instead of missing.
-    """
+    """With every answer at fault each rule is unknown. Where OpenZFS would not be loaded, the release is refused instead."""
     facts = look(past, FaultyHost(ReplayHost(past), fault))
     if facts is None:
         rest = FaultyHost(ReplayHost(past), fault)

@@ -91,8 +91,7 @@ MIRRORS = Advice(
 
 
 class Comparison(NamedTuple):
-    """One property. now: what it is set to, in words; wanted: the value to set, as zfs set takes it, empty where none fits;
-    beside: other things to say of it here, each a heading and a text."""
+    """now: in words; wanted: as zfs set takes it, empty where none fits; beside: more to say, (heading, text)."""
 
     advice: Advice
     stand: Stand
@@ -446,8 +445,8 @@ def _captured(dataset: Subject, pool: Subject, facts: Facts) -> int:
 
 
 def chosen(wanted: int, also: Iterable[int], page: int, pool: Pool) -> tuple[int, tuple[int, ...]]:
-    """The size to take here, 0 where none fits, and those that do as well: the one that is wanted, else the next larger one
-    that suits, else the one of those that pass which wastes least."""
+    """The size to take here, 0 where none fits, and those that do as well: the wanted one, the next larger, or the least
+    bad."""
     listed = [each for each in (wanted, *also) if each >= page and pool.suits(each)]
     if wanted in listed:
         return wanted, tuple(listed)

@@ -51,9 +51,8 @@ WATCH: Mapping[str, str] = {
 
 
 class Setting(NamedTuple):
-    """One change, for a person and for a script. read: the command that prints its value, or empty where none does; found:
-    what it prints before the step, and first before all steps. run, undo: commands or sentences that make it and take it
-    back; empty of what comes with another change."""
+    """read: the command that prints the value, or empty. found: the value before the step, first: before all steps. run,
+    undo: commands or sentences; empty of what comes with another change."""
 
     change: Change
     read: str
@@ -65,8 +64,8 @@ class Setting(NamedTuple):
 
 
 class Step(NamedTuple):
-    """findings: that it fixes. settings: what it changes; none of a step that is not simulated. person: why a person has to
-    make it, or empty: a script can. better: cells. report: after it, of a step that was simulated."""
+    """settings: none of a step that is not simulated. person: why a person makes it, or empty. better: cells. report:
+    after it."""
 
     findings: tuple[Finding, ...]
     settings: tuple[Setting, ...]

@@ -274,8 +274,8 @@ def _is_here(verdict: Verdict, seen: Audited) -> bool:
 
 
 def _asked(seen: Audited) -> Iterator[Statement]:
-    """Whether the servers here said themselves what is in force: what a role or a session sets stands in no file. One that was
-    asked is next to the same one as its process showed it."""
+    """Did the servers report what is in force? A role or session sets more than files say. A live server may be listed
+    twice."""
     engines: dict[str, list[bool]] = {}
     for database in seen.facts.linked(HOST, "databases"):
         if (engine := seen.facts.get(database, "engine").word()) in BY_SESSION:

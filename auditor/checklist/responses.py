@@ -334,8 +334,8 @@ def _answered(line: Line, list_: str, seen: Looks) -> LineAnswer:
 
 
 def decide(line: Line, said: Sequence[Statement]) -> Answer:
-    """A line is as its worst saying: no, then open, then what somebody answers for. It is yes only where something that
-    answers it passed; what can only speak against it answers nothing."""
+    """The worst statement: no, open, accepted. Yes only where what answers it passed; what speaks against it answers
+    nothing."""
     answers = {each.answer for each in said}
     for worst in ("no", "open", "accepted"):
         if worst in answers:

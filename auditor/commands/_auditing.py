@@ -180,10 +180,7 @@ def _with_host_findings(nothing: NothingToAudit, rules: Sequence[Rule], *, quiet
 
 
 def read_report(path: Path, *, trusted: bool = False) -> dict[str, Any]:
-    """A JSON report that was kept. Raises UsageError for what is none, OSError for what cannot be read.
-
-    trusted: nobody but root and this user can have put it there.
-    """
+    """A JSON report that was kept. trusted: only root or this user may have written it. Raises UsageError or OSError."""
     from auditor.recording import archive
     from auditor.text import crowded
 
@@ -311,8 +308,7 @@ def settled(wanted: Sequence[FormatChoice], output: Path | None, default: str) -
 
 
 def emit(wanted: Sequence[FormatChoice], text_of: Callable[[FormatChoice], str], summary: str) -> None:
-    """Write them all, what goes to standard output last. One that cannot be written does not keep the others back. text_of: the
-    text of one; summary: what stands in a file, in one line. Raises the first error."""
+    """Write all, standard output last, even where one cannot be written. summary: of a file. Raises the first error."""
     trouble: list[Exception] = []
     for each in sorted(wanted, key=lambda one: one.file is None):
         format_ = formats.named(each.name)
@@ -339,8 +335,7 @@ def code(wanted: Sequence[FormatChoice], own: int, data: Callable[[], ReportDocu
 
 @contextmanager
 def promised(wanted: Sequence[FormatChoice]) -> Iterator[None]:
-    """Where the block ends without a report, the files that others poll say so: the old ones must not go on saying what they
-    said. What goes to standard output instead is said where errors are (auditor/cli.py)."""
+    """Where the block ends without a report, files that others poll say so. Standard output: auditor/cli.py."""
     try:
         yield
     except BrokenPipeError:

@@ -42,8 +42,8 @@ class Seconds(click.FloatRange):
 
 
 class Local(click.Path):
-    """A path on this machine, and no URL of a store, of which a path would be made. To look at it takes no longer than the
-    command may: a file system may not answer. One that another user serves is not even asked."""
+    """A path on this machine, no URL. To check it takes no longer than the command may; one that another user serves is
+    not touched."""
 
     def __init__(self, *, dir_okay: bool = True, url: bool = False) -> None:
         """url: one may stand in its place, which remains a text."""

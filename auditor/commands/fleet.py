@@ -194,8 +194,8 @@ def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
 def _blocks(
     found: Inputs, journal: Journal | None, judge: Judge, how: How, account: Account, quiet: bool, deadline: float
 ) -> Iterator[str]:
-    """The rows of each recording in their order, and then who is missing. All are judged before the first is written:
-    which names are claimed twice decides what each host is called. Raises TooLate."""
+    """The rows of each recording in their order, then the missing hosts. Names claimed twice are known only after all.
+    Raises TooLate."""
     ends = time.monotonic() + deadline if deadline else float("inf")
     every, show = found.recordings, None if quiet else progress()
     left = [each for each in every if journal is None or each not in journal]

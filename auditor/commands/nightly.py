@@ -150,11 +150,8 @@ def _run(
 
 
 def _read(file: Path, *, trusted: bool, missing: bool = False) -> Any:
-    """The baseline; missing: None where there is none yet. Raises BaselineError and OSError.
-
-    trusted: refuse one that another user could have written. A baseline silences findings, and the nightly job of root must not
-    be silenced by whoever may write its folder.
-    """
+    """missing: None where there is no file yet. trusted: refuse one that another user could have written: it could
+    silence findings of root's job. Raises BaselineError or OSError."""
     from auditor.judge import baseline as judging
 
     try:

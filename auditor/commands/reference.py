@@ -99,8 +99,7 @@ def explain(words: tuple[str, ...], event: str | None, questions: bool, folders:
 
 
 def _of_words(words: Sequence[str], folders: Sequence[Path]) -> str:
-    """The page of the rule that is called so, or what to use in place of a retired one; else the questions and rules that speak
-    of the words, best first, or the page of a rule that alone does."""
+    """The page of the rule of this name, the word for a retired one, or the questions and rules that speak of the words."""
     from auditor import rulebook
     from auditor.judge import policy
     from auditor.report import rule_page

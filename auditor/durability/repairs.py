@@ -183,8 +183,7 @@ class Carried(NamedTuple):
 
 
 def carried(host: Host, name: str) -> Iterator[tuple[Reason, tuple[Carried, ...]]]:
-    """Element and subject with the cells that hang on it, of one program. Paths that are equal but for their names, as those of
-    equal pools and of many hosts of a fleet, are searched once."""
+    """The cells that hang on each element of one program. Paths that are equal but for names are searched once."""
     path, names = host.path_of(host.programs[name]).numbered()
     for each, cells in search(path).items():
         yield Reason(each.element, names[each.subject]), cells

@@ -119,8 +119,7 @@ def apply(
 
 
 def _named(baseline: Baseline, facts: Facts, names: Identities) -> tuple[Baseline, tuple[Entry, ...]]:
-    """With the identities of what an older file calls by its name, as far as a name lasts; and those where it does not:
-    nobody can tell whether this sda is the one that was accepted."""
+    """With identities for names of an older file that last; and the entries whose name does not: it may be another sda."""
     kept, lost = dict[Key, Entry](), list[Entry]()
     for entry in baseline.entries.values():
         if not entry.identity:

@@ -40,11 +40,8 @@ class Budget:
 
 
 class Scope:
-    """The facts, and which subject each name stands for; root is the subject that is judged.
-
-    read: what was read of the root so far: names of its facts, and "" when it was asked who it is. Together with the
-    values of those facts (which lead to all others) they determine what was evaluated.
-    """
+    """root: the subject that is judged. read: names of its facts that were read, and "" when its name was; with the
+    values of these facts they determine the result."""
 
     __slots__ = ("budget", "facts", "names", "read", "root")
 

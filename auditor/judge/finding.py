@@ -80,11 +80,8 @@ class Finding(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """How much of what was asked could be answered.
-
-    rules: all that were evaluated; undecided: those with at least one unknown verdict; remedies: what would decide how
-    many of them, most first. thresholds: (rule, threshold) of those that the site has changed.
-    """
+    """How much was decided. undecided: rules with an unknown verdict. remedies: what would decide how many, most first.
+    thresholds: (rule, threshold) that the site has changed."""
 
     rules: int
     undecided: int
@@ -159,10 +156,8 @@ def _place(verdict: Verdict, names: Identities) -> str:
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    """By severity. Within one: damage, what the mildest event would lose, some day; hardware before settings, a pool before its
-    parts; what a command repairs before what somebody has to find out or can only answer for; id last.
-
-    Known bugs of the release come after what this host itself shows."""
+    """By severity. Then damage before risks by the mildest event, hardware before settings, a pool before its parts, a
+    command before a search or an answer. Known bugs of the release come after signs of this host."""
     kind = [*HARDWARE, finding.rule.subject].index(finding.rule.subject)
     when = NEXT.index(finding.event) if finding.event else len(NEXT)
     return (

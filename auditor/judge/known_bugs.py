@@ -33,9 +33,8 @@ DOES: dict[Harm, tuple[str, str]] = {  # of one, of several; what is left out is
 
 
 class Bug(NamedTuple):
-    """One entry of the table on this host. fails: the host can meet it, else it may. needs: its condition, or empty: every host
-    with the release meets it; here: what was seen of that. until: the workaround; remedy: the fix where it is no upgrade
-    alone, or empty."""
+    """One entry of the table on this host. fails: it can be met, else it may. needs: its condition, or empty; here: what
+    was seen of that. until: the workaround; remedy: the fix where it is no upgrade alone, or empty."""
 
     id: str
     title: str
@@ -154,8 +153,8 @@ def _fix(bugs: Sequence[Bug], facts: Facts) -> str:
 
 
 def _upgrade(bugs: Sequence[Bug], now: Release) -> str:
-    """The lowest release of the line that fixes most, and that of another line where it fixes more. Of releases that fix as
-    many those with the fewest other bugs of the table come first. Empty where there is no bug."""
+    """The lowest release of the line that fixes most, and of another line where that fixes more; of equals the one with
+    the fewest other bugs. Empty without bugs."""
     if not bugs:
         return ""
     every = [releases.ranges(entry["affected"]) for entry in data.table("advisories.toml").values()]

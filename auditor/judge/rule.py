@@ -84,8 +84,7 @@ class Example(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """What a rule says to a reader; impact: what is at stake, for a finding; why, references, conflicts: for its page;
-    unprovoked: why no scenario of the lab and no recorded host makes it fail, for the pages of the lab."""
+    """impact: for a finding; why, references, conflicts: for its page; unprovoked: why no host of the tests makes it fail."""
 
     impact: str
     why: str
@@ -299,10 +298,7 @@ class Threshold(NamedTuple):
 
 
 def of_rule(tables: Any, decided: Mapping[str, Decided], expressions: Iterable[str]) -> Iterator[Threshold]:
-    """The thresholds of a rule file. expressions: those that decide, in one of which each must be used.
-
-    Raises ThresholdError.
-    """
+    """expressions: those that decide, in one of which each threshold must be used. Raises ThresholdError."""
     if not isinstance(tables, dict):
         raise ThresholdError("thresholds must be a table")
     used = {word for each in expressions for word in re.findall(r"\w+", each)}

@@ -108,9 +108,8 @@ def trusted(
     whole: Callable[[], Mapping[str, Any]],
     examples: bool = False,
 ) -> Rule:
-    """The same of a rule of ours, which its tests have read so: what it says and its expressions are compiled when they are
-    first asked for. Most rules of an audit pass. table: what judges; whole: with what it says. examples: with those that it
-    has."""
+    """A rule of ours, which its tests have compiled whole: texts and expressions are compiled when first asked for, as
+    most rules pass. table: what judges; whole: with its texts."""
     thresholds = _thresholds(table, decided)
     compilers = WHEN_ASKED.knowing(thresholds)
 
@@ -357,10 +356,8 @@ def load_folder(
     decided: Mapping[str, DecidedBy] = NO_POLICY,
     read: Callable[[Any], bytes] = operator.methodcaller("read_bytes"),
 ) -> list[Rule]:
-    """Every rule of a folder, by id. A file that is not a rule is an error, and so is an empty folder.
-
-    decided: by rule and name, the thresholds of a policy. read: of one file; raises OSError.
-    """
+    """Every rule of a folder, by id; another file is an error, and so is none. decided: by rule and name. read: of one
+    file."""
     if not folder.is_dir():
         raise RuleError(f"{folder}: no such folder of rules")
     rules = []

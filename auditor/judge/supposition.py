@@ -97,8 +97,7 @@ class SuppositionError(Stop, ValueError):
 
 
 class Change(NamedTuple):
-    """text: as it was written. subject: the words before the property. name, value: PROPERTY=VALUE; without a value
-    ("gone", "add log mirror") name is the verb, and value what stands behind it."""
+    """subject: the words before the property. name, value: PROPERTY=VALUE; of a verb its name, and what stands behind it."""
 
     text: str
     subject: str

@@ -382,8 +382,7 @@ def _possible(rule: Rule, scope: Scope) -> Iterator[Severity]:
 
 
 def _conditions(fix: Fix, command: str, subject: Subject, facts: Facts) -> Iterator[str]:
-    """What must hold on this host before any fix of its kind: a suspended pool takes no change, and a database that restarts or
-    reloads its files takes up their other settings, too."""
+    """Before any fix of its kind: a suspended pool takes no change; a restart or reload of a database takes up its files."""
     pool = Subject("pool", places(subject, "")["pool"])
     if MODIFIES.match(command) and not pool_works(pool, facts):
         yield "Once the pool is no longer suspended"
@@ -447,10 +446,7 @@ def _holds(condition: Expression, subject: Subject, facts: Facts) -> bool:
 
 
 def _origin(rule: Rule, subject: Subject, facts: Facts) -> str:
-    """The dataset at which the deciding property is set, or empty: at the subject itself.
-
-    What nobody has set is fixed for all at the root dataset of the pool.
-    """
+    """The dataset at which the deciding property is set, the root where nobody set it, or empty: at the subject."""
     if rule.origin:
         match facts.get(subject, rule.origin):
             case Known(evidence=(Evidence(text, _, origin), *_)):

@@ -141,8 +141,8 @@ class _Places:
                 return bool(datasets) and all(_within(each.name, waiver.name) for each in datasets)
 
     def in_view(self, waiver: Waiver, ran: bool) -> bool:
-        """Whether what it is about was judged, or can be said not to exist: a rule that did not run says nothing of it,
-        and of a host of which only a part was looked at nobody knows what else is there."""
+        """Was it judged, or does it certainly not exist? A rule that did not run says nothing, nor does a host looked at
+        in part."""
         if not ran:
             return False
         match waiver.scope:
@@ -254,8 +254,7 @@ class Answers:
         return self.of_disks(self._disks(verdict.subject)) if party == "drive" else self.of_party(party, events)
 
     def of_party(self, party: str, events: Iterable[Event]) -> Answer | None:
-        """Who answers for a hypervisor, controller or target at these events: somebody for all of them, or for each disk that
-        it shows a provider that documents what its disks outlive."""
+        """Who answers for a party at these events: for all of them, or a provider whose documents cover each disk."""
         here = [each for each in self._holding if each.party == party]
         if whole := next((each for each in here if not each.provider), None):
             return whole

@@ -68,16 +68,15 @@ class Difference(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether it is worse or can be told no more, and neither a waiver nor the baseline of the second report covers it: one
-        that is known covers a finding, and not that it is out of sight."""
+        """Is it worse or no longer visible, and covered by neither a waiver nor, for what is worse, the second report's
+        baseline?"""
         known = self.change in WORSE and self.after is not None and self.after.known
         covered = self.shown.outcome == "waived" or known
         return self.change in UNFIT and not covered
 
 
 class Comparison(NamedTuple):
-    """differences: the worst first. notes: why the two may not be comparable. same: what did not pass in both alike. decided:
-    what only the second could see, and is as it should be."""
+    """differences: the worst first. notes: on comparability. same: unchanged. decided: only NEW could see that it passes."""
 
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
@@ -267,8 +266,7 @@ def _left_out(document: Mapping[str, Any]) -> list[str]:
 
 
 def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """(rule, name, before, after) of each threshold that is not the same in both. A report names those that a policy has
-    changed, with their defaults; one of an older zaudit names none."""
+    """(rule, name, before, after) of each changed threshold. A report names those that a policy has changed."""
     before, after = _thresholds(old), _thresholds(new)
     for key in sorted(before.keys() | after.keys()):
         default = (before.get(key) or after[key])[1]

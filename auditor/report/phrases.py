@@ -89,8 +89,7 @@ def _same(cell: Cell) -> tuple[object, ...]:
 
 
 def happening(events: Sequence[Event], possible: Sequence[Event] = ()) -> str:
-    """a crash or a power cut. What includes another of them goes without saying where it ends alike. possible: the events of
-    the host, among which a power cut below this machine may end otherwise."""
+    """a crash or a power cut. What includes another is implied. possible: events here, of which "below" may end otherwise."""
     apart = "below" in possible and "below" not in events
     names = NOUNS | {"power": ALONE} if apart else NOUNS
     return _listed([names[event] for event in _apart(events)], " or ")
@@ -467,8 +466,8 @@ def by_gain(found: Sequence[Finding], columns: Sequence[Column]) -> list[Finding
 
 
 def worst_first(report: Report) -> list[Finding]:
-    """What failed with medium severity at least. Where the headline says what is relied on, and the rules that speak of it are
-    all unknown, these as well, before others of their severity."""
+    """What failed, from medium on; and unknown rules that alone speak of what the headline relies on, before their
+    severity."""
     failed = [each for each in report.fresh if each.failed and each.severity != "low"]
     rules = of_a_cut(report.columns).rules if report.standing == "on the word" else ()
     if any(each.rule.id in rules for each in failed):

@@ -59,9 +59,8 @@ class Difference(NamedTuple):
 
 
 def ranks(report: Report, *, next_boot: bool = False) -> dict[CellName, int]:
-    """How bad each cell is, as OUTCOMES has it; and for each thing that certainly goes. Of an event that cannot happen here,
-    too: where there is no log device, to lose one as well costs no more than the power cut. next_boot: as it is from then
-    on."""
+    """How bad each cell is, as OUTCOMES has it, and for each thing that certainly goes; also of events that cannot happen
+    here. next_boot: from then on."""
     found: dict[CellName, int] = {}
     for column in report.columns:
         for event, cell in (dict(column.cells) | dict(column.next_boot if next_boot else {})).items():

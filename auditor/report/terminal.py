@@ -136,8 +136,7 @@ def _wrapped(text: Text, console: Console, width: int) -> list[Text]:
 
 
 class Whole:
-    """Parts one after the other, none of which is divided over two lines where it fits one; the blanks and the dot that join
-    a part to the one before, at its beginning, are left out where a line begins."""
+    """Parts in sequence, broken only between them; blanks and the dot before a part are left out where a line begins."""
 
     def __init__(self, parts: Iterable[Text]) -> None:
         self._parts = parts
