@@ -113,6 +113,7 @@ def _about(finding: Finding) -> list[str]:
     return bugs or [f"{each.subject.kind} {each.subject}" for each in finding.verdicts]
 
 
+@cache
 def written() -> dict[Path, list[tuple[str, str]]]:
     """Recording -> severity and rule of each failure that is written down: all of some hosts, and what is more than low of the
     others. What tests choose hosts by; nothing is judged for it."""
@@ -306,6 +307,7 @@ def filled(document: Path) -> str:
     return whole
 
 
+@cache
 def diagnosis_reports() -> dict[str, str]:
     """File -> the canonical diagnosis in it."""
     found, several = diagnosed.canonical(), diagnosed.several()
@@ -338,6 +340,7 @@ def made_schemas() -> dict[str, Any]:
     return {name: EVERY_SCHEMA[name]() for name in ("verify", "checklist", "diagnose", "plan", "supposed", "cluster")}
 
 
+@cache
 def checklist_reports() -> dict[str, str]:
     """File -> a checklist: of a healthy host of which nothing was measured, of one that fails what was, and of a made-up one
     that was verified and diagnosed."""
