@@ -424,8 +424,8 @@ def test_what_is_in_memory_a_crash_takes(fstype: str, forgotten: bool) -> None:
     assert verdict.outcome == "fail"
 
 
-def test_of_a_thousand_mounts_not_one_is_judged() -> None:
-    facts = seen(mounted(*(f"{HOME}/{i} zfs tank/{i}" for i in range(1000))), pg="standard")
+def test_of_more_than_a_hundred_mounts_not_one_is_judged() -> None:
+    facts = seen(mounted(*(f"{HOME}/{i} zfs tank/{i}" for i in range(101))), pg="standard")
     found = facts.get(PG, "datasets")
     assert isinstance(found, Unknown)
     assert "more than 100 mounts" in found.reasons[0].text
