@@ -19,7 +19,7 @@ from tests.parsed import Parsed
 # A change is judged by the same examples each time; `make chance` draws others (pytest --hypothesis-profile=chance).
 settings.register_profile("chance", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("zaudit", settings.get_profile("chance"), derandomize=True)
-settings.register_profile("brief", settings.get_profile("zaudit"), max_examples=25)  # make quick
+settings.register_profile("brief", settings.get_profile("zaudit"), max_examples=10)  # make quick
 settings.load_profile("zaudit")
 
 # A shell that puts the tests into the background, and nohup, have these two ignored, which every program that a test starts
