@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Answer ``--version``, or hand over to the command line. The process ends at once, with what it started: the
-    interpreter would take a tenth of a second to free the facts of 10,000 datasets, and might wait for a thread that hangs
-    in the kernel."""
+    """Answer ``--version``, or hand over to the command line. The process ends at once, with what it started: to free the
+    facts of 10,000 datasets takes a tenth of a second, and a thread may hang in the kernel."""
     code, text = 0, ""
     _import_no_strangers()
     try:

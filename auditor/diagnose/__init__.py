@@ -6,8 +6,7 @@
     (reads,     (raw, as        (arithmetic)        (one answer)   (types)
      tracing)    recorded)
 
-``tracing`` is the only part that changes anything on a host: events of its own in tracefs, which it takes back one by one. What
-was read is recorded as text, and judged again from there. Without tracing (lockdown, a container, a kernel without histograms,
-another user than root) counters alone are read, which say how busy the log is and which device is slow, and not how long a
-commit takes.
+``tracing`` alone changes something on a host: its events in tracefs, which it removes. A recording is judged again. Without
+tracing (lockdown, a container, a kernel without histograms, another user than root) counters show how busy the log is and
+which device is slow, but not how long a commit takes.
 """

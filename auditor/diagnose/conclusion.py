@@ -223,9 +223,6 @@ def _means(legs: Sequence[Leg]) -> tuple[float | None, float | None, float | Non
     return mean("write_ns"), mean("flush_ns"), mean("both_ns")
 
 
-# -- who ----------------------------------------------------------------------------------------------------------
-
-
 def _committers(
     threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread]
 ) -> tuple[diagnosis.Committer, ...]:
@@ -416,9 +413,6 @@ def _own(
 
 def _within(name: str, dataset: str) -> bool:
     return name == dataset or name.startswith(f"{dataset}/")
-
-
-# -- transaction groups -------------------------------------------------------------------------------------------
 
 
 def _groups(text: str) -> tuple[str, int | None, float | None]:

@@ -214,8 +214,7 @@ def trigger(said: CounterSnapshot) -> int | None:
     return max(int(int(most * (1 << 20) / segment) / (1 + target)), 1) * int(segment)
 
 
-# The database's view of the same time, next to the kernel's: its counters, the waits of its backends, and whether both
-# agree.
+# The database's view of the same time, next to the kernel's: counters, waits, and whether both agree.
 
 FAR = 3.0  # times as many, or as long, from which on two witnesses do not agree
 LATE_S, LEAST_S = 2.0, 5.0  # by which its counters and the first reading may be late; too much of a shorter time

@@ -292,9 +292,6 @@ def _beside(found: Diagnosis, report: Report | None, most: int) -> Iterator[doc.
         yield from _more(len(standing) - most)
 
 
-# -- the database's view ---------------------------------------------------------------------------------------------------
-
-
 def _database(view: View | None) -> Iterator[doc.Section]:
     if view is None:
         return

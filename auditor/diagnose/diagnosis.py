@@ -182,8 +182,7 @@ class Committer(NamedTuple):
 
 class ProcessPart(NamedTuple):
     """The named process and its descendants. datasets: with files open for writing. commits, mean_ns, part (of the time of
-    all commits): None where not seen. text: one sentence. faults: what was not seen. parent: the same database server, or
-    0."""
+    all): None where not seen. text: one sentence. faults: what was not seen. parent: the same database server, or 0."""
 
     pid: int
     name: str

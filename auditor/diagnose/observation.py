@@ -171,8 +171,7 @@ class Leg(NamedTuple):
 
 class Counters(NamedTuple):
     """fell: counters that fell or disappeared. pressure: share of the time with something waiting, by what for. syncing: a
-    transaction group that synced at both moments, and its seconds. held: how often writers were held back, of all pools,
-    None where not counted."""
+    group that synced at both moments, and its seconds. held: how often writers were held back, None where not counted."""
 
     seconds: float
     datasets: tuple[Dataset, ...]
@@ -340,9 +339,6 @@ def _stat(before: Reading, after: Reading, device: str) -> _Stat | None:
     done = any(grown[place] for place in DONE if place < len(grown))
     stuck = 0 if done else min(row[IN_FLIGHT] for row in fields)
     return _Stat(grown[4], grown[6] * 512, grown[7], grown[9], flushes, flush_ms, stuck)
-
-
-# -- the host -----------------------------------------------------------------------------------------------------
 
 
 def _pressure(before: Reading, after: Reading, seconds: float) -> dict[str, float]:

@@ -239,9 +239,8 @@ Read = Callable[[], Iterable[bytes]]
 
 @dataclass(slots=True)
 class Host:
-    """One host, by its newest look. failed, open: how many findings of which severity fail or are unknown. worst: the first
-    of them. grave: rule -> severity of what fails and is critical or high, the first of them. lines: of the tables that it
-    is the first on."""
+    """One host, by its newest look. failed, open: findings of each severity that fail or are unknown; worst: the first of
+    them. grave: rule -> severity, critical or high, of what fails. lines: of the tables that it is the first on."""
 
     seen: HostLook
     failed: Counter[Severity] = field(default_factory=Counter)

@@ -160,8 +160,7 @@ def _few(words: Iterator[str]) -> list[str]:
 
 
 # A process that judges one recording after the other, bounded in memory; the caller bounds its time. Started with
-# :mod:`subprocess`: Dask's workers are daemons, which :mod:`multiprocessing` allows no children. Both ends talk through one
-# of its pipes.
+# :mod:`subprocess`: Dask's workers are daemons, which :mod:`multiprocessing` allows no children.
 
 MEMORY = 3 << 30  # bytes of address space; a recording is 256 MiB at most, and its text as much again
 TRIES = 2  # of a recording whose process died: something else may have killed it
@@ -245,8 +244,7 @@ def run(number: int) -> None:
             pipe.send_bytes(judge_lines(name, how).encode())
 
 
-# Recordings judged in processes, a thread for each: one that exhausts memory or time, or kills its process, is a row that
-# says so.
+# Recordings judged in processes, a thread for each. One that exhausts memory or time, or dies, is a row that says so.
 
 AHEAD = 8  # recordings a process may be ahead of one that takes long, whose rows come first
 
@@ -298,8 +296,7 @@ def _in_order(submit: Callable[[str], Any], names: Iterator[str], most: int) -> 
         yield under_way.popleft()
 
 
-# Recordings judged on the workers of Dask, of a cluster or of this machine. Each worker has a bounded process of ours judge
-# them.
+# Recordings judged on the workers of Dask: each has a bounded process of ours judge them.
 
 PATIENCE = 20.0  # seconds, for a scheduler to answer
 _OWN = threading.local()  # child: the process of a thread of a worker; how: by what it judges

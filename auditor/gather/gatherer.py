@@ -160,9 +160,6 @@ def of_platform(failure: Unknown, platform: str) -> Unknown:
     return Unknown(tuple(each._replace(remedy=platforms.installed(each.remedy, platform)) for each in failure.reasons))
 
 
-# -- what is being asked ----------------------------------------------------------------------------------------------
-
-
 def question_text(title: str, request: Run | Read, subject: Subject, datasets: int, again: ByName | None) -> str:
     """``properties of 2,000 datasets of tank (zfs get)``. title: of the source, else the command or the file. datasets: of
     the target, 0 where not counted. again: where they are asked about some at a time."""
@@ -177,9 +174,6 @@ def question_text(title: str, request: Run | Read, subject: Subject, datasets: i
         many = f"{again.put:,} of {again.of:,} datasets" if again.of else many
     said = title.replace("{datasets}", many)
     return f"{said} ({source})" if subject == HOST else f"{said} {subject.name} ({source})"
-
-
-# -- what could not be found out --------------------------------------------------------------------------------------
 
 
 def fill(gatherer: Gatherer, facts: Facts) -> None:

@@ -368,8 +368,7 @@ class TargetError(Exception):
 
 def resolve(host: Host, target: str, pools: Sequence[str] | None, held: Held, facts: Facts) -> tuple[Subject, ...]:
     """The dataset that a target means; of another file system or block device the zvols, or the dataset of the file, below
-    it. pools: imported ones, or None when they could not be listed. facts: of the host. Raises TargetError when there is
-    surely no such thing; of what merely could not be looked up the facts will be unknown."""
+    it. pools: imported ones, or None when not listed. Raises TargetError when there is surely no such thing."""
     names = _of_path(host, target, held, facts) if target.startswith("/") else (target.rstrip("/"),)
     for name in names:
         for mark, what in (("@", "snapshot"), ("#", "bookmark")):

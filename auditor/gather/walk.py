@@ -46,8 +46,7 @@ class DatabaseError(Stop):
 
 class LookOptions(NamedTuple):
     """What changes the questions. consistent: read the dataset properties in one transaction group. database: what will run
-    there (its page size decides a rule), or empty. directory: of its data, where it does not run. connection: to the server
-    itself."""
+    there (its page size decides a rule). directory: of its data, where it does not run. connection: to the server."""
 
     consistent: bool = False
     database: str = ""

@@ -256,8 +256,7 @@ def _text(facts: Facts, disk: Subject, name: str) -> str:
 
 
 # -- how datasets are mounted -----------------------------------------------------------------------------------------
-# A property with the source "temporary" has the value of the mount where the command ran; others may have another one
-# (:mod:`auditor.sources.mounts`).
+# A property with the source "temporary" has the value of the command's mount; others may differ (``sources/mounts.py``).
 
 TEMPORARY = "(temporary)"  # how the evidence of such a property ends
 HERE = "run in the mount namespace of the host, as root"

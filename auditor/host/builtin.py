@@ -144,8 +144,7 @@ sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
 """
 
 
-# udev's database of block devices through pyudev, in the record form of ``udevadm info --export-db``: one parser, and the
-# same recording.
+# udev's database of block devices through pyudev, in the form of ``udevadm info --export-db``: one parser, one recording.
 
 UDEV_ARGV = ("udevadm", "info", "--export-db")
 

@@ -398,9 +398,7 @@ def _fail(found: Answers, patterns: Sequence[str], why: str) -> None:
         _keep(found, ERROR, pattern, why.encode("utf-8", "surrogateescape"))
 
 
-# What is kept of files that say more than zaudit asks: configuration, environment and command lines hold passwords.
-#
-# Everything here happens before anything is parsed, stored or recorded.
+# What is kept of files that say more than zaudit asks (passwords), before anything is parsed, stored or recorded.
 
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")

@@ -144,9 +144,8 @@ class Capture(NamedTuple):
 
 
 class Output(NamedTuple):
-    """A command's answer: text (UTF-8, with surrogateescape for what is not) and the command as a user would type it.
-    lacks, columns: as of a :class:`Capture`: a parser that concludes from absence, or counts columns, looks at them
-    first."""
+    """A command's answer: text (UTF-8, surrogateescape for the rest) and the command as typed. lacks, columns: as of a
+    :class:`Capture`; a parser that concludes from absence, or counts columns, looks at them first."""
 
     text: str
     command: str

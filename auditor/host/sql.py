@@ -528,9 +528,8 @@ def script() -> str:
 
 
 def program(functions: tuple[Callable[..., Any], ...], call: str, words: str) -> str:
-    """A script of these functions that prints what a call gives. words: what is said of an error. A server may answer
-    without end, or not at all: the script has a limit of memory, and dies with zaudit. (man 2 setrlimit,
-    PR_SET_PDEATHSIG)"""
+    """A script of these functions that prints what a call gives. words: of an error. A server may answer without end, or
+    not at all: the script has a limit of memory, and dies with zaudit. (man 2 setrlimit, PR_SET_PDEATHSIG)"""
     import inspect
 
     source = "\n".join(inspect.getsource(each) for each in functions)

@@ -495,9 +495,6 @@ def _summary(left: Remains) -> dict[str, Any]:
     }
 
 
-# -- calibration --------------------------------------------------------------------------------------------------
-
-
 def calibrate(host: Host) -> str:
     """What an orderly reboot moves: before it, note the counters; after it, keep the difference. In words."""
     path = ledger.folder() / CALIBRATION

@@ -118,9 +118,8 @@ def together(cuts: Sequence[Cut]) -> Cut:
 
 
 class Reach(NamedTuple):
-    """How far a stream came. acknowledged: the newest generation that the witness has. found: the newest whole one after
-    the boot; None where not read. missing: slots whose newest write of these is gone; lost: the oldest of these, 0 for
-    none."""
+    """How far a stream came. acknowledged: by the witness. found: the newest whole generation after the boot; None where
+    not read. missing: slots without their newest acknowledged write; lost: the oldest of these, 0 for none."""
 
     stream: int
     flushed: bool

@@ -403,9 +403,8 @@ def _bounded(path: str, name: str, size: int, total: int, count: int) -> None:
         )
 
 
-# Where a recording may be written: whole, and the old one stays until the new one is complete. Only a recording is ever
-# replaced, and of its folder only what its manifest names. Everything goes through descriptors of folders
-# (:mod:`auditor.host.user_files`): who may write the folder cannot decide where a name leads.
+# Where a recording may be written: whole, and the old one stays until then. Only a recording is ever replaced, and of its
+# folder only what its manifest names, through descriptors of folders: no one can decide where a name leads.
 
 
 def is_archive(path: Path) -> bool:

@@ -463,8 +463,6 @@ def made_with(
     }
 
 
-# -- the whole replacement ----------------------------------------------------------------------------------------------
-
 _BUILDER = re.compile(rb"(Linux version \S+) .*")  # who built the kernel, and on which host
 # names of devices in which a short serial may stand
 _ID = re.compile(rb"\b(?:ata|nvme|scsi|usb|mmc)-[^\s\"'/=,]+|\bID_SERIAL=[^\n]+")

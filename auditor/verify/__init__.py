@@ -7,7 +7,6 @@
      job file)   where,   place that  recorded) latencies)      sync      rules)
                  bytes)   is held)                              followed?)
 
-``trial`` is everything that was read, as text: a recording of it is judged again to the same report. ``place`` makes, holds and
-removes what is written to, ``ledger`` remembers it, and whatever is written there is written by a process with the rights of
-the owner of the place, never with those of root. ``fio`` plans the runs, and refuses where a run would harm or say nothing.
+``trial`` is everything that was read, as text: judged again, it gives the same report. ``place`` makes, holds and removes what
+is written to, always with the rights of its owner; ``ledger`` records it. ``fio`` plans the runs, and refuses harmful ones.
 """

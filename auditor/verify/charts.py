@@ -21,9 +21,9 @@ DECADES: tuple[tuple[float, ...], ...] = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3
 
 
 class HeatMap(NamedTuple):
-    """When syncs took how long. columns: (from, to) in seconds since the run began. rows: ascending limits between rows in
-    nanoseconds, one more than there are rows. cells: for each column the share of its syncs in each row. syncing: (from,
-    to) of each transaction group while it synced."""
+    """When syncs took how long. columns: (from, to) in seconds since the run began. rows: limits between rows in
+    nanoseconds, one more than rows. cells: for each column the share of its syncs in each row. syncing: (from, to) of each
+    transaction group."""
 
     columns: tuple[tuple[float, float], ...]
     rows: tuple[float, ...]
@@ -63,9 +63,6 @@ def sync_times(txgs: Iterable[Txg]) -> list[tuple[float, float]]:
     return times
 
 
-# -- axes ----------------------------------------------------------------------------------------------------------
-
-
 def named(low: float, high: float, most: int) -> tuple[float, ...]:
     """Latencies that divide low to high into at most so many rows (or a decade each), at numbers like 1, 2, 5, 10."""
     low, high = max(low, 1.0), max(high, 1.0)
@@ -89,9 +86,6 @@ def even(low: float, high: float, rows: int) -> tuple[float, ...]:
 def row_of(ns: float, levels: Sequence[float]) -> int:
     """The row of a latency: above its lower end, up to and with its upper one; what lies outside is in the outermost."""
     return min(max(bisect_left(levels, ns) - 1, 0), len(levels) - 2)
-
-
-# -- percentile curve ------------------------------------------------------------------------------------------------
 
 
 class Point(NamedTuple):
@@ -193,9 +187,6 @@ def percentile_curve(
     if limits:
         says += "; ─┤ an objective"
     return Drawing(tuple(lines), says + ".")
-
-
-# -- axes ----------------------------------------------------------------------------------------------------------
 
 
 def _text_line(label: str, cells: str) -> str:
@@ -381,9 +372,6 @@ def reaches(title: str, rows: Sequence[StreamBar]) -> Element:
     parts.append(_path("spread", f"M{at(0):.1f} {TOP}V{bottom}"))
     parts.append(_text(at(0), bottom + 16, "acknowledged", "middle"))
     return _svg(title, bottom + 24, parts)
-
-
-# -- axes ----------------------------------------------------------------------------------------------------------
 
 
 def _latency_axis(frame: Frame) -> Iterable[Element]:

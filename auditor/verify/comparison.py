@@ -226,9 +226,6 @@ def _judged(verification: Verification, run: Run) -> bool:
     return bool(run.latency.samples) and any(each.run == run.name for each in verification.latencies)
 
 
-# -- one percentile ----------------------------------------------------------------------------------------------------
-
-
 def _row(before: Run, after: Run, q: float, level: float, unfit: str) -> Row:
     old, new = before.latency.judged(q), after.latency.judged(q)
     untold = Row(before.name, q, old, new, None, None, None, "cannot tell", unfit)

@@ -360,9 +360,9 @@ def environment(plan: Plan, step: Step) -> dict[str, str]:
 
 
 def command(plan: Plan, step: Step, actor: Actor, preload: Sequence[str] = (), trace: str = "TRACE") -> tuple[str, ...]:
-    """The command line of a step, with its environment; it reads the job file from standard input. preload: NAME=value.
-    trace: where strace writes. Threads, so that nothing of fio outlives it; setpriv, so that fio does not outlive zaudit
-    and has the actor's rights alone. The preload comes after that: no program with root's rights loads it."""
+    """The command line of a step; it reads the job file from standard input. preload: NAME=value, behind setpriv: no
+    program with root's rights loads it. trace: where strace writes. Threads and setpriv, so that nothing of fio outlives
+    zaudit."""
     strace = ("strace", "-f", "-y", "-qq", "-e", "signal=none", "-e", f"trace={','.join(CALLS)}", "-o", trace)
     return (
         *actor.setpriv,

@@ -92,9 +92,8 @@ def act(actor: Actor, folder: int, argv: tuple[str, ...]) -> tuple[int, str]:
     return call((*actor.setpriv, tool, *argv[1:]), trust.by(folder))
 
 
-# The ledger: a folder with one file a place, written and synced before anything is made there. It decides what ``zaudit
-# clean`` removes, so only the caller and root may be able to change it (:mod:`auditor.host.trust`). Where others could,
-# zaudit neither records nor believes anything.
+# The ledger: a folder with one file a place, synced before anything is made there. It decides what ``zaudit clean``
+# removes, so only the caller and root may be able to change it (:mod:`auditor.host.trust`); else nothing there is believed.
 
 ID = re.compile(r"[0-9a-f]{16}")
 PART = re.compile(r"part-[0-9a-f]{16}-([0-9]{1,9})-([0-9]{1,18})")  # a record that this process writes

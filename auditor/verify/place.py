@@ -17,9 +17,8 @@ from auditor.text import harmless
 from auditor.verify import ledger
 from auditor.verify.ledger import CALLER, ID, PROPERTY, ROOT, Actor, Command, Place, PlaceError
 
-# A held place: its folders are open, and no path that its owner could redirect is used. A folder is found from / downwards
-# without following a link; from then on its descriptor stands for it, wherever the owner moves it. A process with the
-# owner's rights makes and removes what is in it (:mod:`auditor.verify.ledger`).
+# A held place: its folders are open, found from / downwards without following a link. From then on a descriptor stands for
+# each, wherever the owner moves it. A process with the owner's rights makes and removes (:mod:`auditor.verify.ledger`).
 
 FILES = "zaudit."  # the names of all files that fio makes begin so
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW

@@ -294,7 +294,7 @@ class Verification(NamedTuple):
     size: int
 
 
-# When the latency of a run is judged: enough samples lie beyond a percentile, the run was honest, and a sync means
+# When the latency of a run is judged: with enough samples beyond a percentile, an honest run, and syncs that mean
 # something.
 
 SHOWN = (0.5, 0.95, 0.99, 0.999)
