@@ -26,14 +26,12 @@ class Tick(NamedTuple):
 
 class TraceTexts(NamedTuple):
     """The kernel's histograms at the end. commits: by thread and ZIL. ticks: of all, as they grew. queue: from the commit
-    of a thread to its first log block, empty where it was not traced. missed: calls that the kernel did not trace, None
-    where unknown. probed: the functions."""
+    of a thread to its first log block, empty where not traced. missed: calls that were not traced, None where unknown."""
 
     commits: str
     ticks: tuple[Tick, ...]
     queue: str
     missed: int | None
-    probed: tuple[str, ...]
 
 
 KERNEL = "kernel"  # role of its own threads, whose names can be believed

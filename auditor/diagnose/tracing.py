@@ -47,7 +47,7 @@ def tracing() -> Iterator[tuple[Look, Callable[[list[Tick]], TraceTexts]]]:
     name = own_name()
     try:
         try:
-            probed = _install(name)
+            _install(name)
         except OSError as error:
             raise CannotTrace(f"{error.filename or ROOT}: {(error.strerror or 'no').lower()}") from None
         zils: dict[str, str] = {}
@@ -56,7 +56,7 @@ def tracing() -> Iterator[tuple[Look, Callable[[list[Tick]], TraceTexts]]]:
             both = _read(_events(ROOT / "instances" / name, f"synthetic/{name}") / "hist")
             return Histograms(_part(both, ALL), _unnamed(_part(both, BY_THREAD), zils))
 
-        yield look, lambda ticks: _all(name, ticks, probed, zils)
+        yield look, lambda ticks: _all(name, ticks, zils)
     finally:
         with contextlib.suppress(OSError):
             remove(name)
@@ -84,12 +84,12 @@ def own_name() -> str:
 # -- making -------------------------------------------------------------------------------------------------------
 
 
-def _install(name: str) -> tuple[str, ...]:
-    """Returns the functions that are probed. Raises OSError or CannotTrace."""
+def _install(name: str) -> None:
+    """Raises OSError or CannotTrace."""
     if name in left():
         raise CannotTrace(f"{ROOT} has events called {name} already (zaudit clean)")
-    probed = [function for function in ENTRIES if _probe(name, function)]
-    if ENTRIES[0] not in probed:
+    probed, _ = (_probe(name, function) for function in ENTRIES)
+    if not probed:
         raise CannotTrace("zil_commit cannot be probed: is the OpenZFS module loaded?")
     _append(SYNTHETIC, f"{name} u64 us; u64 zil")
     instance = ROOT / "instances" / name
@@ -102,8 +102,6 @@ def _install(name: str) -> tuple[str, ...]:
     _trigger(instance, f"synthetic/{name}", f"hist:keys={ALL}:size={MOST}")
     with contextlib.suppress(OSError):
         _queue(name, instance)
-        probed.append("zil_lwb_write_issue")
-    return tuple(probed)
 
 
 def _queue(name: str, instance: Path) -> None:
@@ -147,13 +145,13 @@ def _trigger(instance: Path, event: str, trigger: str) -> None:
 # -- reading ------------------------------------------------------------------------------------------------------
 
 
-def _all(name: str, ticks: list[Tick], probed: tuple[str, ...], zils: dict[str, str]) -> TraceTexts:
+def _all(name: str, ticks: list[Tick], zils: dict[str, str]) -> TraceTexts:
     instance = ROOT / "instances" / name
     both = _read(_events(instance, f"synthetic/{name}") / "hist")
     queue = _events(instance, f"synthetic/{name}_queue") / "hist"
     ticks = [*ticks[:-1], ticks[-1]._replace(commits=_part(both, ALL))] if ticks else ticks
     waited = _read(queue) if queue.exists() else ""
-    return TraceTexts(_unnamed(_part(both, BY_THREAD), zils), tuple(ticks), waited, _missed(), probed)
+    return TraceTexts(_unnamed(_part(both, BY_THREAD), zils), tuple(ticks), waited, _missed())
 
 
 def _part(text: str, keys: str) -> str:

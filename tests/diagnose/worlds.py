@@ -149,7 +149,7 @@ def traced(
     total = sum(count for count, _ in rows.values())
     waits = {(pid, name, 0): (count, count * queue_us) for (pid, name, _), (count, _) in rows.items()}
     queue = threads(waits).replace(", zil:          0", "")
-    return TraceTexts(threads(rows), (Tick(1000 + SECONDS, log2({13: total})),), queue, missed, ("zil_commit",))
+    return TraceTexts(threads(rows), (Tick(1000 + SECONDS, log2({13: total})),), queue, missed)
 
 
 def observation(
