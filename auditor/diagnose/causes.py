@@ -52,7 +52,6 @@ class _Texts(string.Formatter):
 
 
 def cause(id: str, **values: object) -> Cause:
-    """An entry of the playbook, filled in."""
     entry, texts = data.table(FILE)[id], _Texts()
 
     def filled(text: str) -> str:

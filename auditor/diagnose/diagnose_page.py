@@ -64,7 +64,6 @@ def groups(found: Diagnosis) -> str:
 
 
 def process_lines(found: Diagnosis) -> list[str]:
-    """Sentences about the process that was named."""
     if found.own is None:
         return []
     told = [f"{found.own.text[:1].upper()}{found.own.text[1:]}.", *(f"Not seen: {each}." for each in found.own.faults)]

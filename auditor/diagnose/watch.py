@@ -270,7 +270,6 @@ def _of_kernel(host: Host, pids: Iterable[int]) -> set[int]:
 def _processes(
     host: Host, seen: dict[int, str], began: dict[int, _Times], ended: dict[int, _Times]
 ) -> Iterator[Process]:
-    """These, as far as they still run."""
     called = dict(islice(seen.items(), MOST))
     of_kernel = _of_kernel(host, called)
     asked = {pid: (f"/proc/{pid}/cgroup", f"/proc/{pid}/cmdline") for pid in called}
@@ -484,7 +483,6 @@ class Lines:
         self._count = 0
 
     def begin(self, untraced: str) -> None:
-        """untraced: why there is no trace, or empty."""
         for each in legend(self._narrowed, untraced):
             self._say(each)
 

@@ -204,7 +204,6 @@ class Cluster(NamedTuple):
 
     @property
     def damaged(self) -> Member | None:
-        """The first member that has damage now."""
         return next((each for each in self.members if each.report.standing in ("stalled", "damaged")), None)
 
     @property

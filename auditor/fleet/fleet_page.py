@@ -31,7 +31,6 @@ BAD = ("damaged", "lost", "corrupted", "stalled")
 
 
 def kind(fleet: Fleet) -> doc.Tone:
-    """bad, open or good: the worst of all hosts."""
     there = fleet.standings
     if any(standing in there for standing in BAD):
         return "bad"
@@ -194,7 +193,6 @@ def nowhere(host: str) -> str:
 
 
 def write_text(fleet: Fleet, **screen: Unpack[terminal.Screen]) -> str:
-    """For a terminal: one screen, the worst first; what does not fit on it is counted."""
     blocks = _blocks(fleet, nowhere, most=8, few=5)
     step = next((line for host in fleet.hosts if (line := replay(host))), "")
     last = [doc.section("", [doc.Say(("Next: ", doc.command(step)))])] if step and kind(fleet) != "good" else []
@@ -202,7 +200,6 @@ def write_text(fleet: Fleet, **screen: Unpack[terminal.Screen]) -> str:
 
 
 def write_html(fleet: Fleet, link: Link = nowhere) -> str:
-    """For a browser. Each of the worst hosts opens to its own findings."""
     blocks = [*_blocks(fleet, link, opened(fleet), most=25, few=25), doc.section("All hosts", _all(fleet, link))]
     return html.write(_document(fleet, blocks))
 

@@ -386,7 +386,6 @@ class Account:
         return next((name for name in named(recording) if name in self.expected), "")
 
     def absent(self) -> Iterator[str]:
-        """A line for each host that was expected and did not come."""
         for host in sorted(self.expected - self.seen):
             self.rows += 1
             yield lines([missing(host)])

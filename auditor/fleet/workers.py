@@ -76,14 +76,12 @@ def judge_recording(name: str, how: How = OURS) -> list[Row]:
 
 
 def unjudged(name: str, error: str) -> Row:
-    """The row of a recording of which nothing can be told."""
     for prefix in (name, str(Path(name))):  # of a URL the second has one slash less
         error = error.removeprefix(f"{prefix}: ")
     return {**common("unjudged"), "recording": harmless(name), "error": harmless(error)[:SAID]}
 
 
 def missing(host: str) -> Row:
-    """The row of a host that was expected and of which there is no recording."""
     return {**common("missing"), "name": harmless(host), "error": "it was expected, and there is no recording of it"}
 
 

@@ -357,7 +357,6 @@ class Knee(NamedTuple):
 
 
 def find(sweep: Sweep) -> Knee:
-    """The knee of a sweep, or why none can be named."""
     ends = [step for step in sweep.steps if step.every == 0]
     steps = sorted((step for step in sweep.steps if step.every), key=lambda step: -(step.every or 0))  # longest first
     if why_not := _unfit_sweep(sweep, ends, steps):

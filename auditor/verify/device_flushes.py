@@ -347,7 +347,6 @@ def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[De
 
 
 def _unflushed(device: Device, text: str, facts: Facts) -> Link:
-    """With what is configured that explains it."""
     reasons = [_switched_off(NOCACHEFLUSH, facts)]
     if facts.get(Subject("disk", device.disk), "sysfs_write_cache").word() == "write through":
         reasons.append(f"/sys/block/{harmless(device.disk)}/queue/write_cache says write through")

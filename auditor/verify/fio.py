@@ -450,7 +450,6 @@ def sweep_intervals(amount: int) -> tuple[int | None, ...]:
 
 
 def sweep_job_file(amount: int) -> str:
-    """fio's job file of all intervals, a section each."""
     where = f"directory=${{ZAUDIT_DIRECTORY}}\nfilename_format={FILE}\n"
     head = f"[global]\n{where}ioengine=psync\nfallocate=none\nrw=write\n"
     jobs = ""

@@ -121,7 +121,6 @@ def names() -> list[str]:
 
 
 def _ours() -> Traversable:
-    """The folder of our profiles, also in a zip archive."""
     from importlib.resources import files
 
     return files("auditor.verify") / OURS

@@ -504,7 +504,6 @@ def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> fio.P
 def described(
     planned: fio.Plan, actor: Actor, seen: audit.Look, refused: Sequence[fio.Refusal], despite: Sequence[str]
 ) -> str:
-    """What would be done, exactly; for ``--dry-run``."""
     directory = planned.kind == "directory"
     where = "a new directory .zaudit-ID at its mount point" if directory else "a scratch zvol next to it"
     takes = f"about {planned.seconds // 60} min {planned.seconds % 60} s"

@@ -32,7 +32,6 @@ TRACED = "every sync was followed to a flush that completed"
 
 
 def answer(chain: result.Chain) -> tuple[str, str]:
-    """Was every sync followed to a flush? The verdict, and why."""
     if chain.outcome == "TRACED":
         return "TRACED", TRACED
     if chain.outcome == "CONTRADICTED":
@@ -69,7 +68,6 @@ def kind(chain: result.Chain, report: Report | None) -> doc.Tone:
 
 
 def shown(percentile: Percentile) -> str:
-    """The latency, or a dash where too few samples lie beyond it."""
     return "-" if percentile.ns is None else duration(percentile.ns)
 
 
