@@ -68,9 +68,6 @@ def NAME(reply: Files, host: Subject) -> Iterator[Fact]:
     for path, text in reply.text.items():
         if re.fullmatch(r"\\d{{1,15}}\\n", text):
             yield Fact(HOST, "NAME", known(int(text), text.strip(), f"cat {{path}}"))
-
-
-SOURCES = (NAME,)
 '''
 
 ANSWER = f"""{{

@@ -485,6 +485,3 @@ def database_blocks(reply: Files, database: Subject) -> Iterator[Fact]:
     yield Fact(
         database, "data_blocks", Known(tuple(f"{size} {files[size]}" for size in sorted(files)), evidence or none)
     )
-
-
-SOURCES = (database_paths, database_links, database_blocks)

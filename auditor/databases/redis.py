@@ -225,6 +225,3 @@ def _doubt(database: Subject, engine: Redis, facts: Facts) -> Unknown | None:
     if not (isinstance(left, Known) and left.value == size):
         return unknown(f"{text}; it was not as long as that of its unit ({start.evidence[0].text})", remedy)
     return None
-
-
-SOURCES = (redis_unit,)

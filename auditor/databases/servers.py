@@ -532,6 +532,3 @@ def unit_conditions(reply: Output, database: Subject) -> Iterator[Fact]:
 
 def _meant(found: re.Match[str]) -> str:
     return chr(int(found[1], 8) & 0xFF) if len(found[1]) == 3 else _LETTERS.get(found[1], found[1])
-
-
-SOURCES = (database_processes, database_process, database_unit, unit_start, unit_conditions)

@@ -290,6 +290,3 @@ def _why(facts: Facts, database: Subject, loaded: Known) -> Unknown:
         then = f"whether {engine.taken_over} has brought files and server together since is not seen"
     remedy = f"--db {engine.name}=DSN asks the server" if engine.name in sql.DRIVERS else ""
     return Unknown((Reason(f"{loaded.evidence[0].text}; {then}", remedy),))
-
-
-SOURCES = (database_settings, database_includes, database_sql)

@@ -95,6 +95,3 @@ def sqlite_locks(reply: Files, host: Subject) -> Iterator[Fact]:
     yield Fact(
         HOST, "sqlite_files", Known(value, seen or (Evidence("no file on ZFS has the locks of SQLite", "lslocks"),))
     )
-
-
-SOURCES = (sqlite_locks,)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, known, unknown
 from auditor.model.derivation import Missing, about_each, catch_missing, derivation, every, evidence, gaps
-from auditor.model.next_boot import mounted_at, reached, root_source
+from auditor.model.next_boot import reached, root_datasets, root_source
 from auditor.sources.mounts import FstabNeed, inside, plain
 from auditor.sources.shares import NfsExport, SmbShare
 
@@ -204,7 +204,7 @@ def fstab_too_early(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 def _places(facts: Facts) -> Mapping[str, str]:
     """Mount point, escaped as in fstab -> dataset of those that ``zfs mount -a`` mounts; of several with the same, the last."""
-    roots = mounted_at(facts, "/")
+    roots = root_datasets(facts)
     listed = facts.get(HOST, "generated_pools").words()
     found = {}
     for dataset in facts.subjects("dataset"):

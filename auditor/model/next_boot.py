@@ -18,19 +18,18 @@ from auditor.model.kernels import newer
 from auditor.text import harmless, unit_escaped, utc
 
 
-def mounted_at(facts: Facts, point: str) -> list[str]:
-    """The datasets that are mounted at a place, which has no blanks, by the host's table of mounts; none where that is not
-    known. (man 5 proc_pid_mountinfo)"""
-    return list(_mounted_at(facts.get(HOST, "mount_table").words(), point))
+def root_datasets(facts: Facts) -> tuple[str, ...]:
+    """The datasets that are mounted at /, by the host's table of mounts. (man 5 proc_pid_mountinfo)"""
+    return _mounted_at_root(facts.get(HOST, "mount_table").words())
 
 
 @lru_cache(maxsize=8)  # asked for each pool, of a table with all datasets
-def _mounted_at(table: tuple[str, ...], point: str) -> tuple[str, ...]:
+def _mounted_at_root(table: tuple[str, ...]) -> tuple[str, ...]:
     rows = (line.split(" ") for line in table)
     return tuple(
         row[row.index("-") + 2].replace("\\040", " ")
         for row in rows
-        if len(row) > 4 and row[4] == point and "-" in row and row[row.index("-") + 1 :][:1] == ["zfs"]
+        if len(row) > 4 and row[4] == "/" and "-" in row and row[row.index("-") + 1 :][:1] == ["zfs"]
     )
 
 
@@ -82,7 +81,7 @@ def reached(facts: Facts) -> Judged:
 def root_source(facts: Facts) -> Known | None:
     """The dataset of the root file system, where it is one of ZFS."""
     table = facts.get(HOST, "mount_table")
-    found = mounted_at(facts, "/")
+    found = root_datasets(facts)
     return Known(found[0], table.evidence) if found and isinstance(table, Known) else None
 
 
@@ -456,7 +455,7 @@ def _unguarded(database: Subject, facts: Facts) -> Judged:
     if holes := gaps((places, start)):
         return Unknown.join(holes)
     assert isinstance(start, Start)
-    roots = mounted_at(facts, "/")
+    roots = root_datasets(facts)
     bare, holes, seen = list[str](), list[Unknown](), list[Evidence]()
     for point, dataset in places.rows(MountedFrom):
         if point == "/":

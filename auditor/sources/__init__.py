@@ -6,10 +6,16 @@ import re
 from collections.abc import Mapping
 from fnmatch import translate
 from functools import cache
+from types import ModuleType
 
 from auditor import data
 from auditor.host.request import Command, Read
 from auditor.sources.source import Keep, Source
+
+
+def of_module(module: ModuleType) -> tuple[Source, ...]:
+    """Its sources, in their order."""
+    return tuple(each for each in vars(module).values() if isinstance(each, Source))
 
 
 @cache
@@ -17,8 +23,8 @@ def sources() -> Mapping[str, Source]:
     """Name -> source, those first whose word counts where several know a fact. Raises TypeError for a name given twice."""
     found: dict[str, Source] = {}
     modules = (*data.modules("auditor.databases"), *data.modules(__name__))
-    for each in (each for module in modules for each in getattr(module, "SOURCES", ())):
-        if each.name in found:
+    for each in (each for module in modules for each in of_module(module)):
+        if found.get(each.name, each) is not each:
             raise TypeError(f"there are two sources {each.name}")
         found[each.name] = each
 

@@ -430,6 +430,3 @@ def _parts(text: str, mark: str) -> list[str]:
         parts.append(text[start : found.end() - 1])
         start = found.end()
     return [*parts, text[start:]]
-
-
-SOURCES = (sysfs, stacked, dev_links, dmsetup)

@@ -558,6 +558,3 @@ def _place(volume: str, storages: Mapping[str, tuple[str, str]]) -> str:
         return LVM + place
     parts = named[2].split("/")  # of a linked clone that of its origin comes first
     return f"{place}/{parts[-1]}" if kind == "zfspool" else "/".join((place, "images", *parts[-2:]))
-
-
-SOURCES = (running, open_files, configs)

@@ -573,6 +573,3 @@ def _sense_errors(lines: Sequence[Line]) -> Iterator[tuple[str, str, str]]:
             after = next((line for line in lines[at + 1 : at + 9] if line.part == each.part), None)
             more = _BEFORE_SENSE.sub("", after.text) if after and after.kind == "sense" else ""
             yield each.kind, each.part, f"{each.text.strip()} {more}"
-
-
-SOURCES = (log, hangs, faults, traces, buses)

@@ -361,6 +361,3 @@ def initrds(reply: Output, host: Subject) -> Iterator[Fact]:
     if len(lines) + len(reply.stderr.splitlines()) != asked:
         raise ValueError(f"{len(lines)} lines of {asked} files: cut off")
     yield Fact(HOST, "initrd_times", known(tuple(lines), f"{len(lines)} files", "stat -L -c '%y %z %n' PATHS"))
-
-
-SOURCES = (parameters, modprobe, installed, modinfo, dkms, initrds)

@@ -362,6 +362,3 @@ def _read(line: str, files: str) -> tuple[str, Known | str]:
     if count is None or row not in objset.facts:
         return row, ""
     return row, known(count, f"{row} {count}", f"grep -w -A30 {{subject}}$ {files} | grep -w {row}")
-
-
-SOURCES = (arcstats, dmu_tx, zil, pools, state, iostats, txgs, objset)

@@ -527,9 +527,3 @@ def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
 
 def _line(each: DriveCuts) -> str:
     return f"{each.model} {each.firmware}, layer {each.layer}: {each.verdict}, {each.lost} of {each.cuts} cuts lost"
-
-
-SOURCES = (
-    *(identity, kernel_build, cluster, dmi, virtualization, pid_namespace, power_cuts),
-    *(dmidecode, edac, memory, swaps, hibernation, taint),
-)

@@ -277,6 +277,3 @@ def _requires(options: list[str]) -> Iterator[str]:
     if not {"noauto", "x-systemd.automount"} & {*options}:
         names = [each.removeprefix(REQUIRES) for each in options if each.startswith(REQUIRES)]
         yield from (each for each in names if each.startswith("zfs"))
-
-
-SOURCES = (zfs_mounts, fstab)

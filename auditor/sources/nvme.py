@@ -351,6 +351,3 @@ def _names(text: str) -> Iterator[tuple[str, str]]:
             and not set(key) & set("\t:")
         ):
             yield key, line[len(name) :]
-
-
-SOURCES = (devices, id_ctrl, namespace_cache, write_cache, smart_log, ocp_smart_log)

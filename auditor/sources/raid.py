@@ -273,6 +273,3 @@ def _controllers(text: str) -> Iterator[tuple[Section, list[Section]]]:
             section.setdefault(key, value.strip())
     if here:
         yield here
-
-
-SOURCES = (drivers, battery, volumes, ssacli)

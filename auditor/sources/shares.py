@@ -336,6 +336,3 @@ def tgt(reply: Output, host: Subject) -> Iterator[Fact]:
             found[TargetUnit(f"tgt-{store}", how, path)] = Evidence(f"tgt: {path}, backing store {store}", COMMAND)
     none = Evidence("tgt has no logical unit on a file or a block device", COMMAND)
     yield Fact(HOST, "tgt_targets", Known(tuple(found), tuple(found.values()) or (none,)))
-
-
-SOURCES = (nfs, samba, block_targets, nvme_targets, tgt)

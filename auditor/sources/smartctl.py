@@ -342,6 +342,3 @@ def hdparm(reply: Output, disk: Subject) -> Iterator[Fact]:
     on = said == {"1 (on)"}
     if on or not _TROUBLE.search(text + reply.stderr):  # "off" out of data that did not arrive whole is no comfort
         yield Fact(disk, "hdparm_write_cache", known(on, f"write-caching = {on:d}", "hdparm -W /dev/{subject}"))
-
-
-SOURCES = (health, hdparm)

@@ -1,7 +1,6 @@
 """A source: one thing that is asked of a host, with all that zaudit knows of it.
 
-The parser of an answer is a function; its decorator says the rest. A module has as many as belong together and lists them in
-``SOURCES``; ``__init__.py`` lists the modules::
+The parser of an answer is a function; its decorator says the rest. A module has as many as belong together::
 
     @source("block_scheduler", "host", ask=Read(("/sys/block/*/queue/scheduler",)), facts={...})
     def scheduler(reply: Files, host: Subject) -> Iterator[Fact]:

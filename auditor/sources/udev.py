@@ -229,6 +229,3 @@ def _label(device: Device, disk: Device) -> tuple[str, str] | None:
     if device.name.startswith("dm-") and not any(kind in get("DM_UUID", "") for kind in _OF_THIS_HOST):
         return None
     return guid, pool
-
-
-SOURCES = (devices, contents)

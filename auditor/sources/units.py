@@ -454,6 +454,3 @@ def trim_nixos(reply: Files, host: Subject) -> Iterator[Fact]:
     if there or reply.absent(TIMER):
         text = "zpool-trim.timer is enabled" if there else "zpool-trim.timer is not enabled"
         yield Fact(HOST, "trim_nixos", known(there, text, "systemctl list-timers zpool-trim"))
-
-
-SOURCES = (boot, changes, failed, failed_upkeep, key_mounts, keys, zed, zed_rc, trim_timers, trim_nixos)

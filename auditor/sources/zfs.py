@@ -573,6 +573,3 @@ def bookmarks(reply: Output, pool: Subject) -> Iterator[Fact]:
     if len(rows) < len(found):
         raise ValueError("a line that is no bookmark of this pool")
     yield Fact(pool, "bookmarks", known(rows, f"{len(rows)} bookmarks", reply.command))
-
-
-SOURCES = (channel_program, properties, datasets, free_text, ancestors, loaded, changelog, userland, bookmarks)

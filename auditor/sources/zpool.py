@@ -559,6 +559,3 @@ def intent_log(reply: Output, dataset: Subject) -> Iterator[Fact]:
     claimed = header is not None and int(header[1]) > 0 and bool(int(header[2], 16) & 1)
     text = f"claim_txg {header[1]}, flags 0x{header[2]}" if header else "no log"
     yield Fact(dataset, "log_claimed", known(claimed, text, reply.command))
-
-
-SOURCES = (pools, properties, vdev_properties, latencies, config, intent_log)

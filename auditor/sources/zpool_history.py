@@ -257,6 +257,3 @@ def all_events(reply: Output, host: Subject) -> Iterator[Fact]:
     if len({each.partition(" ")[0] for each in events}) < len(events):
         raise ValueError("two events with one number")
     yield Fact(host, "events", known(events, f"{len(events)} events", reply.command))
-
-
-SOURCES = (history, internal_history, events, all_events)

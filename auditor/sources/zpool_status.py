@@ -333,9 +333,6 @@ def adopt(facts: Facts) -> Iterator[Fact]:
                 yield from (Fact(meant, name, value) for name, value in facts.of(stray).items())
 
 
-SOURCES = (status, paths)
-
-
 # ``zpool status`` as text, as releases before 2.3 print it: indentation is the tree. Layout: print_status_config() in
 # cmd/zpool/zpool_main.c. Raises ValueError for what it does not know, or where the text is cut off.
 

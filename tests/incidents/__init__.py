@@ -33,7 +33,7 @@ from auditor.recording.recording import Recording, ReplayHost, load
 from auditor.registry import sources
 from auditor.report import audit_page
 from auditor.report.model import Report
-from auditor.sources import kernel_log
+from auditor.sources import kernel_log, of_module
 from tests.question import run
 from tests.shared import HOSTS, audited
 
@@ -49,7 +49,7 @@ VERDICTS = ("caught", "partly", "missed", "out")
 KEEP: Mapping[tuple[str, ...], str] = {
     argv: run(each).keep
     for argv, question in lookup.ASKED.items()
-    for each in kernel_log.SOURCES
+    for each in of_module(kernel_log)
     if run(each).argv == question
 }
 

@@ -31,11 +31,11 @@ from auditor.model.pool import suspensions
 from auditor.recording import lookup
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
-from auditor.sources import kernel_log
+from auditor.sources import kernel_log, of_module
 from tests import pairs, shared
 from tests.question import run
 
-SOURCES = {each.name: each for each in kernel_log.SOURCES}
+SOURCES = {each.name: each for each in of_module(kernel_log)}
 BOOT = "[    0.000000] Linux version 6.12.48 (a@b) #1"
 FIRST = ("dmesg", f"dmesg\n{BOOT}", "records 0 to 90210", "records 523 to 90210", "records 0 to 90210, some lost")
 OUTCOMES = {"pass": 0, "not applicable": 0, "unknown": 1, "fail": 2}

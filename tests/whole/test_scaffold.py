@@ -30,7 +30,7 @@ def test_a_new_rule_is_an_error_until_it_is_filled_in() -> None:
 
 def test_a_new_source_fails_its_pair_until_it_is_filled_in(tmp_path: Path) -> None:
     scaffold.lay_out(scaffold.source("block_scheduler"), tmp_path)
-    (source,) = runpy.run_path(str(tmp_path / "auditor/sources/block_scheduler.py"))["SOURCES"]
+    source = runpy.run_path(str(tmp_path / "auditor/sources/block_scheduler.py"))["block_scheduler"]
     assert isinstance(source, Source)
     assert source.name == "block_scheduler"
     pair = archive.read(tmp_path / "fixtures/commands/block_scheduler.pairs")
