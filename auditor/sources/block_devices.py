@@ -70,9 +70,8 @@ _PATHS = tuple(
 def transport(path: str, name: str, *, ata: bool = False) -> str:
     """One of TRANSPORTS, or empty when the path does not tell.
 
-    path: the device's place under /sys, with or without what leads to ``/devices``. name: its kernel name. ata: the drive
-    itself speaks ATA (vendor "ATA", ID_ATA=1), which a SAS controller hides from the path. Behind a virtual NVMe device
-    (multipath, fabrics) only its controllers know: empty."""
+    path: under /sys. name: the kernel's. ata: the drive speaks ATA, which a SAS controller hides from the path. Of a
+    virtual NVMe device (multipath, fabrics) only its controllers know: empty."""
     for pattern, transport in _NAMES:
         if pattern.fullmatch(name):
             return transport
@@ -159,12 +158,11 @@ _STAT = {"writes": 4, "write_sectors": 6, "flushes": 15, "write_ms": 7, "flush_m
     subject="disk",
 )
 def sysfs(reply: Files, host: Subject) -> Iterator[Fact]:
-    """/sys/class/block, /sys/block, /sys/class/nvme: what the kernel knows of every block device. (Linux
-    Documentation/ABI/stable/sysfs-block)
+    """/sys/class/block, /sys/block, /sys/class/nvme: what the kernel knows of every block device; readable without root.
+    (Linux Documentation/ABI/stable/sysfs-block)
 
-    ``stat`` counts since boot: field 5 completed writes, 7 sectors of 512 bytes written, 8 milliseconds that writes took, 16
-    flushes and 17 milliseconds that these took (since Linux 5.5; older kernels have 11 or 15 fields). ``queue/write_cache`` is
-    what the kernel acts on: "write through" means that it sends no flush at all. All of it is readable without root."""
+    ``stat`` counts since boot: field 5 completed writes, 7 sectors of 512 bytes written, 8 ms of writes, 16 flushes, 17 ms
+    of flushes (since Linux 5.5; before, 11 or 15 fields). ``queue/write_cache`` "write through": the kernel sends no flush."""
     paths, slaves = _links(reply.links)
     if not paths:
         raise ValueError("/sys/class/block names no block device")
@@ -309,11 +307,9 @@ _MODE = re.compile(r"(?:\w+ )*\[(\w+)\](?: \w+)*")
     subject="disk",
 )
 def stacked(reply: Files, host: Subject) -> Iterator[Fact]:
-    """/sys/block/*/md, /sys/block/*/bcache: how whole an md device is, and how a bcache device writes.
-
-    A bcache device names all its modes and puts the one that counts in brackets; what it wrote back stays in its cache for a
-    while after the mode has changed, and its state says so. (Linux Documentation/admin-guide/md.rst, admin-guide/bcache.rst)
-    What is no whole line, or none of the words that are known, is left out."""
+    """/sys/block/*/md, /sys/block/*/bcache: how whole an md device is, and how a bcache device writes. bcache puts its mode
+    in brackets; what it wrote back stays in its cache for a while after a change, as its state says. (Linux
+    Documentation/admin-guide/md.rst, admin-guide/bcache.rst)"""
     for path, content in reply.text.items():
         found = _FILE.fullmatch(path)
         if not found or not content.endswith("\n"):
@@ -346,11 +342,9 @@ FOLDERS = (
     facts={"dev_links": Spec.rows(DeviceName, "every symbolic link in these folders")},
 )
 def dev_links(reply: Files, host: Subject) -> Iterator[Fact]:
-    """/dev/disk and /dev/mapper: which block device a path means now, as the kernel resolves it. (udev(7), SYMLINK)
-
-    udev's database may give one name to several devices; only the link itself says which of them has it. And a path that is not
-    there although its folder is, is the path of a device that is gone. One fact; raises ValueError when not one link could be
-    read."""
+    """/dev/disk and /dev/mapper: which block device a path means now, as the kernel resolves it. (udev(7), SYMLINK) udev's
+    database may give one name to several devices; the link decides. A path that is not in its folder is that of a device
+    that is gone. Raises ValueError when no link could be read."""
     pairs = tuple(DeviceName(path, target.rpartition("/")[2]) for path, target in sorted(reply.links.items()))
     if not pairs:
         raise ValueError("no link in /dev/disk or /dev/mapper")
@@ -387,12 +381,12 @@ def _ask_dmsetup(host: Subject, facts: Facts) -> Run | Skip:
     form="line",
 )
 def dmsetup(reply: Output, host: Subject) -> Iterator[Fact]:
-    """``dmsetup table --concise``: what each device-mapper device does with the writes that it gets. (man 8 dmsetup)
+    """``dmsetup table --concise``: what each device-mapper device does with the writes that it gets. Needs root. (man 8
+    dmsetup)
 
-    One line: ``NAME,UUID,MINOR,FLAGS,TABLE[,TABLE...]`` of each device, joined by semicolons, with a backslash before what is
-    none of these. A table line is ``START LENGTH TARGET ...``; the kernel calls the device dm-MINOR. Needs root. A cache says
-    how it writes among its features, ``cache METADATA CACHE ORIGIN BLOCK NUMBER FEATURE...``, and RAID its level in the word
-    after ``raid``. (Linux Documentation/admin-guide/device-mapper/cache.rst, dm-raid.rst)"""
+    ``NAME,UUID,MINOR,FLAGS,TABLE[,TABLE...]`` of each device, joined by semicolons, with backslashes. A table is ``START
+    LENGTH TARGET ...``; ``cache METADATA CACHE ORIGIN BLOCK NUMBER FEATURE...`` has its mode among the features, ``raid``
+    its level in the next word. (Linux Documentation/admin-guide/device-mapper/cache.rst, dm-raid.rst)"""
     line = reply.text.removesuffix("\n")
     if line == reply.text or "\n" in line:
         raise ValueError("not one whole line")

@@ -37,9 +37,9 @@ class GuestDisk(NamedTuple):
 
 
 class GuestFile(NamedTuple):
-    """What a virtual machine has open. how: r (to read only) or w. where: a block device of this host as /dev/NODE, else the
-    number of the file system and, where the host knows it, its device behind a comma. path: its name, as that process sees it.
-    """
+    """What a virtual machine has open. how: r (to read only) or w. where: /dev/NODE of a block device of this host, else
+    the number of the file system, with its device behind a comma where the host knows it. path: its name, as that process
+    sees it."""
 
     process: str
     how: str
@@ -329,11 +329,10 @@ def running(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/*/cmdline``: the virtual machines that run on this host under QEMU, and their disks. (QEMU invocation; man 5
     proc_pid_cmdline)
 
-    What is kept of a command line is said in ``keep_command_line``. Anybody may give a process any name and any arguments: what
-    such a process has open (``guest_files``) decides whether its disks are what it says. There is no bound on their number but
-    the share of a user in what is read at all (``host/owner.py``): over a bound on all of them, a user with a thousand such
-    processes would hide the guests of the others. Raises ValueError where processes are hidden, or one of them may not be read.
-    One that lets its reader wait, or has an endless line, may be a virtual machine."""
+    ``keep_command_line`` says what is kept. Anybody may give a process any name and arguments: what it has open
+    (``guest_files``) decides. Their number has no bound but the share of a user in what is read (``host/owner.py``): else a
+    user with a thousand such processes would hide the guests of others. Raises ValueError where processes are hidden or one
+    may not be read; one that lets its reader wait, or has an endless line, may be a virtual machine."""
     if FIRST not in reply.text:
         raise ValueError(f"{FIRST}: {reply.errors.get(FIRST, 'was not read')}")
     guests = command_lines(reply).guests
@@ -433,12 +432,10 @@ def open_files(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/proc/PID/fd``: what each virtual machine of this host has open; for root and the user that it runs as. (man 5
     proc_pid_fd)
 
-    Anybody may call his processes QEMU, and may make any number of them hard to read: that one could not be looked into says
-    nothing of the others. Nor does a name say what is open: in mounts of his own any user can call any file of his
-    ``/dev/zd0``, and in a container a volume has a name that this host does not know. What counts is the number of the device.
-    (man 7 user_namespaces; Linux Documentation/ABI/testing/sysfs-dev) Raises ValueError where none of them could be looked
-    into, or block devices have no numbers. Of an older recording, which has the names alone, nothing is said of what is
-    open."""
+    Any process may be called QEMU and be hard to read, which says nothing of the others. Nor does a name say what is open:
+    in mounts of his own a user can call any file ``/dev/zd0``. The number of the device counts. (man 7 user_namespaces;
+    Linux Documentation/ABI/testing/sysfs-dev) Raises ValueError where none could be looked into, or block devices have no
+    numbers. An older recording has names alone, and says nothing of what is open."""
     nodes = {
         path.removeprefix(NUMBERS): target.rpartition("/")[2]
         for path, target in reply.links.items()
@@ -508,11 +505,9 @@ MOST, LVM = 1000, "lvm:"
     },
 )
 def configs(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/etc/pve/qemu-server``, ``/etc/libvirt/qemu``: disks of guests that are set to drop flushes when these start, whether
-    they run now or not. (Proxmox VE, man 5 qm.conf, pvesm: ``STORAGE:VOLUME``; libvirt, Domain XML format)
-
-    /etc/pve is a file system of Proxmox VE's own and shows the guests of this node. What other hypervisors and front ends keep
-    elsewhere is not seen. Raises ValueError where one of them could not be read, or is not understood."""
+    """``/etc/pve/qemu-server``, ``/etc/libvirt/qemu``: disks that drop flushes from the next start of their guest on.
+    (Proxmox VE, man 5 qm.conf, pvesm: ``STORAGE:VOLUME``; libvirt, Domain XML format) /etc/pve shows the guests of this
+    node; other hypervisors are not seen. Raises ValueError where a file could not be read or is not understood."""
     reply.witness()
     for path, error in reply.errors.items():
         asked = path in (PROXMOX_CONFIGS, STORAGES, LIBVIRT_CONFIGS) or GUEST_FILE.fullmatch(path)

@@ -172,24 +172,19 @@ KEEP = _DISKS.keep
     },
 )
 def log(reply: Output, host: Subject) -> Iterator[Fact]:
-    """/dev/kmsg: what the kernel logged of failing disks and pools since it booted.
+    """/dev/kmsg: what the kernel logged of failing disks and pools since it booted. It keeps the newest messages only, so
+    silence counts only where its first message is still there. Without root it is readable where kernel.dmesg_restrict is
+    0.
 
-    The kernel keeps the newest messages only. That none is there means that nothing happened only where its first message is
-    still there. Without root it is readable where kernel.dmesg_restrict is 0.
+    Only the lines that are named here are kept, and recorded (block/blk-mq.c blk_print_req_error, before 5.16
+    block/blk-core.c print_req_error; fs/buffer.c buffer_io_error; drivers/nvme/host/pci.c nvme_timeout, nvme_warn_reset;
+    drivers/ata/libata-eh.c ata_eh_link_report, ata_eh_reset; drivers/scsi/sd.c sd_read_cache_type; OpenZFS module/zfs/zio.c
+    zio_suspend, module/os/linux/zfs/vdev_disk.c vdev_disk_error). libata tries a failed command again, and the block layer
+    says what comes of it: ten lines in five seconds at most. Several layers may tell one failure.
 
-    Only the lines that are named here are kept, and recorded (block/blk-mq.c blk_print_req_error, before 5.16 block/blk-core.c
-    print_req_error; fs/buffer.c buffer_io_error; drivers/nvme/host/pci.c nvme_timeout, nvme_warn_reset; drivers/ata/libata-eh.c
-    ata_eh_link_report, ata_eh_reset; drivers/scsi/sd.c sd_read_cache_type; OpenZFS module/zfs/zio.c zio_suspend,
-    module/os/linux/zfs/vdev_disk.c vdev_disk_error). A command that failed is tried again by libata: what it comes to is said
-    by the block layer. The block layer says no more than ten lines in five seconds, and one failure may be told by several
-    layers.
-
-    "Write cache: enabled" takes no "Assuming" back: a user can write that line (``_kernel_lines``). How the kernel treats the
-    cache now is in sysfs.
-
-    Recordings with the answer to ``dmesg -k`` were kept without the lines of ATA, of pages and of OpenZFS: their silence says
-    nothing of these, and they answer nothing here. What it holds, and that it is whole where it is; raises ValueError for a
-    line that is none of these, or half of one."""
+    "Write cache: enabled" takes no "Assuming" back, as a user can write that line (``_kernel_lines``). Recordings of
+    ``dmesg -k`` lack the lines of ATA, pages and OpenZFS, and answer nothing here. Raises ValueError for a line that is
+    none of these, or half of one."""
     found, whole = log_lines(reply.text, _LINES)
     if whole:
         yield Fact(HOST, "kernel_log_whole", Known(True, (WHOLE,)))
@@ -268,13 +263,12 @@ _HANGS_LINES = {
     },
 )
 def hangs(reply: Output, host: Subject) -> Iterator[Fact]:
-    """/dev/kmsg: threads of OpenZFS that the kernel found hanging, and machine checks, since it booted.
+    """/dev/kmsg: threads of OpenZFS that the kernel found hanging, and machine checks, since it booted. A separate
+    question: a change of the lines of ``kernel_log`` would make its recordings worthless.
 
-    That there is none counts only where the kernel's first message is still there, as in ``kernel_log``, of which this is
-    another question: what chooses the lines of that one cannot change without its recordings becoming worthless. Only its name
-    shows that a thread is one of OpenZFS, and any user can give that name to a program: that adds a finding. The kernel warns
-    ten times at most of tasks (``kernel_traces``). (Linux kernel/hung_task.c check_hung_task; arch/x86/kernel/cpu/mce/core.c)
-    What is there; that nothing is, where the log is whole. Raises ValueError for an unexpected line."""
+    Only its name shows a thread of OpenZFS; a user can give a program that name, which adds a finding. The kernel warns of
+    ten tasks at most (``kernel_traces``). (Linux kernel/hung_task.c check_hung_task; arch/x86/kernel/cpu/mce/core.c) That
+    nothing is there counts where the log is whole. Raises ValueError for an unexpected line."""
     found, whole = log_lines(reply.text, _HANGS_LINES)
     none = "nothing of the kind in the kernel's log, which reaches back to its start"
     for fact, kind in (("hung_tasks", "hung"), ("machine_checks", "check")):
@@ -338,17 +332,16 @@ _STOPPED_IN = re.compile(r"PANIC at [\w.-]+:\d+:(\w+)\(\)")
 )
 def faults(reply: Output, host: Subject) -> Iterator[Fact]:
     """/dev/kmsg: what went wrong in OpenZFS itself, and with SCSI drives and their controllers, since the host booted. A
-    separate question, as ``kernel_hangs`` says why. Its answers also hold the lines of programs that were killed when memory
-    ran out.
+    separate question, as ``kernel_hangs`` says why; its answers also hold the lines of programs killed for lack of memory.
 
     The lines are those of OpenZFS module/os/linux/spl/spl-err.c spl_panic, vcmn_err; module/zfs/zil.c zil_replay_error,
     zil_parse; Linux arch/x86/kernel/dumpstack.c show_ip; drivers/scsi/scsi_error.c scsi_report_sense;
     drivers/scsi/mpt3sas/mpt3sas_scsih.c scsih_abort, mpt3sas_base.c; drivers/scsi/mpi3mr/mpi3mr_os.c;
     drivers/scsi/megaraid/megaraid_sas_fusion.c.
 
-    Every disk reports its power-on once when it is attached; before it is a disk ("scsi 0:0:1:0") it is not counted. Commands
-    that a program sends by itself (smartctl) time out sooner than the 30 s of the block layer, and are not counted, either.
-    What is there; of disks also where the beginning is gone, which ``faults_whole`` then says by its absence."""
+    Not counted: the power-on of a disk before it is one ("scsi 0:0:1:0"), and commands that time out before the 30 s of the
+    block layer, which a program sent (smartctl). Of SCSI also what is there where the beginning is gone: then
+    ``faults_whole`` is absent."""
     lines, whole = log_lines(reply.text, _FAULTS_LINES)
     if whole:
         yield Fact(HOST, "faults_whole", Known(True, (WHOLE,)))
@@ -394,22 +387,18 @@ _FUNCTION = re.compile(rf"(?<![\w.])([\w.]{{1,120}}){_PLACE}")
     },
 )
 def traces(reply: Output, host: Subject) -> Iterator[Fact]:
-    """/dev/kmsg: programs that the kernel found hanging inside of OpenZFS since the host booted.
+    """/dev/kmsg: programs that the kernel found hanging inside of OpenZFS since the host booted. A separate question, as
+    ``kernel_hangs`` says why.
 
     The kernel names a task that has waited for too long, and prints below where it waits (Linux kernel/hung_task.c
-    check_hung_task; kernel/sched/core.c sched_show_task). Only the frames of that trace tell whether it waits for OpenZFS:
-    those of its modules, or of its functions where it is built into the kernel. A frame with a question mark was found on the
-    stack and may be left over from an earlier call (Documentation/arch/x86/kernel-stacks.rst): it says neither that nor the
-    contrary.
+    check_hung_task; kernel/sched/core.c sched_show_task). It waits for OpenZFS where a frame is of its modules, or of its
+    functions where it is built in. A frame with a question mark may be left over from an earlier call, and decides nothing
+    (Documentation/arch/x86/kernel-stacks.rst). A task that waits for a volume waits in the block layer, and is not seen.
 
-    A question of its own, as ``kernel_hangs`` says why: that one asks for OpenZFS's own threads, whose names suffice. A task
-    that waits for a volume waits in the block layer, and is not seen here.
-
-    Each line is a record, and records of other threads may come between. A frame counts for the last such warning if it was
-    logged within two seconds of it. So no line between them takes it away; a frame that is not the task's adds a finding. The
-    kernel warns ten times (kernel.hung_task_warnings), and any user can use that up with a FUSE file system that does not
-    answer: after ten warnings silence means nothing. The name of a task is its user's choice. The tasks that hang; that there
-    is none, where the log is whole and no frame is left over. Raises ValueError for a line that was not asked for."""
+    Records of other threads may come between: a frame counts for the last warning within two seconds, and one of another
+    thread adds a finding. The kernel warns ten times (kernel.hung_task_warnings), and a user can use that up with a FUSE
+    file system: after ten warnings silence means nothing. That no task hangs counts where the log is whole and no frame is
+    left over. Raises ValueError for a line that was not asked for."""
     found, whole = log_lines(reply.text, _TRACES_LINES)
     tasks = [each for each in found if each.kind == "task"]
     traces, unsure = _traces(found)
@@ -508,23 +497,22 @@ _BEFORE_SENSE = re.compile(r"^.*\[sd[a-z]+\] +(?:tag#\d+ +)?")
 
 @source("kernel_buses", "host", ask=question("buses", _BUSES_LINES), facts=_BUSES_FACTS)
 def buses(reply: Output, host: Subject) -> Iterator[Fact]:
-    """/dev/kmsg: errors of PCI Express links, memory accesses that an IOMMU refused, what the firmware reports of memory and
-    processors, and what SCSI drives say of the commands that failed, since the host booted. A question of its own, as
+    """/dev/kmsg: errors of PCI Express links, memory accesses that an IOMMU refused, what the firmware reports of memory
+    and processors, and what SCSI drives say of failed commands, since the host booted. A separate question, as
     ``kernel_hangs`` says why.
 
     The lines are those of Linux drivers/pci/pcie/aer.c aer_print_error, aer_error_severity_string ("Correctable" was
-    "Corrected" before 6.0); drivers/pci/pcie/dpc.c dpc_process_error: a port that shuts the link below it, which often is all
-    that is said; drivers/iommu/amd/iommu.c amd_iommu_report_page_fault; drivers/iommu/intel/dmar.c dmar_fault_do_one, which
-    names no domain: 0000 is what hosts have that have one; drivers/scsi/scsi_logging.c scsi_format_sense_hdr,
-    scsi_format_extd_sense; drivers/edac/mce_amd.c decode_error_status; arch/x86/kernel/dumpstack.c show_ip (before 4.10
-    process_64.c __show_regs, with the address twice). The kernel says of each device no more than a few of them in a while.
+    "Corrected" before 6.0); drivers/pci/pcie/dpc.c dpc_process_error, often the only line; drivers/iommu/amd/iommu.c
+    amd_iommu_report_page_fault; drivers/iommu/intel/dmar.c dmar_fault_do_one, which names no domain (mostly 0000);
+    drivers/scsi/scsi_logging.c scsi_format_sense_hdr, scsi_format_extd_sense; drivers/edac/mce_amd.c decode_error_status;
+    arch/x86/kernel/dumpstack.c show_ip (before 4.10 process_64.c __show_regs, with the address twice). All are
+    rate-limited.
 
-    Firmware that looks at errors first hands them to the kernel as records of sections (drivers/acpi/apei/ghes.c
-    __ghes_print_estatus, drivers/firmware/efi/cper.c cper_estatus_print_section; two records at most in five seconds). A
-    section of PCI Express counts as an error of the link that it names; one that was not corrected also as one of hardware,
-    whatever it names. What firmware reports, and what it only tells ("info"), is left out; so is what it kept of the
-    time before this boot. What is there, also where the beginning of the log is gone, which ``buses_whole`` then says by its
-    absence."""
+    Firmware that handles errors first hands records of sections to the kernel (drivers/acpi/apei/ghes.c
+    __ghes_print_estatus, drivers/firmware/efi/cper.c cper_estatus_print_section; two in five seconds). A section of PCI
+    Express counts as an error of its link; uncorrected also as one of hardware. "info", and what was kept of the time
+    before this boot, is left out. What is there counts also where the beginning of the log is gone: then ``buses_whole`` is
+    absent."""
     lines, whole = log_lines(reply.text, _BUSES_LINES)
     if whole:
         yield Fact(HOST, "buses_whole", Known(True, (WHOLE,)))

@@ -91,12 +91,9 @@ _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 def modprobe(reply: Files, host: Subject) -> Iterator[Fact]:
     """modprobe.d and ``/proc/cmdline``: the options with which the zfs module is loaded at the next boot.
 
-    Folders stand in order of precedence: a file hides those of its name in later ones; all files are read in the order of their
-    names, the kernel's command line after them; of several values of one parameter the last counts. (man 5 modprobe.d; kmod
-    libkmod/libkmod-config.c kmod_config_new, kmod_config_parse_kcmdline)
-
-    An initramfs may hold an older copy of these files. Of the options only when nothing was kept from us: a file that cannot be
-    read may hold any option."""
+    A file hides those of its name in later folders; files are read in the order of their names, the command line last; the
+    last value counts. (man 5 modprobe.d; kmod libkmod/libkmod-config.c kmod_config_new, kmod_config_parse_kcmdline) Only
+    where all could be read. An initramfs may hold an older copy."""
     line = reply.text.get(CMDLINE, "")
     if not reply.complete(*PATTERNS, CMDLINE) or CMDLINE not in reply.text:
         return

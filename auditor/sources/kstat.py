@@ -158,11 +158,9 @@ def zil(reply: Files, host: Subject) -> Iterator[Fact]:
     facts={"kstat_pools": Spec.words("names of the imported pools")},
 )
 def pools(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/proc/spl/kstat/zfs/*/state``: the imported pools as the kernel lists them, next to ``zpool list``.
-
-    A pool that ``zpool import`` is looking for at that moment is listed as ``$import``; it is not imported. (OpenZFS
-    module/zfs/spa_stats.c, spa_state_init; TRYIMPORT_NAME in include/sys/spa.h) The folders that hold such a file; raises
-    ValueError when there is none (that may also mean no permission), or when one of them was kept back."""
+    """``/proc/spl/kstat/zfs/*/state``: the imported pools as the kernel lists them. ``$import`` is one that ``zpool
+    import`` looks for. (OpenZFS module/zfs/spa_stats.c, spa_state_init; TRYIMPORT_NAME in include/sys/spa.h) Raises
+    ValueError where there is none (perhaps no permission), or one was kept back."""
     folders = (path.removeprefix(f"{ROOT}/").removesuffix("/state") for path in reply.text)
     names = tuple(sorted(name for name in folders if not name.startswith("$")))
     if not names or not reply.complete(f"{ROOT}/*/state"):
@@ -202,11 +200,9 @@ def state(reply: Files, pool: Subject) -> Iterator[Fact]:
     },
 )
 def iostats(reply: Files, pool: Subject) -> Iterator[Fact]:
-    """``/proc/spl/kstat/zfs/POOL/iostats``: how much I/O went past the ARC (Direct I/O). The rows came with 2.3.
-
-    Its header has the times at which the pool was imported and at which it was read, by the clock that stamps TXGs
-    (``kstat_txgs``): /proc/uptime goes on while the machine sleeps, and may be another one in a container. (OpenZFS
-    module/os/linux/spl/spl-kstat.c, ks_crtime, ks_snaptime) 2.1 and 2.2 do not have the row."""
+    """``/proc/spl/kstat/zfs/POOL/iostats``: Direct I/O, which 2.1 and 2.2 do not count. Its header has the times of the
+    import and of the read, by the clock that stamps TXGs (``kstat_txgs``); /proc/uptime goes on while the machine sleeps.
+    (OpenZFS module/os/linux/spl/spl-kstat.c, ks_crtime, ks_snaptime)"""
     path = f"{ROOT}/{pool.name}/iostats"
     for text in only(reply, path):
         created, now = clocks(text, path)
@@ -242,11 +238,10 @@ COLUMNS = ["txg", "birth", "state", "ndirty", "nread", "nwritten", "reads", "wri
 def txgs(reply: Files, pool: Subject) -> Iterator[Fact]:
     """``/proc/spl/kstat/zfs/POOL/txgs``: the last zfs_txg_history transaction groups (100 by default; empty with 0).
 
-    Times in nanoseconds: birth (since boot), otime open, qtime quiescing, wtime waiting, stime syncing. The states are B(orn),
-    O(pen), Q(uiescing), W(aiting), S(yncing), C(ommitted); a pool that can be written to always has a TXG that is not committed
-    yet, so a list that ends with a committed one is cut off. A time is 0 until its state is over. (OpenZFS
-    module/zfs/spa_stats.c; spa_txg_history_init_io() stamps the beginning of S) Statistics of the committed TXGs; nothing when
-    the list is empty."""
+    Nanoseconds: birth (since boot), otime open, qtime quiescing, wtime waiting, stime syncing; 0 until a state is over.
+    States: B(orn), O(pen), Q(uiescing), W(aiting), S(yncing), C(ommitted). A list that ends with a committed TXG is cut
+    off. (OpenZFS module/zfs/spa_stats.c; spa_txg_history_init_io() stamps the beginning of S) Statistics of the committed
+    ones."""
     path = f"{ROOT}/{pool.name}/txgs"
     for text in only(reply, path):
         lines = [line.split() for line in text.split("\n")]

@@ -16,9 +16,9 @@ from auditor.text import crowded, harmless
 
 
 class DriveCuts(NamedTuple):
-    """What the power cuts of one run of ``zaudit powercut`` showed of one drive. layer: drive, or pool where the run wrote to a
-    pool on it. verdict: the word of its report. cuts: those that count; lost: those after which data was gone that had been
-    flushed. serial: empty where nobody knows which drive it was."""
+    """What the power cuts of one run of ``zaudit powercut`` showed of one drive. layer: drive, or pool where the run wrote
+    to one. verdict: the word of its report. cuts: those that count; lost: those that lost flushed data. serial: empty where
+    it is not known."""
 
     layer: str
     verdict: str
@@ -303,11 +303,9 @@ PATTERNS = (
     },
 )
 def edac(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/sys/devices/system/edac/mc``: memory controllers, what they correct, and the errors that they counted.
-
-    Without a controller nothing is known: its driver may be missing. Some drivers register memory without correction, so the
-    mode of every module counts. (Linux Documentation/admin-guide/RAS/main.rst, dimm_edac_mode; drivers/edac/edac_mc_sysfs.c)
-    The modes of all modules together, and sums over all controllers; nothing where there is none."""
+    """``/sys/devices/system/edac/mc``: memory controllers, what they correct, and the errors that they counted. Without a
+    controller nothing is known: its driver may be missing. The mode of every module counts. (Linux
+    Documentation/admin-guide/RAS/main.rst, dimm_edac_mode; drivers/edac/edac_mc_sysfs.c)"""
     modes = {text.strip() for path, text in reply.text.items() if path.endswith("/dimm_edac_mode")}
     whole = reply.complete(*PATTERNS)
     if modes and whole and not modes - CORRECTS - DOES_NOT:
@@ -378,9 +376,8 @@ STATE, RESUME = "/sys/power/state", "/sys/power/resume"
 def hibernation(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/sys/power``: whether this kernel can hibernate, and which device it would resume from. (Linux
     Documentation/admin-guide/pm/sleep-states.rst; kernel/power/main.c state_show, kernel/power/hibernate.c resume_show)
-
-    "disk" in ``state`` is left out where hibernation is not available, as in a kernel that is locked down. ``resume`` is 0:0
-    until the command line or the initramfs has named a device. A kernel without hibernation has no such files."""
+    "disk" is not in ``state`` where hibernation is not available. ``resume`` is 0:0 until a device is named. A kernel
+    without hibernation has no such files."""
     reply.witness()
     if STATE in reply.text:
         states = reply.text[STATE]
@@ -410,11 +407,9 @@ BITS = {4: "a machine check (M)", 5: "memory in a bad state, or misused (B)", 7:
     facts={"kernel_failures": Spec.words("what has failed in the kernel since it started")},
 )
 def taint(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/proc/sys/kernel/tainted``: what has befallen the kernel since it started, which stays when its log is overwritten.
-
-    A mask. Only what says that memory, a processor or the kernel itself has failed is told; modules that are not the kernel's
-    own, OpenZFS among them, set bits as well. (Linux Documentation/admin-guide/tainted-kernels.rst) One mask, in decimal.
-    Raises ValueError for anything else."""
+    """``/proc/sys/kernel/tainted``: a mask of what has befallen the kernel since it started, which outlives its log. Only
+    failures of memory, a processor or the kernel count; foreign modules (OpenZFS) set bits, too. (Linux
+    Documentation/admin-guide/tainted-kernels.rst) Raises ValueError for no mask."""
     if TAINT_PATH in reply.text:
         if not re.fullmatch(r"\d{1,19}\n", reply.text[TAINT_PATH], re.ASCII):
             raise ValueError(f"{TAINT_PATH} is no mask")
@@ -488,10 +483,9 @@ def _row(found: object) -> DriveCuts:
     },
 )
 def power_cuts(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/var/lib/zaudit/cuts``: a record of each run that was checked on this host, or copied there from another one.
-
-    What could be read counts although another record could not: a loss in it is one. Of two records of one run, one is a copy,
-    perhaps an older one: of each drive the worse answer counts, then the one of more cuts."""
+    """``/var/lib/zaudit/cuts``: a record of each run that was checked on this host, or copied there. A loss counts although
+    another record could not be read. Of two records of one run the worse answer of each drive counts, then the one of more
+    cuts."""
     reply.witness()
     records = {path: text for path, text in reply.text.items() if path != WITNESS}
     if len(records) > MOST_RECORDS:

@@ -42,12 +42,9 @@ def keep_fstab(text: str) -> str:
 
 
 class Mount(NamedTuple):
-    """One line. source: the dataset, when fstype is zfs. options: of the mount and of the file system together; shared: of the
-    file system alone, which are the same wherever else it is mounted.
-
-    number and parent: which mount this one covers a folder of. root: what of the file system is mounted: of a device node that
-    was mounted alone its path there.
-    """
+    """One line. source: the dataset, when fstype is zfs. options: of mount and file system; shared: of the file system
+    alone. number and parent: which mount this one covers a folder of. root: what of the file system is mounted; its path,
+    of a device node."""
 
     mount_point: str
     fstype: str
@@ -101,11 +98,9 @@ def mounts(text: str) -> Table:
 
 
 def mount_of(table: Sequence[Mount], path: str) -> Mount | None:
-    """The mount that an absolute path without symbolic links is on, as the kernel walks there; None: no mount holds it, or more
-    are on the way than zaudit follows.
-
-    A later mount over the same folder, or over one above it, hides what was there, so the longest mount point alone does not
-    decide: from the root, each step goes to the mount that covers the first folder on the way."""
+    """The mount that an absolute path without symbolic links is on, as the kernel walks there; None: none, or more on the
+    way than zaudit follows. A later mount over the same folder, or one above it, hides what was there: from the root, each
+    step goes to the mount that covers the first folder on the way."""
     table = table if isinstance(table, Table) else Table(table)
     on_the_way = [each for folder in _folders(path) if folder in table.at for each in table.at[folder]]
     if len(on_the_way) > DEEP:

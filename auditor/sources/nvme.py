@@ -113,11 +113,10 @@ COMMAND = "nvme id-ctrl /dev/{subject}"
     form="json",
 )
 def id_ctrl(reply: Output, disk: Subject) -> Iterator[Fact]:
-    """``nvme id-ctrl``: what an NVMe controller is, and whether it has a volatile write cache. (NVM Express Base Specification,
-    Identify Controller; nvme-cli src/nvme-print-json.c, nvme-print-stdout.c)
+    """``nvme id-ctrl``: what an NVMe controller is, and whether it has a volatile write cache. (NVM Express Base
+    Specification, Identify Controller; nvme-cli src/nvme-print-json.c, nvme-print-stdout.c)
 
-    VWC bit 0: a volatile write cache is present. Bits 2:1 only say whether FLUSH takes the broadcast namespace, so 0x6 is "no
-    cache". A cache that survives a power cut does not count as volatile. QEMU's controller always reports 0x7."""
+    VWC bit 0: present. Bits 2:1 are about FLUSH and the broadcast namespace, so 0x6 is "no cache". QEMU always reports 0x7."""
     fields = _fields(reply.text, "NVME Identify Controller", "an Identify Controller listing")
     if not any(isinstance(fields.get(key), str) for key in TEXTS.values()):
         raise ValueError("no Identify Controller data in it")
@@ -146,12 +145,10 @@ def id_ctrl(reply: Output, disk: Subject) -> Iterator[Fact]:
     form="json",
 )
 def namespace_cache(reply: Output, disk: Subject) -> Iterator[Fact]:
-    """``nvme cmdset-ind-id-ns``: whether a namespace has no volatile write cache though its controller has one. (NVM Express
-    Base Specification, I/O Command Set Independent Identify Namespace, NSFEAT bit 5 VWCNP; Linux drivers/nvme/host/core.c
-    nvme_ns_info_from_id_cs_indep; nvme-cli 2.0 and later)
-
-    Only controllers of NVMe 2.0 and later know the question; others refuse it (Invalid Field in Command). nvme-cli's ``-v``
-    text for the bit is the wrong way round ("is Present" when it is set): only the number counts."""
+    """``nvme cmdset-ind-id-ns``: whether a namespace has no volatile write cache though its controller has one. (NVM
+    Express Base Specification, I/O Command Set Independent Identify Namespace, NSFEAT bit 5 VWCNP; Linux
+    drivers/nvme/host/core.c nvme_ns_info_from_id_cs_indep; nvme-cli 2.0 and later) Controllers before NVMe 2.0 refuse the
+    question. nvme-cli's ``-v`` text for the bit is the wrong way round: only the number counts."""
     title = "Command Set Independent Namespace"
     fields = _fields(reply.text, f"NVME Identify {title}", f"a {title} listing")
     features = non_negative(fields.get("nsfeat"))
@@ -183,11 +180,9 @@ _KEY = re.compile(r"(?i)feature: ?(?:0x)?0*6")
     form="json",
 )
 def write_cache(reply: Output, disk: Subject) -> Iterator[Fact]:
-    """``nvme get-feature -f 6 -H``: whether the volatile write cache of an NVMe drive is switched on. (NVM Express Base
-    Specification, Features: Volatile Write Cache; nvme-cli src/nvme-print-stdout.c)
-
-    Only here does a cache that was switched off show: VWC and sysfs keep saying that there is one. Drives without a volatile
-    cache refuse the question (Invalid Field in Command)."""
+    """``nvme get-feature -f 6 -H``: whether the volatile write cache is switched on; VWC and sysfs do not show that. (NVM
+    Express Base Specification, Features: Volatile Write Cache; nvme-cli src/nvme-print-stdout.c) Drives without one refuse
+    the question."""
     fields = first_object(reply.text)
     if fields is not None:
         said = _from_json(fields)

@@ -101,10 +101,9 @@ ELSEWHERE = ("include", "configbackend", "registryshares", "copy", "configfile")
 def samba(reply: Files, host: Subject) -> Iterator[Fact]:
     """/etc/samba/smb.conf: shares that ignore the flushes of their clients. (man 5 smb.conf: strict sync)
 
-    "yes" is the default since Samba 4.7.0; a share has the value of [global] unless it says otherwise, and so have the
-    usershares that OpenZFS makes of the sharesmb property. Names of sections and parameters are read without regard to case and
-    spaces. That the file is not there means that nothing is shared only where files could be read at all. Both facts; raises
-    ValueError where the file says that it is not all."""
+    "yes" is the default since Samba 4.7.0; shares, and the usershares of OpenZFS, inherit [global]. Case and spaces of
+    names do not matter. A missing file means no shares only where files could be read at all. Raises ValueError where the
+    file is not all."""
     reply.witness()
     if PATH not in reply.text:
         if reply.absent(PATH):
@@ -177,19 +176,19 @@ _NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
     },
 )
 def block_targets(reply: Files, host: Subject) -> Iterator[Fact]:
-    """LIO (``/sys/kernel/config/target``) and SCST (``/sys/kernel/scst_tgt``): what this host offers to initiators, and whether
-    it tells them of the cache that it has.
+    """LIO (``/sys/kernel/config/target``) and SCST (``/sys/kernel/scst_tgt``): what this host offers to initiators, and
+    whether it tells them of its cache.
 
-    A LIO fileio backstore that is buffered ("Buffered-WCE") writes into memory. It sets emulate_write_cache=1, so that
-    initiators flush; where that was set to 0 afterwards they are told that there is no cache, and send none. Without "Buffered"
-    the file is open with O_DSYNC. Of a block device (iblock) LIO passes on what its queue says, whatever the attribute. (Linux
-    drivers/target/target_core_file.c fd_configure_device, fd_show_configfs_dev_params; target_core_device.c target_check_wce)
+    A buffered LIO fileio backstore ("Buffered-WCE") writes into memory, and with emulate_write_cache=0 tells initiators of
+    no cache, so that they send no flush. Otherwise the file is open with O_DSYNC. Of a block device (iblock) LIO passes on
+    what its queue says. (Linux drivers/target/target_core_file.c fd_configure_device, fd_show_configfs_dev_params;
+    target_core_device.c target_check_wce)
 
-    SCST says "no cache" with nv_cache=1, and does not write through then; with write_through=1 alone it says the same, and each
-    write is FUA or O_DSYNC. (SCST scst/src/dev_handlers/scst_vdisk.c vdisk_caching_pg, vdev_open_fd, blockio_exec_write)
+    SCST says "no cache" with nv_cache=1, and does not write through; with write_through=1 alone each write is FUA or
+    O_DSYNC. (SCST scst/src/dev_handlers/scst_vdisk.c vdisk_caching_pg, vdev_open_fd, blockio_exec_write)
 
-    tgt is a process; whether one was started its lock file tells (tgt usr/mgmt.c ipc_init), what it offers its own tool
-    (``tgt_targets``). Raises ValueError where one of these files could not be read."""
+    The lock file of tgt shows that it was started (tgt usr/mgmt.c ipc_init); ``tgt_targets`` asks it. Raises ValueError
+    where one of these files could not be read."""
     reply.witness()
     if reply.complete(TGT):
         locks = tuple(sorted(each for each in reply.text if each.startswith("/run/tgtd/")))
@@ -264,10 +263,10 @@ def nvme_targets(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/sys/kernel/config/nvmet``: namespaces that this host offers by NVMe over Fabrics. (Linux
     drivers/nvme/target/configfs.c)
 
-    Its initiators are always told of a volatile cache. A flush of theirs is one of the block device, where that has a cache, or
-    an fsync of the file, whatever buffered_io says: that chooses between O_DIRECT and the page cache. So what lies on them is
-    as stable as the dataset is. (admin-cmd.c nvmet_execute_identify_ctrl vwc, io-cmd-bdev.c nvmet_bdev_execute_flush,
-    io-cmd-file.c nvmet_file_flush) Raises ValueError where one of these files could not be read."""
+    Initiators are always told of a volatile cache, and a flush of theirs becomes one of the block device or an fsync of the
+    file, whatever buffered_io says: what lies on them is as stable as the dataset. (admin-cmd.c nvmet_execute_identify_ctrl
+    vwc, io-cmd-bdev.c nvmet_bdev_execute_flush, io-cmd-file.c nvmet_file_flush) Raises ValueError where one of these files
+    could not be read."""
     reply.witness()
     reply.check_below(ROOT)
     if not all(reply.complete(each) for each in (DEVICE_PATHS, ENABLED)):
@@ -319,11 +318,10 @@ def _ask_tgt(host: Subject, facts: Facts) -> Run | Skip:
 def tgt(reply: Output, host: Subject) -> Iterator[Fact]:
     """``tgtadm --op show``: the logical units of tgt, the target in user space, and whether it passes flushes on.
 
-    Its backing store "rdwr", the default, answers SYNCHRONIZE CACHE with fdatasync, and syncs each write where write-cache is
-    off. "aio" skips SYNCHRONIZE CACHE and says that it was done, and writes with O_DIRECT and nothing else: what an initiator
-    was told is stable waits in the memory of OpenZFS. The others have no path on this host, or pass commands on to a SCSI
-    device. (tgt usr/bs_rdwr.c bs_rdwr_request; usr/bs_aio.c bs_aio_cmd_submit, bs_aio_open) Raises ValueError for what is no
-    whole list of targets."""
+    Its default store "rdwr" answers SYNCHRONIZE CACHE with fdatasync, and syncs each write where write-cache is off. "aio"
+    answers it and does nothing: stable data waits in the memory of OpenZFS. The others have no path here, or pass commands
+    on. (tgt usr/bs_rdwr.c bs_rdwr_request; usr/bs_aio.c bs_aio_cmd_submit, bs_aio_open) Raises ValueError for no whole
+    list."""
     lines = [_LINE.fullmatch(line) for line in reply.text.splitlines()]
     said = [(str(line.lastgroup), line[str(line.lastgroup)]) for line in lines if line]
     if len(said) < len(lines) or not _WHOLE.fullmatch("".join(kind for kind, _ in said)):

@@ -166,10 +166,9 @@ def health(reply: Output, disk: Subject) -> Iterator[Fact]:
     """``smartctl -j -x``: health, write cache and capacitors of any drive. (man smartctl; smartmontools ataprint.cpp,
     nvmeprint.cpp, scsiprint.cpp, drivedb.h)
 
-    The exit code is a bit mask: bit 0 wrong arguments, bit 1 device not opened; the others (4 on many healthy drives) leave a
-    whole answer, and the reason stands in the JSON. Attributes count by name, never by number: 175 is Power_Loss_Cap_Test on an
-    Intel drive and Program_Fail_Count_Chip where smartctl's database does not know the drive. The write cache of a SAS drive is
-    in the text of ``smartctl -x`` ("Writeback Cache is:"), not in its JSON; scsi_cache_type has it."""
+    Exit code: bit 0 wrong arguments, bit 1 device not opened; with the others the answer is whole. Attributes count by
+    name: 175 is Power_Loss_Cap_Test on an Intel drive and Program_Fail_Count_Chip on an unknown one. The write cache of a
+    SAS drive is not in the JSON; scsi_cache_type has it."""
     root = first_object(reply.text)
     if root is None:
         raise ValueError("no JSON in it")

@@ -27,26 +27,23 @@ Form = Literal["text", "json", "line"]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """name: under which its answers and their pairs (``fixtures/commands``) are found.
-    per: the kind of subject that one question is about; a target is a dataset with all below it.
-    subject: the kind that its facts are about, where their names do not say it (``leaf.path``).
-    facts: name -> what it is, of every fact that it can yield.
-    ask: the question, or what makes it for a subject, from the facts that are known by then; a :class:`Skip` says why not.
-    runs: every command line that ``ask`` may come to; nothing else is ever started.
-    keeps: glob pattern (``*`` also for slashes) of files of which only a part is kept -> what makes it of their content, and
-    of what was kept the same again. Nothing is read but below the beginnings of these and of what ``ask`` always reads.
-    parse: yields facts, or returns a store of them where they are hundreds of thousands; pure. It raises ValueError on an
-    answer that it does not understand, and nothing else, whatever it is given (``gather`` calls any other exception a defect of
-    zaudit). It never runs, catches or yields "unknown": what it leaves out becomes unknown in ``gather``, with a reason that
-    names the command.
-    after: sources whose word counts before that of this one, where both know a fact.
-    form: "json" where an answer may be one long line of JSON, "line" where it is one long line of something else; else no line
-    may be longer than 64 KiB (``gather/answer.py``).
-    part: an answer that is cut off anywhere is not wrong: what came before a time-out is parsed, too.
-    adds: False where an answer may name subjects that are not there: only facts of those that others found are taken.
-    words: word of the question -> fact, where a fact is not called as the property or column that it comes from.
-    title: what it asks for, in the words of somebody who waits for it; else the command or the file is shown.
-    """
+    """name: under which its answers and their pairs (``fixtures/commands``) are found. per: the kind of subject that one
+    question is about; a target is a dataset with all below it. subject: the kind that its facts are about, where their
+    names do not say it (``leaf.path``). facts: name -> what it is, of every fact that it can yield.
+
+    ask: the question, or what makes it for a subject from the facts that are known by then; a :class:`Skip` says why not.
+    runs: every command line that ``ask`` may come to; nothing else is ever started. keeps: glob pattern (``*`` also for
+    slashes) of files of which a part is kept -> what makes it of their content, and of what was kept the same. Only what
+    these and ``ask`` name is read.
+
+    parse: pure; yields facts, or returns a store of hundreds of thousands. It raises ValueError, and nothing else, on an
+    answer that it does not understand. It never yields "unknown": ``gather`` makes that of what it leaves out, with a
+    reason that names the command.
+
+    after: sources whose word counts first where both know a fact. form: "json" or "line" where one line of JSON or other
+    text may be long; else no line is longer than 64 KiB (``gather/answer.py``). part: of an answer that is cut off, what
+    came is parsed. adds: False where only facts of subjects that others found are taken. words: word of the question ->
+    fact, where they differ. title: what it asks for, to who waits; else the command or file is shown."""
 
     name: str
     per: Per

@@ -92,12 +92,12 @@ _LINK = re.compile(r"/(?:etc|usr/lib)/systemd/system/([^/]+)\.(?:wants|requires)
     },
 )
 def boot(reply: Files, host: Subject) -> Iterator[Fact]:
-    """What imports and mounts pools when systemd starts the host: which of its units for ZFS are enabled, the pools of the
-    cache file that one of them reads, and the pools of which the generator of mounts has a list.
+    """What imports and mounts pools when systemd starts the host: its enabled units for ZFS, the pools of the cache file,
+    and those of which the generator of mounts has a list.
 
-    A unit is enabled by a link to it in a folder of the unit that wants it, and masked by a link to /dev/null. Only names are
-    read. That there is no link counts only where files could be read at all. (man 5 systemd.unit; OpenZFS etc/systemd/system;
-    man 8 zfs-mount-generator)"""
+    A link in a folder of the unit that wants it enables a unit, a link to /dev/null masks it. Only names are read. Absence
+    counts only where files could be read at all. (man 5 systemd.unit; OpenZFS etc/systemd/system; man 8
+    zfs-mount-generator)"""
     reply.witness()
     if FIRST in reply.text:
         name = reply.text[FIRST].removesuffix("\n")
@@ -137,11 +137,9 @@ _UNIT = re.compile(r"/etc/systemd/system/(zfs[^/]*?)(?:\.d/[^/]+)?")
     facts={"zfs_units_changed": Spec.words("units for ZFS with something in /etc/systemd/system, masks left out")},
 )
 def changes(reply: Files, host: Subject) -> Iterator[Fact]:
-    """``/etc/systemd/system``: the units for ZFS of which an administrator or a platform has said something there.
-
-    Such a file counts in place of the one of the package, and one in the folder NAME.d besides it. Only names are read; links
-    to /dev/null, which mask a unit, are those of ``boot_units``. A question of its own, as the recordings of that one do not
-    answer it. (man 5 systemd.unit, "Unit File Load Path") Where all names could be seen."""
+    """``/etc/systemd/system``: the units for ZFS that an administrator or a platform has changed there, where all names
+    could be seen. A file counts in place of the package's, one in NAME.d besides it; masks are those of ``boot_units``. A
+    separate question, which recordings of that one do not answer. (man 5 systemd.unit, "Unit File Load Path")"""
     reply.witness()
     if reply.complete(UNITS, PARTS):
         paths = [path for path in (*reply.text, *reply.links) if reply.links.get(path) != "/dev/null"]
@@ -368,10 +366,8 @@ STOCK = frozenset(
 )
 def zed_rc(reply: Files, host: Subject) -> Iterator[Fact]:
     """``/etc/zfs/zed.d``: whom the ZFS Event Daemon tells of a failure. (OpenZFS cmd/zed/zed.d/zed.rc, zed-functions.sh
-    zed_notify; man 8 zed)
-
-    Of zed.rc is kept which of the settings that name somebody are set, and not to what: they are addresses and tokens. A script
-    that OpenZFS did not bring may tell anybody. Both the scripts and the settings must have been seen."""
+    zed_notify; man 8 zed) Of zed.rc is kept which settings name somebody, not their addresses and tokens. A script that is
+    not OpenZFS's may tell anybody. Known where both scripts and settings were seen."""
     reply.witness()
     if not reply.complete(SCRIPTS) or not (ZED_RC in reply.text or reply.absent(ZED_RC)):
         return
@@ -404,12 +400,9 @@ _TIMER = re.compile(r"zfs-trim-(?:weekly|monthly)@(.+)\.timer")
     },
 )
 def trim_timers(reply: Files, host: Subject) -> Iterator[Fact]:
-    """Which pools are trimmed on a schedule: OpenZFS' systemd timers, and Debian's monthly cron job. (man 8 zpool-trim,
-    PERIODIC TRIM; Debian zfsutils-linux /usr/lib/zfs-linux/trim)
-
-    Debian's job trims pools that lie on NVMe drives only, unless their property org.debian:periodic-trim says otherwise. That
-    there is no timer counts only where files could be read at all: /proc/filesystems is the witness. Instance names are pool
-    names, escaped as systemd does it ("-" stands for "/", which no pool has)."""
+    """Which pools are trimmed on a schedule: OpenZFS' systemd timers, and Debian's monthly cron job, which trims pools of
+    NVMe drives unless org.debian:periodic-trim says otherwise. (man 8 zpool-trim, PERIODIC TRIM; Debian zfsutils-linux
+    /usr/lib/zfs-linux/trim) Absence counts only where files could be read at all."""
     reply.witness()
     links = [path.rpartition("/")[2] for path in sorted((*reply.links, *reply.text))]
     timers = [found[1] for name in links if (found := _TIMER.fullmatch(name))]

@@ -69,10 +69,9 @@ IMPOSSIBLE = 1 << 63  # an unsigned counter that went below 0, or "no limit"
 
 
 def known_to(facts: Facts, version: str) -> tuple[str, ...]:
-    """The properties to ask for: one unknown name makes ``zfs get`` refuse them all ("bad property list").
-
-    version: the fact of the host that says who must know the names: zfs_userland_version for the zfs command, zfs_version for
-    the kernel module. When it is unknown, only what every release from 2.1 on has."""
+    """The properties to ask for: one unknown name makes ``zfs get`` refuse them all ("bad property list"). version: the
+    fact that says who must know them: zfs_userland_version (command) or zfs_version (module). Unknown: what all from 2.1 on
+    have."""
     match facts.get(HOST, version):
         case Known(tuple() as release):
             there = tuple(int(part) for part in release[:2] if isinstance(part, int))
@@ -99,11 +98,11 @@ class _Rows(dict[str, Row]):
 
 
 def records(text: str, ours: Callable[[str], bool]) -> tuple[dict[str, list[Row]], set[str]]:
-    """(dataset -> its rows, the datasets that are not believed).
+    """(dataset -> its rows, the datasets that are not believed). ours: whether a name was asked for.
 
-    ours: whether a name is one of the datasets that were asked for. What reads alike is shared, for thousands of datasets. A
-    cut output ends in an incomplete record, which is left out; a value that may go on in the next line counts as complete only
-    when another record follows. Raises ValueError where a line begins no record and is part of no value."""
+    Rows that are alike are shared, for thousands of datasets. A cut output ends in an incomplete record, which is left out;
+    a value that may go on in the next line counts only when another record follows. Raises ValueError where a line begins
+    no record and is part of no value."""
     every: dict[str, list[Row]] = {}
     doubted: set[str] = set()
     shared = _Rows()
@@ -258,10 +257,8 @@ def _ask_channel_program(target: Subject, facts: Facts) -> Request:
     title="properties at one moment of {datasets} of",
 )
 def channel_program(reply: Output, target: Subject) -> Facts:
-    """The properties of a whole subtree as they were at one moment (``--consistent``).
-
-    Asked only when the host fact ``consistent`` is true; what it answers reads like ``zfs get``. See ``host/builtin.py``. The
-    same lines as those of ``zfs get``; a property that a program cannot tell is none of its own."""
+    """The properties of a whole subtree at one moment (``--consistent``), in the lines of ``zfs get``; see
+    ``host/builtin.py``."""
     return of_subtree(reply, target, channel_program.facts)
 
 

@@ -208,9 +208,8 @@ def _ask_vdev_properties(pool: Subject, facts: Facts) -> Request:
 def vdev_properties(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool get ... POOL all-vdevs``: properties of vdevs, from OpenZFS 2.2 on. (man 7 vdevprops)
 
-    Without root, and also on a pool whose labels zdb cannot read. Cache devices and spares have none: zpool says so on stderr
-    and ends with 0. "all-vdevs" needs the name of the pool before it. The ashift of a leaf is that of its top-level vdev, so it
-    is read there only. The rows of each vdev follow each other; a vdev of which rows are missing is cut off."""
+    Works without root, and on a pool whose labels zdb cannot read. Cache devices and spares have none. The ashift of a leaf
+    is that of its top-level vdev. A vdev of which rows are missing is cut off."""
     vdevs: dict[str, dict[str, str]] = {}
     for line in reply.text.split("\n")[:-1]:
         cells = line.split("\t")
@@ -312,11 +311,10 @@ OVER = 30  # the bucket that begins with 2^30 ns, 1.07 s
 def latencies(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool iostat -w``: how long I/O took since the pool was imported, or the device was opened. (man 8 zpool-iostat)
 
-    Without an interval it prints what was counted since then, and ends. Of each vdev a line with its name, as ``zpool status``
-    has it, and 37 rows: the longest time of a power of two in nanoseconds, and how often total_wait, disk_wait, syncq_wait and
-    asyncq_wait (each read and write), scrub, trim and rebuild took that long; the pool first. -H leaves out titles and has
-    tabs, -p exact counts; so from 2.1.11 to 2.4.4. disk_wait counts all writes, syncq_wait those of commits alone; flushes are
-    in neither. (OpenZFS module/zfs/vdev.c vdev_stat_update; cmd/zpool/zpool_main.c print_iostat_histo, 2.2.11)"""
+    Of each vdev a line with its name, and 37 rows: the longest time of a power of two in ns, and how often total_wait,
+    disk_wait, syncq_wait and asyncq_wait (each read and write), scrub, trim and rebuild took that long; the pool first. The
+    same from 2.1.11 to 2.4.4. disk_wait counts all writes, syncq_wait those of commits; flushes are in neither. (OpenZFS
+    module/zfs/vdev.c vdev_stat_update; cmd/zpool/zpool_main.c print_iostat_histo, 2.2.11)"""
     vdevs = _histograms(reply.text)
     if not vdevs or vdevs[0][0] != pool.name:
         raise ValueError(f"the first histogram is not that of {pool.name}")
@@ -442,11 +440,10 @@ def configs(text: str) -> list[Node]:
     after=("zpool_status",),  # the kernel module says what the pool is made of now
 )
 def config(reply: Output, pool: Subject) -> Iterator[Fact]:
-    """``zdb -C``: the configuration of a pool as it is on disk: ashift of each vdev, paths, GUIDs. Needs root.
-
-    The names are made of type, id and path as zpool makes them. is_log is in it; special and dedup are not (they are in the
-    vdev's ZAP), so the class of other vdevs is not told from here. Without root zdb dies in an ASSERT; on a pool whose only
-    disk is gone it aborts. (man 8 zdb; dump_nvlist() in lib/libnvpair)"""
+    """``zdb -C``: the configuration of a pool as it is on disk: ashift of each vdev, paths, GUIDs. Needs root: else zdb
+    dies in an ASSERT, as it aborts on a pool whose only disk is gone. Names are made of type, id and path as zpool makes
+    them. is_log is there; special and dedup are not (they are in the vdev's ZAP). (man 8 zdb; dump_nvlist() in
+    lib/libnvpair)"""
     found = [each for each in configs(reply.text) if each.values.get("name") == pool.name]
     if len(found) != 1:
         raise ValueError(f"not one configuration of {pool.name}")
@@ -550,9 +547,9 @@ def _log_of(dataset: Subject, facts: Facts) -> Run | Skip:
 def intent_log(reply: Output, dataset: Subject) -> Iterator[Fact]:
     """``zdb -i``: the header of its intent log. Needs root, reads only, and opens the pool as ``zdb -C`` does.
 
-    An import in which the last stop left records claims the log of each dataset (claim_txg, and ZIL_REPLAY_NEEDED, the first
-    of its flags); the mount replays it and empties the header. (man 8 zdb; cmd/zdb/zdb_il.c dump_intent_log, module/zfs/zil.c
-    zil_claim, zil_replay; the same from 2.1.0 to 2.4.4) Raises ValueError where it is the answer about another one."""
+    An import claims the log of each dataset with records (claim_txg, and ZIL_REPLAY_NEEDED, the first flag); the mount
+    replays it and empties the header. (man 8 zdb; cmd/zdb/zdb_il.c dump_intent_log, module/zfs/zil.c zil_claim, zil_replay;
+    the same from 2.1.0 to 2.4.4) Raises ValueError where it is the answer about another one."""
     first, header = _DATASET.match(reply.text), _HEADER.search(reply.text)
     if not first or first[1] != dataset.name or bool(header) != ("ZIL header" in reply.text):
         raise ValueError(f"no header of the log of {dataset.name}")

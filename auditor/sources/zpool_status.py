@@ -98,10 +98,9 @@ def pools(text: str) -> list[PoolStatus]:
 def status(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool status``: the tree of vdevs, their states and errors, the last scan. JSON from OpenZFS 2.3 on, text before.
 
-    Names are those that ``zpool status`` shows, so neither -P nor -L: with -P a whole disk (``nvme-X``) and its first partition
-    (``nvme-X-part1``) would read the same; ``zpool_status_paths`` gives the paths where this one does not. Not -v: listing
-    damaged files reads the damaged pool, and nothing shows where such a list is cut off. -p: exact counts; -s: slow I/Os. A
-    text without its ``errors:`` line is cut off and gives nothing. (man 8 zpool-status)"""
+    Neither -P nor -L: with -P a whole disk and its first partition read the same; ``zpool_status_paths`` gives the paths.
+    Not -v: listing damaged files reads the damaged pool, and does not show where it is cut off. -p: exact counts; -s: slow
+    I/Os. Text without its ``errors:`` line is cut off and gives nothing. (man 8 zpool-status)"""
     found = [each for each in pools(reply.text) if each.name == pool.name]
     if len(found) != 1:
         raise ValueError(f"no pool {pool.name} in it" if not found else f"pool {pool.name} comes twice")
@@ -282,12 +281,11 @@ def _ask_paths(pool: Subject, facts: Facts) -> Request:
     title="devices of",
 )
 def paths(reply: Output, pool: Subject) -> Iterator[Fact]:
-    """``zpool status -P``: the paths of the leaves, where ``zpool status`` has no JSON (before OpenZFS 2.3).
+    """``zpool status -P``: the paths of the leaves, where there is no JSON (before OpenZFS 2.3). (man 8 zpool-status)
 
-    Text shows either names or paths, and a path alone does not tell whether ``nvme-X-part1`` is called ``nvme-X`` (OpenZFS
-    partitioned the whole disk) or ``nvme-X-part1`` (somebody else did). So the names come from ``zpool_status``, the paths from
-    here, and :func:`join` puts them together. (man 8 zpool-status) One fact. A missing device shows as its GUID here too: it
-    has no path, and is left out."""
+    A path does not tell whether ``nvme-X-part1`` is called so or ``nvme-X`` (a whole disk): names come from
+    ``zpool_status``, paths from here, and :func:`join` puts them together. A missing device shows as its GUID, and is left
+    out."""
     found = [each for each in pools_of_text(reply.text) if each.name == pool.name]
     if len(found) != 1 or not found[0].complete or found[0].root is None:
         raise ValueError(f"pool {pool.name} is not there from beginning to end")
