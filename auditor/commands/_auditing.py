@@ -229,10 +229,8 @@ def _is_there(path: Path) -> bool:
     """What cannot be looked at is taken to be there: reading it says why it cannot be read."""
     try:
         path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, (FileNotFoundError, NotADirectoryError))
     return True
 
 

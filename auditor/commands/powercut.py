@@ -179,19 +179,11 @@ def report(stores: tuple[Path, ...], format_: str, output: Path | None) -> NoRet
     """
     from auditor.powercut import campaign, proof
 
+    if format_ == "toml" and not stores:
+        raise click.UsageError("--format toml needs a STORE: its entries are computed from the witness's logs alone")
     runs = campaign.stored(stores)
-    if format_ == "toml":
-        if not stores:
-            raise click.UsageError(
-                "--format toml needs a STORE: its entries are computed from the witness's logs alone"
-            )
-        _print(
-            [proof.campaign(each) for each in runs],
-            format_,
-            output,
-            [one for each in runs for one in proof.entries(each)],
-        )
-    _print([proof.campaign(each) for each in runs] if stores else campaign.collect(), format_, output)
+    entries = [one for each in runs for one in proof.entries(each)] if format_ == "toml" else ()
+    _print([proof.campaign(each) for each in runs] if stores else campaign.collect(), format_, output, entries)
 
 
 def _state(target: str | None, raw: str, address: tuple[str, int], key: Path, profile: str, writers: int) -> Any:

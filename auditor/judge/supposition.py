@@ -265,9 +265,8 @@ class _Host:
             found += engines
         if not found:
             there = [name for kind in kinds for each in self.facts.subjects(kind) for name in _names_of(each)]
-            hint = near(who, dict.fromkeys(there)) or f"; there is {', '.join(map(harmless, there[:SHOWN]))}" * bool(
-                there
-            )
+            hint = f"; there is {', '.join(map(harmless, there[:SHOWN]))}" if there else ""
+            hint = near(who, dict.fromkeys(there)) or hint
             raise SuppositionError(f"{change.text}: no {' or '.join(kinds)} {harmless(who)} was seen{hint}")
         return found
 
@@ -347,9 +346,8 @@ class _Host:
 
     def _count_again(self, disk: Subject, change: Change) -> None:
         """What the kernel has counted since boot says nothing of flushes that are sent from now on."""
-        self.facts.replace(
-            Fact(disk, "flushes", unknown(f"counted before it was supposed: {change.text}", "zaudit verify"))
-        )
+        why = unknown(f"counted before it was supposed: {change.text}", "zaudit verify")
+        self.facts.replace(Fact(disk, "flushes", why))
 
     def _of_database(self, database: Subject, change: Change) -> None:
         engine = database.name.partition(" ")[0]
@@ -448,9 +446,8 @@ class _Host:
             return
         for name in ("state", "health", "list_health", "kstat_state"):
             if isinstance(self.facts.get(pool, name), Known):
-                self._put(
-                    pool, name, "UNAVAIL" if dead and name == "state" else "SUSPENDED" if dead else "DEGRADED", change
-                )
+                state = "UNAVAIL" if name == "state" else "SUSPENDED"
+                self._put(pool, name, state if dead else "DEGRADED", change)
         self._put(pool, "suspended", dead, change)
 
     def _add_log(self, pool: Subject, change: Change) -> None:
