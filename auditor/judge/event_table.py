@@ -50,7 +50,6 @@ UNSEEN = {  # what decides a cell and has no rule
     "circle": "pool {} lies on itself",
     "dataset": "the dataset of {} was not seen",
     "errors": "{} has had errors",
-    "defect": "InnoDB pages were lost with logbias=throughput, as on {}, and the cause is not known (openzfs/zfs#18996)",
 }
 HOURS_FROM, DAYS_FROM = 2, 72  # hours
 IN_A_POOL = ("pool", "dataset", "vdev", "leaf")  # kinds of subjects whose name tells their pool

@@ -13,7 +13,7 @@ from auditor.judge.verdict import Verdict as Judged
 from auditor.report import document as doc
 from auditor.report import phrases, terminal
 from auditor.report.model import Report
-from auditor.text import few, lower_headline, shortened, utc
+from auditor.text import few, harmless, lower_headline, shortened, utc
 
 TONES: dict[str, doc.Tone] = {**dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad"), "kept": "good"}
 COSTS: dict[str, doc.Look] = {each: each for each in get_args(doc.Cost)}
@@ -229,8 +229,12 @@ def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
 
 
 def _first_step(finding: Finding) -> tuple[str | doc.Run, ...]:
-    """The command, or what to do where no command does it, and what that costs."""
+    """The command, or what to do where no command does it, and what that costs; of what is unknown, why."""
     fix, commands = finding.fix, phrases.commands(finding)
+    if not finding.failed and not commands and (fix.command or not phrases.looks(finding)):
+        reason = finding.reasons[0]
+        remedy = f" ({harmless(reason.remedy)})" if reason.remedy else ""
+        return (f"{phrases.question(finding)}, because {harmless(reason.text)}{remedy}",)
     step = doc.command(commands[0]) if commands else phrases.first_sentences(fix.text)
     more = doc.Run(f"  and {len(commands) - 1} more like it" if len(commands) > 1 else "", "dim")
     return phrases.condition(finding), step, more, _cost(finding, "  ")

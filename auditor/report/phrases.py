@@ -432,12 +432,12 @@ def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
     opens = report.lead and report.standing in ("damaged", "stalled", "at risk")
     lead = [report.lead] if report.lead and opens and not report.lead.known and not report.lead.waiver else []
-    steps = [*lead, *by_gain(worst_first(report), report.columns)]
+    steps = [*lead, *by_gain(_deciding(report), report.columns)]
     bars = [each for each in (*report.findings, *report.waived) if each.failed and each.rule.id in BAR_RESTART]
     if bars and steps and _restarts(steps[0]):
         steps = [*(each for each in steps if each in bars), *(each for each in steps if not _restarts(each))]
     worst = steps[0] if steps else None
-    return ("Look first" if looks(worst) else "Fix first", worst) if worst else None
+    return ("Look first" if looks(worst) or not worst.failed else "Fix first", worst) if worst else None
 
 
 def by_gain(found: Sequence[Finding], columns: Sequence[Column]) -> list[Finding]:
@@ -472,8 +472,22 @@ def worst_first(report: Report) -> list[Finding]:
     rules = of_a_cut(report.columns).rules if report.standing == "on the word" else ()
     if any(each.rule.id in rules for each in failed):
         return failed
-    relied = [each for each in report.fresh if not each.failed and each.severity != "low" and each.rule.id in rules]
-    return sorted([*relied, *failed], key=lambda each: -RANK[each.severity]) if relied else failed
+    return sorted([*_unknown_of(rules, report), *failed], key=lambda each: -RANK[each.severity])
+
+
+def _deciding(report: Report) -> list[Finding]:
+    """Where the headline says that something is unknown: failures that explain it, then what would decide it, then others."""
+    failed = worst_first(report)
+    if report.standing != "cannot tell":
+        return failed
+    rules = of_a_cut(report.columns).rules
+    explain = [each for each in failed if each.rule.id in rules]
+    others = [each for each in failed if each not in explain]
+    return sorted([*explain, *_unknown_of(rules, report), *others], key=lambda each: -RANK[each.severity])
+
+
+def _unknown_of(rules: Sequence[str], report: Report) -> list[Finding]:
+    return [each for each in report.fresh if not each.failed and each.severity != "low" and each.rule.id in rules]
 
 
 def _restarts(finding: Finding) -> bool:

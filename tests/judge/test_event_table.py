@@ -154,15 +154,18 @@ def test_a_database_whose_files_nobody_could_place_may_lie_on_any_dataset() -> N
     assert {cell(columns(facts), name, "process").outcome for name in ("tank", "tank/db")} == {"kept"}
 
 
-def test_a_defect_whose_cause_is_not_known_is_named() -> None:
-    """No rule fails for it."""
+def test_the_setting_decides_first_where_it_may_lose_pages_of_innodb() -> None:
+    """A report without a mechanism keeps the cell unknown; the step removes what it is about."""
     facts = changed(
         "2.3-db-mariadb-doublewrite-off", Fact(Subject("dataset", "tank/db"), "logbias", known("throughput", ""))
     )
     for server in facts.linked(HOST, "databases"):
         facts.replace(Fact(server, "torn_page_guard", known(True, "")))
-    found = cell(columns(facts), "tank/db", "crash")
-    assert [each for each in found.unseen if "#18996" in each and "tank/db" in each]
+    report = judged(facts)
+    found = cell(report.columns, "tank/db", "crash")
+    assert (found.outcome, found.rules) == ("unknown", ("innodb-logbias-throughput",))
+    assert (first := phrases.first(report)) is not None
+    assert first[1].rule.id == "innodb-logbias-throughput"
 
 
 def test_a_pool_that_lies_on_itself_says_so() -> None:

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from auditor.facts import Facts, Subject
+from auditor import audit
+from auditor.facts import HOST, Fact, Facts, Subject, unknown
 from auditor.judge.event import EVENTS, Cell
 from auditor.judge.event_table import Column
 from auditor.judge.finding import RANK, findings, opening
 from auditor.judge.verdict import Verdict
+from auditor.recording.recording import ReplayHost
 from auditor.report import audit_page, phrases
+from tests import shared
 from tests.folded import for_each
 from tests.report.test_phrases import RULES
 from tests.shared import HOSTS, briefly, name_of, report_of
@@ -126,3 +129,17 @@ def test_known_bugs_come_first_only_where_nothing_else_explains_a_loss() -> None
     assert phrases.by_gain([bug, fault, lesser], loses("known-bugs", "sync-disabled")) == [fault, lesser, bug]
     assert phrases.by_gain([bug, lesser], loses("known-bugs")) == [bug, lesser]
     assert phrases.by_gain([bug, lesser], []) == [lesser, bug]
+
+
+def test_where_the_headline_is_unknown_the_first_step_says_what_would_decide_it() -> None:
+    """The only failure is about the hypervisor; what is unknown are the databases."""
+    past = shared.host("2.3-db-postgres-healthy")
+    seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
+    seen.facts.replace(Fact(HOST, "databases", unknown("/proc/1/stat: permission denied", "run as root")))
+    report = audit.judge(seen, shared.audited(), past.targets, "low")
+    assert report.standing == "cannot tell"
+    assert (found := phrases.first(report)) is not None
+    assert (found[0], found[1].failed) == ("Look first", False)
+    assert found[1].rule.id in phrases.of_a_cut(report.columns).rules
+    first = " ".join(audit_page.write_text(report, width=100).split()).partition("Look first ")[2]
+    assert "because /proc/1/stat: permission denied (run as root)" in first.partition(found[1].rule.id)[0]

@@ -150,7 +150,7 @@ def test_explain_of_an_event_names_its_page(zaudit: CommandLine) -> None:
 
 def test_the_public_report_about_throughput_is_told_consistently() -> None:
     """Wherever the project speaks of openzfs/zfs issue 18996 at length: what was lost, and that no cause is known."""
-    for path in ("rules/logbias-throughput-log.toml", "auditor/data/questions.toml", "auditor/data/durability.toml",
+    for path in ("rules/innodb-logbias-throughput.toml", "auditor/data/questions.toml", "auditor/data/durability.toml",
                  "auditor/data/advice.toml", "tests/lab/power/README.md"):  # fmt: skip
         text = " ".join((ROOT / path).read_text().split())
         for said in (r"18996", r"two of two (?:power )?cuts", r"none of 29", r"[Nn]o mechanism is known"):
