@@ -432,7 +432,7 @@ def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
     opens = report.lead and report.standing in ("damaged", "stalled", "at risk")
     lead = [report.lead] if report.lead and opens and not report.lead.known and not report.lead.waiver else []
-    steps = [*lead, *by_gain(_deciding(report), report.columns)]
+    steps = [*lead, *_steps(report)]
     bars = [each for each in (*report.findings, *report.waived) if each.failed and each.rule.id in BAR_RESTART]
     if bars and steps and _restarts(steps[0]):
         steps = [*(each for each in steps if each in bars), *(each for each in steps if not _restarts(each))]
@@ -475,15 +475,20 @@ def worst_first(report: Report) -> list[Finding]:
     return sorted([*_unknown_of(rules, report), *failed], key=lambda each: -RANK[each.severity])
 
 
-def _deciding(report: Report) -> list[Finding]:
-    """Where the headline says that something is unknown: failures that explain it, then what would decide it, then others."""
-    failed = worst_first(report)
+def _steps(report: Report) -> list[Finding]:
+    """The findings in the order of their steps. Where the headline says that something is unknown, what would decide it comes
+    behind failures that explain it and certain ones of high severity, and before others."""
+    failed = by_gain(worst_first(report), report.columns)
     if report.standing != "cannot tell":
         return failed
     rules = of_a_cut(report.columns).rules
-    explain = [each for each in failed if each.rule.id in rules]
-    others = [each for each in failed if each not in explain]
-    return sorted([*explain, *_unknown_of(rules, report), *others], key=lambda each: -RANK[each.severity])
+    decides = [each for each in _unknown_of(rules, report) if not unasked(each)]
+    most = max((RANK[each.severity] for each in decides), default=0)
+    certain = [
+        RANK[each.least] >= RANK["high"] or (each.rule.id in rules and RANK[each.severity] >= most) for each in failed
+    ]
+    behind = max((number for number, each in enumerate(certain, 1) if each), default=0)
+    return [*failed[:behind], *decides, *failed[behind:]]
 
 
 def _unknown_of(rules: Sequence[str], report: Report) -> list[Finding]:
