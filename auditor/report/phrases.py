@@ -441,26 +441,30 @@ def first(report: Report) -> tuple[str, Finding] | None:
 
 
 def by_gain(found: Sequence[Finding], columns: Sequence[Column]) -> list[Finding]:
-    """Among equally severe ones first what improves most of the cells that lose something: now, or else after a restart. A
-    setting comes before hardware there. Known bugs come first only where nothing else explains a loss, else last."""
-    gain: dict[int, int] = {}
+    """By severity, then by how many datasets a step improves: at the mildest event that loses something, then at all. Cells
+    after a restart count where nothing is lost now. A setting comes before hardware. Known bugs come last, unless they
+    alone explain a loss."""
+    gain: dict[int, tuple[int, int]] = {}
     for cells in ([each.cells for each in columns], [each.next_boot for each in columns]):
-        if not any(gain.values()):
+        if not any(map(any, gain.values())):
             lost = [
-                (len(column.names), {(each.rule.id, each.subject) for each in cell.verdicts})
+                (event, len(column.names), {(each.rule.id, each.subject) for each in cell.verdicts})
                 for column, events in zip(columns, cells, strict=True)
-                for cell in events.values()
+                for event, cell in events.items()
                 if cell.outcome == "lost"
             ]
+            mildest = min((event for event, _, _ in lost), key=NEXT.index, default="")
             for finding in found:
                 keys = {(each.rule.id, each.subject) for each in finding.verdicts}
-                gain[id(finding)] = sum(datasets for datasets, explained in lost if keys & explained)
-    explained = any(gain[id(each)] for each in found if each.rule.id != known_bugs.ID)
+                better = [(event, datasets) for event, datasets, explained in lost if keys & explained]
+                at_mildest = sum(datasets for event, datasets in better if event == mildest)
+                gain[id(finding)] = at_mildest, sum(datasets for _, datasets in better)
+    explained = any(any(gain[id(each)]) for each in found if each.rule.id != known_bugs.ID)
 
-    def order(finding: Finding) -> tuple[bool, int, int, bool]:
-        counts = gain[id(finding)]
-        bugs = finding.rule.id == known_bugs.ID and (explained or not counts)
-        return bugs, -RANK[finding.severity], -counts, counts > 0 and needs_hardware(finding)
+    def order(finding: Finding) -> tuple[bool, int, int, int, bool]:
+        mildest, every = gain[id(finding)]
+        bugs = finding.rule.id == known_bugs.ID and (explained or not every)
+        return bugs, -RANK[finding.severity], -mildest, -every, every > 0 and needs_hardware(finding)
 
     return sorted(found, key=order)
 

@@ -8,9 +8,9 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Subject, unknown
-from auditor.judge.event import EVENTS, Cell
+from auditor.judge.event import Cell, Event
 from auditor.judge.event_table import Column
-from auditor.judge.finding import RANK, findings, opening
+from auditor.judge.finding import RANK, Finding, findings, opening
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import ReplayHost
 from auditor.report import audit_page, phrases
@@ -119,15 +119,40 @@ def test_a_page_says_what_its_first_step_needs(case: tuple[str, str]) -> None:
     assert says in " ".join(audit_page.write_text(report_of(HOSTS / host), width=100).split())
 
 
-def test_known_bugs_come_first_only_where_nothing_else_explains_a_loss() -> None:
-    def loses(*rules: str) -> list[Column]:
-        lost = Cell("lost", ("commits",), verdicts=tuple(map(failed, rules)))
-        return [Column(("tank",), dict.fromkeys(EVENTS, lost))]
+def loses(event: Event, *rules: str, datasets: int = 1) -> Column:
+    cell = Cell("lost", ("commits",), verdicts=tuple(map(failed, rules)))
+    return Column(tuple(f"tank/{number}" for number in range(datasets)), {event: cell})
 
-    bug, fault, lesser = (findings([failed(each)], Facts())[0] for each in ("known-bugs", "sync-disabled", "atime-on"))
-    bug = bug._replace(severity=fault.severity)
-    assert phrases.by_gain([bug, fault, lesser], loses("known-bugs", "sync-disabled")) == [fault, lesser, bug]
-    assert phrases.by_gain([bug, lesser], loses("known-bugs")) == [bug, lesser]
+
+def alone(rule: str) -> Finding:
+    (found,) = findings([failed(rule)], Facts())
+    return found._replace(severity="critical")
+
+
+def test_the_first_step_improves_most_at_the_mildest_event_and_settings_come_before_hardware() -> None:
+    file, parameter, replay = map(alone, ("file-vdev", "zfs-nocacheflush", "zil-replay-disabled"))
+    both = [loses("crash", "file-vdev", "zfs-nocacheflush"), loses("crash", "zfs-nocacheflush")]
+    assert phrases.by_gain([file, parameter], both) == [parameter, file]
+    assert phrases.by_gain([file, parameter], [*both, loses("restart", "file-vdev")]) == [file, parameter]
+    assert (
+        phrases.by_gain(
+            [parameter, replay], [loses("crash", "zfs-nocacheflush"), loses("crash", "zil-replay-disabled", datasets=2)]
+        )[0]
+        == replay
+    )
+    later = [Column(("tank",), {}, next_boot=loses("power", "zil-replay-disabled").cells)]
+    assert phrases.by_gain([parameter, replay], later) == [replay, parameter]
+
+
+def test_known_bugs_come_first_only_where_nothing_else_explains_a_loss() -> None:
+    bug, fault = map(alone, ("known-bugs", "sync-disabled"))
+    lesser = alone("atime-on")._replace(severity="low")
+    assert phrases.by_gain([bug, fault, lesser], [loses("crash", "known-bugs", "sync-disabled")]) == [
+        fault,
+        lesser,
+        bug,
+    ]
+    assert phrases.by_gain([bug, lesser], [loses("crash", "known-bugs")]) == [bug, lesser]
     assert phrases.by_gain([bug, lesser], []) == [lesser, bug]
 
 
