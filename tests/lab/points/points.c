@@ -339,8 +339,12 @@ command(char *line)
 		(void) snprintf(full, sizeof (full), "p/%s", name);
 		VERIFY0(dmu_objset_snapshot_one(full, word[0]));
 	}
-	if (strcmp(verb, "remove") == 0)
+	if (strcmp(verb, "remove") == 0) {
+		/* zil_suspend() may wait for the next txg (zil_commit_waiter(): a commit that races with spa_sync()) */
+		zfs_txg_timeout = 1;
 		VERIFY0(spa_vdev_remove(spa, guid_of(name), B_FALSE));
+		zfs_txg_timeout = 3600;
+	}
 	if (strcmp(verb, "fault") == 0)
 		VERIFY0(vdev_fault(spa, guid_of(name), VDEV_AUX_ERR_EXCEEDED));
 }

@@ -258,8 +258,11 @@ def run(program: Program, folder: Path, *, quick: bool, only: Sequence[str] = ()
     tasks += [partial(found.plan, each, width=width, stride=stride) for each in chosen]
     with ThreadPoolExecutor(jobs) as pool:
         waiting = [pool.submit(task, folder / f"work-{number}") for number, task in enumerate(tasks)]
-        for each in waiting:
-            each.result()
+        for number, each in enumerate(waiting):
+            try:
+                each.result()
+            except (subprocess.TimeoutExpired, RuntimeError) as error:  # what the others found is kept
+                found.void.append(f"task {number} was not recorded: {error}")
     return found
 
 
