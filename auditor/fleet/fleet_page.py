@@ -24,7 +24,7 @@ SAYS = {  # of how many hosts
     "waived": "have a waiver for what a power cut can lose",
     "on the word": "lose nothing when the power fails, if what zaudit could not verify keeps its promise",
     "one failure away": "can lose data when one device fails",
-    "at risk": "have a severe fault that no power cut causes",
+    "at risk": "have a severe fault that no power cut causes, or will lose data after a restart",
     "kept": "show no loss in what zaudit saw",
 }
 BAD = ("damaged", "lost", "corrupted", "stalled")

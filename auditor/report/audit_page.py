@@ -191,7 +191,7 @@ def _brief(report: Report) -> Iterator[tuple[doc.Run | str, doc.Line]]:
         said = f"  {phrases.subjects_of(finding)}: {phrases.shortly(finding)}"
         least = _aside(phrases.at_least(finding), " ")
         yield _severity(finding), (doc.Run(finding.rule.id, "strong"), said, *least)
-        yield ("  Look" if phrases.looks(finding) else "  Fix"), (*_first_step(finding), *_then(finding))
+        yield f"  {phrases.verb(finding)}", (*_first_step(finding), *_then(finding))
     if rest := severe[FAILURES_SHOWN:]:
         yield doc.Run("MORE", "low"), _more(rest)
     if low := [each for each in report.fresh if each.failed and each.severity == "low"]:

@@ -58,7 +58,6 @@ class Report(NamedTuple):
     coverage: Coverage
     threshold: Severity
     standing: Standing
-    next_step: str
     exit_code: int
     policy: str = ""
     left_out: tuple[LeftOut, ...] = ()
@@ -79,7 +78,7 @@ class Report(NamedTuple):
     @classmethod
     def make(cls, facts: Facts, found: Sequence[Finding], *, failed_only: bool, **others: Any) -> Report:
         """others: the fields that follow neither from the facts nor from the findings."""
-        columns, threshold, targets = (others[name] for name in ("columns", "threshold", "targets"))
+        columns, threshold = others["columns"], others["threshold"]
         counted = tuple(each for each in found if not each.waiver)
         fresh = tuple(each for each in counted if not each.known)
         grave = (
@@ -96,7 +95,6 @@ class Report(NamedTuple):
             findings=counted,
             waived=tuple(each for each in found if each.waiver),
             standing=_standing(columns, lead, unseen),
-            next_step=_next_step(targets, [lead, *fresh] if lead in fresh else fresh or counted),
             lead=lead,
             unseen=unseen,
             exit_code=exit_code(((each.severity, each.failed) for each in fresh), threshold, failed_only=failed_only),
@@ -125,6 +123,12 @@ class Report(NamedTuple):
         """The same for a reader who wants to see no finding below a severity, with how many those are."""
         shown = tuple(each for each in self.findings if RANK[each.severity] >= RANK[least])
         return self._replace(findings=shown, hidden=(least, len(self.findings) - len(shown)))
+
+    @property
+    def next_step(self) -> str:
+        """A command, about the finding of the first step before others."""
+        found, failed = phrases.first(self), [each for each in self.fresh or self.findings if each.failed]
+        return _next_step(self.targets, [found[1], *failed] if found else failed)
 
     @property
     def users(self) -> dict[str, tuple[str, ...]]:
@@ -199,7 +203,7 @@ OF_THE_SYSTEM = frozenset({"boot-pool", "bpool"})
 def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
     """One command. Latency means nothing while a durability finding stands, so a grave one is fixed before it is measured."""
     for finding in found:
-        if finding.failed and (finding.severity in ("critical", "high") or finding.rule.damage):
+        if finding.severity in ("critical", "high") or finding.rule.damage:
             template = finding.fix.command
             whole = template and not finding.fix.needs and not PLACEHOLDER.search(template.source)
             commands = [each.command for each in finding.verdicts if each.command and whole]

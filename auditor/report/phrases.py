@@ -89,7 +89,7 @@ def _same(cell: Cell) -> tuple[object, ...]:
 
 
 def happening(events: Sequence[Event], possible: Sequence[Event] = ()) -> str:
-    """a crash or a power cut. What includes another is implied. possible: events here, of which "below" may end otherwise."""
+    """a crash or a power cut. What includes another is implied. possible: events here; "below" may end otherwise."""
     apart = "below" in possible and "below" not in events
     names = NOUNS | {"power": ALONE} if apart else NOUNS
     return _listed([names[event] for event in _apart(events)], " or ")
@@ -316,7 +316,7 @@ def headline(columns: Sequence[Column]) -> str:
         return _doubt(columns, unknown)
     if later := loses_later(columns):
         of, event, takes = later
-        return f"NO LOSS FOUND NOW, BUT AFTER A RESTART OF {of.upper()} {NOUNS[event].upper()} {_capital(takes)}"
+        return f"AFTER A RESTART OF {of.upper()}, {NOUNS[event].upper()} {_capital(takes)}"
     cut = of_a_cut(columns)
     relied = {NOUNS["power"]: cut, **{NOUNS[event]: worst(columns, event) for event in BROKEN}}
     for noun, cell in sorted(relied.items(), key=lambda each: all(word.owner for word in each[1].parties)):
@@ -437,7 +437,7 @@ def first(report: Report) -> tuple[str, Finding] | None:
     if bars and steps and _restarts(steps[0]):
         steps = [*(each for each in steps if each in bars), *(each for each in steps if not _restarts(each))]
     worst = steps[0] if steps else None
-    return ("Look first" if looks(worst) or not worst.failed else "Fix first", worst) if worst else None
+    return (f"{verb(worst)} first", worst) if worst else None
 
 
 def by_gain(found: Sequence[Finding], columns: Sequence[Column]) -> list[Finding]:
@@ -511,6 +511,11 @@ def looks(finding: Finding) -> bool:
     """Does its fix begin with a look? Nothing is better after it, and a reader should know."""
     command = finding.fix.command
     return (command.source if command else finding.fix.text).startswith((*LOOKS, "Run zaudit on"))
+
+
+def verb(finding: Finding) -> str:
+    """Fix; Look, where a step shows something and makes nothing better."""
+    return "Look" if looks(finding) or not finding.failed else "Fix"
 
 
 def severity(finding: Finding) -> str:

@@ -90,7 +90,7 @@ def report(outcomes: Mapping[str, Outcome] = {}, *more: Verdict) -> Report:
         facts=Facts(),
         zaudit="0.0", hostname="db1", release="2.3.9", taken=samples.BEGAN, targets=(TARGET.name,), findings=(), waived=(),
         verdicts=Verdicts((), (*verdicts, *more)), coverage=Coverage(205, 3, 150, 52, ()), threshold="low", standing="kept",
-        next_step="", exit_code=0,
+        exit_code=0,
     )  # fmt: skip
 
 
