@@ -65,7 +65,7 @@ class Reason(NamedTuple):
 
     @property
     def transient(self) -> bool:
-        """The next run may have an answer: the question timed out, was refused or was not asked."""
+        """The next run may have an answer: the question timed out, was refused or is not in the recording."""
         return self.lost or self.remedy in _RETRY
 
 

@@ -83,7 +83,7 @@ def promises(relies: Relies) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """relies: promises, all to be kept. why: of what is not SAFE, reasons of which one must change before it improves."""
+    """relies: promises, all to be kept. why: one of these reasons must change before an answer improves."""
 
     rank: Rank
     relies: Relies = NOTHING

@@ -144,8 +144,8 @@ _ARCHIVE = re.compile(r"\.(?:tar\.gz|tgz|zaudit)$")
 @dataclass(slots=True)
 class Looks:
     """newest: name -> the look that counts. total: how many looks. ahead: hosts with a look in the future. spread: hosts
-    whose recordings lie in several folders that are no dates. claimed: names that recordings of several places claim, one
-    of which at least is not called so, and how many of these places do not count."""
+    whose recordings lie in several folders that are no dates. claimed: names that recordings of several
+    places claim, although at least one has another name, and how many of these places do not count."""
 
     newest: dict[str, HostLook] = field(default_factory=dict)
     absent: list[Absent] = field(default_factory=list)

@@ -40,8 +40,8 @@ def compare(facts: Facts, *comparers: Comparer) -> None:
 
 # -- the vdevs of a pool ----------------------------------------------------------------------------------------------
 # ``zdb -C``, ``zpool get all-vdevs`` and ``zpool status -P`` name the same leaves as ``zpool status``. A leaf that it lacks
-# becomes one of which nothing is known, so that its rules say so, and what it says of the make-up of that top-level vdev is
-# not believed. The same for a leaf that is elsewhere, of another class, or that only ``zpool status`` names. A command
+# becomes unknown, and its rules with it. What it says of the make-up of that top-level vdev is not believed. The same for a
+# leaf that is elsewhere, of another class, or that only ``zpool status`` names. A command
 # without an answer is no witness.
 
 TREES = ("zdb_tree", "get_tree", "path_tree")

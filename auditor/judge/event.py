@@ -29,7 +29,7 @@ class Tried(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A promise that is relied on. names: of drives, needed of which must keep it; 0: all. owner, until: who answers
+    """A promise that is relied on. names: of drives; needed: how many of them must keep it, 0: all. owner, until: who answers
     for it in the policy. documented: by a provider, and adopted by the site. tried: those drives that power cuts were
     tried with."""
 

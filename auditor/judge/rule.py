@@ -298,7 +298,7 @@ class Threshold(NamedTuple):
 
 
 def of_rule(tables: Any, decided: Mapping[str, Decided], expressions: Iterable[str]) -> Iterator[Threshold]:
-    """expressions: those that decide, in one of which each threshold must be used. Raises ThresholdError."""
+    """expressions: those that decide; each threshold must be used in one of them. Raises ThresholdError."""
     if not isinstance(tables, dict):
         raise ThresholdError("thresholds must be a table")
     used = {word for each in expressions for word in re.findall(r"\w+", each)}

@@ -251,7 +251,7 @@ def commit_latency(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """How long commits waited for the devices of the log, as OpenZFS timed it since the import.
 
     A commit waits in the queue of each leg (syncq_wait: synchronous writes alone), for the drive (disk_wait: all writes),
-    and for a flush, of which the kernel's counters since boot tell the mean. The slowest leg decides. Transaction groups
+    and for a flush (mean by the kernel's counters since boot). The slowest leg decides. Transaction groups
     write labels synchronously, too: a device that was timed mostly for other writes says little of commits. A leg that was
     timed too little is left out."""
     leaves = [leaf for leaf in facts.need_linked(pool, "zil_leaves") if facts.get(leaf, "type").or_none() != "dspare"]

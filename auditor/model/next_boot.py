@@ -173,7 +173,7 @@ def initrd(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Whether the initrd that starts next, where the root file system is on ZFS, holds what was installed and set since.
 
     It holds copies of the zfs module, modprobe.d and /etc/hostid. Only its time is looked at: what is newer cannot be in
-    it. Of the newest kernels with a zfs module, one of which starts next by default. (mkinitramfs(8), dracut(8); OpenZFS
+    it. Of the newest kernels with a zfs module: one of them starts next by default. (mkinitramfs(8), dracut(8); OpenZFS
     contrib/initramfs/hooks/zfs.in)"""
     yield Fact(HOST, "root_on_zfs", _root_on_zfs(facts))
     yield Fact(HOST, "initrd_outdated", _outdated(facts))

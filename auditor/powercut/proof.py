@@ -160,7 +160,7 @@ class Trial(NamedTuple):
 
 class Gap(NamedTuple):
     """A session that wrote, did not end in order and was never checked. last: no other wrote after it, so its check may
-    come. streams: empty where the witness was not asked."""
+    come. streams: empty without the witness."""
 
     session: int
     last: bool

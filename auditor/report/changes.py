@@ -137,7 +137,7 @@ def _compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
 
 
 def _of_one(before: Outcome | None, after: Outcome | None, then: set[str], now: set[str]) -> Change | None:
-    """Where only one of the two could see it. then, now: the rules that wanted what was not asked."""
+    """Where only one of the two could see it. then, now: the rules whose input is not in that recording."""
     if after and not after.unasked and (before.unasked if before else after.rule in then):
         return "only now"
     if (after.unasked and not (before and before.unasked)) if after else (before and before.rule in now):

@@ -398,7 +398,7 @@ def traces(reply: Output, host: Subject) -> Iterator[Fact]:
     Records of other threads may come between: a frame counts for the last warning within two seconds, and one of another
     thread adds a finding. The kernel warns ten times (kernel.hung_task_warnings), and a user can use that up with a FUSE
     file system: after ten warnings silence means nothing. That no task hangs counts where the log is whole and no frame is
-    left over. Raises ValueError for a line that was not asked for."""
+    left over. Raises ValueError for an unexpected line."""
     found, whole = log_lines(reply.text, _TRACES_LINES)
     tasks = [each for each in found if each.kind == "task"]
     traces, unsure = _traces(found)

@@ -33,7 +33,7 @@ class Source:
 
     ask: the question, or what makes it for a subject from the facts that are known by then; a :class:`Skip` says why not.
     runs: every command line that ``ask`` may come to; nothing else is ever started. keeps: glob pattern (``*`` also for
-    slashes) of files of which a part is kept -> what makes it of their content, and of what was kept the same. Only what
+    slashes) of files that are kept in part -> what makes that part of their content, and of a part the same. Only what
     these and ``ask`` name is read.
 
     parse: pure; yields facts, or returns a store of hundreds of thousands. It raises ValueError, and nothing else, on an

@@ -93,7 +93,7 @@ _LINK = re.compile(r"/(?:etc|usr/lib)/systemd/system/([^/]+)\.(?:wants|requires)
 )
 def boot(reply: Files, host: Subject) -> Iterator[Fact]:
     """What imports and mounts pools when systemd starts the host: its enabled units for ZFS, the pools of the cache file,
-    and those of which the generator of mounts has a list.
+    and those on a list of the generator of mounts.
 
     A link in a folder of the unit that wants it enables a unit, a link to /dev/null masks it. Only names are read. Absence
     counts only where files could be read at all. (man 5 systemd.unit; OpenZFS etc/systemd/system; man 8

@@ -209,7 +209,7 @@ def vdev_properties(reply: Output, pool: Subject) -> Iterator[Fact]:
     """``zpool get ... POOL all-vdevs``: properties of vdevs, from OpenZFS 2.2 on. (man 7 vdevprops)
 
     Works without root, and on a pool whose labels zdb cannot read. Cache devices and spares have none. The ashift of a leaf
-    is that of its top-level vdev. A vdev of which rows are missing is cut off."""
+    is that of its top-level vdev. A vdev with missing rows is cut off."""
     vdevs: dict[str, dict[str, str]] = {}
     for line in reply.text.split("\n")[:-1]:
         cells = line.split("\t")

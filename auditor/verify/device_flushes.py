@@ -11,7 +11,7 @@ next one (zil_lwb_flush_defer() of module/zfs/zil.c), and the kernel answers all
 double buffering of block/blk-flush.c). They are no proof either.
 
 Measured on 2.4.4: four jobs, 1,403 commits in 557 blocks, 571 flushes with those of transaction groups. A leaf on dm-linear
-over two drives: 2,985 commits, 2,999 flushes at each, of which one got 14 other writes."""
+over two drives: 2,985 commits, 2,999 flushes at each, and 14 other writes at one."""
 
 from __future__ import annotations
 

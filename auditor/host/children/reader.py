@@ -183,7 +183,7 @@ class Reader:
     def _open_on(self, path: str, look: Callable[[int], Look]) -> str:
         """What lies behind a descriptor of a process, not its name: that belongs to its own mounts, which any user can
         make. The process can exchange it at any moment, so how it is open and what it is must be of the same: on the same
-        mount, and a device node of the same number, neither of which can become another while held here. (man 5
+        mount, and a device node of the same number. Neither can become another while held here. (man 5
         proc_pid_fdinfo; ino since Linux 5.14)"""
         for _ in range(TRIES):
             with Closing(self._opened(path, 0)) as file:
