@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Thread, main_thread
 from types import FrameType, TracebackType
 
@@ -50,9 +51,15 @@ class _Deferred:
             _end(number)
 
 
+def _exit(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+
+
 deferred = _Deferred()
-_heard: list[int] = []  # signals that somebody else took, and goes on
-_late: list[tuple[str, int]] = []  # what is told, and the exit code, where the time of a block is over
+_heard: list[int] = []  # signals that another handler took, after which the program continues
+_late: list[tuple[str, int]] = []  # the message and the exit code where the time of a block is over
+_errors: list[Callable[[int], BaseException]] = [_exit]  # the last one is raised
+_raised: list[tuple[type[BaseException], int]] = []  # by the last signal, and its number
 
 
 def install(leave: Callable[[int], None]) -> None:
@@ -68,6 +75,7 @@ def install(leave: Callable[[int], None]) -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    sys.unraisablehook = partial(_send_again, writer)
     Thread(target=_watch, args=(reader, leave), daemon=True).start()
 
 
@@ -87,6 +95,22 @@ def within(seconds: float, text: str, code: int) -> Iterator[None]:
         _late.clear()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+@contextmanager
+def raising(error: Callable[[int], BaseException]) -> Iterator[None]:
+    """A block in which a signal raises this error, and whose clean-up is waited for even if the main thread hangs."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    _errors.append(error)
+    try:
+        for number, handler in before.items():
+            if handler != signal.SIG_IGN:
+                signal.signal(number, _signalled)
+        yield
+    finally:
+        _errors.pop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -123,9 +147,20 @@ def _end(number: int) -> None:
             return  # the block has just come to its end
         raise TooLate(_late[0][0])
     ignore()
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise SystemExit(128 + number)
+    error = _errors[-1](number)
+    _raised[:] = [(type(error), number)]
+    raise error
+
+
+def _send_again(writer: int, lost: sys.UnraisableHookArgs) -> None:
+    """Python discards an error that a __del__ or the callback of a weak reference raises, and imports have such callbacks.
+    The thread that watches sends that signal again; the alarm repeats. (docs.python.org, sys.unraisablehook)"""
+    if _raised and lost.exc_type is _raised[0][0]:
+        number = _raised.pop()[1]
+        signal.signal(number, _signalled)
+        os.write(writer, bytes([number]))
+    elif lost.exc_type is not TooLate:
+        sys.__unraisablehook__(lost)
 
 
 def _watch(reader: int, leave: Callable[[int], None]) -> None:
@@ -138,7 +173,7 @@ def _watch(reader: int, leave: Callable[[int], None]) -> None:
             _heard.remove(number)
             continue
         while signal.getsignal(number) == _signalled:
-            if time.monotonic() > until:
+            if time.monotonic() > until and _errors == [_exit]:
                 leave(_told(number))
             if number != signal.SIGALRM:  # which comes again by itself
                 signal.pthread_kill(main_thread().ident or 0, number)

@@ -190,3 +190,16 @@ def test_an_end_that_is_lost_comes_again(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(interrupt.TooLate):
         does()
     assert lost == [interrupt.TooLate]
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    """As nohup has it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupt.raising(RuntimeError):
+            signal.raise_signal(signal.SIGHUP)
+            with pytest.raises(RuntimeError):
+                signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

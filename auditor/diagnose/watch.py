@@ -50,8 +50,9 @@ def ending() -> Iterator[Callable[[], bool]]:
             signal.signal(each, handler)
 
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    for each in before:
-        signal.signal(each, end)
+    for each, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(each, end)
     try:
         yield lambda: bool(came)
     finally:
@@ -141,7 +142,7 @@ def observe(
     family = Family(host, process) if process else None
     until = ending() if watch else contextlib.nullcontext(lambda: False)
     with (
-        execution.interruptible(),
+        interrupt.raising(execution.Interrupted),
         asking(database, seconds) as asked,
         trial.listening() as logged,
         _tracing(traced) as (look, end, why),

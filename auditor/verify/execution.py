@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from auditor import EXIT_INTERRUPTED, EXIT_NOTHING, Stop
+from auditor import EXIT_INTERRUPTED, EXIT_NOTHING, Stop, interrupt
 from auditor.data.platforms import ANY, filled
 from auditor.facts import HOST, Facts, Known, Subject
 from auditor.host import owner, trust
@@ -69,23 +69,6 @@ def preloaded() -> str:
     with contextlib.suppress(OSError):
         words += Path(PRELOAD_FILE).read_text(errors="replace").split()
     return " ".join(words)
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Turns SIGINT, SIGTERM and SIGHUP into :class:`Interrupted`, so that clean-up runs."""
-
-    def interrupt(number: int, _: object) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(each, signal.SIG_IGN)  # cleaning up is not to be interrupted
-        raise Interrupted(number)
-
-    before = {each: signal.signal(each, interrupt) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def reading(host: Host, patterns: Sequence[str]) -> Reading:
@@ -279,7 +262,7 @@ def run_trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: P
     notes, landed = list[str](), ""
     done: list[FioRun] = []
     scan = _scan(host, pool)
-    with interruptible():
+    with interrupt.raising(Interrupted):
         made = _make(host, plan, facts)
         try:
             with place.hold(made) as here:

@@ -335,6 +335,36 @@ def test_a_signal_that_no_thread_takes_ends_the_program() -> None:
     assert zaudit.returncode == 143
 
 
+@pytest.mark.parametrize("raised", ["", "with interrupt.raising(Stopped):"], ids=["exit", "error"])
+@pytest.mark.parametrize("where", ["__del__", "callback"])
+def test_a_signal_whose_error_python_discards_ends_the_program(where: str, raised: str) -> None:
+    """One that a __del__ raises, or the callback of a weak reference, as each import has one."""
+    program = (
+        "import signal, time, weakref\n"
+        "from auditor import Stop, interrupt\n"
+        "class Stopped(Stop):\n"
+        "    exit_code = 143\n"
+        "def send(*_):\n"
+        "    signal.raise_signal(signal.SIGTERM)\n"
+        "class Object:\n"
+        f"    {where} = send\n"
+        "def does():\n"
+        f"    {raised or 'if True:'}\n"
+        "        thing = Object()\n"
+        f"        reference = weakref.ref(thing, {'None' if where == '__del__' else 'send'})\n"
+        "        try:\n"
+        "            del thing\n"
+        "            time.sleep(60)\n"
+        "        finally:\n"
+        "            print('cleaned up', flush=True)\n"
+        "main(does)\n"
+    )
+    with started(program, subprocess.PIPE) as zaudit:
+        out, err = zaudit.communicate(timeout=50)
+    assert (zaudit.returncode, out) == (143, "cleaned up\n")
+    assert "Exception ignored" not in err
+
+
 # -- calls ------------------------------------------------------------------------------------------------------------
 
 
