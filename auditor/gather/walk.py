@@ -254,9 +254,10 @@ def look_at_pools(
     more = layers.expand(facts, roots)
     pools = _bring(gatherer, facts, pools, more)
     gatherer.settle(facts)
-    away = [each for each in facts.subjects("dataset") if facts.get(each, "mounted").or_none() is False]
+    away = {each for each in facts.subjects("dataset") if facts.get(each, "mounted").or_none() is False}
+    used = {place for each in facts.linked(HOST, "database_processes") for place in facts.linked(each, "datasets")}
     for name in of(gatherer.sources, "dataset"):
-        gatherer.ask(name, sorted(away), facts)
+        gatherer.ask(name, sorted(away | used & set(facts.subjects("dataset"))), facts)
     gatherer.settle(facts)
     facts.put_all(list(zpool_status.adopt(facts)))
     facts.put_all(datasets_of(gatherer, facts, pools, roots, tuple(more)))

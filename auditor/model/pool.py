@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+from statistics import median
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, known, unknown
 from auditor.model.derivation import Missing, about_each, catch_missing, derivation, every, evidence, gaps
@@ -256,6 +258,71 @@ def next_snapshot(dataset: Subject, facts: Facts) -> Iterator[Fact]:
         f"{dataset} may have snapshots or children", f"zfs get -p written,usedbydataset {quoted(dataset.name)}"
     )
     yield Fact(dataset, "snapshot_takes", Known(most, seen) if alone else part)
+
+
+GROWTH_DAYS, LEAST_DAYS, LEAST_POINTS = 60, 7, 6  # of snapshots that count; for less no estimate is made
+NO_ESTIMATE = 36500
+
+
+@derivation(
+    "dataset",
+    days_left=Spec.number("days until what is available is used up, at the rate of its snapshots; 36500: no estimate"),
+    grows_daily=Spec.number("by how much it grew a day: the median between its snapshots, bytes"),
+    growth_days=Spec.number("days between the first and last of these"),
+    growth_points=Spec.number("days of which one of them is"),
+)
+def growth(dataset: Subject, facts: Facts) -> Iterator[Fact]:
+    """A straight line through what its snapshots refer to, and what it refers to now: the median of all slopes (Theil and
+    Sen), which one bulk load or one DROP TABLE does not move. It looks no further ahead than twice its span. Snapshots and
+    other datasets take more, so what is left is gone by then at the latest. Without a list of its snapshots there is no
+    estimate: nothing else of the host remembers its size."""
+    referenced, available = facts.values(dataset, "referenced", "available")
+    listed = facts.get(dataset, "snapshots")
+    daily = {int(made) // int(DAY_S): (int(made), int(held)) for made, held in map(str.split, listed.words())}
+    now = int(facts.now)
+    daily[now // int(DAY_S)] = now, int(referenced.number())
+    points = [each for day, each in sorted(daily.items()) if 0 <= now - each[0] <= GROWTH_DAYS * DAY_S]
+    days, rate, left = (points[-1][0] - points[0][0]) / DAY_S, 0, NO_ESTIMATE
+    text = f"{len(points)} daily sizes are known: no estimate of its growth"
+    if len(points) >= LEAST_POINTS and days >= LEAST_DAYS:
+        rate = int(median((b - a) * DAY_S / (then - at) for (at, a), (then, b) in combinations(points, 2)))
+        text = f"it grew by {size(rate)} a day, from {len(points)} daily sizes over {days:.0f} days"
+        if rate > 0 and available.number() <= 2 * days * rate:
+            left = available.number() // rate
+    seen = (Evidence(text, "zfs list -d 1 -t snapshot -o creation,referenced {subject}"), *available.evidence)
+    for name, number in zip(growth.facts, (left, max(rate, 0), int(days), len(points)), strict=True):
+        yield Fact(dataset, name, Known(number, seen))
+
+
+LATE, LATE_DAYS, FORGOTTEN_DAYS = 5, 1, 100  # intervals; days: a job that stopped longer ago was given up
+
+
+@derivation("host", snapshots_late=Spec.words("datasets of databases whose regular snapshots stopped, and when"))
+def snapshots_late(host: Subject, facts: Facts) -> Judged:
+    """Regular are those of the last eight intervals that are alike; those of one moment are one. Late is one that has not
+    come for five intervals and a day."""
+    facts.need(host, "databases")
+    places = dict.fromkeys(
+        place for each in facts.linked(host, "databases") for place in facts.linked(each, "datasets")
+    )
+    listed = {place: facts.get(place, "snapshots") for place in places}
+    found = {place: text for place, each in listed.items() if (text := _late(each.words(), facts.now))}
+    if not found and (unseen := gaps(listed.values())):
+        return Unknown.join(unseen)
+    seen = about_each((place, listed[place]) for place in found or places)
+    return Known(tuple(f"{place} ({text})" for place, text in found.items()), seen or (Evidence("no database"),))
+
+
+def _late(rows: Sequence[str], now: float) -> str:
+    minutes = sorted({int(each.split()[0]) // 60 for each in rows})[-9:]
+    between = [then - before for before, then in pairwise(minutes)]
+    if len(between) < LEAST_POINTS or max(between) > 3 * (usual := median(between)):
+        return ""
+    age = now / DAY_S - minutes[-1] / 1440
+    if not max(LATE * usual / 1440, LATE_DAYS) < age < FORGOTTEN_DAYS:
+        return ""
+    every = f"{usual / 60:.0f} h" if usual < 2880 else f"{usual / 1440:.0f} days"
+    return f"one every {every if usual >= 60 else f'{usual:.0f} min'}, none for {_ago(age).removesuffix(' ago')}"
 
 
 def _bytes(facts: Facts, dataset: Subject, name: str) -> int:

@@ -12,7 +12,7 @@ from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, is_true, know
 from auditor.host import builtin
 from auditor.host.request import ANY, NAME, WITNESS, Command, Files, Output, Read, Request, Run, Skip, command
 from auditor.host.request import PROPERTIES as LISTED
-from auditor.sources.source import source
+from auditor.sources.source import integer, source
 
 PROPERTIES: dict[str, Spec] = {
     "type": Spec.word("file system or zvol", "filesystem", "volume"),
@@ -570,3 +570,38 @@ def bookmarks(reply: Output, pool: Subject) -> Iterator[Fact]:
     if len(rows) < len(found):
         raise ValueError("a line that is no bookmark of this pool")
     yield Fact(pool, "bookmarks", known(rows, f"{len(rows)} bookmarks", reply.command))
+
+
+_SNAPSHOT = re.compile(r"([0-9]{1,12})\t([0-9]{1,20})", re.ASCII)
+
+
+def _ask_snapshots(dataset: Subject, facts: Facts) -> Run | Skip:
+    """Of a hundred thousand snapshots on a host only those where a database keeps files are worth the time."""
+    if not any(dataset in facts.linked(each, "datasets") for each in facts.linked(HOST, "database_processes")):
+        return Skip("no database keeps files there", applies=False)
+    words = ("zfs", "list", "-Hp", "-d", "1", "-t", "snapshot", "-o", "creation,referenced", dataset.name)
+    return Run(words, package="zfsutils-linux")
+
+
+@source(
+    "zfs_snapshots",
+    "dataset",
+    ask=_ask_snapshots,
+    runs=(command("zfs list", "-Hp -d -t -o", NAME, apart="-d", valued="-t -o -s -d", lists=("-t", "-o"), table=True),),
+    facts={"snapshots": Spec.words("when each of its snapshots was made, and what it refers to: SECONDS BYTES")},
+    adds=False,
+    title="snapshots of",
+)
+def snapshots(reply: Output, dataset: Subject) -> Iterator[Fact]:
+    """``zfs list -d 1 -t snapshot``: the snapshots of a dataset, without their names and those of its children. (man 8
+    zfs-list, man 7 zfsprops)
+
+    One line each. Raises ValueError for anything else."""
+    if reply.text and not reply.text.endswith("\n"):
+        raise ValueError("the last line is cut off")
+    found = [_SNAPSHOT.fullmatch(line) for line in reply.text.splitlines()]
+    rows = sorted((int(each[1]), integer(each[2])) for each in found if each)
+    if len(rows) < len(found):
+        raise ValueError("a line that is no snapshot")
+    words = tuple(f"{made} {held}" for made, held in rows)
+    yield Fact(dataset, "snapshots", known(words, f"{len(rows)} snapshots", reply.command))

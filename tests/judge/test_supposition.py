@@ -425,7 +425,7 @@ def test_several_databases_of_an_engine_are_named() -> None:
         ('sets    = ["{origin} gone"]', "begins with one of"),
         ('sets    = "{origin} sync=standard"', "must be a list"),
         ('sets    = ["{origin} sync={dataset.nothing}"]', "dataset.nothing"),
-        ("sets    = [" + '"{origin} sync=standard", ' * 9 + "]", "at most 8"),
+        ("sets    = [" + '"{origin} sync=standard", ' * 11 + "]", "at most 10"),
     ],
 )
 def test_what_a_rule_sets_is_read_strictly(written: str, says: str) -> None:
