@@ -22,6 +22,7 @@ from auditor.text import VALUES, crowded, harmless
 T = TypeVar("T")
 W = TypeVar("W", bound=str)
 MOST = 2**63 - 1
+SCALARS = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
 MEMBER = "trial.json"  # of a recording; the schema tells a verification from a diagnosis
 
 
@@ -32,6 +33,8 @@ class CodecError(Stop, ValueError):
 def plain(value: Any, spelt: Callable[[str], str] = str) -> Any:
     """Dictionaries, lists and scalars for json.dumps(). spelt: what becomes of each string."""
     match value:
+        case str():
+            return spelt(value)
         case tuple() if hasattr(value, "to_plain"):
             return value.to_plain()
         case tuple() if hasattr(value, "_fields"):
@@ -40,8 +43,6 @@ def plain(value: Any, spelt: Callable[[str], str] = str) -> Any:
             return [plain(each, spelt) for each in value]
         case Mapping():
             return {spelt(key): plain(each, spelt) for key, each in value.items()}
-        case str():
-            return spelt(value)
         case _:
             return value
 
@@ -83,6 +84,9 @@ def from_member(kind: type[T], schema: str, text: str, what: str) -> T:
 
 
 def _load(type_: Any, data: Any, where: str, how: Reading) -> Any:
+    if type_ in SCALARS:  # most are: what else a type can be is not looked for
+        value = scalar(type_, data, where)
+        return how.text(value) if type_ is str else value
     if hasattr(type_, "from_plain"):
         return type_.from_plain(data, where)
     if hasattr(type_, "_fields"):
@@ -102,8 +106,7 @@ def _load(type_: Any, data: Any, where: str, how: Reading) -> Any:
                 return None
             (other,) = (each for each in get_args(type_) if each is not NoneType)
             return _load(other, data, where, how)
-    value = scalar(type_, data, where)
-    return how.text(value) if type_ is str else value
+    raise TypeError(f"{type_} is none that can be read")
 
 
 def _record(type_: Any, data: Any, where: str, how: Reading) -> Any:
@@ -144,8 +147,7 @@ def scalar(type_: Any, data: Any, where: str) -> Any:
         return float(data)
     if type_ is not float and type(data) is type_ and (type_ is not int or -MOST <= data <= MOST):
         return data
-    kind = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}[type_]
-    raise CodecError(f"{where} is {_shown(data)}, not {kind}")
+    raise CodecError(f"{where} is {_shown(data)}, not {SCALARS[type_]}")
 
 
 def _shown(data: Any) -> str:

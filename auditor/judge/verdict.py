@@ -10,7 +10,6 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.durability.host import Question
@@ -307,13 +306,17 @@ def _judge_rule(rule: Rule, facts: Facts, reached: _Reached) -> _Part:
     # Where what was read is the same objects, the verdict is the same: thousands of datasets share a few. The store is
     # not written to while rules are judged, so the identities hold.
     rests: list[Rest] = [()] * len(reached.subjects)
-    alike_by = cache(reached.alike)  # which no other rule asks for again
+    groups = dict[tuple[str, ...], list[list[int]]]()  # which no other rule asks for again
     open, budget = list[int](), Budget()
     for place, subject in enumerate(reached.subjects):
         if not rests[place]:
             scope = Scope(facts, subject, budget)
             rests[place] = rest = _judge(rule, scope)[2:]
-            alike = (place,) if "" in scope.read else alike_by(tuple(scope.read))[place]
+            alike = [place]
+            if len(rests) > 1 and "" not in scope.read:
+                if (read := tuple(scope.read)) not in groups:
+                    groups[read] = reached.alike(read)
+                alike = groups[read][place]
             for like in alike:
                 rests[like] = rest
             if rest[0] in ("fail", "unknown"):
