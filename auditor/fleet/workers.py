@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import io
 import json
@@ -240,6 +241,8 @@ def run(number: int) -> None:
         while pipe.poll(IDLE):
             how, name = pipe.recv()
             pipe.send_bytes(judge_lines(name, how).encode())
+            if not gc.get_freeze_count():
+                gc.freeze()  # rules and modules stay: nothing looks through them for cycles again
 
 
 # Recordings judged in processes, a thread for each. One that exhausts memory or time, or dies, is a row that says so.
