@@ -182,7 +182,10 @@ def _around(pool: Subject, facts: Facts) -> Judged:
 @derivation(
     "host",
     loss_window=Spec.word("how far back a crash reaches without a log, in the pool of the host where that is longest"),
-    **{"pool.loss_window": Spec.word("how far back a crash reaches without a log: up to 7.3 s, by its TXGs")},
+    **{
+        "pool.loss_window": Spec.word("how far back a crash reaches without a log: up to 7.3 s, by its TXGs"),
+        "database.loss_window": Spec.word("how far back a crash reaches where InnoDB flushes its log late: about 1 s"),
+    },
 )
 def loss_window(host: Subject, facts: Facts) -> Iterator[Fact]:
     """How far back a crash reaches where no log keeps what was written: to the opening of the oldest unsynced TXG.
@@ -192,7 +195,26 @@ def loss_window(host: Subject, facts: Facts) -> Iterator[Fact]:
     the timeout and the longest sync count at least. Of each pool, and of the host. (OpenZFS module/zfs/txg.c
     txg_sync_thread, the same in 2.1.11, 2.3.9 and 2.4.4)"""
     for subject, pools in ((host, facts.linked(host, "pools")), *((pool, (pool,)) for pool in facts.subjects("pool"))):
-        yield Fact(subject, "loss_window", _window(pools, facts))
+        window = _window(pools, facts)
+        yield Fact(subject, "loss_window", _up_to(window) if isinstance(window, Known) else window)
+        if subject == host:
+            for database in facts.subjects("database"):
+                yield Fact(database, "loss_window", _late(database, window, facts))
+
+
+def _up_to(window: Known) -> Known:
+    return Known(f"up to {window.value:g} s", window.evidence)
+
+
+@catch_missing
+def _late(database: Subject, window: Judged, facts: Facts) -> Judged:
+    """Until InnoDB flushes its log. With innodb_flush_log_at_trx_commit=2 it has written it: a TXG may come before."""
+    every_s = facts.need(database, "flush_log_every_s")
+    if facts.need(database, "flush_log_at_commit").value == 2 and isinstance(window, Known):
+        assert isinstance(window.value, float)
+        if window.value < every_s.number():
+            return _up_to(window)
+    return Known(f"about {every_s.value} s", every_s.evidence)
 
 
 @catch_missing
@@ -206,7 +228,7 @@ def _window(pools: tuple[Subject, ...], facts: Facts) -> Judged:
     seen = (
         piece for pool, *both in zip(pools, lives, syncs, strict=True) for one in both for piece in about(pool, one)
     )
-    return Known(f"up to {ceil(longest / 100) / 10:g} s", (*timeout.evidence, *seen))
+    return Known(ceil(longest / 100) / 10, (*timeout.evidence, *seen))
 
 
 def _ms(found: Known) -> float:
