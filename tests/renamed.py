@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from auditor.host.request import Files
+from auditor.model.disk import EMULATED
 from auditor.recording.recording import Recording
 
 KERNEL = re.compile(
@@ -53,6 +54,11 @@ def other_drives(past: Recording) -> Recording:
         return text.replace("3231313845354141314", "3231313845354242324")
 
     return changed(past, change)
+
+
+def passed_through(past: Recording) -> Recording:
+    """The lab's drives with names of their own as what they are called: QEMU emulates none of them."""
+    return changed(past, lambda text: text.replace(EMULATED, "RVT04B6Q"))
 
 
 def changed(past: Recording, change: Callable[[str], str]) -> Recording:

@@ -26,6 +26,9 @@ DRIVES = frozenset({"nvme", "sata", "sas", "usb", "mmc", "pmem", "dasd"})  # "sc
 HYPERVISOR = frozenset({"virtio", "virtio-scsi", "xen", "hyperv"})
 NETWORK = frozenset({"iscsi", "fc", "nvme-tcp", "nvme-rdma", "nvme-fc", "nvme-loop", "nbd", "rbd", "drbd"})
 SOFTWARE = frozenset({"loop", "dm", "md", "bcache", "zvol", "ram", "zram", "file"})
+EMULATED = "2.5+"
+"""Firmware revision of QEMU's SATA and SCSI disks since 2.5, whatever model they are given (QEMU_HW_VERSION, which "do not
+change" holds; hw/ide/core.c, hw/scsi/scsi-disk.c)."""
 SAYS = {
     "plp-full": "power-loss protection for all that it acknowledged",
     "data-at-rest-only": "power-loss protection for flushed data only",
@@ -53,15 +56,16 @@ def identity(disk: Subject, facts: Facts) -> Iterator[Fact]:
 
     Of a virtual disk a hypervisor, cloud, storage network or RAID controller decides about cache and power-loss protection.
     A drive that is passed through is none: the table knows its model. In a virtual machine an unknown model proves nothing:
-    QEMU lets a SATA disk have any name."""
+    QEMU lets a SATA or SCSI disk have any name. The firmware revision of an emulated one is its own (:data:`EMULATED`)."""
     model = _model(disk, facts)
     drive = drives.match(str(model.value)) if isinstance(model, Known) else None
     table = _table(model, drive, disk, facts)
-    virtual = _virtual(table, drive, disk, facts)
+    firmware = _firmware(disk, facts)
+    virtual = _virtual(table, drive, firmware, disk, facts)
     yield Fact(disk, "model", model)
     for name in ("serial", "wwn"):
         yield Fact(disk, name, _first(disk, facts, SOURCES[name]))
-    yield Fact(disk, "firmware", _firmware(disk, facts))
+    yield Fact(disk, "firmware", firmware)
     yield Fact(disk, "virtual", virtual)
     yield Fact(disk, "hdd", _hdd(table, drive, virtual, disk, facts))
     yield Fact(disk, "drive_class", table)
@@ -138,7 +142,9 @@ def _cut(model: Known, disk: Subject, facts: Facts) -> bool:
 
 
 @catch_missing
-def _virtual(table: Judged, drive: Drive | None, disk: Subject, facts: Facts) -> Judged:
+def _virtual(table: Judged, drive: Drive | None, firmware: Judged, disk: Subject, facts: Facts) -> Judged:
+    if isinstance(firmware, Known) and firmware.value == EMULATED:
+        return Known(True, (Evidence(f"{disk} has firmware {EMULATED}: QEMU emulates it"), *firmware.evidence))
     if drive and drive.plp in ("virtual", "ephemeral") and isinstance(table, Known):
         return Known(True, table.evidence)
     transport = facts.get(disk, "transport")

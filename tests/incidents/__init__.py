@@ -35,6 +35,7 @@ from auditor.report import audit_page
 from auditor.report.model import Report
 from auditor.sources import kernel_log, of_module
 from tests.question import run
+from tests.renamed import passed_through
 from tests.shared import HOSTS, audited
 
 TABLE = Path(__file__).with_name("incidents.toml")
@@ -127,8 +128,8 @@ def written() -> Iterator[str]:
 
 
 def shown(incident: Incident) -> Recording:
-    """Its base with the sign. Raises ValueError where an edit changes nothing."""
-    past = load(HOSTS / incident.base)
+    """Its base, whose drives are real, with the sign. Raises ValueError where an edit changes nothing."""
+    past = passed_through(load(HOSTS / incident.base))
     for edit in incident.edits:
         before = past
         past = _edited(past, edit)

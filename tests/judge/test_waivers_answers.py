@@ -28,10 +28,11 @@ from auditor.report import report_json as json_report
 from auditor.report.model import Report
 from tests import edited, shared
 from tests.judge.test_policy import judged, outcomes
+from tests.renamed import passed_through
 from tests.report.test_report_json import SCHEMA
 
 GUEST = edited.unused(shared.earlier("2.4-healthy-mirrored-slog"))  # seen 2026-11-21 in QEMU
-DRIVES = edited.unused(shared.host("2.4-sata-cache-on"))
+DRIVES = edited.unused(passed_through(shared.host("2.4-sata-cache-on")))
 WHO = 'owner = "ann@example.org"\nreason = "cache=none"\nexpires = 2026-11-21\n'
 HYPERVISOR = f'[[answer]]\nhypervisor = "flushes honoured"\n{WHO}'
 

@@ -273,6 +273,9 @@ def test_the_first_source_that_is_known_names_serial_firmware_and_wwn() -> None:
     [
         (False, nvme(FULL)),
         (False, nvme(FULL) | {"host.virtualization": "kvm"}),  # passed through
+        (True, sata(CLIENT_SATA) | {"smart_firmware": "2.5+"}),  # QEMU's own, whatever the model
+        (True, {"transport": "scsi", "udev_firmware": "2.5+"}),
+        (False, sata(CLIENT_SATA) | {"smart_firmware": "RVT04B6Q", "host.virtualization": "kvm"}),
         (False, nvme(STRANGER)),
         (True, nvme("QEMU NVMe Ctrl")),
         (True, nvme("Amazon Elastic Block Store")),

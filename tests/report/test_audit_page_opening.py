@@ -14,8 +14,9 @@ from auditor.judge.finding import RANK, Finding, findings, opening
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import ReplayHost
 from auditor.report import audit_page, phrases
-from tests import shared
+from tests import incidents, shared
 from tests.folded import for_each
+from tests.renamed import passed_through
 from tests.report.test_phrases import RULES
 from tests.shared import HOSTS, briefly, name_of, report_of
 
@@ -90,7 +91,7 @@ def test_the_release_of_a_recording_is_harmless_in_the_headline() -> None:
     ],
 )
 def test_one_copy_comes_before_what_no_event_causes_and_known_bugs_last(name: str, headline: str, first: str) -> None:
-    report = report_of(HOSTS / name)
+    report = incidents.report_of(passed_through(shared.host(name)))
     assert report.headline.startswith(headline)
     assert (found := phrases.first(report)) is not None
     assert found[1].rule.id == first

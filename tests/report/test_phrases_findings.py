@@ -13,6 +13,8 @@ from auditor.judge.verdict import Verdict, judge
 from auditor.report import audit_page, phrases, report_json
 from auditor.report.formats import exchange, pages
 from auditor.report.report_reader import parse_report
+from tests import incidents, shared
+from tests.renamed import passed_through
 from tests.report.test_phrases import RULES
 from tests.shared import HOSTS, report_of
 
@@ -240,7 +242,7 @@ def test_a_pool_without_its_log_device_is_not_suspended() -> None:
     assert replaces.fix.needs
 
 
-@pytest.mark.parametrize("host", ["2.4-sata-cache-on", "2.1-slog-striped"])
+@pytest.mark.parametrize("host", ["2.3-drives-that-warn", "2.1-slog-striped"])
 def test_a_finding_about_several_subjects_shows_the_message_of_the_first(host: str) -> None:
     found = [each for each in report_of(HOSTS / host).findings if each.failed and not each.message]
     several = [each for each in found if len({one.message for one in each.verdicts}) > 1]
@@ -250,7 +252,7 @@ def test_a_finding_about_several_subjects_shows_the_message_of_the_first(host: s
 
 def test_the_rule_of_what_is_relied_on_is_a_step_while_it_is_unknown() -> None:
     """Models that drives.toml does not know: whether they are emulated is not known, and the headline rests on it."""
-    report = report_of(HOSTS / "2.3-ashift-9-on-512e")
+    report = incidents.report_of(passed_through(shared.host("2.3-ashift-9-on-512e")))
     assert report.standing == "on the word"
     word, step = phrases.first(report) or pytest.fail("no first step")
     assert (word, step.rule.id, step.failed) == ("Look first", "container-or-vm-blind", False)

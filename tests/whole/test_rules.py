@@ -24,9 +24,10 @@ from auditor.judge.rule_file import load, load_folder
 from auditor.judge.verdict import ROUTES, fill, judge
 from auditor.registry import registry
 from auditor.report import phrases
-from tests import rule_format, shared
+from tests import incidents, rule_format, shared
 from tests.first_rules import THE_FIRST
 from tests.folded import for_each
+from tests.renamed import passed_through
 
 RULES = shared.rules()
 QUICK = {rule.id: rule for rule in rulebook.load(examples=False)}
@@ -250,7 +251,7 @@ def test_each_element_costs_something_by_the_table_and_each_row_is_of_an_element
     ],
 )
 def test_a_merged_rule_says_which_case_it_is(host: str, rule: str, says: str) -> None:
-    found = shared.report_of(shared.HOSTS / host).verdicts
+    found = incidents.report_of(passed_through(shared.host(host))).verdicts
     messages = [each.message for each in found if each.rule.id == rule and each.outcome == "fail"]
     assert [each for each in messages if says in each], messages
 
