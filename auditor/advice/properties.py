@@ -192,6 +192,8 @@ def _setting(each: Advice, server: Subject, facts: Facts) -> Comparison:
     now = facts.get(server, each.fact)
     if isinstance(now, Known) and isinstance(now.value, bool):
         now = now._replace(value="on" if now.value else "off")
+    elif isinstance(now, Known):
+        now = now._replace(value=str(now.value))
     return _compared(each, now, each.shown, str(each.value).lower(), each.also)
 
 

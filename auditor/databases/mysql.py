@@ -170,7 +170,7 @@ class InnoDB(Engine):
     suffixes: tuple[str, ...]
     page_bytes = 16384  # MySQL and MariaDB manuals: innodb_page_size
     before = (r"/usr/libexec/(?:mariadb|mysql)-check-socket ;",)
-    settings = (
+    settings: tuple[Setting, ...] = (
         Setting("innodb_flush_log_at_trx_commit", base.word, "flush_log_at_commit",
                 Spec.number("innodb_flush_log_at_trx_commit"), "1",
                 lambda value: int(value) if value in ("0", "1", "2", "3") else int("no such value")),
@@ -389,6 +389,9 @@ class InnoDB(Engine):
         for fact, value in self.facts_of(settings):
             if names.get(fact, fact) not in self.known.keys() - settings:
                 yield fact, base.from_server(value, command)
+        for (count,) in texts(reply, "replicas", 1) if "replicas" in reply else ():
+            text = f"{count} replicas read its binary log from another address"
+            yield "standbys", known(integer(count), text, f"{self.name} -e 'SHOW PROCESSLIST'")
         if (written := self._redo_log(reply, said["version"])) is not None:
             yield "redo_log", written
         if home := said.get("datadir", "").rstrip("/"):
@@ -431,6 +434,12 @@ class MySQL(InnoDB):
     title = "MySQL InnoDB"
     processes = ("mysqld",)
     maria = False
+    settings = (
+        *InnoDB.settings,
+        Setting("innodb_log_write_ahead_size", base.word, "log_write_ahead_bytes",
+                Spec.number("MySQL: block in which InnoDB appends to its redo log"), "8192",
+                lambda value: int(value[:-1]) << 10 if value[-1:] in ("K", "k") else int(value)),
+    )  # fmt: skip
     groups = ("mysqld", "server")
     suffixes = ("MYSQL_GROUP_SUFFIX",)
 

@@ -204,9 +204,7 @@ SQL_FACTS = {
     "in_force": Spec.words("NAME = VALUE of the settings that the server itself says are in force"),
     "asynchronous_roles": Spec.words("PostgreSQL: roles and databases that set synchronous_commit off for themselves"),
     "archived_s": Spec.number("PostgreSQL: when it archived WAL last, seconds since the epoch; 0: never"),
-    "standbys": Spec.number(
-        "PostgreSQL: standbys and pg_receivewal that stream from it, from an address of other hosts"
-    ),
+    "standbys": Spec.number("standbys, pg_receivewal, and what reads the binary log, from an address of other hosts"),
     "redo_log": Spec.flag("MySQL: InnoDB writes its redo log, which ALTER INSTANCE can turn off"),
     "host.connected_database": Spec.link("database", "the one that --db connects to"),
     "host.connection_unseen": Spec.word("why it was not seen here, or empty"),

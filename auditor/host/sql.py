@@ -417,7 +417,8 @@ def bounded(connection: Any) -> None:
 
 
 def mysql(dsn: str) -> dict[str, Any]:
-    """Settings as SHOW GLOBAL VARIABLES has them, and whether InnoDB writes its redo log, which is no setting."""
+    """Settings as SHOW GLOBAL VARIABLES has them, whether InnoDB writes its redo log, which is no setting, and how many
+    replicas read its binary log from another address. (MySQL manual, Thread Command Values: Binlog Dump)"""
     connection, server = mysql_at(dsn)
     try:
         with connection.cursor() as cursor:
@@ -426,15 +427,27 @@ def mysql(dsn: str) -> dict[str, Any]:
                 " 'innodb_flush_log_at_timeout',"
                 " 'innodb_flush_method', 'innodb_page_size', 'sync_binlog', 'log_bin', 'log_bin_basename', 'datadir',"
                 " 'innodb_log_group_home_dir', 'innodb_undo_directory', 'innodb_data_home_dir', 'innodb_data_file_path',"
-                " 'innodb_doublewrite_dir', 'aria_log_dir_path', 'version')"
+                " 'innodb_doublewrite_dir', 'innodb_log_write_ahead_size', 'aria_log_dir_path', 'version')"
             )
             settings = sorted([str(name), str(value)] for name, value in cursor.fetchall())
             cursor.execute("SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_redo_log_enabled'")
             status = [[str(name), str(value)] for name, value in cursor.fetchall()]
+            # without PROCESS one sees none but one's own sessions, and no error
+            cursor.execute(
+                "SELECT count(*) FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS'"
+                " AND GRANTEE = CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@',"
+                " QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)))"
+            )
+            sees = any(int(row[-1]) for row in cursor.fetchall())
+            cursor.execute(
+                "SELECT count(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'"
+                " AND HOST NOT RLIKE '^(localhost|127[.]|::1:|.::1.)' AND HOST <> ''"
+            )
+            replicas = [[str(row[-1])] for row in cursor.fetchall() if sees]
         for name, value in settings:
             if name == "datadir" and "process" in server:
                 agree(server["process"], value)
-        return {"settings": settings, "status": status, **server}
+        return {"settings": settings, "status": status, "replicas": replicas, **server}
     finally:
         connection.close()
 
