@@ -45,6 +45,7 @@ MAY_BE_NONE = {
     "data_datasets": "a database whose files are all elsewhere, which database.off_zfs says",
     "ancestors": "the root dataset of a pool has none",
     "lies_on": "a drive lies on no dataset",
+    "databases": "a host without one; unknown where the processes were not seen",
     "log_leaves": "a pool without a log vdev",
     "unflushed": "a run that lost syncs above its devices, which loses more",
 }
