@@ -24,8 +24,8 @@ ADVISORY = (
     *("title", "severity", "elements", "harm", "affected", "exposed", "exposing", "spared"),
     *("impact", "why", "until", "remedy", "references", "unprovoked"),
 )
-CASE = ("severity", "when", "message")
-FIX = ("when", "command", "text", "cost")
+CASE = ("severity", "when", "means", "message")
+FIX = ("when", "means", "command", "text", "cost")
 EXAMPLE = ("name", "verdict", "severity", "given")
 ADVISORIES = data.HERE / rulebook.ADVISORIES
 FILES = (*sorted(data.RULES.glob("*.toml")), ADVISORIES)

@@ -29,9 +29,11 @@ DAY: Schema = {"type": "string", "format": "date", "description": "the last day 
 def rule() -> Schema:
     condition = {**TEXT, "description": "an expression over facts: pool.capacity_percent < 80"}
     severity, message = _one_of(SEVERITIES), {**TEXT, "description": "of a finding; {expression} is filled in"}
-    case = _table(rule_file.CASE, {"when": condition, "severity": severity, "message": message})
+    means = {**TEXT, "description": "the condition in words, to follow if"}
+    case = _table(rule_file.CASE, {"when": condition, "means": means, "severity": severity, "message": message})
     fix = {
         "when": condition,
+        "means": means,
         "command": {**TEXT, "description": "a line to paste; {expression} and {word of a platform} are filled in"},
         "text": TEXT,
         "cost": _one_of(COSTS),

@@ -54,8 +54,9 @@ class Template(NamedTuple):
 
 class Fix(NamedTuple):
     """How to mend it. command: one line to paste, or empty; cost: one of COSTS. cases: the first whose condition is known to
-    be true counts in place of it. needs: the condition on which the command helps, printed before it, or empty; of a verdict
-    with the values of condition in it. sets: what it changes, each as a supposition (:mod:`auditor.judge.supposition`)."""
+    be true counts in place of it; means: that condition in words. needs: the condition on which the command helps, printed
+    before it, or empty; of a verdict with the values of condition in it. sets: what it changes, each as a supposition
+    (:mod:`auditor.judge.supposition`)."""
 
     command: Template | None
     text: str
@@ -64,14 +65,17 @@ class Fix(NamedTuple):
     needs: str = ""
     sets: tuple[Template, ...] = ()
     condition: Template | None = None
+    means: str = ""
 
 
 class Case(NamedTuple):
-    """How severe a failure is where a condition holds, and what a reader is told then; None: as the rule says."""
+    """How severe a failure is where a condition holds, and its message; None: as the rule says. means: the condition in
+    words, to follow "if"."""
 
     severity: Severity | None
     when: Expression
     message: Template | None
+    means: str
 
 
 class Example(NamedTuple):

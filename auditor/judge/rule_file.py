@@ -59,9 +59,9 @@ SAID_IF = {"conflicts", "unprovoked"}
 SAID = data.TOLD - SAID_IF - {"example"}
 # of each table of a rule file: the keys that it needs, and those that it may have
 RULE = (REQUIRED | SAID | {"example"}, OPTIONAL | SAID_IF)
-CASE = ({"when"}, {"severity", "message"})
-FIX_CASE = ({"when", "text", "cost"}, {"command", "needs", "sets"})
-FIX = (FIX_CASE[0] - {"when"}, FIX_CASE[1] | {"cases"})
+CASE = ({"when"}, {"means", "severity", "message"})
+FIX_CASE = ({"when", "text", "cost"}, {"means", "command", "needs", "sets"})
+FIX = (FIX_CASE[0] - {"when"}, FIX_CASE[1] - {"means"} | {"cases"})
 EXAMPLE = ({"name", "given", "verdict"}, {"severity"})
 
 
@@ -274,7 +274,12 @@ def _cases(tables: Any, kind: Kind, registry: Registry, compilers: _Compilers) -
         _keys(table, *CASE, "a case")
         message = _template(_text(table, "message"), kind, registry, compilers.value) if "message" in table else None
         severity = cast(Severity, _one_of(table, "severity", SEVERITIES)) if "severity" in table else None
-        yield Case(severity, compilers.condition(_text(table, "when"), kind, registry), message)
+        condition = compilers.condition(_text(table, "when"), kind, registry)
+        yield Case(severity, condition, message, _means(table))
+
+
+def _means(table: Mapping[str, Any]) -> str:
+    return _text(table, "means") if "means" in table else _text(table, "when")
 
 
 def _tables(tables: Any) -> list[dict[str, Any]]:
@@ -309,7 +314,8 @@ def _fix(table: Any, kind: Kind, registry: Registry, compilers: _Compilers, plat
     for each in _tables(table.get("cases", [])):
         _keys(each, *FIX_CASE, "a case of a fix")
         condition = compilers.condition(_text(each, "when"), kind, registry)
-        cases.append((_one_fix(each, kind, registry, compilers.value, platform), condition))
+        fix = _one_fix(each, kind, registry, compilers.value, platform)._replace(means=_means(each))
+        cases.append((fix, condition))
     return _one_fix(table, kind, registry, compilers.value, platform)._replace(cases=tuple(cases))
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from auditor import data
 from auditor.judge.event import EVENTS, GOES, MEANS, Event, milder
 from auditor.judge.finding import RANK
-from auditor.judge.rule import SEVERITIES, Fix, Rule, events_of
+from auditor.judge.rule import Fix, Rule, events_of
 from auditor.text import counted, near
 
 
@@ -58,6 +58,7 @@ def document(rule: Rule) -> dict[str, Any]:
         "cases": [
             {
                 "when": case.when.source,
+                "means": case.means,
                 **({"severity": case.severity} if case.severity else {}),
                 **({"message": case.message.source} if case.message else {}),
             }
@@ -75,7 +76,9 @@ def document(rule: Rule) -> dict[str, Any]:
         "why": rule.why,
         "fix": {
             **_fix(rule.fix),
-            "cases": [{"when": condition.source, **_fix(each)} for each, condition in rule.fix.cases],
+            "cases": [
+                {"when": condition.source, "means": each.means, **_fix(each)} for each, condition in rule.fix.cases
+            ],
         },
         "references": list(rule.references),
         "conflicts": list(rule.conflicts),
@@ -84,7 +87,8 @@ def document(rule: Rule) -> dict[str, Any]:
 
 
 def _fix(fix: Fix) -> dict[str, str | None]:
-    return {"command": fix.command.source if fix.command else None, "text": fix.text, "cost": fix.cost}
+    command = fix.command.source if fix.command else None
+    return {"command": command, "text": fix.text, "cost": fix.cost, **({"needs": fix.needs} if fix.needs else {})}
 
 
 JUDGED = (
@@ -112,15 +116,11 @@ def fields(rule: Rule) -> Iterator[Field]:
         yield Field("Severity", rule.severity)
     for case in rule.cases:
         if case.severity:
-            yield Field("", f"{case.severity} if {case.when.source}", code=True)
+            yield Field("", f"{case.severity} if {case.means}")
     if rule.outside:
         yield Field("", rule.outside)
     for party in rule.elements if rule.answer else ():
         yield Field("Answer", f'[[answer]] {party} = "{rule.answer}" in a policy, with owner, reason and last day')
-    yield Field("About", rule.subject)
-    if rule.when:
-        yield Field("When", rule.when.source, code=True)
-    yield Field("Must hold", rule.expect.source, code=True)
     for i, each in enumerate(rule.thresholds):
         bounds = f"{each.spell(each.least)} to {each.spell(each.most)}"
         yield Field(
@@ -129,14 +129,21 @@ def fields(rule: Rule) -> Iterator[Field]:
         )
     yield Field("Impact", rule.impact)
     yield Field("Why", rule.why)
-    for fix, when in ((rule.fix, ""), *((each, f"if {condition.source}: ") for each, condition in rule.fix.cases)):
-        yield Field("" if when else "Fix", f"{when}{fix.text} [{fix.cost}]")
+    for i, fix in enumerate((*(each for each, _ in rule.fix.cases), rule.fix)):
+        where = f"If {fix.means}: " if fix.means else "Else, or if that is not known: " if i else ""
+        yield Field("" if i else "Fix", f"{where}{fix.text} [{fix.cost}]")
         if fix.command:
+            if fix.needs:
+                yield Field("", f"{fix.needs}:")
             yield Field("", fix.command.source, code=True)
     for i, conflict in enumerate(rule.conflicts):
         yield Field("" if i else "Disputed", conflict)
     for i, reference in enumerate(rule.references):
         yield Field("" if i else "Sources", reference)
+    yield Field("About", rule.subject)
+    if rule.when:
+        yield Field("When", rule.when.source, code=True)
+    yield Field("Must hold", rule.expect.source, code=True)
     for i, example in enumerate(rule.examples):
         given = ", ".join(f"{name} = {_spell(value)}" for name, value in example.given.items()) or "nothing known"
         yield Field("" if i else "Examples", f"{example.verdict}: {example.name} ({given})")
@@ -172,7 +179,7 @@ def _page(rule: Rule, width: int, entries: Sequence[Rule]) -> Iterator[str]:
     for label, text, code in (*fields(rule), *table):
         if label not in ("", "About", "When", "Must hold"):
             yield ""
-        if code and not label and not text.startswith(SEVERITIES):
+        if code and not label:
             yield f"{'':12}{text}"  # a command is for pasting
         else:
             yield from _field(label, text, width)

@@ -432,6 +432,14 @@ def test_a_fix_either_looks_or_changes_something() -> None:
     assert not {each for each in looks if any(word in each for word in (" set ", "remove", "replace", " > "))}
 
 
+def test_each_case_says_its_condition_in_words() -> None:
+    """A site's own rule may leave that out, and its page shows the expression."""
+    cases = [(rule.id, case.means, case.when) for rule in RULES for case in rule.cases]
+    cases += [(rule.id, fix.means, condition) for rule in RULES for fix, condition in rule.fix.cases]
+    assert len(cases) > 100
+    assert {each for each in cases if each[1] == each[2].source or each[1].endswith(".")} == set()
+
+
 def test_a_folder_holds_as_many_files_as_that_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_file, "FILES", 2)
     for name in ("one", "two"):
