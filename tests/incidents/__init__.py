@@ -45,6 +45,16 @@ AGAINST = "the headline finds no loss"
 MEASURES = ("caught", "hidden", "examples", "partly", "missed")
 BASE = "2.4-healthy-physical-protected-cache"
 RELEASE = "2.4.4-1~bpo13+1"  # of that host
+# what has happened already, or the first sign of it: who reads it has lost time, or more
+AFTER = frozenset(
+    """
+    checksum-errors-on-several deadman-seen decryption-failed device-was-gone disk-smart-failed disk-unreadable-sectors
+    drive-path-faults flush-failed-logged host-faults import-discards-commits leaf-device-missing log-replay-failed
+    pool-data-errors pool-degraded pool-not-imported pool-suspended pool-suspended-history resilver-still
+    running-kernel-without-zfs scrub-errors slog-unhealthy space-refused txg-hangs upkeep-failed vdev-errors-nonzero
+    zfs-threads-stopped zfs-units-failed zil-commit-errors zpool-status-warns
+    """.split()  # noqa: SIM905 (a list of words)
+)
 GROUPS = ("commits", "pool", "release", "around")
 VERDICTS = ("caught", "partly", "missed", "out")
 KEEP: Mapping[tuple[str, ...], str] = {
@@ -118,6 +128,11 @@ def measure(name: str, incident: Incident, pages: Mapping[str, str]) -> str:
         return "examples"
     at, _, against = pages[name].partition(" ")
     return "caught" if 0 < int(at) <= SEEN and not against else "hidden"
+
+
+def warned(incident: Incident) -> bool:
+    """Whether a rule that catches it fails on a host on which nothing has gone wrong yet."""
+    return incident.now == "caught" and bool(set(incident.rules) - AFTER)
 
 
 def written() -> Iterator[str]:

@@ -323,8 +323,9 @@ def incident_table() -> str:
         then = [every[name].first for name in signs if every[name].first]
         counts = (now.count(each) for each in incidents.MEASURES)
         first = " / ".join(str(then.count(each)) for each in ("caught", "partly", "missed"))
-        found.append((group, len(mine), len(signs), *counts, first))
-    return table(("group", "incidents", "with a sign", *incidents.MEASURES, "then"), found)
+        before = sum(incidents.warned(every[name]) for name in signs)
+        found.append((group, len(mine), len(signs), *counts, before, first))
+    return table(("group", "incidents", "with a sign", *incidents.MEASURES, "before", "then"), found)
 
 
 def blocks() -> dict[str, str]:
