@@ -194,6 +194,7 @@ class _Untested(NamedTuple):
     seen: tuple[Evidence, ...] = ()
 
 
+KINDS = ("release", "kernel", "realtime", "file", "commands")  # in the order of the checks
 Check = Callable[[Facts], "_Untested | Unknown"]
 
 
@@ -201,6 +202,7 @@ Check = Callable[[Facts], "_Untested | Unknown"]
     "host",
     untested=Spec.words("which combination of module, commands and kernel is untested, and what to run"),
     untested_gap=Spec.word("how far the furthest of that is from what is tested", *GAPS),
+    untested_kind=Spec.word("what the furthest of that is about", *KINDS, "none"),
 )
 def untested(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Combinations that nothing tests: a module of no release, a kernel outside of META's range, PREEMPT_RT, a module that
@@ -209,13 +211,16 @@ def untested(host: Subject, facts: Facts) -> Iterator[Fact]:
     Relies on the distribution where it built the module as a part of the kernel, or is a system of one piece (NixOS,
     TrueNAS). Known as soon as one is found."""
     found = [check(facts) for check in (_no_release, _of_kernel, _realtime, _on_disk, _commands)]
-    bad = [each for each in found if isinstance(each, _Untested) and each.text]
+    named = [(each, kind) for each, kind in zip(found, KINDS, strict=True) if isinstance(each, _Untested) and each.text]
+    bad = [each for each, _ in named]
     seen = tuple(piece for each in found if isinstance(each, _Untested) for piece in each.seen)
     if not bad and (unseen := gaps(found)):
         raise Missing(Unknown.join(unseen))
-    worst = max((each.gap for each in bad), key=GAPS.index, default="none")
+    worst, kind = max(((each.gap, kind) for each, kind in named), key=lambda pair: GAPS.index(pair[0]),
+                      default=("none", "none"))  # fmt: skip
     yield Fact(HOST, "untested", Known(tuple(each.text for each in bad), seen))
     yield Fact(HOST, "untested_gap", Known(worst, seen))
+    yield Fact(HOST, "untested_kind", Known(kind, seen))
 
 
 @catch_missing
