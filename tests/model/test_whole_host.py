@@ -67,6 +67,22 @@ def mysql(made: Made, **settings: Value) -> Made:
     return made
 
 
+@pytest.mark.parametrize(
+    ("single", "wal", "parts"), [("tank", "fast", True), ("fast", "fast", True), ("tank", "tank", False)]
+)
+def test_log_and_pages_on_two_pools(single: str, wal: str, parts: bool) -> None:
+    """The lost log device of either takes one of them back alone; one pool goes back as a whole."""
+    made = Made()
+    for pool in ("tank", "fast"):
+        legs = [f"{pool}-l{leg}" for leg in range(1 if pool == single else 2)]
+        data = made.vdev(pool, "mirror-0", f"{pool}-d0", f"{pool}-d1")
+        made.pool(pool, data, made.vdev(pool, "mirror-1", *legs, of="log"))
+    made.database("postgres", made.dataset(f"{wal}/wal"), made.dataset("tank/db"), **POSTGRES)
+    given = observe(made.facts)
+    assert losing(given) == {"power+log"}
+    assert losing(given, "consistency") == (losing(given) if parts else set())
+
+
 def consumer(made: Made, *drives: str, **values: Value) -> Made:
     """Drives without power-loss protection, with a cache."""
     fields: dict[str, Value] = {"drive_class": "none", "plp_grade": 1, **values}
@@ -429,6 +445,15 @@ def test_volumes_of_a_raid_controller(values: dict[str, Value], power: str) -> N
     given = observe(postgres(made).facts)
     assert of(given, "power", "pool") == power
     assert of(given, "drive", "pool") == "SAFE"
+
+
+@pytest.mark.parametrize(("special", "drive"), [(("s0",), "LOST"), (("s0", "s1"), "SAFE")])
+def test_special_vdev_beside_a_volume_of_a_raid_controller(special: tuple[str, ...], drive: str) -> None:
+    """RAID below the data does not help the special vdev."""
+    made = Made()
+    made.pool("tank", made.vdev("tank", "d0", "d0"), made.vdev("tank", "special", *special, of="special"))
+    made.put(D0, raid_volume=True, raid_level="1", virtual=True, transport="scsi")
+    assert of(observe(postgres(made).facts), "drive", "pool") == drive
 
 
 def on_file(below: str, *on: Subject, **host: Value) -> Made:
