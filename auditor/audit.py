@@ -18,7 +18,7 @@ from auditor.gather.walk import LookOptions, gather
 from auditor.gather.walk import NothingToAudit as NothingToAudit
 from auditor.host import sql
 from auditor.host.live import Host
-from auditor.judge import finding, verdict, waivers
+from auditor.judge import finding, precedence, verdict, waivers
 from auditor.judge.event_table import EventTable
 from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE as NONE
@@ -194,6 +194,7 @@ def judge(
 
         verdicts, night = baseline.apply(known, seen.facts, verdicts, rules)
     found = finding.findings(verdicts, seen.facts)
+    found = precedence.ordered(found, table, lambda changes: suppose(seen, changes).facts if changes else seen.facts)
     return Report.make(
         seen.facts,
         found,

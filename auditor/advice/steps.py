@@ -19,20 +19,17 @@ from auditor.facts import HOST, Evidence, Facts, Kind, Known, Subject
 from auditor.judge import supposition
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.known_bugs import ID as KNOWN_BUGS
-from auditor.judge.rule import Template
+from auditor.judge.precedence import RESTART, in_order, sets
 from auditor.judge.supposition import Change, SuppositionError
-from auditor.judge.verdict import Verdict, fill, places, takes_up_files
 from auditor.report import phrases
 from auditor.report.model import Report
 from auditor.report.supposed import OUTCOMES, CellName, Side, difference, ranks
 from auditor.text import quoted
 
-RESTART = "restart"  # of a database
 TOGETHER = 3  # steps of one block at most
 LOSING = ("commits", "corruption")  # harms of rules that can be in series
 CANDIDATES = 12  # of which pairs and triples are tried
 UNSURE = OUTCOMES.index("unknown")  # from this rank on blocks are looked for
-NOT_KNOWN = "(unknown)"
 PARAMETERS = "/sys/module/zfs/parameters/"
 RAW = re.compile(
     r"[^=]+=(.*?)(?:, supposed)?(?: \((?:local|default|received|temporary)\)|, inherited from .*)?", re.DOTALL
@@ -149,8 +146,8 @@ class _Planner:
         after = simulated[-1][1] if simulated else self._first
         fixed = {id for step, _ in simulated for each in step.findings for id in [_key(each)]}
         others = [each for each in _failed(after.report) if _key(each) not in fixed]
-        by_hand = [Step((each,), (), why) for each in others if (why := reason(each)) and not _sets(each, after.facts)]
-        left = [Left(each, self._why_left(each, after)) for each in _failed(after.report) if _sets(each, after.facts)]
+        by_hand = [Step((each,), (), why) for each in others if (why := reason(each)) and not sets(each, after.facts)]
+        left = [Left(each, self._why_left(each, after)) for each in _failed(after.report) if sets(each, after.facts)]
         facts = self._first.facts
         pools = tuple((pool.name, facts.get(pool, "guid").word()) for pool in facts.linked(HOST, "pools"))
         steps = _ordered([step for step, _ in simulated], by_hand, self._first.report)
@@ -223,7 +220,7 @@ class _Planner:
         return _Gain(candidate, after, order, changed.better, _worse(state, after))
 
     def _why_left(self, finding: Finding, state: Side) -> str:
-        changes = _sets(finding, state.facts)
+        changes = sets(finding, state.facts)
         if any(self._done.get((each.subject, each.name), each.value) != each.value for each in changes):
             return "a step before it sets the same to another value"
         if all((each.subject, each.name) in self._done for each in changes):
@@ -234,12 +231,7 @@ class _Planner:
 
 def _together(candidates: Iterable[_Candidate]) -> _Candidate:
     changes, findings = zip(*candidates, strict=True)
-    return _Candidate(_in_order(chain(*changes)), tuple(chain(*findings)))
-
-
-def _in_order(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """What restarts a database comes last, and once."""
-    return tuple(sorted(dict.fromkeys(changes), key=lambda each: each.name == RESTART))
+    return _Candidate(in_order(chain(*changes)), tuple(chain(*findings)))
 
 
 def _worse(before: Side, after: Side) -> str:
@@ -261,35 +253,11 @@ def _key(finding: Finding) -> tuple[str, str]:
     return finding.rule.id, finding.place
 
 
-def _sets(finding: Finding, facts: Facts) -> tuple[Change, ...]:
-    """What its fix sets, of each of its subjects once; nothing where a value is not known. A database that restarts or reloads
-    its files takes up what else they say."""
-    found = list[Change]()
-    for verdict in finding.verdicts:
-        for template in verdict.fix.sets:
-            each = _change(template, verdict, facts)
-            if each is None:
-                return ()
-            found.append(each)
-        if found and verdict.subject.kind == "database" and takes_up_files(verdict.fix):
-            found.append(supposition.parse(f"{verdict.subject.name} {RESTART}"))
-    return _in_order(found)
-
-
-def _change(template: Template, verdict: Verdict, facts: Facts) -> Change | None:
-    """With the names put in place of its places: they are not taken apart again."""
-    form, subject = supposition.parse(template.source), verdict.subject
-    words = fill(template, subject, verdict.origin, facts, shell=False)
-    who = places(subject, verdict.origin).get(form.subject.strip("{}"), form.subject)
-    value = words.removeprefix(f"{who} {form.name}").removeprefix("=")
-    return None if NOT_KNOWN in value else Change(words, who, form.name, value, form.verb)
-
-
 def _candidates(state: Side, done: Mapping[tuple[str, str], str]) -> Iterator[_Candidate]:
     """By what is set; a property that a step has set is not set again."""
     found: dict[tuple[Change, ...], list[Finding]] = {}
     for finding in _failed(state.report):
-        changes = _sets(finding, state.facts)
+        changes = sets(finding, state.facts)
         if changes and not any((each.subject, each.name) in done for each in changes if each.name != RESTART):
             found.setdefault(changes, []).append(finding)
     return (_Candidate(changes, tuple(findings)) for changes, findings in found.items())

@@ -90,6 +90,18 @@ class _Asked(NamedTuple):
     program: Program
 
 
+class Row(NamedTuple):
+    """One answer of the model. next_boot: from the next boot on, where that differs."""
+
+    program: str
+    event: Event
+    question: Question
+    next_boot: bool = False
+
+
+Answered = Mapping[Row, Rank]
+
+
 class EventTable:
     """Of one host: what is in force now, and what the next boot puts in force."""
 
@@ -115,6 +127,15 @@ class EventTable:
         """Those that can happen to this host: no log device goes where there is none."""
         found = {event for table in self._now.tables.values() for event, _ in table}
         return tuple(event for event in EVENTS if event in found)
+
+    def answers(self) -> Answered:
+        """Every answer of the model, of now and of the next boot."""
+        return {
+            Row(name, event, question, side is self._then): self._rank(answer)
+            for side in self._sides
+            for name, table in side.tables.items()
+            for (event, question), answer in table.items()
+        }
 
     # -- columns -----------------------------------------------------------------------------------------------------
 

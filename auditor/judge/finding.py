@@ -28,7 +28,8 @@ class Finding(NamedTuple):
     place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). id: the
     same from run to run, without the severity unless the rule has a worse finding at the same place (lesser). elements:
     what drives, vdevs and servers it is about. known: the day since which a baseline knows all of it, or empty. bugs:
-    of the release, the worst first; message: all of them in a sentence.
+    of the release, the worst first; message: all of them in a sentence. ends: losses that its fix alone ends or makes
+    uncertain, of those that are tried (:mod:`auditor.judge.precedence`).
     """
 
     rule: Rule
@@ -42,6 +43,7 @@ class Finding(NamedTuple):
     bugs: tuple[known_bugs.Bug, ...] = ()
     elements: tuple[str, ...] = ()
     message: str = ""
+    ends: int = 0
 
     @property
     def id(self) -> str:
@@ -70,8 +72,11 @@ class Finding(NamedTuple):
     @property
     def fix(self) -> Fix:
         """How to mend it; where not all of it is the same case, as the rule says for all of them."""
-        first, *others = dict.fromkeys(each.fix for each in self.verdicts)
-        return self.rule.fix if others else first
+        cases = {each.fix._replace(needs="", condition=None) for each in self.verdicts}
+        if len(cases) == 1:
+            return self.verdicts[0].fix
+        fix = self.rule.fix
+        return fix._replace(needs="", condition=None) if fix.condition else fix
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -3,7 +3,8 @@
 ==================================  ================================================================================
 DATASET PROPERTY=VALUE              as zfs set; children inherit it unless they have a value of their own
 POOL PROPERTY=VALUE                 as zpool set
-zfs PARAMETER=VALUE                 of the loaded module; what the next boot sets is another question
+zfs PARAMETER=VALUE                 of the loaded module
+modprobe.d PARAMETER=VALUE          with which the module is loaded at the next boot
 DATABASE SETTING=VALUE              the database as the page names it, or its engine; in force and in its files
 DATABASE restart                    what its files say is in force
 DATABASE files agree                its files say what is in force
@@ -50,6 +51,7 @@ from auditor.facts import (
     unknown,
 )
 from auditor.model.database import UNSAID
+from auditor.model.next_boot import ON_THE_LINE
 from auditor.text import harmless, near
 
 Registry = Mapping[tuple[Kind, str], Spec]
@@ -87,6 +89,7 @@ BESIDES: Mapping[str, tuple[Setting, ...]] = {  # settings that their readers ta
 
 
 SUPPOSED = "supposed: "  # begins the evidence
+BOOT = "modprobe.d"
 VERBS = ("gone", "restart", "files agree")
 
 
@@ -129,7 +132,7 @@ def parse(text: str) -> Change:
 def check(template: str, kind: Kind, registry: Registry) -> None:
     """Of a fix, before its places are filled in: is there such a property, and can it have this value? kind: of {subject}."""
     change = parse(template)
-    places: dict[str, Kind] = {"{subject}": kind, "{origin}": "dataset", "{pool}": "pool", "zfs": "host"}
+    places: dict[str, Kind] = {"{subject}": kind, "{origin}": "dataset", "{pool}": "pool", "zfs": "host", BOOT: "host"}
     if (change.name, places.get(change.subject)) == ("files agree", "database"):
         return
     if change.verb or change.subject not in places:
@@ -277,6 +280,8 @@ class _Host:
         called_zfs = (each for kind in ("dataset", "pool") for each in self.facts.subjects(kind) if each.name == "zfs")
         if change.subject == "zfs" and (PARAMETERS.fullmatch(name) or not any(called_zfs)):
             return self._parameter(change)
+        if change.subject == BOOT and PARAMETERS.fullmatch(name):
+            return self._boot_option(change)
         found = self._named(change, ("dataset", "pool", "disk", "database"))
         for subject in found:
             if subject.kind == "database" and name in _settings(subject.name.partition(" ")[0]):
@@ -343,6 +348,19 @@ class _Host:
         if name == "zfs_nocacheflush" and value == 0 and not (isinstance(before, Known) and before.value == 0):
             for disk in list(self.facts.subjects("disk")):
                 self._count_again(disk, change)
+
+    def _boot_option(self, change: Change) -> None:
+        """As the last one on the kernel's command line, so that no older initramfs is in doubt. What could not be read stays
+        unknown."""
+        if change.name not in releases.load_tunables():
+            raise SuppositionError(f"{change.text}: no known parameter{near(change.name, releases.load_tunables())}")
+        value, options = _value("host", change, self._registry), self.facts.get(HOST, "zfs_boot_options")
+        if isinstance(options, Known):
+            pairs = zip(options.words(), options.evidence, strict=False)
+            others = [(word, seen) for word, seen in pairs if not word.startswith(f"{change.name}=")]
+            others.append((f"{change.name}={value}", Evidence(f"{SUPPOSED}{change.text}", ON_THE_LINE)))
+            words, seen = zip(*others, strict=True)
+            self.facts.replace(Fact(HOST, "zfs_boot_options", Known(words, seen)))
 
     def _count_again(self, disk: Subject, change: Change) -> None:
         """What the kernel has counted since boot says nothing of flushes that are sent from now on."""

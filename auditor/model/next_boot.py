@@ -273,6 +273,7 @@ class Boot(NamedTuple):
 @derivation(
     "host",
     **{f"{name}_boot": Spec.number(f"{name} after the next boot") for name in LOSES_COMMITS},
+    boot_options_losing=Spec.words("those of these that are not 0 then, as NAME=VALUE"),
     tunables_changed=Spec.words(
         "parameters that are not at their default, without those that have a rule or that are meant to be set"
     ),
@@ -289,8 +290,12 @@ def parameters(host: Subject, facts: Facts) -> Iterator[Fact]:
     release = facts.get(HOST, "release")
     boot = Boot(facts.get(HOST, "zfs_boot_options"), options_in_doubt(facts))
     defaults = {name: _default(each, release) for name, each in table.items()}
-    for name in LOSES_COMMITS:
-        yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], defaults[name], boot)))
+    later = {name: _as_number(_boot(table[name], defaults[name], boot)) for name in LOSES_COMMITS}
+    for name, value in later.items():
+        yield Fact(HOST, f"{name}_boot", value)
+    losing = [(f"{name}={each.value}", each) for name, each in later.items() if isinstance(each, Known) and each.value]
+    seen = tuple(piece for _, each in losing for piece in each.evidence)
+    yield Fact(HOST, "boot_options_losing", Known(tuple(text for text, _ in losing), seen))
     there = [each for name, each in table.items() if not isinstance(release, Known) or not _lacking(each, release)]
     ruled = [each for each in there if each.changed in ("low", "medium")]
     yield Fact(HOST, "tunables_changed", _list((_change(each, defaults[each.name], facts) for each in ruled), OTHERS))

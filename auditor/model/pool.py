@@ -10,6 +10,7 @@ from statistics import median
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Spec, Subject, Unknown, is_true, known, unknown
 from auditor.model.derivation import Missing, about_each, catch_missing, derivation, every, evidence, gaps
+from auditor.model.vdev import THERE as IN_USE
 from auditor.sources.block_devices import DeviceName
 from auditor.sources.guests import Guest, GuestFile
 from auditor.sources.udev import Label
@@ -119,18 +120,24 @@ def errors_beyond(pool: Subject, facts: Facts) -> Judged:
     return Known(tuple(vdev.name for vdev, _ in bad), seen)
 
 
+def _is_counted(leaf: Subject, facts: Facts) -> bool:
+    """Whether failures_left is less by this leg already: it is missing, or a resilver fills it."""
+    present, resilvers = facts.get(leaf, "device_present"), facts.get(leaf, "resilvering")
+    return facts.get(leaf, "state").word() not in IN_USE or present.or_none() is False or is_true(resilvers)
+
+
 @catch_missing
 def _beyond(vdev: Subject, facts: Facts) -> Judged:
     tolerated, _ = facts.values(vdev, "failures_tolerated", "leaves")
     counts = [(leaf, facts.get(leaf, name)) for leaf in facts.linked(vdev, "leaves") for name in COUNTS]
     bad = [(leaf, each) for leaf, each in counts if isinstance(each, Known) and each.number()]
-    legs = len({leaf for leaf, _ in bad})
-    if not tolerated.number() or legs > tolerated.number():
+    if not tolerated.number() or len({leaf for leaf, _ in bad}) > tolerated.number():
         return Known(bool(tolerated.number()), about_each(bad))
     if not bad:
         every(each for _, each in counts)
     left = facts.need(vdev, "failures_left") if bad else tolerated
-    return Known(legs > left.number(), (*about_each(bad), *left.evidence))
+    here = {leaf for leaf, _ in bad if not _is_counted(leaf, facts)}
+    return Known(len(here) > left.number(), (*about_each(bad), *left.evidence))
 
 
 @derivation(

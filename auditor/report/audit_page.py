@@ -236,7 +236,8 @@ def _first_step(finding: Finding) -> tuple[str | doc.Run, ...]:
         remedy = f" ({harmless(reason.remedy)})" if reason.remedy else ""
         return (f"{phrases.question(finding)}, because {harmless(reason.text)}{remedy}",)
     step = doc.command(commands[0]) if commands else phrases.first_sentences(fix.text)
-    more = doc.Run(f"  and {len(commands) - 1} more like it" if len(commands) > 1 else "", "dim")
+    apart = ", one after another" if phrases.needs_hardware(finding) else ""
+    more = doc.Run(f"  and {len(commands) - 1} more like it{apart}" if len(commands) > 1 else "", "dim")
     return phrases.condition(finding), step, more, _cost(finding, "  ")
 
 

@@ -432,7 +432,11 @@ def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
     opens = report.lead and report.standing in ("damaged", "stalled", "at risk")
     lead = [report.lead] if report.lead and opens and not report.lead.known and not report.lead.waiver else []
-    steps = [*lead, *_steps(report)]
+    steps = _steps(report)
+    # a degraded pool or log costs something at the next failure only: what ends a loss at once comes before it
+    later = bool(lead and lead[0].rule.elements)
+    sooner = [each for each in steps if each.severity == "critical" and each.ends and not needs_hardware(each)]
+    steps = [*(sooner[:1] if later else ()), *lead, *steps]
     bars = [each for each in (*report.findings, *report.waived) if each.failed and each.rule.id in BAR_RESTART]
     if bars and steps and _restarts(steps[0]):
         steps = [*(each for each in steps if each in bars), *(each for each in steps if not _restarts(each))]

@@ -61,6 +61,26 @@ def test_errors_on_more_legs_than_a_vdev_can_lose(
 
 
 @pytest.mark.parametrize(
+    ("states", "errors", "beyond"),
+    [
+        (("FAULTED", "ONLINE", "ONLINE"), (37, 0, 0), ()),
+        (("FAULTED", "ONLINE", "ONLINE"), (37, 3, 0), ("top",)),
+        (("FAULTED", "ONLINE", "ONLINE"), (0, 3, 0), ("top",)),
+        (("DEGRADED", "ONLINE", "ONLINE"), (37, 0, 0), ()),
+    ],
+)
+def test_a_leg_that_is_gone_is_counted_once(
+    states: tuple[str, ...], errors: tuple[int, ...], beyond: tuple[str, ...]
+) -> None:
+    """It is FAULTED for its errors, and the others are whole."""
+    world = World(("top", "raidz1", "normal", ("a", "b", "c")))
+    for name, state, count in zip("abc", states, errors, strict=True):
+        world.put(leaf(name), read_errors=0, write_errors=count, checksum_errors=0, resilvering=False)
+        world.put(leaf(name), state=state, device_present=True)
+    assert world.get(POOL, "errors_beyond") == beyond
+
+
+@pytest.mark.parametrize(
     ("used", "hours", "days"),
     [
         (2, 24, 49),
