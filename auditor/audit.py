@@ -102,12 +102,23 @@ def replay(past: Recording, policy: Policy | None = None) -> Look:
 
 def suppose(seen: Look, changes: Sequence[Change]) -> Look:
     """The same look with changes of what was collected, as a copy. Raises SuppositionError."""
+    facts = _supposed(seen.facts, changes)
+    _derive(facts)
+    return seen._replace(facts=facts)
+
+
+def _supposed(facts: Facts, changes: Sequence[Change]) -> Facts:
     from auditor.judge import supposition
 
     derived = {key for each in registry.derivations() for key in each.specs}
-    facts = supposition.suppose(seen.facts, changes, registry.registry(), derived)
-    _derive(facts)
-    return seen._replace(facts=facts)
+    return supposition.suppose(facts, changes, registry.registry(), derived)
+
+
+def for_model(facts: Facts, changes: Sequence[Change]) -> Facts:
+    """The facts with changes, of which only that is derived which is asked for. Raises SuppositionError."""
+    found = _supposed(facts, changes)
+    found.derive = derivation.Lazy(registry.derivations(), found)
+    return found
 
 
 def _derive(facts: Facts) -> None:
@@ -194,7 +205,7 @@ def judge(
 
         verdicts, night = baseline.apply(known, seen.facts, verdicts, rules)
     found = finding.findings(verdicts, seen.facts)
-    found = precedence.ordered(found, table, lambda changes: suppose(seen, changes).facts if changes else seen.facts)
+    found = precedence.ordered(found, table, seen.facts, partial(for_model, seen.facts))
     return Report.make(
         seen.facts,
         found,

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from auditor.durability.answers import Rank
-from auditor.facts import Facts
+from auditor.facts import KINDS, Facts
 from auditor.judge import supposition
 from auditor.judge.event_table import Answered, EventTable
 from auditor.judge.finding import RANK, Finding
@@ -23,7 +23,8 @@ from auditor.text import harmless
 
 RESTART = "restart"  # of a database
 NOT_KNOWN = "(unknown)"
-MOST = 12  # fixes that are tried, of findings that fail
+MOST = 24  # tries
+SUBJECTS = 20_000  # of all tries together: each copies all facts
 TOGETHER = "Together with "
 
 Suppose = Callable[[Sequence[Change]], Facts]
@@ -38,19 +39,35 @@ class _Tried(NamedTuple):
     ends: int
 
 
-def ordered(found: Sequence[Finding], table: EventTable, suppose: Suppose) -> list[Finding]:
-    """The findings, with what their fixes need by the model. suppose: the facts of the host with changes."""
-    before = table.answers()
-    tried = list(_tried(found, before, suppose)) if _worth(found) else []
-    needs = {
-        each.finding.id: _needs(each, tried, before, suppose) for each in tried if each.worse and each.finding.failed
-    }
+class _Trials:
+    """What the model answers before any change, and after some: a limited number of times."""
+
+    def __init__(self, before: Answered, facts: Facts, suppose: Suppose) -> None:
+        self.before, self._suppose = before, suppose
+        subjects = sum(1 for kind in KINDS for _ in facts.subjects(kind))
+        self._left = min(MOST, SUBJECTS // max(subjects, 1))
+
+    def after(self, changes: Iterable[Change]) -> Answered | None:
+        """None where the host does not know what is changed, or enough was tried."""
+        if not self._left:
+            return None
+        self._left -= 1
+        try:
+            return EventTable(self._suppose(in_order(changes))).answers()
+        except SuppositionError:
+            return None
+
+
+def ordered(found: Sequence[Finding], table: EventTable, facts: Facts, suppose: Suppose) -> list[Finding]:
+    """The findings, with what their fixes need by the model. suppose: the facts of the host with changes. The larger the
+    host, the fewer fixes are tried."""
+    if not any(_counts(each) and each.failed and RANK[each.severity] > RANK["low"] for each in found):
+        return list(found)
+    trials = _Trials(table.answers(), facts, suppose)
+    tried = list(_tried(found, facts, trials))
+    needs = {each.finding.id: _needs(each, tried, trials) for each in tried if each.worse and each.finding.failed}
     ends = {each.finding.id: each.ends for each in tried}
     return [_with(each, needs.get(each.id, ""))._replace(ends=ends.get(each.id, 0)) for each in found]
-
-
-def _worth(found: Sequence[Finding]) -> bool:
-    return any(_counts(each) and each.failed and RANK[each.severity] > RANK["low"] for each in found)
 
 
 def _counts(finding: Finding) -> bool:
@@ -58,22 +75,19 @@ def _counts(finding: Finding) -> bool:
     return bool(grave) and any(each.fix.sets for each in finding.verdicts)
 
 
-def _tried(found: Sequence[Finding], before: Answered, suppose: Suppose) -> Iterator[_Tried]:
-    """Of an unknown one the setting is good as well: it is set already, or it is set then."""
-    facts = suppose(())
-    for finding in [each for each in found if _counts(each)][:MOST]:
-        changes = sets(finding, facts)
-        after = _answers(changes, suppose) if changes else None
+def _tried(found: Sequence[Finding], facts: Facts, trials: _Trials) -> Iterator[_Tried]:
+    """Of an unknown one the setting is good as well: it is set already, or it is set then. Those without elements, of which
+    a large host may have many, are tried alone only where all of them together make something worse."""
+    before = trials.before
+    wanted = {each.id: changes for each in found if _counts(each) and (changes := sets(each, facts))}
+    others = [each for each in found if each.id in wanted and not each.rule.elements]
+    together = trials.after(chain(*(wanted[each.id] for each in others))) if others else {}
+    good = {each.id for each in others} if together is not None and not is_worse(before, together) else set()
+    for finding in [each for each in found if each.id in wanted.keys() - good]:
+        after = trials.after(wanted[finding.id])
         if after is not None:
             ends = sum(rank is Rank.LOST and after.get(key, Rank.SAFE) > rank for key, rank in before.items())
-            yield _Tried(finding, changes, is_worse(before, after), ends)
-
-
-def _answers(changes: Iterable[Change], suppose: Suppose) -> Answered | None:
-    try:
-        return EventTable(suppose(in_order(changes))).answers()
-    except SuppositionError:
-        return None
+            yield _Tried(finding, wanted[finding.id], is_worse(before, after), ends)
 
 
 def is_worse(before: Answered, after: Answered) -> bool:
@@ -85,14 +99,14 @@ def is_worse(before: Answered, after: Answered) -> bool:
     )
 
 
-def _needs(one: _Tried, tried: Sequence[_Tried], before: Answered, suppose: Suppose) -> str:
+def _needs(one: _Tried, tried: Sequence[_Tried], trials: _Trials) -> str:
     """Nothing where no other fix helps, or one without words of its own: what the files of a database must say before it
     restarts, its rule says."""
     others = [each for each in tried if each.finding.id != one.finding.id]
     alike = [each for each in others if each.finding.rule.id == one.finding.rule.id]
     for group in (*([each] for each in others), alike):
-        after = _answers(chain(one.changes, *(each.changes for each in group)), suppose) if group else None
-        if after is not None and not is_worse(before, after):
+        after = trials.after(chain(one.changes, *(each.changes for each in group))) if group else None
+        if after is not None and not is_worse(trials.before, after):
             words = " and ".join(dict.fromkeys(step for each in group for step in _steps(each)))
             first = len(group) == 1 and not group[0].worse
             return f"{'After ' if first else TOGETHER}{words}" if words else ""
@@ -125,10 +139,12 @@ def _with(finding: Finding, needs: str) -> Finding:
 
 
 def sets(finding: Finding, facts: Facts) -> tuple[Change, ...]:
-    """What its fix sets, of each of its subjects once; nothing where a value is not known. A database that restarts or reloads
-    its files takes up what else they say."""
+    """What its fix sets, of each of its subjects once; nothing where a value is not known, or which subjects there are. A
+    database that restarts or reloads its files takes up what else they say."""
     found = list[Change]()
     for verdict in finding.verdicts:
+        if verdict.subject.kind != finding.rule.subject:
+            return ()
         for template in verdict.fix.sets:
             each = _change(template, verdict, facts)
             if each is None:

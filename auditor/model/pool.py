@@ -308,13 +308,11 @@ LATE, LATE_DAYS, FORGOTTEN_DAYS = 5, 1, 100  # intervals; days: a job that stopp
 def snapshots_late(host: Subject, facts: Facts) -> Judged:
     """Regular are those of the last eight intervals that are alike; those of one moment are one. Late is one that has not
     come for five intervals and a day."""
-    facts.need(host, "databases")
-    places = dict.fromkeys(
-        place for each in facts.linked(host, "databases") for place in facts.linked(each, "datasets")
-    )
+    databases = facts.need_linked(host, "databases")
+    places = dict.fromkeys(place for each in databases for place in facts.linked(each, "datasets"))
     listed = {place: facts.get(place, "snapshots") for place in places}
     found = {place: text for place, each in listed.items() if (text := _late(each.words(), facts.now))}
-    if not found and (unseen := gaps(listed.values())):
+    if not found and (unseen := gaps((*(facts.get(each, "datasets") for each in databases), *listed.values()))):
         return Unknown.join(unseen)
     seen = about_each((place, listed[place]) for place in found or places)
     return Known(tuple(f"{place} ({text})" for place, text in found.items()), seen or (Evidence("no database"),))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from auditor import audit
+from auditor.judge import precedence
 from auditor.judge.event_table import EventTable
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.precedence import is_worse, sets
@@ -98,3 +99,17 @@ def test_a_setting_that_ends_a_loss_comes_before_a_leg_that_may_cost_one() -> No
     without = phrases.first(judged(look(DEGRADED)))
     assert without is not None
     assert without[1].rule.id == "pool-degraded"
+
+
+@pytest.mark.parametrize("name", each_host())
+def test_the_model_asks_for_all_that_it_needs(name: str) -> None:
+    """What is derived when it is asked for gives the same answers."""
+    seen = look(name)
+    assert EventTable(audit.for_model(seen.facts, ())).answers() == EventTable(seen.facts).answers()
+
+
+@pytest.mark.parametrize(("most", "needs"), [(0, ""), (1_000_000, "After full_page_writes = on")])
+def test_a_large_host_is_tried_less_often(most: int, needs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precedence, "SUBJECTS", most)
+    report = judged(look(POSTGRES, ["postgres fsync=off", "postgres full_page_writes=off"]))
+    assert of_rule(report, "pg-fsync-off").popitem()[1].fix.needs == needs

@@ -126,8 +126,8 @@ PAGES: dict[str, tuple[str, tuple[str, ...], str, str]] = {
         *(MARIADB, ("mariadb innodb_flush_log_at_trx_commit=2",), f"{CRASH} AND CORRUPTS THE DATABASE"),
         "innodb-flush-log",
     ),
-    "a degraded mirror comes before a crash": (
-        *("2.1-degraded-mirror", ("tank/db sync=disabled",), f"DEGRADED POOL (tank). {CRASH}", "pool-degraded"),
+    "a degraded mirror comes before a crash, and not its step": (
+        *("2.1-degraded-mirror", ("tank/db sync=disabled",), f"DEGRADED POOL (tank). {CRASH}", "sync-disabled"),
     ),
     "damage comes before a crash": (
         *("2.3-permanent-errors", ("tank sync=disabled",), f"UNRECOVERABLE DATA ERRORS IN THE POOL (tank). {CRASH}"),

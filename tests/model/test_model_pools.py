@@ -621,6 +621,7 @@ def test_every_derivation_gives_what_it_promises() -> None:
     """For each subject of its kind, each fact of FACTS, known or unknown, and nothing else."""
     world = World(MIRROR, SLOG, SPECIAL)
     world.facts.add(Subject("dataset", "tank"))
+    world.facts.add(Subject("database", "mysql 1"))
     for each in registry.derivations():
         for subject in each.subjects(world.facts):
             given = list(each.derive(subject, world.facts))

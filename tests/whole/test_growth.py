@@ -16,6 +16,7 @@ import pytest
 from auditor import audit
 from auditor.durability import repairs
 from auditor.host.request import Capture, Files
+from auditor.judge import precedence
 from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
@@ -89,6 +90,12 @@ def small() -> Recording:
 @pytest.fixture(scope="module")
 def rules() -> tuple[Rule, ...]:
     return shared.audited()
+
+
+@pytest.fixture(autouse=True)
+def without_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each trial of a fix looks at the whole host. They are limited in number, and by the size of the host."""
+    monkeypatch.setattr(precedence, "MOST", 0)
 
 
 def without(host: Recording, *words: str) -> Recording:

@@ -51,6 +51,7 @@ TAKEN_APART = {
     "model/dataset.py: str(line).partition(' - zfs ')": OUTSIDE,
     "model/dataset.py: str(line).partition(' - zfs ')[2].partition(' ')": OUTSIDE,
     "model/pool.py: log.pairs()": NUMBERS,
+    "model/pool.py: each.split()": NUMBERS,
     "model/database.py: line.partition(' ')": NUMBERS,
     "model/next_boot.py: str(option).partition('=')": LEFT,
     "model/dataset.py: line.split(' ')": OUTSIDE,
