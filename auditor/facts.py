@@ -6,7 +6,7 @@ no "N/A" and no default 0, so that a hole in what was seen can never look like a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, NoReturn, TypeGuard, TypeVar
 
 Kind = Literal["host", "pool", "vdev", "leaf", "disk", "dataset", "database", "run", "waiver"]
@@ -265,6 +265,17 @@ class Facts:
 
     def __iter__(self) -> Iterator[Fact]:
         return (Fact(subject, name, value) for subject, own in self._facts.items() for name, value in own.items())
+
+    def copy(self, without: Collection[tuple[Kind, str]] = ()) -> Facts:
+        """The same subjects and facts, without some of these names."""
+        left_out = {kind: {name for of, name in without if of == kind} for kind in KINDS}
+        copy = Facts(self.now)
+        copy._facts = {
+            subject: {name: value for name, value in own.items() if name not in names} if names else dict(own)
+            for subject, own in self._facts.items()
+            for names in (left_out[subject.kind],)
+        }
+        return copy
 
     def add(self, subject: Subject) -> None:
         self._facts.setdefault(subject, {})

@@ -35,7 +35,6 @@ from auditor.databases.engine import Setting, boolean, word
 from auditor.facts import (
     DATA,
     HOST,
-    KINDS,
     Evidence,
     Fact,
     Facts,
@@ -153,19 +152,10 @@ def suppose(
     facts: Facts, changes: Iterable[Change], registry: Registry, derived: Collection[tuple[Kind, str]]
 ) -> Facts:
     """A copy of the facts with these changes, from left to right. derived: not copied. Raises SuppositionError."""
-    host = _Host(_copy(facts), registry)
+    host = _Host(facts.copy(), registry)
     for each in changes:
         host.change(each)
-    return _copy(host.facts, derived)
-
-
-def _copy(facts: Facts, without: Collection[tuple[Kind, str]] = ()) -> Facts:
-    copy = Facts(facts.now)
-    for kind in KINDS:
-        for subject in facts.subjects(kind):
-            copy.add(subject)
-    copy.put_all(each for each in facts if (each.subject.kind, each.name) not in without)
-    return copy
+    return host.facts.copy(derived)
 
 
 def _settings(engine: str) -> dict[str, Setting]:
