@@ -115,7 +115,7 @@ def _supposed(facts: Facts, changes: Sequence[Change]) -> Facts:
 
 
 def for_model(facts: Facts, changes: Sequence[Change]) -> Facts:
-    """The facts with changes, of which only that is derived which is asked for. Raises SuppositionError."""
+    """The facts with changes, which are derived when the model asks for them. Raises SuppositionError."""
     found = _supposed(facts, changes)
     found.derive = derivation.Lazy(registry.derivations(), found)
     return found

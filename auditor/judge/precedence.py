@@ -1,8 +1,8 @@
-"""What a fix must not come before: alone it may make worse what an event leaves.
+"""What comes before a fix that alone makes something worse.
 
-Fixes are tried one by one as suppositions, and the durability model answers for each. One that makes an answer worse names
-the other fix that comes first, or goes with it, so that nothing gets worse. (sync=standard with full_page_writes off replays
-pages that the log has split.)
+The durability model tries each fix as a supposition. Where an answer gets worse, the fix names the other one that comes
+first or goes with it. Example: after sync=standard a crash replays the log, which may split pages, so full_page_writes=on
+comes first.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def _counts(finding: Finding) -> bool:
 
 
 def _tried(found: Sequence[Finding], facts: Facts, trials: _Trials) -> Iterator[_Tried]:
-    """Of an unknown one the setting is good as well: it is set already, or it is set then. Those without elements, of which
-    a large host may have many, are tried alone only where all of them together make something worse."""
+    """An unknown finding counts: its setting is there already, or it is then. A large host may have many findings without
+    elements. They are tried together, and one by one only if that makes something worse."""
     before = trials.before
     wanted = {each.id: changes for each in found if _counts(each) and (changes := sets(each, facts))}
     others = [each for each in found if each.id in wanted and not each.rule.elements]
@@ -100,8 +100,8 @@ def is_worse(before: Answered, after: Answered) -> bool:
 
 
 def _needs(one: _Tried, tried: Sequence[_Tried], trials: _Trials) -> str:
-    """Nothing where no other fix helps, or one without words of its own: what the files of a database must say before it
-    restarts, its rule says."""
+    """The other fix as a condition. Empty where none helps, or only one that has no command and sets nothing: then the rule
+    says already what the files of a database must say before it restarts."""
     others = [each for each in tried if each.finding.id != one.finding.id]
     alike = [each for each in others if each.finding.rule.id == one.finding.rule.id]
     for group in (*([each] for each in others), alike):
