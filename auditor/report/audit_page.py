@@ -9,6 +9,7 @@ from typing import Unpack, get_args
 from auditor.facts import AGAIN, HOST, ROOT, Facts, Known, Subject, is_true
 from auditor.judge.event_table import Column
 from auditor.judge.finding import Finding
+from auditor.judge.precedence import TOGETHER
 from auditor.judge.verdict import Verdict as Judged
 from auditor.report import document as doc
 from auditor.report import phrases, terminal
@@ -252,7 +253,8 @@ def _cost(finding: Finding, before: str = "") -> doc.Run:
     """What a fix costs, in its colour. What is safe on a condition is not green: nobody has checked that it holds."""
     fix = finding.fix
     if fix.needs and fix.cost == "safe":
-        return doc.Run(f"{before}[safe if that holds]", "needs restart")
+        when = "together" if fix.needs.startswith(TOGETHER) else "if that holds"
+        return doc.Run(f"{before}[safe {when}]", "needs restart")
     of = RESTARTS.get(finding.rule.subject, "") if fix.cost == "needs restart" else ""
     return doc.Run(f"{before}[{fix.cost}{of}]", COSTS[fix.cost])
 
