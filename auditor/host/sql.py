@@ -430,6 +430,9 @@ def mysql(dsn: str) -> dict[str, Any]:
                 " 'innodb_doublewrite_dir', 'innodb_log_write_ahead_size', 'aria_log_dir_path', 'version')"
             )
             settings = sorted([str(name), str(value)] for name, value in cursor.fetchall())
+            for name, value in settings:
+                if name == "datadir" and "process" in server:
+                    agree(server["process"], value)
             cursor.execute("SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_redo_log_enabled'")
             status = [[str(name), str(value)] for name, value in cursor.fetchall()]
             # without PROCESS one sees none but one's own sessions, and no error
@@ -438,15 +441,12 @@ def mysql(dsn: str) -> dict[str, Any]:
                 " AND GRANTEE = CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@',"
                 " QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)))"
             )
-            sees = any(int(row[-1]) for row in cursor.fetchall())
+            sees = any(str(row[-1]) != "0" for row in cursor.fetchall())
             cursor.execute(
                 "SELECT count(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'"
                 " AND HOST NOT RLIKE '^(localhost|127[.]|::1:|.::1.)' AND HOST <> ''"
             )
             replicas = [[str(row[-1])] for row in cursor.fetchall() if sees]
-        for name, value in settings:
-            if name == "datadir" and "process" in server:
-                agree(server["process"], value)
         return {"settings": settings, "status": status, "replicas": replicas, **server}
     finally:
         connection.close()

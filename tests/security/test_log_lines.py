@@ -34,6 +34,7 @@ from auditor.report.model import Report
 from auditor.sources import kernel_log, of_module
 from tests import pairs, shared
 from tests.question import run
+from tests.renamed import passed_through
 
 SOURCES = {each.name: each for each in of_module(kernel_log)}
 BOOT = "[    0.000000] Linux version 6.12.48 (a@b) #1"
@@ -289,7 +290,7 @@ def test_no_host_becomes_better_by_a_log_that_was_filled(name: str) -> None:
 
 def test_a_line_of_a_cache_that_was_asked_takes_nothing_back() -> None:
     """A user could write it: then scsi-cache-assumed passed."""
-    past = shared.host("2.4-sata-cache-on")
+    past = passed_through(shared.host("2.4-sata-cache-on"))
     files = {
         patterns: each._replace(
             text={
