@@ -322,13 +322,15 @@ def _ask_datasets(target: Subject, facts: Facts) -> Request:
     return Run(("zfs", "list", "-H", *below(target, facts), *form, target.name), package="zfsutils-linux")
 
 
+def _list_command(options: str) -> Command:
+    return command("zfs list", options, NAME, apart="-r -d", valued="-t -o -s -d", lists=("-t", "-o"), table=True)
+
+
 @source(
     "zfs_list",
     "target",
     ask=_ask_datasets,
-    runs=(
-        command("zfs list", "-H -r -t -o -s", NAME, apart="-r", valued="-t -o -s -d", lists=("-t", "-o"), table=True),
-    ),
+    runs=(_list_command("-H -r -t -o -s"),),
     facts={"listed": Spec.flag("zfs list names it")},
     title="names of the datasets of",
 )
@@ -554,7 +556,7 @@ _BOOKMARK = re.compile(r"([^\t\n#@]{1,255}#[^\t\n]{1,255})\t([0-9]{1,12})")
     ask=lambda pool, _: Run(
         ("zfs", "list", "-Hp", "-r", "-t", "bookmark", "-o", "name,creation", pool.name), package="zfsutils-linux"
     ),
-    runs=(command("zfs list", "-Hp -r -t -o", NAME, apart="-r", valued="-t -o -s -d", lists=("-t", "-o"), table=True),),
+    runs=(_list_command("-Hp -r -t -o"),),
     facts={"bookmarks": Spec.words("each bookmark and when its snapshot was made: tank/db#NAME SECONDS")},
     title="bookmarks of",
 )
@@ -587,7 +589,7 @@ def _ask_snapshots(dataset: Subject, facts: Facts) -> Run | Skip:
     "zfs_snapshots",
     "dataset",
     ask=_ask_snapshots,
-    runs=(command("zfs list", "-Hp -d -t -o", NAME, apart="-d", valued="-t -o -s -d", lists=("-t", "-o"), table=True),),
+    runs=(_list_command("-Hp -d -t -o"),),
     facts={"snapshots": Spec.words("when each of its snapshots was made, and what it refers to: SECONDS BYTES")},
     adds=False,
     title="snapshots of",

@@ -191,6 +191,9 @@ def states() -> Iterator[Facts]:
             facts.put(Fact(subject, "transport", known(transport, "")))
             facts.put(Fact(subject, "model", known(model, "")))
             facts.put(Fact(subject, "sysfs_model", known(model, "")))
+        server = Subject("database", "postgres 612")
+        facts.put(Fact(HOST, "database_processes", known((server,), "")))
+        facts.put(Fact(server, "datasets", known(tuple(subjects("dataset")), "")))
         for subject in subjects("dataset"):
             away: dict[str, Value] = {"type": "filesystem", "mounted": False, "canmount": "on", "readonly": "off"}
             facts.put_all(Fact(subject, name, known(value, "")) for name, value in away.items())
