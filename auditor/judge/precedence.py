@@ -24,7 +24,7 @@ from auditor.text import harmless
 RESTART = "restart"  # of a database
 NOT_KNOWN = "(unknown)"
 MOST = 24  # tries
-SUBJECTS = 8_000  # of all tries together: a try on a host with 2,000 datasets takes 65 ms of processor time
+SUBJECTS = 4_000  # of all tries together: a try on a host with 2,000 datasets takes 65 ms of processor time
 TOGETHER = "Together with "
 
 Suppose = Callable[[Sequence[Change]], Facts]
