@@ -26,6 +26,7 @@ NOT_KNOWN = "(unknown)"
 MOST = 24  # tries
 SUBJECTS = 4_000  # of all tries together: a try on a host with 2,000 datasets takes 65 ms of processor time
 TOGETHER = "Together with "
+UNSOLVED = "Check that zaudit plan has this step, because alone it makes something worse"
 
 Suppose = Callable[[Sequence[Change]], Facts]
 
@@ -100,8 +101,7 @@ def is_worse(before: Answered, after: Answered) -> bool:
 
 
 def _needs(one: _Tried, tried: Sequence[_Tried], trials: _Trials) -> str:
-    """The other fix as a condition. Empty where none helps, or only one that has no command and sets nothing: then the rule
-    says already what the files of a database must say before it restarts."""
+    """The other fix as a condition; UNSOLVED where none was found. Empty where the rule says already what comes before."""
     others = [each for each in tried if each.finding.id != one.finding.id]
     alike = [each for each in others if each.finding.rule.id == one.finding.rule.id]
     for group in (*([each] for each in others), alike):
@@ -110,7 +110,7 @@ def _needs(one: _Tried, tried: Sequence[_Tried], trials: _Trials) -> str:
             words = " and ".join(dict.fromkeys(step for each in group for step in _steps(each)))
             first = len(group) == 1 and not group[0].worse
             return f"{'After ' if first else TOGETHER}{words}" if words else ""
-    return ""
+    return "" if one.finding.fix.needs else UNSOLVED
 
 
 def _steps(one: _Tried) -> Iterator[str]:

@@ -276,7 +276,7 @@ NO_ESTIMATE = 36500
     days_left=Spec.number("days until what is available is used up, at the rate of its snapshots; 36500: no estimate"),
     grows_daily=Spec.number("by how much it grew a day: the median between its snapshots, bytes"),
     growth_days=Spec.number("days between the first and last of these"),
-    growth_points=Spec.number("days of which one of them is"),
+    growth_points=Spec.number("days that have one of them"),
 )
 def growth(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     """A straight line through what its snapshots refer to, and what it refers to now: the median of all slopes (Theil and

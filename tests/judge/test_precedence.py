@@ -113,3 +113,12 @@ def test_a_large_host_is_tried_less_often(most: int, needs: str, monkeypatch: py
     monkeypatch.setattr(precedence, "SUBJECTS", most)
     report = judged(look(POSTGRES, ["postgres fsync=off", "postgres full_page_writes=off"]))
     assert of_rule(report, "pg-fsync-off").popitem()[1].fix.needs == needs
+
+
+def test_what_is_worse_and_has_no_remedy_is_not_called_safe() -> None:
+    seen = look(POSTGRES, ["postgres fsync=off", "postgres full_page_writes=off"])
+    found = of_rule(judged(seen), "pg-fsync-off").popitem()[1]
+    alone = found._replace(verdicts=tuple(each._replace(case=None) for each in found.verdicts))
+    table = EventTable(seen.facts)
+    (shown,) = precedence.ordered([alone], table, seen.facts, lambda changes: audit.for_model(seen.facts, changes))
+    assert shown.fix.needs == precedence.UNSOLVED
